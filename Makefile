@@ -1,0 +1,53 @@
+# From a fresh clone, `make test` and `make example` do everything: find a Python, make .venv,
+# install the package and its tools there, run. `make` alone lists the targets.
+
+PY    := .venv/bin/python
+STAMP := .venv/.installed
+ARGS  :=
+
+.PHONY: help .venv example test lint format clean
+
+help:
+	@echo "make example   run examples/admissions.py"
+	@echo "make test      lint, then run the tests       (ARGS='-k word' is passed on to pytest)"
+	@echo "make lint      ruff check, ruff format --check, mypy"
+	@echo "make format    let ruff format the code and fix what it can"
+	@echo "make .venv     only make .venv and install    (the others do so where it is missing)"
+	@echo "make clean     remove .venv, caches and output"
+	@echo
+	@echo "PYTHON=/path/to/python says which Python .venv is made with; 'make clean' before changing it."
+
+example: $(STAMP)
+	$(PY) examples/admissions.py
+
+test: lint
+	$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+
+lint: $(STAMP)
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+	$(PY) -m mypy
+
+format: $(STAMP)
+	$(PY) -m ruff format
+	$(PY) -m ruff check --fix
+
+.venv: $(STAMP)
+
+# The stamp is written last, so an interrupted installation is taken up again at the next call.
+# A .venv that has a working pip is kept; one that has not is made anew.
+$(STAMP): pyproject.toml $(PY)
+	@$(PY) -m pip --version >/dev/null 2>&1 || { \
+		python=$$(sh .ci/find-python) && \
+		echo "Making .venv with $$python" && \
+		"$$python" -m venv --clear .venv; }
+	@echo "Installing into .venv (the first time takes a minute or more)"
+	@$(PY) -m pip install -q --disable-pip-version-check -e ".[dev]"
+	@touch $@
+
+# No recipe: where this file is missing (or links to a Python that is gone), the stamp is out of date.
+$(PY):
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache build dist examples/output
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""From a model's reading to compiled functions."""

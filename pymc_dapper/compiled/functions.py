@@ -1,0 +1,74 @@
+"""Compiled functions that are called once per draw, without PyTensor's overhead per call."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pymc as pm
+from pymc.pytensorf import compile as pymc_compile
+from pytensor.compile.io import In, Out
+from pytensor.compile.mode import Mode, get_mode
+from pytensor.graph.basic import Variable
+from pytensor.link.numba.linker import NumbaLinker
+from pytensor.tensor.random.type import RandomGeneratorType
+
+
+class JitFunction:
+    """A function compiled by PyTensor's numba backend, called directly.
+
+    Arrays are passed as they are: in the dtype of the inputs, C-contiguous, and neither copied nor
+    checked. A random generator is advanced in place. Pickling recompiles, from PyTensor's cache.
+
+    Parameters
+    ----------
+    inputs, outputs : sequence of Variable
+        The graph. It must hold no shared variables.
+    model : Model
+        The model the graph comes from; its ``check_bounds`` is heeded.
+    compile_kwargs : dict
+        Passed on to PyMC's ``compile``.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        *,
+        model: pm.Model,
+        compile_kwargs: dict[str, Any],
+    ):
+        specs = [
+            In(x, borrow=True, mutable=isinstance(x.type, RandomGeneratorType)) for x in inputs
+        ]
+        results = [Out(x, borrow=True) for x in outputs]
+        with model:
+            self._function = pymc_compile(
+                specs,
+                results,
+                on_unused_input="ignore",
+                **{**compile_kwargs, "mode": numba_mode(compile_kwargs.get("mode"))},
+            )
+        self._jitted = self._function.vm.jit_fn
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+        """Evaluate the graph's outputs."""
+        return self._jitted(*arguments)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the machine code behind."""
+        return {"_function": self._function}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Compile again."""
+        self._function = state["_function"]
+        self._jitted = self._function.vm.jit_fn
+
+
+def numba_mode(mode: Mode | str | None) -> Mode:
+    """Check that a compilation mode is one of numba's."""
+    resolved = get_mode("NUMBA" if mode is None else mode)
+    if not isinstance(resolved.linker, NumbaLinker):
+        raise ValueError(
+            f"compile_kwargs: the mode {mode!r} doesn't compile with numba, which the record sweep "
+            "is written for. Leave the mode out, or pass mode='NUMBA'"
+        )
+    return resolved

@@ -1,0 +1,153 @@
+"""The compiled record sweep of a model: draw proposals, then decide on them one by one."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import pytensor.tensor as pt
+from pytensor.compile.aliasing import add_supervisor_to_fgraph
+from pytensor.compile.io import In
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Variable
+from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.compiled.functions import JitFunction, numba_mode
+from pymc_dapper.compiled.sweep_op import RecordSweep
+from pymc_dapper.reading.graphs import frontier, rebuild
+from pymc_dapper.reading.model import ModelReading
+
+
+@dataclass(frozen=True)
+class CompiledSweep:
+    """The two compiled halves of a sweep.
+
+    Attributes
+    ----------
+    propose : JitFunction
+        ``propose(rng, *parameters, *data) -> proposals``: new records from their prior.
+    decide : JitFunction
+        ``decide(*records, *proposals, log_uniforms, *parameters, *data) -> (*records, accepted,
+        mechanism_logp)``: the records after the sweep, which proposals were accepted (shape (n,)),
+        and the log-density of all factors that the records enter except their prior.
+    """
+
+    propose: JitFunction
+    decide: JitFunction
+
+
+def compile_sweep(
+    reading: ModelReading,
+    *,
+    compile_kwargs: dict[str, Any] | None = None,
+    sweep_op: type[RecordSweep] = RecordSweep,
+) -> CompiledSweep:
+    """Compile the sweep of a model.
+
+    Parameters
+    ----------
+    reading : ModelReading
+        How the model sees its records.
+    compile_kwargs : dict, optional
+        Passed on to PyMC's ``compile``. The mode must be one of numba's.
+    sweep_op : type
+        The operation that decides on the proposals, with its kernel.
+
+    Returns
+    -------
+    CompiledSweep
+        The compiled functions.
+    """
+    compile_kwargs = compile_kwargs or {}
+    data = {shared: shared.type(name=shared.name) for shared in reading.data}
+    given = [*reading.parameters, *data.values()]
+
+    proposed = [x.type(name=f"{x.name}_proposed") for x in reading.records]
+    log_uniforms = pt.vector("log_uniforms", dtype="float64")
+    mode = numba_mode(compile_kwargs.get("mode"))
+    accepted, logp = _decide(reading, proposed, log_uniforms, mode, sweep_op)
+    updated = [
+        pt.switch(accepted.reshape((-1,) + (1,) * (new.type.ndim - 1)), new, old).astype(old.dtype)
+        for old, new in zip(reading.records, proposed, strict=True)
+    ]
+
+    options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs}
+    return CompiledSweep(
+        propose=JitFunction([reading.rng, *given], rebuild(reading.proposals, data), **options),
+        decide=JitFunction(
+            [*reading.records, *proposed, log_uniforms, *given],
+            rebuild([*updated, accepted, logp], data),
+            **options,
+        ),
+    )
+
+
+def _decide(
+    reading: ModelReading,
+    proposed: list[TensorVariable],
+    log_uniforms: TensorVariable,
+    mode: Mode,
+    sweep_op: type[RecordSweep],
+) -> tuple[TensorVariable, TensorVariable]:
+    """Which proposals are accepted, and the factors' total log-density after the sweep."""
+    to_proposed = dict(zip(reading.records, proposed, strict=True))
+
+    removed = _contributions(reading)
+    log_removed = _separable(reading)
+    added, log_added = rebuild([removed, log_removed], to_proposed)
+
+    sums = pt.vector("sums", dtype="float64")
+    log_density = _log_density_of_sums(reading, sums)
+    context = frontier([sums], log_density)
+    op = sweep_op(_rewritten([sums, *context], log_density, mode))
+    accepted, logp = op(removed, added, log_removed, log_added, log_uniforms, *context)
+    if reading.separable_factors:
+        logp = logp + pt.switch(accepted, log_added, log_removed).sum()
+    return accepted, logp
+
+
+def _contributions(reading: ModelReading) -> TensorVariable:
+    """Put what each record adds to all sums into a matrix with a row per record."""
+    flat = [
+        sum_.contributions.flatten(2) if sum_.total.type.ndim else sum_.contributions[:, None]
+        for sum_ in reading.sums
+    ]
+    n_records = reading.records[0].shape[0]
+    return pt.concatenate(flat, axis=1).astype("float64") if flat else pt.zeros((n_records, 0))
+
+
+def _separable(reading: ModelReading) -> TensorVariable:
+    """Each record's separable log-density; empty where there is none."""
+    terms = [factor.log_densities for factor in reading.separable_factors]
+    return pt.add(*terms).astype("float64") if terms else pt.zeros(0)
+
+
+def _log_density_of_sums(reading: ModelReading, flat: TensorVariable) -> TensorVariable:
+    """All additive factors' log-density as a function of one flat vector of sums."""
+    if not reading.sums:
+        return flat.sum()  # of nothing: one kernel serves all models
+    totals: dict[Variable, Variable] = {}
+    start: Any = 0
+    for sum_ in reading.sums:
+        _, *shape = _shape(sum_.contributions)
+        stop = start + prod(shape)
+        totals[sum_.total] = flat[start:stop].reshape(shape).astype(sum_.total.dtype)
+        start = stop
+    [log_density] = rebuild(
+        [pt.add(*(factor.log_density for factor in reading.additive_factors))], totals
+    )
+    return log_density.astype("float64")
+
+
+def _shape(x: TensorVariable) -> list[Any]:
+    """Return the shape, as numbers where they are known."""
+    return [x.shape[k] if size is None else size for k, size in enumerate(x.type.shape)]
+
+
+def _rewritten(inputs: list[Variable], output: TensorVariable, mode: Mode) -> FrozenFunctionGraph:
+    """Optimise a graph for the backend; its inputs stay untouched when it is evaluated."""
+    graph = FunctionGraph(inputs, [output], clone=True)
+    specs = [In(x, borrow=True, mutable=False) for x in graph.inputs]
+    add_supervisor_to_fgraph(graph, specs, accept_inplace=True)
+    mode.optimizer.rewrite(graph)
+    return graph.freeze()

@@ -1,0 +1,80 @@
+"""The record sweep as a PyTensor operation.
+
+As an operation with its own numba dispatch and cache key, the sweep is compiled together with the
+model's log-density, and PyTensor's disk cache serves both: a key holds the model's graph and the
+kernel's source, so that no model can be served another one's code.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, ClassVar
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.fg import FrozenFunctionGraph
+from pytensor.graph.op import Op
+from pytensor.link.numba.dispatch.basic import (
+    numba_funcify_and_cache_key,
+    numba_njit,
+    register_funcify_and_cache_key,
+)
+
+from pymc_dapper.kernels.record_sweep import sweep_records
+
+
+class RecordSweep(Op):
+    """Record-wise Metropolis updates against a log-density of sums over records.
+
+    Parameters
+    ----------
+    log_density : FrozenFunctionGraph
+        The log-density: inputs are the flat vector of all sums and then the context, what else it
+        depends on; its output is a scalar. Rewritten already for the numba backend.
+    """
+
+    __props__ = ("log_density",)
+    kernel: ClassVar[Any] = staticmethod(sweep_records)
+
+    def __init__(self, log_density: FrozenFunctionGraph):
+        self.log_density = log_density
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        """Apply to removed, added, log_removed, log_added, log_uniforms (see the kernel), context.
+
+        The outputs are which proposals were accepted, a vector of bool, and the log-density of the
+        sums after the sweep, a scalar.
+        """
+        outputs = [pt.vector("accepted", dtype="bool"), pt.scalar("log_density", dtype="float64")]
+        return Apply(self, list(inputs), outputs)
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Not available: the sweep exists as a numba kernel only."""
+        raise NotImplementedError("the record sweep runs in PyTensor's numba mode only")
+
+
+@register_funcify_and_cache_key(RecordSweep)
+def _funcify(op: RecordSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
+    model_log_density, model_key = numba_funcify_and_cache_key(
+        op.log_density, squeeze_output=True, fgraph_name="record_log_density"
+    )
+    kernel = op.kernel
+
+    @numba_njit
+    def log_density(sums, context):  # type: ignore[no-untyped-def]
+        return model_log_density(sums, *context).item()
+
+    @numba_njit
+    def record_sweep(removed, added, log_removed, log_added, log_uniforms, *context):  # type: ignore[no-untyped-def]
+        accepted, final = kernel(
+            log_density, context, removed, added, log_removed, log_added, log_uniforms
+        )
+        return accepted, np.asarray(final)
+
+    if model_key is None:
+        return record_sweep, None
+    source = inspect.getsource(sys.modules[kernel.__module__])
+    key = (type(op).__module__, type(op).__qualname__, source, model_key)
+    return record_sweep, sha256(repr(key).encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Numba kernels: arrays in, arrays out. They know neither PyMC nor PyTensor."""

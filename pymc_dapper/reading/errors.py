@@ -1,0 +1,13 @@
+"""What a model can be refused for, said before sampling starts."""
+
+
+class ReadingError(ValueError):
+    """The model can't be read: a variable isn't a record, or a factor isn't understood."""
+
+
+class NotAdditiveError(ReadingError):
+    """A factor of the log-density isn't a function of sums over records."""
+
+
+class UnknownOperationError(ReadingError):
+    """An operation on the record axis that the reader has no rule for."""

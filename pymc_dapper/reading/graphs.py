@@ -1,0 +1,82 @@
+"""Small tools for PyTensor graphs."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.traversal import explicit_graph_inputs, io_toposort
+
+
+def with_inputs(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+    """Apply the node to other inputs; return its own outputs where nothing changes."""
+    if inputs == node.inputs:
+        return node.outputs
+    return node.clone_with_new_inputs(inputs, strict=False).outputs
+
+
+def rebuild[V: Variable](
+    graphs: Sequence[V],
+    replacements: Mapping[Variable, Variable] | None = None,
+    replace_node: Callable[[Apply, list[Variable]], Sequence[Variable]] = with_inputs,
+) -> list[V]:
+    """Rebuild graphs in topological order; what doesn't change is kept, not copied.
+
+    Parameters
+    ----------
+    graphs : sequence of Variable
+        The graphs' outputs.
+    replacements : mapping of Variable to Variable, optional
+        Variables to put in the place of others.
+    replace_node : callable, optional
+        Given a node and its inputs in the new graph, returns what stands for the node's outputs.
+
+    Returns
+    -------
+    list of Variable
+        The outputs of the new graphs.
+    """
+    new: dict[Variable, Variable] = dict(replacements or {})
+    for node in io_toposort([], list(graphs)):
+        outputs = replace_node(node, [new.get(variable, variable) for variable in node.inputs])
+        for old, replacement in zip(node.outputs, outputs, strict=True):
+            new.setdefault(old, replacement)
+    return [new.get(graph, graph) for graph in graphs]
+
+
+def inline_symbolic_ops[V: Variable](graphs: Sequence[V]) -> list[V]:
+    """Replace operations that stand for a graph (einsum, logsumexp, mixtures) by that graph."""
+
+    def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+        if isinstance(node.op, OpFromGraph):
+            inner = node.op.fgraph
+            return inner.bind(dict(zip(inner.inputs, inputs, strict=True)))
+        return with_inputs(node, inputs)
+
+    graphs = list(graphs)
+    # An inlined graph may hold such operations in turn.
+    while any(isinstance(node.op, OpFromGraph) for node in io_toposort([], graphs)):
+        graphs = rebuild(graphs, replace_node=replace_node)
+    return graphs
+
+
+def dependent_variables(roots: Iterable[Variable], graphs: Sequence[Variable]) -> set[Variable]:
+    """Collect the variables between ``roots`` and ``graphs`` that depend on a root."""
+    dependent = set(roots)
+    for node in io_toposort([], list(graphs)):
+        if not dependent.isdisjoint(node.inputs):
+            dependent.update(node.outputs)
+    return dependent
+
+
+def frontier(roots: Iterable[Variable], graph: Variable) -> list[Variable]:
+    """Variables that ``graph`` is computed from, beside ``roots``, and that can be computed first.
+
+    That is, those that don't depend on a root; what depends on constants only is left out.
+    """
+    dependent = dependent_variables(roots, [graph])
+    varying = dependent_variables(explicit_graph_inputs([graph]), [graph]) - dependent
+    found: dict[Variable, None] = {}
+    for node in io_toposort([], [graph]):
+        if not dependent.isdisjoint(node.outputs):
+            found.update(dict.fromkeys(x for x in node.inputs if x in varying))
+    return list(found)

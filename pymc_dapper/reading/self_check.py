@@ -1,0 +1,110 @@
+"""A numerical check that a model was read rightly, made before anything is sampled."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from pymc.pytensorf import compile as pymc_compile
+from pytensor.graph.basic import Variable
+
+from pymc_dapper.reading.errors import ReadingError
+from pymc_dapper.reading.factors import AdditiveFactor, Factor
+from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.reading.model import ModelReading
+
+# Sums over records are formed in another order than in the model: rounding, far below this.
+RELATIVE_TOLERANCE = 1e-8
+
+
+def check_reading(reading: ModelReading, point: dict[str, np.ndarray]) -> None:
+    """Compare what the sweep will compute with the model's own log-density.
+
+    At two random states of the records and one that mixes their rows, each record's contributions
+    must depend on that record alone, and a factor computed from cached sums must equal the factor
+    as the model has it.
+
+    Parameters
+    ----------
+    reading : ModelReading
+        How the model was read.
+    point : dict of str to ndarray
+        Values of the value variables; the parameters' are used.
+
+    Raises
+    ------
+    ReadingError
+        If the reading and the model disagree: the message names the factor.
+    """
+    parameters = [point[x.name] for x in reading.parameters]
+    propose = _compile(reading, [reading.rng, *reading.parameters], reading.proposals)
+    rng = np.random.default_rng(0)  # for the states looked at here only
+    first, second = (propose(rng, *parameters) for _ in range(2))
+    changed = np.arange(len(first[0])) % 2 == 1
+    mixed = [_rows(changed, b, a) for a, b in zip(first, second, strict=True)]
+
+    for factor in reading.factors:
+        per_record = _per_record(factor)
+        evaluate = _compile(reading, [*reading.records, *reading.parameters], per_record)
+        at_first, at_second, at_mixed = (
+            evaluate(*records, *parameters) for records in (first, second, mixed)
+        )
+        for a, b, both in zip(at_first, at_second, at_mixed, strict=True):
+            if not np.allclose(both, _rows(changed, b, a), rtol=1e-10, atol=0, equal_nan=True):
+                raise _misread(factor, "what it computes for one record depends on others")
+        if isinstance(factor, AdditiveFactor):
+            _check_cached_sums(reading, factor, mixed, parameters, at_first, at_mixed)
+
+
+def _check_cached_sums(
+    reading: ModelReading,
+    factor: AdditiveFactor,
+    records: Sequence[np.ndarray],
+    parameters: Sequence[np.ndarray],
+    before: Sequence[np.ndarray],
+    after: Sequence[np.ndarray],
+) -> None:
+    """Compare the factor at updated sums with the factor evaluated from the records."""
+    totals = [sum_.total for sum_ in factor.sums]
+    cached_totals = [total.type() for total in totals]
+    [at_sums] = rebuild([factor.log_density], dict(zip(totals, cached_totals, strict=True)))
+    from_sums = _compile(reading, [*cached_totals, *reading.parameters], [at_sums])
+    full = _compile(reading, [*reading.records, *reading.parameters], [factor.log_density])
+
+    sums = [
+        (a.sum(axis=0) + (b - a).sum(axis=0)).astype(total.dtype)
+        for a, b, total in zip(before, after, totals, strict=True)
+    ]
+    [expected] = full(*records, *parameters)
+    [computed] = from_sums(*sums, *parameters)
+    same = (
+        abs(computed - expected) <= RELATIVE_TOLERANCE * (1 + abs(expected))
+        if np.isfinite(expected)
+        else not np.isfinite(computed)
+    )
+    if not same:
+        raise _misread(factor, f"it is {expected:.10g}, but from cached sums {computed:.10g}")
+
+
+def _per_record(factor: Factor) -> list[Variable]:
+    if isinstance(factor, AdditiveFactor):
+        return [sum_.contributions for sum_ in factor.sums]
+    return [factor.log_densities]
+
+
+def _rows(which: np.ndarray, yes: np.ndarray, no: np.ndarray) -> np.ndarray:
+    return np.where(which.reshape((-1,) + (1,) * (yes.ndim - 1)), yes, no)
+
+
+def _compile(reading: ModelReading, inputs: Sequence[Variable], outputs: Sequence[Variable]):  # type: ignore[no-untyped-def]
+    # Python mode: each function is called a few times at most.
+    with reading.model:
+        return pymc_compile(
+            list(inputs), list(outputs), mode="FAST_COMPILE", on_unused_input="ignore"
+        )
+
+
+def _misread(factor: Factor, why: str) -> ReadingError:
+    return ReadingError(
+        f"DapperStep misread the factor '{factor.name}': {why}. Nothing has been sampled. This is "
+        "a fault of pymc_dapper's, or of a rule registered with `follow_records`; please report "
+        "the model"
+    )

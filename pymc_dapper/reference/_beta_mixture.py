@@ -1,0 +1,65 @@
+"""The law of one cell's probability: a mixture of Beta laws that share a concentration."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, betaln, xlog1py, xlogy
+
+from pymc_dapper.reference._quantiles import invert_cdf
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class BetaMixture:
+    """Mixture of ``Beta(a_j, concentration - a_j)``.
+
+    Attributes
+    ----------
+    weights : (W,) array
+        Probabilities of the components; they add up to 1.
+    a : (W,) array
+        First parameters, positive, below `concentration`.
+    concentration : float
+        Sum of the two parameters, the same for every component.
+    """
+
+    weights: FloatArray
+    a: FloatArray
+    concentration: float
+
+    @property
+    def mean(self) -> float:
+        """Mean."""
+        return float(self.weights @ self.a) / self.concentration
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation."""
+        means = self.a / self.concentration
+        within = means * (1 - means) / (self.concentration + 1)
+        return float(np.sqrt(self.weights @ (within + (means - self.mean) ** 2)))
+
+    def cdf(self, x: ArrayLike) -> FloatArray:
+        """Distribution function at `x`, of the shape of `x`."""
+        clipped = np.clip(np.asarray(x, dtype=float), 0.0, 1.0)[..., None]
+        return np.asarray(betainc(self.a, self.concentration - self.a, clipped) @ self.weights)
+
+    def pdf(self, x: ArrayLike) -> FloatArray:
+        """Density at `x`, of the shape of `x`; 0 outside of [0, 1]."""
+        points = np.asarray(x, dtype=float)
+        inside = (points >= 0) & (points <= 1)
+        p, a, b = np.where(inside, points, 0.5)[..., None], self.a, self.concentration - self.a
+        log_density = xlogy(a - 1, p) + xlog1py(b - 1, -p) - betaln(a, b)
+        return np.where(inside, np.exp(log_density) @ self.weights, 0.0)
+
+    def quantile(self, q: ArrayLike) -> FloatArray:
+        """Quantiles at probabilities `q`, of the shape of `q`.
+
+        Raises
+        ------
+        ValueError
+            If a probability isn't strictly between 0 and 1.
+        """
+        return invert_cdf(lambda x: float(self.cdf(x)), q, low=0.0, high=1.0)

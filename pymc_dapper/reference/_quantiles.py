@@ -1,0 +1,55 @@
+"""Quantiles of a law whose distribution function is known."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+
+def invert_cdf(
+    cdf: Callable[[float], float],
+    q: ArrayLike,
+    low: float,
+    high: float,
+    margin: float = 0.0,
+) -> NDArray[np.float64]:
+    """Solve ``cdf(x) = q`` for each `q` by a bracketing root find.
+
+    Parameters
+    ----------
+    cdf : callable
+        Continuous, non-decreasing distribution function of one float.
+    q : array_like
+        Probabilities, of any shape.
+    low, high : float
+        Bracket: ``cdf(low) <= q <= cdf(high)`` for all of `q`.
+    margin : float
+        Distance that each probability must keep from 0 and 1.
+
+    Returns
+    -------
+    numpy.ndarray
+        The quantiles, of the shape of `q`.
+
+    Raises
+    ------
+    ValueError
+        If a probability isn't strictly between `margin` and ``1 - margin``.
+    """
+    probabilities = np.asarray(q, dtype=float)
+    if not np.all((probabilities > margin) & (probabilities < 1 - margin)):
+        between = "0 and 1" if margin == 0 else f"{margin:g} and 1 - {margin:g}"
+        raise ValueError(
+            f"q must lie strictly between {between}, got {q!r}. "
+            "Give probabilities, such as 0.05 for the 5 % quantile."
+        )
+
+    def solve(probability: float) -> float:
+        root = brentq(
+            lambda x: cdf(x) - probability, low, high, xtol=1e-300, rtol=1e-15, maxiter=2000
+        )
+        return float(root)
+
+    roots = [solve(float(probability)) for probability in probabilities.ravel()]
+    return np.array(roots).reshape(probabilities.shape)

@@ -1,0 +1,201 @@
+"""The law of a split: independent cell weights, given that the cells add up to a known total.
+
+A split ``(n_1, ..., n_K)`` of N records has probability proportional to ``prod_k weight_k(n_k)`` on
+``n_1 + ... + n_K = N``. Read from the first cell to the last, the running totals form a Markov
+chain. Its backward kernels, P(n_k = c given that the first k cells hold s), answer every question
+asked here: draws, means of products, moments of sums.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+CountArray = NDArray[np.int64 | np.float64]
+
+NEGLIGIBLE = 1e-18
+"""Probability dropped in either tail of each cell's count: less than rounding can show."""
+
+
+class BackwardKernel(NamedTuple):
+    """P(n_k = c given that cells 1..k hold s), over rows s and columns c.
+
+    Rows that cannot occur are zero throughout.
+    """
+
+    log_probability: FloatArray
+    probability: FloatArray
+    previous: NDArray[np.intp]
+    """Row of the kernel before, i.e. the index of s - c; 0 where the probability is 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class SplitLaw:
+    """A law of splits, held as the marginal law of each cell and a backward chain.
+
+    Attributes
+    ----------
+    supports : tuple of (W_k,) arrays
+        The counts that cell k can hold.
+    pmfs : tuple of (W_k,) arrays
+        Their marginal probabilities.
+    kernels : tuple of BackwardKernel
+        One for each cell from the second on. The first kernel's `previous` points into
+        ``supports[0]``; the last kernel has one row, the total.
+    """
+
+    supports: tuple[CountArray, ...]
+    pmfs: tuple[FloatArray, ...]
+    kernels: tuple[BackwardKernel, ...]
+
+    def mean_of_product(self, factors: Sequence[NDArray[np.inexact]]) -> complex:
+        """Mean of ``prod_k factors[k](n_k)``; stable as long as no factor exceeds 1 in modulus.
+
+        Parameters
+        ----------
+        factors : sequence of (W_k,) arrays
+            Real or complex values on the supports.
+        """
+        value: NDArray[np.inexact] = factors[0]
+        for kernel, factor in zip(self.kernels, factors[1:], strict=True):
+            value = (kernel.probability * value[kernel.previous]) @ factor
+        return complex(value[0])
+
+    def log_mean_of_product(self, log_factors: Sequence[FloatArray]) -> float:
+        """Log of the mean of ``prod_k exp(log_factors[k](n_k))``, for factors of any size.
+
+        Parameters
+        ----------
+        log_factors : sequence of (W_k,) arrays
+            Real values on the supports.
+        """
+        value = log_factors[0]
+        for kernel, log_factor in zip(self.kernels, log_factors[1:], strict=True):
+            value = log_sum_exp(kernel.log_probability + value[kernel.previous] + log_factor)
+        return float(value[0])
+
+    def moments_of_sum(self, terms: Sequence[FloatArray]) -> tuple[float, float]:
+        """Mean and variance of ``sum_k terms[k](n_k)``, the cells' dependence included.
+
+        Parameters
+        ----------
+        terms : sequence of (W_k,) arrays
+            Real values on the supports.
+        """
+        mean, variance = terms[0], np.zeros_like(terms[0])
+        for kernel, term in zip(self.kernels, terms[1:], strict=True):
+            total = term + mean[kernel.previous]
+            mean = (kernel.probability * total).sum(axis=1)
+            spread = variance[kernel.previous] + (total - mean[:, None]) ** 2
+            variance = (kernel.probability * spread).sum(axis=1)
+        return float(mean[0]), float(variance[0])
+
+    def draws(self, size: int, rng: np.random.Generator) -> CountArray:
+        """Draw splits independently, from the last cell back to the first; shape (size, K)."""
+        columns = []
+        row = np.zeros(size, dtype=np.intp)
+        for cell in range(len(self.kernels), 0, -1):
+            kernel = self.kernels[cell - 1]
+            column = np.empty(size, dtype=np.intp)
+            for one_row in np.unique(row):
+                here = row == one_row
+                probability = kernel.probability[one_row]
+                column[here] = rng.choice(probability.size, size=here.sum(), p=probability)
+            columns.append(self.supports[cell][column])
+            row = kernel.previous[row, column]
+        columns.append(self.supports[0][row])
+        return np.column_stack(columns[::-1])
+
+
+def log_sum_exp(terms: FloatArray) -> FloatArray:
+    """Log of the sum of exponentials over the last axis; -inf where every term is -inf."""
+    top = terms.max(axis=-1, keepdims=True)
+    top[np.isneginf(top)] = 0.0
+    with np.errstate(divide="ignore"):
+        total: FloatArray = top[..., 0] + np.log(np.exp(terms - top).sum(axis=-1))
+    return total
+
+
+def log_convolve(a: FloatArray, b: FloatArray, size: int) -> FloatArray:
+    """Log of the first `size` terms of the convolution of ``exp(a)`` and ``exp(b)``."""
+    out = np.empty(min(size, a.size + b.size - 1))
+    for s in range(out.size):
+        first, last = max(0, s - b.size + 1), min(s, a.size - 1)
+        out[s] = log_sum_exp(a[first : last + 1] + b[s - last : s - first + 1][::-1])
+    return out
+
+
+def log_marginal_weights(log_weights: FloatArray) -> FloatArray:
+    """Unnormalised log marginal law of each cell's count, by leave-one-out convolutions.
+
+    Parameters
+    ----------
+    log_weights : (K, N + 1) array, K >= 2
+        Log weight of each count in each cell.
+
+    Returns
+    -------
+    (K, N + 1) array
+        Its rows all add up, as exponentials, to the total weight of the splits of N.
+    """
+    size = log_weights.shape[1]
+
+    def running(rows: FloatArray) -> list[FloatArray]:
+        return list(accumulate(rows, lambda a, b: log_convolve(a, b, size), initial=np.zeros(1)))
+
+    before = running(log_weights[:-1])
+    after = running(log_weights[:0:-1])[::-1]
+    others = [log_convolve(a, b, size) for a, b in zip(before, after, strict=True)]
+    return log_weights + np.array(others)[:, ::-1]
+
+
+def latent_split(log_weights: FloatArray, pmf: FloatArray) -> SplitLaw:
+    """Law of the splits of N with the given log weights.
+
+    Parameters
+    ----------
+    log_weights : (K, N + 1) array
+        Log weight of each count in each cell.
+    pmf : (K, N + 1) array
+        Marginal law of each cell's count, as `log_marginal_weights` gives it, normalised. Counts
+        in either tail, with probability `NEGLIGIBLE` altogether, are left out.
+    """
+    total = log_weights.shape[1] - 1
+    low = (pmf.cumsum(axis=1) > NEGLIGIBLE).argmax(axis=1)
+    high = total - (pmf[:, ::-1].cumsum(axis=1) > NEGLIGIBLE).argmax(axis=1)
+    counts = [np.arange(first, last + 1) for first, last in zip(low, high, strict=True)]
+
+    kernels = []
+    start, log_prefix = low[0], log_weights[0, counts[0]]
+    for k in range(1, len(counts)):
+        # What the first k + 1 cells can hold, given what the others can.
+        smallest = max(low[: k + 1].sum(), total - high[k + 1 :].sum())
+        largest = min(high[: k + 1].sum(), total - low[k + 1 :].sum())
+        previous = np.arange(smallest, largest + 1)[:, None] - counts[k] - start
+        possible = (previous >= 0) & (previous < log_prefix.size)
+        previous = np.where(possible, previous, 0)
+        joint = np.where(possible, log_weights[k, counts[k]] + log_prefix[previous], -np.inf)
+        start, log_prefix = smallest, log_sum_exp(joint)
+        log_probability = joint - np.where(np.isneginf(log_prefix), 0.0, log_prefix)[:, None]
+        kernels.append(BackwardKernel(log_probability, np.exp(log_probability), previous))
+
+    kept = [row[c] for row, c in zip(pmf, counts, strict=True)]
+    return SplitLaw(
+        supports=tuple(counts),
+        pmfs=tuple(row / row.sum() for row in kept),
+        kernels=tuple(kernels),
+    )
+
+
+def known_split(counts: FloatArray) -> SplitLaw:
+    """Law that puts all probability on one split, whose counts needn't be whole numbers."""
+    certain = BackwardKernel(np.zeros((1, 1)), np.ones((1, 1)), np.zeros((1, 1), dtype=np.intp))
+    return SplitLaw(
+        supports=tuple(np.array([count]) for count in counts),
+        pmfs=tuple(np.ones(1) for _ in counts),
+        kernels=(certain,) * (len(counts) - 1),
+    )

@@ -1,0 +1,1 @@
+"""Step methods: thin adapters from PyMC's step protocol to a compiled kernel."""
