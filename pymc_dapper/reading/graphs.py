@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import explicit_graph_inputs, io_toposort
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.traversal import graph_inputs, io_toposort
 
 
 def with_inputs(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
@@ -74,7 +74,8 @@ def frontier(roots: Iterable[Variable], graph: Variable) -> list[Variable]:
     That is, those that don't depend on a root; what depends on constants only is left out.
     """
     dependent = dependent_variables(roots, [graph])
-    varying = dependent_variables(explicit_graph_inputs([graph]), [graph]) - dependent
+    inputs = [x for x in graph_inputs([graph]) if not isinstance(x, Constant)]
+    varying = dependent_variables(inputs, [graph]) - dependent
     found: dict[Variable, None] = {}
     for node in io_toposort([], [graph]):
         if not dependent.isdisjoint(node.outputs):

@@ -55,7 +55,7 @@ class DapperStep(BlockedStep):
     initial_point : dict, optional
         Values of the model's value variables, to check the reading of the model at. The model's own
         initial point if not given.
-    max_start_sweeps : int, default 100
+    max_start_sweeps : int, default 1000
         A chain may start where the mechanism gives the released value zero density. Its first step
         then repeats sweeps, each of which takes the prior's proposals until the density is
         positive, at most this many times.
@@ -115,7 +115,7 @@ class DapperStep(BlockedStep):
         blocked: bool = True,
         compile_kwargs: dict[str, Any] | None = None,
         initial_point: PointType | None = None,
-        max_start_sweeps: int = 100,
+        max_start_sweeps: int = 1000,
     ):
         model = modelcontext(model)
         if max_start_sweeps < 1:

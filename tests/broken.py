@@ -1,0 +1,71 @@
+"""Sweeps broken on purpose: a test of exactness must fail for each of them."""
+
+import numpy as np
+from numba import njit
+
+from pymc_dapper.compiled.sweep_op import RecordSweep
+from pymc_dapper.kernels.record_sweep import Proposal, SweepState, log_gain, update_record
+from pymc_dapper.steps.dapper import DapperStep
+
+
+@njit(inline="always")
+def stale_sums(log_density, context, removed, added, log_removed, log_added, log_uniforms):
+    """Forget to update the cached sums when a proposal is accepted."""
+    n_records, n_sums = removed.shape
+    sums = removed.sum(axis=0)
+    present = log_density(sums, context)
+    proposed_sums = np.empty(n_sums)
+    accepted = np.empty(n_records, dtype=np.bool_)
+    for i in range(n_records):
+        for j in range(n_sums):
+            proposed_sums[j] = sums[j] - removed[i, j] + added[i, j]
+        gain = log_gain(present, log_density(proposed_sums, context))
+        accepted[i] = log_uniforms[i] < gain
+    return accepted, present
+
+
+@njit(inline="always")
+def upside_down(log_density, context, removed, added, log_removed, log_added, log_uniforms):
+    """Accept with the ratio upside down."""
+    n_records, n_sums = removed.shape
+    sums = removed.sum(axis=0)
+    state = SweepState(sums, log_density(sums, context))
+    proposed_sums = np.empty(n_sums)
+    accepted = np.empty(n_records, dtype=np.bool_)
+    for i in range(n_records):
+        for j in range(n_sums):
+            proposed_sums[j] = sums[j] - removed[i, j] + added[i, j]
+        proposed = log_density(proposed_sums, context)
+        accepted[i] = log_uniforms[i] < log_gain(proposed, state.log_density)
+        if accepted[i]:
+            sums[:] = proposed_sums
+            state = SweepState(sums, proposed)
+    return accepted, state.log_density
+
+
+@njit(inline="always")
+def accept_all(log_density, context, removed, added, log_removed, log_added, log_uniforms):
+    """Ignore the mechanism."""
+    accepted = np.ones(len(removed), dtype=np.bool_)
+    return accepted, log_density(added.sum(axis=0), context)
+
+
+@njit(inline="always")
+def flattened(log_density, context, removed, added, log_removed, log_added, log_uniforms):
+    """Accept by half of the log ratio, as if the noise had twice the variance."""
+    n_records, n_sums = removed.shape
+    sums = removed.sum(axis=0)
+    state = SweepState(sums, log_density(sums, context))
+    proposed_sums = np.empty(n_sums)
+    accepted = np.empty(n_records, dtype=np.bool_)
+    for i in range(n_records):
+        change = Proposal(removed[i], added[i], 0.0, 0.0)
+        half = 2.0 * log_uniforms[i]
+        state, accepted[i] = update_record(log_density, context, state, change, half, proposed_sums)
+    return accepted, state.log_density
+
+
+def broken_step(kernel):
+    """A DapperStep whose sweep runs another kernel."""
+    sweep_op = type(f"Broken_{kernel.__name__}", (RecordSweep,), {"kernel": staticmethod(kernel)})
+    return type("BrokenDapperStep", (DapperStep,), {"_sweep_op": sweep_op})

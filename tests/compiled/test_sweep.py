@@ -1,0 +1,83 @@
+"""The compiled sweep: what it computes, and that PyTensor's cache never mixes models up."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dapper.compiled.sweep import compile_sweep
+from pymc_dapper.compiled.sweep_op import RecordSweep
+from pymc_dapper.reading import read_model
+from tests import broken
+
+
+def model_with_scale(scale):
+    """Models of the same shapes and dtypes, that differ in a constant of the mechanism only."""
+    with pm.Model() as m:
+        record = pm.Normal("record", 0, 1, shape=4)
+        pm.Potential("privacy", -scale * pt.abs(record.sum() - 1.0))
+    return m
+
+
+def logp_after_nothing(sweep):
+    """Log-density that the sweep reports where every proposal is rejected."""
+    records = np.array([1.0, 2.0, 3.0, 4.0])
+    return float(sweep.decide(records, records + 1, np.full(4, np.inf))[2])
+
+
+def test_models_of_the_same_shapes_do_not_share_code():
+    for scale in (1.0, 2.0, 1.0, 300.0):
+        model = model_with_scale(scale)
+        sweep = compile_sweep(read_model(model, model.value_vars))
+        assert logp_after_nothing(sweep) == pytest.approx(-9.0 * scale)
+
+
+def test_models_of_the_same_shapes_do_not_share_a_disk_cache(tmp_path):
+    script = textwrap.dedent(
+        """
+        import sys
+        from pymc_dapper.compiled.sweep import compile_sweep
+        from pymc_dapper.reading import read_model
+        from tests.compiled.test_sweep import logp_after_nothing, model_with_scale
+
+        model = model_with_scale(float(sys.argv[1]))
+        print(logp_after_nothing(compile_sweep(read_model(model, model.value_vars))))
+        """
+    )
+    for scale in (1.0, 2.0, 1.0):
+        result = subprocess.run(
+            [sys.executable, "-W", "error", "-c", script, str(scale)],
+            env={"PYTENSOR_FLAGS": f"base_compiledir={tmp_path}", "PYTHONPATH": "."},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert result.returncode == 0, result.stderr
+        assert float(result.stdout) == pytest.approx(-9.0 * scale)
+
+
+def test_another_kernel_does_not_share_code():
+    model = model_with_scale(1.0)
+    reading = read_model(model, model.value_vars)
+    op = broken.broken_step(broken.accept_all)._sweep_op
+    exact, accepts_all = compile_sweep(reading), compile_sweep(reading, sweep_op=op)
+    records, never = np.array([1.0, 2.0, 3.0, 4.0]), np.full(4, np.inf)
+    assert not exact.decide(records, records + 1, never)[1].any()
+    assert accepts_all.decide(records, records + 1, never)[1].all()
+
+
+def test_the_sweep_runs_with_numba_only():
+    vectors = [pt.matrix(), pt.matrix(), pt.vector(), pt.vector(), pt.vector()]
+    model = model_with_scale(1.0)
+    sweep = compile_sweep(read_model(model, model.value_vars))
+    [op] = {
+        node.op
+        for node in sweep.decide._function.maker.fgraph.apply_nodes
+        if isinstance(node.op, RecordSweep)
+    }
+    with pytest.raises(NotImplementedError, match="numba"):
+        op.perform(op.make_node(*vectors), [], [])

@@ -1,0 +1,58 @@
+"""The transition matrix of a compiled sweep, enumerated without looking inside it."""
+
+import numpy as np
+
+NEVER, ALWAYS = np.inf, -np.inf
+
+
+def transition_matrix(decide, states, proposal_probabilities, *given):
+    """Transition matrix of one sweep over all records.
+
+    `decide` is the compiled half of a sweep that users run: a deterministic function of records,
+    proposals and log uniforms. For every state and every proposal, the log uniforms of the records
+    before the i-th force their outcome, those after it are rejected, and the i-th record's
+    acceptance probability is the uniform variate at which its outcome changes.
+    """
+    index = {tuple(state): k for k, state in enumerate(states)}
+    matrix = np.zeros((len(states), len(states)))
+    for state in states:
+        for proposal, probability in zip(states, proposal_probabilities, strict=True):
+            outcomes = _outcomes(decide, state, proposal, given)
+            for records, outcome_probability in outcomes:
+                matrix[index[tuple(state)], index[records]] += probability * outcome_probability
+    return matrix
+
+
+def _outcomes(decide, state, proposal, given):
+    """All outcomes of a sweep for one proposal, with their probabilities."""
+    n = len(state)
+    branches = [((), 1.0)]
+    for i in range(n):
+        grown = []
+        for forced, probability in branches:
+            p = _acceptance_probability(decide, state, proposal, given, forced, i)
+            grown += [((*forced, ALWAYS), probability * p), ((*forced, NEVER), probability * (1 - p))]
+        branches = [(forced, probability) for forced, probability in grown if probability > 0]
+    for forced, probability in branches:
+        records, accepted, _ = decide(state, proposal, np.array(forced), *given)
+        assert np.array_equal(accepted, np.array(forced) == ALWAYS)
+        yield tuple(records), probability
+
+
+def _acceptance_probability(decide, state, proposal, given, forced, i):
+    log_uniforms = np.full(len(state), NEVER)
+    log_uniforms[:i] = forced
+
+    def accepts(log_uniform):
+        log_uniforms[i] = log_uniform
+        return decide(state, proposal, log_uniforms, *given)[1][i]
+
+    if accepts(-1e-300):
+        return 1.0
+    if not accepts(-700.0):
+        return 0.0
+    low, high = -700.0, -1e-300
+    while high - low > 1e-13 * max(1e-3, -low):
+        middle = (low + high) / 2
+        low, high = (middle, high) if accepts(middle) else (low, middle)
+    return float(np.exp((low + high) / 2))

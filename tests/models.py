@@ -1,0 +1,42 @@
+"""Models that several tests share."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+RELEASED = np.array([110.0, 131.0, 47.0, 110.0])
+SIGMA = 6.32
+N_APPLICANTS = 400
+
+
+def admissions_model(released=RELEASED, *, shared=False):
+    """Example 2 of the dapper paper: 400 applicants, four noisy counts."""
+    with pm.Model(coords={"cell": ["male/admit", "male/reject", "female/admit", "female/reject"]}) as m:
+        if shared:
+            released = pm.Data("released", released, dims="cell")
+        p = pm.Dirichlet("p", np.ones(4), dims="cell")
+        record = pm.Categorical("record", p=p, shape=N_APPLICANTS)
+        table = pt.eye(4)[record].sum(axis=0)
+        pm.Potential("privacy", -0.5 * (((released - table) / SIGMA) ** 2).sum())
+        pm.Deterministic("log_odds_ratio", pt.log(p[0] * p[3] / (p[1] * p[2])))
+    return m
+
+
+WEIGHTS = np.array([1.0, 2.0, 4.0])
+TINY_PRIOR = 0.3
+TINY_RELEASED = 2.6
+TINY_SIGMA = 1.1
+
+
+def tiny_log_mechanism(records):
+    """Log-density of the tiny model's mechanism, written once more without PyTensor."""
+    return -0.5 * ((TINY_RELEASED - float(np.dot(WEIGHTS, records))) / TINY_SIGMA) ** 2
+
+
+def tiny_model():
+    """Three binary records with fixed parameters: all states can be enumerated."""
+    with pm.Model() as m:
+        record = pm.Bernoulli("record", p=TINY_PRIOR, shape=3)
+        weighted = pt.dot(WEIGHTS, record)
+        pm.Potential("privacy", -0.5 * ((TINY_RELEASED - weighted) / TINY_SIGMA) ** 2)
+    return m

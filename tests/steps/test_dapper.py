@@ -1,0 +1,292 @@
+"""DapperStep as a step of PyMC's: protocol, seeds, shared data, impossible starts."""
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from pymc.exceptions import SamplingError
+from pymc.sampling.parallel import ParallelSamplingError
+from pymc.step_methods.state import equal_dataclass_values
+
+from pymc_dapper import DapperStep, ReadingError
+from tests.models import RELEASED, admissions_model
+
+
+@pytest.fixture(scope="module")
+def model():
+    return admissions_model(shared=True)
+
+
+@pytest.fixture(scope="module")
+def step(model):
+    return DapperStep([model["record"]], model=model)
+
+
+def sample(model, step, **kwargs):
+    options = {"draws": 20, "tune": 10, "chains": 2, "cores": 1, "random_seed": 5} | kwargs
+    with model:
+        # Metropolis compiles at once, where NUTS takes seconds.
+        return pm.sample(
+            step=[step, pm.Metropolis([model["p"]])],
+            progressbar=False,
+            compute_convergence_checks=False,
+            **options,
+        )
+
+
+def same_draws(a, b):
+    return all(np.array_equal(a.posterior[name], b.posterior[name]) for name in ("p", "record"))
+
+
+@pytest.fixture(scope="module")
+def sequential(model, step):
+    return sample(model, step)
+
+
+@pytest.mark.parametrize("options", [{}, {"cores": 2}, {"cores": 2, "mp_ctx": "spawn"}], ids=str)
+def test_the_same_seed_gives_the_same_draws(model, step, sequential, options):
+    assert same_draws(sample(model, step, **options), sequential)
+
+
+def test_another_seed_gives_other_draws(model, step, sequential):
+    assert not same_draws(sample(model, step, random_seed=6), sequential)
+
+
+def test_chains_differ(sequential):
+    first, second = sequential.posterior["record"].values
+    assert not np.array_equal(first, second)
+
+
+def test_statistics_describe_the_sweep(sequential):
+    stats, posterior = sequential.sample_stats, sequential.posterior
+    assert stats["dapper_accept"].dims == ("chain", "draw")
+    assert np.all((stats["dapper_accept"] > 0) & (stats["dapper_accept"] < 1))
+    counts = np.stack([(posterior["record"] == k).sum("record_dim_0") for k in range(4)], axis=-1)
+    mechanism = -0.5 * (((RELEASED - counts) / 6.32) ** 2).sum(axis=-1)
+    np.testing.assert_allclose(stats["dapper_mechanism_logp"], mechanism, rtol=1e-9)
+
+
+def test_sampling_state_restores_a_draw_exactly(model, step):
+    step.setup_chain(np.random.default_rng(7), tune=0, draws=10)
+    point = model.initial_point()
+    for _ in range(3):
+        point, _ = step.step(point)
+    saved = step.sampling_state
+    first, first_stats = step.step(point)
+    elsewhere, _ = step.step(first)
+    assert not np.array_equal(elsewhere["record"], first["record"])
+
+    other = DapperStep([model["record"]], model=model)
+    for restored in (step, other):
+        restored.sampling_state = saved
+        assert equal_dataclass_values(restored.sampling_state, saved)
+        again, again_stats = restored.step(point)
+        np.testing.assert_array_equal(again["record"], first["record"])
+        assert again_stats == first_stats
+
+
+def test_a_step_does_not_change_the_point_it_is_given(model, step):
+    point = model.initial_point()
+    before = point["record"].copy()
+    step.setup_chain(np.random.default_rng(7), tune=0, draws=10)
+    new, _ = step.step(point)
+    np.testing.assert_array_equal(point["record"], before)
+    assert new["record"].dtype == point["record"].dtype
+    assert new["record"].shape == point["record"].shape
+
+
+def test_a_pickled_step_draws_the_same(model, step):
+    copy = cloudpickle.loads(cloudpickle.dumps(step))
+    point = model.initial_point()
+    results = []
+    for each in (step, copy):
+        each.setup_chain(np.random.default_rng(8), tune=0, draws=10)
+        results.append(each.step(point)[0]["record"])
+    np.testing.assert_array_equal(*results)
+
+
+def test_value_variables_and_a_single_variable_are_accepted(model):
+    with model:
+        step = DapperStep(model.rvs_to_values[model["record"]])
+    assert [value.name for value in step.vars] == ["record"]
+
+
+def test_the_progress_bar_shows_acceptance(step):
+    columns, stats = step._progressbar_config(n_chains=3)
+    assert columns[0].get_table_column().header == "Records accepted"
+    assert stats == {"dapper_accept": [0.0] * 3}
+    [update] = step._make_progressbar_update_functions()
+    assert update({"dapper_accept": 0.5, "dapper_mechanism_logp": -1.0}) == {"dapper_accept": 0.5}
+
+
+def test_the_progress_bar_works_in_a_run(model, step, capsys):
+    with model:
+        pm.sample(
+            draws=3,
+            tune=0,
+            chains=1,
+            cores=1,
+            step=[step, pm.Metropolis([model["p"]])],
+            compute_convergence_checks=False,
+            progressbar=True,
+        )
+
+
+def test_compilation_options_reach_pymc_and_only_numba_modes_are_taken(model):
+    DapperStep([model["record"]], model=model, compile_kwargs={"mode": "NUMBA"})
+    with pytest.raises(ValueError, match="mode 'FAST_COMPILE' doesn't compile with numba"):
+        DapperStep([model["record"]], model=model, compile_kwargs={"mode": "FAST_COMPILE"})
+
+
+# Shared data ----------------------------------------------------------------------------------
+
+
+def people_model(n):
+    with pm.Model(coords={"person": np.arange(n)}) as m:
+        public = pm.Data("public", np.linspace(-1, 1, n), dims="person")
+        released = pm.Data("released", 3.0)
+        mu = pm.Normal("mu")
+        record = pm.Normal("record", mu + public, 1, dims="person")
+        pm.Normal("s_dp", record.sum(), 0.5, observed=released)
+    return m
+
+
+@pytest.fixture(scope="module")
+def people():
+    m = people_model(30)
+    return m, DapperStep([m["record"]], model=m)
+
+
+def test_new_data_take_effect_without_recompiling(people):
+    model, step = people
+    compiled = step.sweep
+    sums = []
+    for value in (-40.0, 40.0):
+        with model:
+            pm.set_data({"released": value})
+        step.setup_chain(np.random.default_rng(0), tune=0, draws=1)
+        point = model.initial_point()
+        for _ in range(50):
+            point, _ = step.step(point)
+        sums.append(point["record"].sum())
+    assert step.sweep is compiled
+    assert sums[0] < -10 < 10 < sums[1]
+
+
+def test_a_changed_number_of_records_is_refused_by_name(people):
+    model, step = people
+    with model:
+        pm.set_data({"public": np.zeros(20)}, coords={"person": np.arange(20)})
+    with pytest.raises(ValueError, match=r"the dim 'person' had length 30 .* 'record' .* length 20"):
+        step.setup_chain(np.random.default_rng(0), tune=0, draws=1)
+    with model:
+        pm.set_data({"public": np.zeros(30)}, coords={"person": np.arange(30)})
+    step.setup_chain(np.random.default_rng(0), tune=0, draws=1)
+
+
+# Impossible starts ----------------------------------------------------------------------------
+
+
+def bounded_model(released, half_width=0.5):
+    """Uniform noise: the density is zero wherever the sum is too far from the release."""
+    with pm.Model() as m:
+        p = pm.Beta("p", 2, 2)
+        record = pm.Bernoulli("record", p, shape=40)
+        distance = pt.abs(released - record.sum())
+        pm.Potential("privacy", pt.switch(distance < half_width, 0.0, -np.inf))
+    return m
+
+
+def test_the_first_step_repeats_sweeps_until_the_state_is_possible():
+    model = bounded_model(26.0)
+    with model:
+        step = DapperStep([model["record"]])
+        # NUTS stops at once where the log-density is -inf.
+        idata = pm.sample(
+            draws=30,
+            tune=30,
+            chains=2,
+            cores=1,
+            step=[step],
+            initvals={"record": np.zeros(40, dtype=int)},
+            random_seed=1,
+            progressbar=False,
+            compute_convergence_checks=False,
+        )
+    assert np.all(idata.posterior["record"].sum("record_dim_0") == 26)
+    assert np.all(idata.sample_stats["dapper_mechanism_logp"] == 0)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_start_that_stays_impossible_is_explained(cores):
+    model = bounded_model(41.5)  # of 40 people
+    step = DapperStep([model["record"]], model=model, max_start_sweeps=5)
+    with pytest.raises(
+        SamplingError if cores == 1 else ParallelSamplingError,
+        match=r"records 'record': after 5 sweeps the log-density of 'privacy'.*initvals={'record'",
+    ):
+        sample_bounded(model, step, cores)
+
+
+def sample_bounded(model, step, cores):
+    with model:
+        pm.sample(
+            draws=5, tune=5, chains=2, cores=cores, step=[step], progressbar=False, random_seed=1
+        )
+
+
+def test_a_mechanism_that_is_nan_everywhere_never_stalls():
+    with pm.Model() as model:
+        record = pm.Normal("record", 0, 1, shape=10)
+        pm.Potential("privacy", pt.sqrt(-1.0 - record.sum() ** 2))
+    step = DapperStep([record], model=model, max_start_sweeps=3)
+    step.setup_chain(np.random.default_rng(0), tune=0, draws=1)
+    with pytest.raises(SamplingError, match="'privacy' is still -inf or nan"):
+        step.step(model.initial_point())
+
+
+# Refusals -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def refused():
+    with pm.Model() as m:
+        mu = pm.Normal("mu")
+        record = pm.Normal("record", mu, 1, shape=5)
+        pm.Deterministic("total", record.sum())
+        pm.Normal("answers", record, 1, observed=np.zeros(5))
+        pm.Potential("largest", -record.max())
+        pm.Normal("bystander", 0, 1, shape=3)
+    return m
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mu", "'mu' has no record axis"),
+        ("total", "'total' is computed from other variables"),
+        ("largest", "'largest' is computed from other variables"),
+        ("answers", "'answers' is observed"),
+        ("bystander", "nothing in the model depends on the records 'bystander'"),
+        ("record", r"how the records 'record' enter 'largest': the operation Max.* than a sum"),
+    ],
+)
+def test_what_cannot_be_a_record_is_refused_by_name(refused, name, message):
+    with pytest.raises(ReadingError, match=message):
+        DapperStep([refused[name]], model=refused)
+
+
+def test_a_variable_of_another_model_is_refused(refused):
+    with pytest.raises(ReadingError, match="'record' is not a free random variable of the model"):
+        DapperStep([tiny_foreign_record()], model=refused)
+
+
+def tiny_foreign_record():
+    with pm.Model():
+        return pm.Normal("record", 0, 1, shape=5)
+
+
+def test_the_start_limit_must_be_positive(model):
+    with pytest.raises(ValueError, match="max_start_sweeps must be at least 1"):
+        DapperStep([model["record"]], model=model, max_start_sweeps=0)
