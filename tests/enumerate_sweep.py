@@ -31,7 +31,10 @@ def _outcomes(decide, state, proposal, given):
         grown = []
         for forced, probability in branches:
             p = _acceptance_probability(decide, state, proposal, given, forced, i)
-            grown += [((*forced, ALWAYS), probability * p), ((*forced, NEVER), probability * (1 - p))]
+            grown += [
+                ((*forced, ALWAYS), probability * p),
+                ((*forced, NEVER), probability * (1 - p)),
+            ]
         branches = [(forced, probability) for forced, probability in grown if probability > 0]
     for forced, probability in branches:
         records, accepted, _ = decide(state, proposal, np.array(forced), *given)

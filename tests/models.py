@@ -11,7 +11,9 @@ N_APPLICANTS = 400
 
 def admissions_model(released=RELEASED, *, shared=False):
     """Example 2 of the dapper paper: 400 applicants, four noisy counts."""
-    with pm.Model(coords={"cell": ["male/admit", "male/reject", "female/admit", "female/reject"]}) as m:
+    with pm.Model(
+        coords={"cell": ["male/admit", "male/reject", "female/admit", "female/reject"]}
+    ) as m:
         if shared:
             released = pm.Data("released", released, dims="cell")
         p = pm.Dirichlet("p", np.ones(4), dims="cell")

@@ -1,9 +1,11 @@
 """The compiled record sweep of a model: draw proposals, then decide on them one by one."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.aliasing import add_supervisor_to_fgraph
 from pytensor.compile.io import In
@@ -13,7 +15,8 @@ from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.compiled.functions import JitFunction, numba_mode
-from pymc_dapper.compiled.sweep_op import RecordSweep
+from pymc_dapper.compiled.sweep_op import FullSweep, RecordSweep
+from pymc_dapper.reading.factors import AdditiveFactor, FullFactor
 from pymc_dapper.reading.graphs import frontier, rebuild
 from pymc_dapper.reading.model import ModelReading
 
@@ -92,28 +95,39 @@ def _decide(
     """Which proposals are accepted, and the factors' total log-density after the sweep."""
     to_proposed = dict(zip(reading.records, proposed, strict=True))
 
-    removed = _contributions(reading)
-    log_removed = _separable(reading)
-    added, log_added = rebuild([removed, log_removed], to_proposed)
+    def before_and_after(graph: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+        return graph, rebuild([graph], to_proposed)[0]
 
-    sums = pt.vector("sums", dtype="float64")
-    log_density = _log_density_of_sums(reading, sums)
-    context = frontier([sums], log_density)
-    op = sweep_op(_rewritten([sums, *context], log_density, mode))
-    accepted, logp = op(removed, added, log_removed, log_added, log_uniforms, *context)
+    log_removed, log_added = before_and_after(_separable(reading))
+    deciding = (
+        (pt.zeros(0), pt.zeros(0)) if reading.proposes_conditionally else (log_removed, log_added)
+    )
+    if reading.full_factors:
+        state: TensorVariable = pt.matrix("records", dtype="float64")
+        removed, added = before_and_after(_flat_records(reading))
+        log_density = _log_density_of_records(reading, state)
+        sweep_op = FullSweep
+    else:
+        state = pt.vector("sums", dtype="float64")
+        removed, added = before_and_after(_contributions(reading))
+        log_density = _log_density_of_sums(reading, state)
+
+    if reading.full_factors or reading.additive_factors:
+        context = frontier([state], log_density)
+        op = sweep_op(_rewritten([state, *context], log_density, mode))
+        accepted, logp = op(removed, added, *deciding, log_uniforms, *context)
+    else:
+        # Records don't interact: all are decided on at once.
+        accepted, logp = log_uniforms < _log_gain(*deciding), pt.zeros(())
     if reading.separable_factors:
         logp = logp + pt.switch(accepted, log_added, log_removed).sum()
     return accepted, logp
 
 
-def _contributions(reading: ModelReading) -> TensorVariable:
-    """Put what each record adds to all sums into a matrix with a row per record."""
-    flat = [
-        sum_.contributions.flatten(2) if sum_.total.type.ndim else sum_.contributions[:, None]
-        for sum_ in reading.sums
-    ]
-    n_records = reading.records[0].shape[0]
-    return pt.concatenate(flat, axis=1).astype("float64") if flat else pt.zeros((n_records, 0))
+def _log_gain(present: TensorVariable, proposed: TensorVariable) -> TensorVariable:
+    """Apply the kernel's rule for impossible values to all records at once."""
+    gain = pt.switch(pt.isfinite(proposed), proposed - present, -np.inf)
+    return pt.switch(pt.isfinite(present), gain, 0.0)
 
 
 def _separable(reading: ModelReading) -> TensorVariable:
@@ -122,10 +136,18 @@ def _separable(reading: ModelReading) -> TensorVariable:
     return pt.add(*terms).astype("float64") if terms else pt.zeros(0)
 
 
+def _contributions(reading: ModelReading) -> TensorVariable:
+    """Put what each record adds to all sums into a matrix with a row per record."""
+    flat = [_with_columns(sum_.contributions) for sum_ in reading.sums]
+    return pt.concatenate(flat, axis=1).astype("float64")
+
+
+def _with_columns(rows: TensorVariable) -> TensorVariable:
+    return rows.flatten(2) if rows.type.ndim > 1 else rows[:, None]
+
+
 def _log_density_of_sums(reading: ModelReading, flat: TensorVariable) -> TensorVariable:
     """All additive factors' log-density as a function of one flat vector of sums."""
-    if not reading.sums:
-        return flat.sum()  # of nothing: one kernel serves all models
     totals: dict[Variable, Variable] = {}
     start: Any = 0
     for sum_ in reading.sums:
@@ -133,10 +155,32 @@ def _log_density_of_sums(reading: ModelReading, flat: TensorVariable) -> TensorV
         stop = start + prod(shape)
         totals[sum_.total] = flat[start:stop].reshape(shape).astype(sum_.total.dtype)
         start = stop
-    [log_density] = rebuild(
-        [pt.add(*(factor.log_density for factor in reading.additive_factors))], totals
-    )
-    return log_density.astype("float64")
+    return _at(reading.additive_factors, totals)
+
+
+def _flat_records(reading: ModelReading) -> TensorVariable:
+    """Put all records into a matrix with a row per record."""
+    flat = [_with_columns(record) for record in reading.records]
+    return pt.concatenate([x.astype("float64") for x in flat], axis=1)
+
+
+def _log_density_of_records(reading: ModelReading, flat: TensorVariable) -> TensorVariable:
+    """Log-density of all factors but the separable ones, from one matrix of all records."""
+    values: dict[Variable, Variable] = {}
+    start = 0
+    for record in reading.records:
+        stop = start + prod(record.type.shape[1:])
+        part = flat[:, start:stop].reshape(record.type.shape)
+        values[record] = part.astype(record.dtype)
+        start = stop
+    return _at([*reading.additive_factors, *reading.full_factors], values)
+
+
+def _at(
+    factors: Sequence[AdditiveFactor | FullFactor], values: Mapping[Variable, Variable]
+) -> TensorVariable:
+    [total] = rebuild([pt.add(*(factor.log_density for factor in factors))], values)
+    return total.astype("float64")
 
 
 def _shape(x: TensorVariable) -> list[Any]:

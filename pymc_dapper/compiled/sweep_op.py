@@ -22,6 +22,7 @@ from pytensor.link.numba.dispatch.basic import (
     register_funcify_and_cache_key,
 )
 
+from pymc_dapper.kernels.full_sweep import sweep_by_full_evaluation
 from pymc_dapper.kernels.record_sweep import sweep_records
 
 
@@ -31,8 +32,8 @@ class RecordSweep(Op):
     Parameters
     ----------
     log_density : FrozenFunctionGraph
-        The log-density: inputs are the flat vector of all sums and then the context, what else it
-        depends on; its output is a scalar. Rewritten already for the numba backend.
+        The log-density: inputs are the state (a flat vector of all sums) and then the context,
+        what else it depends on; its output is a scalar. Rewritten already for the numba backend.
     """
 
     __props__ = ("log_density",)
@@ -55,6 +56,16 @@ class RecordSweep(Op):
         raise NotImplementedError("the record sweep runs in PyTensor's numba mode only")
 
 
+class FullSweep(RecordSweep):
+    """Record-wise Metropolis updates against a log-density that is evaluated from all records.
+
+    The state is the matrix of all records, flattened and in float64; ``removed`` and ``added`` are
+    this matrix as it is and as it is proposed.
+    """
+
+    kernel: ClassVar[Any] = staticmethod(sweep_by_full_evaluation)
+
+
 @register_funcify_and_cache_key(RecordSweep)
 def _funcify(op: RecordSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
     model_log_density, model_key = numba_funcify_and_cache_key(
@@ -63,8 +74,8 @@ def _funcify(op: RecordSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str
     kernel = op.kernel
 
     @numba_njit
-    def log_density(sums, context):  # type: ignore[no-untyped-def]
-        return model_log_density(sums, *context).item()
+    def log_density(state, context):  # type: ignore[no-untyped-def]
+        return model_log_density(state, *context).item()
 
     @numba_njit
     def record_sweep(removed, added, log_removed, log_added, log_uniforms, *context):  # type: ignore[no-untyped-def]

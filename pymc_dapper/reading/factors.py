@@ -3,14 +3,25 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pytensor.graph.basic import Variable
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable, equal_computations
 from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.reading import indexing  # noqa: F401  (registers its rules)
+from pymc_dapper.reading.combinations import combine
 from pymc_dapper.reading.errors import NotAdditiveError, UnknownOperationError
-from pymc_dapper.reading.graphs import inline_symbolic_ops
-from pymc_dapper.reading.operations import describe, follow_records
-from pymc_dapper.reading.roles import Fixed, FunctionOfSums, Role, Rows, SumOverRecords
+from pymc_dapper.reading.graphs import inline_symbolic_ops, with_inputs
+from pymc_dapper.reading.operations import follow_records
+from pymc_dapper.reading.parameter_checks import localise_checks
+from pymc_dapper.reading.roles import (
+    Combination,
+    Fixed,
+    FunctionOfSums,
+    Role,
+    Rows,
+    SumOverRecords,
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +75,26 @@ class SeparableFactor:
     log_densities: TensorVariable
 
 
-Factor = AdditiveFactor | SeparableFactor
+@dataclass(frozen=True)
+class FullFactor:
+    """A factor that can only be evaluated as a whole: h(x_1, ..., x_n).
+
+    Attributes
+    ----------
+    name : str
+        Name of the Potential or random variable.
+    log_density : TensorVariable, scalar
+        The factor's log-density.
+    reason : str
+        What keeps it from being a function of sums, with the operation to blame.
+    """
+
+    name: str
+    log_density: TensorVariable
+    reason: str
+
+
+Factor = AdditiveFactor | SeparableFactor | FullFactor
 
 
 def read_factors(
@@ -86,60 +116,129 @@ def read_factors(
 
     Raises
     ------
-    NotAdditiveError
-        If a factor mixes records in another way than by sums.
     UnknownOperationError
         If a factor has an operation on the record axis for which there is no rule.
     """
-    names = list(log_densities)
     graphs = inline_symbolic_ops(list(log_densities.values()))
+    graphs = localise_checks(graphs, records)
     factors: list[Factor] = []
-    for name, graph in zip(names, graphs, strict=True):
-        roles: dict[Variable, Role] = {record: Rows(0) for record in records}
+    for name, graph in zip(log_densities, graphs, strict=True):
+        walk = RecordWalk(records)
         try:
-            sums = _follow(graph, records, roles)
-        except (NotAdditiveError, UnknownOperationError) as error:
-            raise type(error)(_explain(name, records, error)) from None
-        match roles.get(graph, Fixed()):
-            case Rows(axis):
-                others = [k for k in range(graph.type.ndim) if k != axis]
-                factors.append(SeparableFactor(name, graph.sum(axis=others) if others else graph))
-            case FunctionOfSums() | SumOverRecords():
-                factors.append(AdditiveFactor(name, graph.sum(), tuple(sums)))
+            role, followed = walk.follow(graph)
+            if isinstance(role, Combination):
+                raise NotAdditiveError(
+                    "its value for a single record depends on a sum over all records"
+                )
+        except NotAdditiveError as error:
+            factors.append(FullFactor(name, graph.sum(), str(error)))
+            continue
+        except UnknownOperationError as error:
+            record_names = ", ".join(f"'{record.name}'" for record in records)
+            raise UnknownOperationError(
+                f"DapperStep can't read how the records {record_names} enter '{name}': {error}"
+            ) from None
+        match role:
+            case Rows():
+                factors.append(SeparableFactor(name, walk.per_record(followed, role)))
+            case FunctionOfSums():
+                factors.append(AdditiveFactor(name, followed.sum(), tuple(walk.sums)))
     return factors
 
 
-def _follow(
-    graph: TensorVariable, records: Sequence[TensorVariable], roles: dict[Variable, Role]
-) -> list[RecordSum]:
-    """Walk from the records to ``graph``, note every variable's role and return the sums met."""
-    sums = []
-    for node in io_toposort([], [graph]):
-        inputs = [roles.get(variable, Fixed()) for variable in node.inputs]
-        if all(isinstance(role, Fixed) for role in inputs):
-            continue
-        per_record = any(isinstance(role, Rows) for role in inputs)
-        of_sums = any(isinstance(role, FunctionOfSums | SumOverRecords) for role in inputs)
-        outputs: Sequence[Role]
+class RecordWalk:
+    """A walk through a graph, from the records on, that notes how each variable depends on them.
+
+    Parameters
+    ----------
+    records : sequence of TensorVariable
+        Value variables of the records, with the record axis first.
+
+    Attributes
+    ----------
+    sums : list of RecordSum
+        The sums over records met on the way.
+    """
+
+    def __init__(self, records: Sequence[TensorVariable]):
+        self._n_records = records[0].shape[0]
+        self._roles: dict[Variable, Role] = {record: Rows(0) for record in records}
+        # Variables of the graph that the walk computes in another way than the model does.
+        self._rewritten: dict[Variable, Variable] = {}
+        self.sums: list[RecordSum] = []
+
+    def follow(self, graph: TensorVariable) -> tuple[Role, TensorVariable]:
+        """Walk to the end of a graph.
+
+        Returns
+        -------
+        role : Role
+            The role of ``graph``.
+        graph : TensorVariable
+            The graph, with its sums over records as they stand in ``sums``.
+        """
+        for node in io_toposort([], [graph]):
+            inputs = [self._rewritten.get(variable, variable) for variable in node.inputs]
+            roles = [self._roles.get(variable, Fixed()) for variable in inputs]
+            if all(isinstance(role, Fixed) for role in roles):
+                continue
+            outputs = with_inputs(node, inputs)
+            self._rewritten.update(zip(node.outputs, outputs, strict=True))
+            self._visit(node, outputs[0].owner, roles)
+        followed = self._rewritten.get(graph, graph)
+        return self._roles.get(followed, Fixed()), followed
+
+    def _visit(self, original: Apply, node: Apply, roles: Sequence[Role]) -> None:
+        per_record = any(isinstance(role, Rows | Combination) for role in roles)
+        mixed = any(isinstance(role, FunctionOfSums | Combination) for role in roles)
         if not per_record:
-            outputs = [FunctionOfSums()] * len(node.outputs)
-        elif of_sums:
-            raise NotAdditiveError(
-                f"the operation {describe(node)} combines single records with a sum over records"
-            )
+            self._roles.update(dict.fromkeys(node.outputs, FunctionOfSums()))
+        elif mixed:
+            role, replacement = combine(node.op, node, roles, self._sum)
+            output = node.outputs[0] if replacement is None else replacement
+            self._rewritten[original.outputs[0]] = output
+            self._roles[output] = role
         else:
-            outputs = follow_records(node.op, node, inputs)
-        for variable, role in zip(node.outputs, outputs, strict=True):
-            roles[variable] = role
-            if isinstance(role, SumOverRecords):
-                sums.append(RecordSum(variable, role.contributions))
-    return sums
+            new_roles = follow_records(node.op, node, roles)
+            for old, variable, role in zip(original.outputs, node.outputs, new_roles, strict=True):
+                if isinstance(role, SumOverRecords):
+                    self._rewritten[old] = self._boundary(variable, role)
+                else:
+                    self._roles[variable] = role
 
+    def _boundary(self, variable: TensorVariable, role: SumOverRecords) -> TensorVariable:
+        """Take note of a sum, and return what stands for the variable from here on."""
+        contributions = role.contributions
+        if role.records is not None:
+            contributions = self._scatter(contributions, role.records)
+        if role.offset is None:
+            total = self._note(variable, contributions)
+        else:
+            total = role.offset + self._note(contributions.sum(axis=0), contributions)
+            total = total.astype(variable.dtype)
+        self._roles[total] = FunctionOfSums()
+        return total
 
-def _explain(name: str, records: Sequence[TensorVariable], error: Exception) -> str:
-    record_names = ", ".join(f"'{record.name}'" for record in records)
-    return (
-        f"DapperStep can't read how the records {record_names} enter '{name}': {error}. A record's "
-        "update needs factors that see the records through sums over them (such as counts, totals "
-        "or means), or that have one value per record."
-    )
+    def _sum(self, rows: TensorVariable) -> TensorVariable:
+        rows = rows.astype("float64")
+        total = self._note(rows.sum(axis=0), rows)
+        self._roles[total] = FunctionOfSums()
+        return total
+
+    def _note(self, total: TensorVariable, contributions: TensorVariable) -> TensorVariable:
+        for known in self.sums:
+            if equal_computations([known.contributions], [contributions]):
+                return known.total
+        self.sums.append(RecordSum(total, contributions))
+        return total
+
+    def _scatter(self, terms: TensorVariable, order: TensorVariable) -> TensorVariable:
+        """Add up the terms that belong to the same record."""
+        shape = [self._n_records, *(terms.shape[k] for k in range(1, terms.type.ndim))]
+        return pt.zeros(shape, dtype=terms.dtype)[order].inc(terms)
+
+    def per_record(self, graph: TensorVariable, rows: Rows) -> TensorVariable:
+        """Sum a graph that has one slice per record over its other axes, shape (n,)."""
+        others = [k for k in range(graph.type.ndim) if k != rows.axis]
+        values = graph.sum(axis=others) if others else graph
+        return values if rows.records is None else self._scatter(values, rows.records)

@@ -1,8 +1,10 @@
 """Read a PyMC model: which records it has, what proposes them, and which factors see them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import pytensor.tensor as pt
 from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
@@ -15,12 +17,15 @@ from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.factors import (
     AdditiveFactor,
     Factor,
+    FullFactor,
     RecordSum,
     SeparableFactor,
     read_factors,
 )
+from pymc_dapper.reading.finite import exact_draws, possible_values
 from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.reading.proposals import read_proposals
+from pymc_dapper.reading.records import check_independence, check_records
 
 
 @dataclass(frozen=True)
@@ -32,11 +37,15 @@ class ModelReading:
     model : Model
         The model that was read.
     records : tuple of TensorVariable
-        Value variables of the records, with the record axis first.
+        The records: variables with the names of their value variables and with static shapes, the
+        record axis first.
     rng : Variable
         Random generator, an input of ``proposals``.
     proposals : tuple of TensorVariable
-        A draw of all records from their prior given everything else, in the order of ``records``.
+        A draw of all records given the parameters, in the order of ``records``: from their prior,
+        or from their prior times the separable factors.
+    proposes_conditionally : bool
+        Whether the proposals heed the separable factors, so that these don't decide on them.
     factors : tuple of Factor
         The factors of the log-density that depend on the records, their prior not included.
     parameters : tuple of TensorVariable
@@ -51,6 +60,7 @@ class ModelReading:
     records: tuple[TensorVariable, ...]
     rng: Variable
     proposals: tuple[TensorVariable, ...]
+    proposes_conditionally: bool
     factors: tuple[Factor, ...]
     parameters: tuple[TensorVariable, ...]
     data: tuple[SharedVariable, ...]
@@ -67,13 +77,25 @@ class ModelReading:
         return [factor for factor in self.factors if isinstance(factor, SeparableFactor)]
 
     @property
+    def full_factors(self) -> list[FullFactor]:
+        """The factors that can only be evaluated as a whole."""
+        return [factor for factor in self.factors if isinstance(factor, FullFactor)]
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return int(self.records[0].type.shape[0])
+
+    @property
     def sums(self) -> list[RecordSum]:
         """The sums over records that any factor depends on, each once."""
         by_total = {sum_.total: sum_ for factor in self.additive_factors for sum_ in factor.sums}
         return list(by_total.values())
 
 
-def read_model(model: Model, values: Sequence[TensorVariable]) -> ModelReading:
+def read_model(
+    model: Model, values: Sequence[TensorVariable], point: Mapping[str, np.ndarray]
+) -> ModelReading:
     """Find out how records enter a model's log-density.
 
     Parameters
@@ -82,6 +104,8 @@ def read_model(model: Model, values: Sequence[TensorVariable]) -> ModelReading:
         The model.
     values : sequence of TensorVariable
         Value variables of the records.
+    point : mapping of str to ndarray
+        Values of the model's value variables, for the shapes of the records.
 
     Returns
     -------
@@ -91,22 +115,24 @@ def read_model(model: Model, values: Sequence[TensorVariable]) -> ModelReading:
     Raises
     ------
     ReadingError
-        If a variable has no record axis, if no factor depends on the records, or if a factor
+        If a variable can't be a record, if no factor depends on the records, or if a factor
         does so in a way that isn't understood.
     """
     rvs = [model.values_to_rvs[value] for value in values]
-    for rv in rvs:
-        _check_record_axis(rv)
+    check_records(model, rvs, point)
 
-    others = [rv for rv in (*model.basic_RVs, *model.potentials) if rv not in rvs]
-    log_densities = model.logp(vars=others, sum=False) if others else []
-    rng, proposals = read_proposals(model, rvs)
+    # With the shapes known, the number of records is a constant of all graphs.
+    lengths = {name: int(length.eval()) for name, length in model.dim_lengths.items()}
+    records = [x.type.clone(shape=point[x.name].shape)(name=x.name) for x in values]
+    known = {**_frozen_dims(model, lengths), **dict(zip(values, records, strict=True))}
+    check_independence(model, rvs, records, known)
 
-    lengths = _dim_lengths(model)
-    log_densities, proposals = _freeze_dims(model, lengths, [*log_densities], proposals)
-    factors = read_factors(
-        {rv.name: graph for rv, graph in zip(others, log_densities, strict=True)}, values
-    )
+    def factors_of(variables: list[TensorVariable]) -> list[Factor]:
+        graphs = rebuild(model.logp(variables, sum=False), known) if variables else []
+        names = [variable.name for variable in variables]
+        return read_factors(dict(zip(names, graphs, strict=True)), records)
+
+    factors = factors_of([x for x in (*model.basic_RVs, *model.potentials) if x not in rvs])
     if not factors:
         names = ", ".join(f"'{rv.name}'" for rv in rvs)
         raise ReadingError(
@@ -115,53 +141,45 @@ def read_model(model: Model, values: Sequence[TensorVariable]) -> ModelReading:
             "function of the records"
         )
 
-    graphs = [*proposals, *(_log_density(factor) for factor in factors)]
-    inputs = [x for x in explicit_graph_inputs(graphs) if x is not rng and x not in values]
+    separable = [factor for factor in factors if isinstance(factor, SeparableFactor)]
+    finite = possible_values(rvs) if separable else None
+    if finite is not None:
+        priors = [prior for prior in factors_of(rvs) if isinstance(prior, SeparableFactor)]
+        terms = [factor.log_densities for factor in (*priors, *separable)]
+        rng, proposals = exact_draws(records, pt.add(*terms), finite)
+    else:
+        rng, proposals = read_proposals(model, rvs)
+        proposals = rebuild(proposals, known)
+
+    graphs = [*proposals, *(log_density(factor) for factor in factors)]
+    inputs = set(explicit_graph_inputs(graphs)) - {rng, *records}
     data = [
         x
         for x in graph_inputs(graphs)
         if isinstance(x, SharedVariable) and not isinstance(x.type, RandomGeneratorType)
     ]
-    order = {value: k for k, value in enumerate(model.value_vars)}
     return ModelReading(
         model=model,
-        records=tuple(values),
+        records=tuple(records),
         rng=rng,
         proposals=tuple(proposals),
+        proposes_conditionally=finite is not None,
         factors=tuple(factors),
-        parameters=tuple(sorted(set(inputs), key=order.__getitem__)),
+        parameters=tuple(x for x in model.value_vars if x in inputs),
         data=tuple(dict.fromkeys(data)),
         dim_lengths=lengths,
     )
 
 
-def _log_density(factor: Factor) -> TensorVariable:
-    return factor.log_density if isinstance(factor, AdditiveFactor) else factor.log_densities
+def log_density(factor: Factor) -> TensorVariable:
+    """Return a factor's log-density: of each record if it is separable, else as a whole."""
+    return factor.log_densities if isinstance(factor, SeparableFactor) else factor.log_density
 
 
-def _check_record_axis(rv: TensorVariable) -> None:
-    batch_ndim = rv.type.ndim - rv.owner.op.ndim_supp
-    if batch_ndim < 1:
-        raise ReadingError(
-            f"'{rv.name}' has no record axis: it is one draw of shape {rv.type.shape}, not one "
-            "independent draw per record. A record variable's first axis runs over the records, as "
-            f"in shape=(n, ...); sample '{rv.name}' with another step if it is a parameter"
-        )
-
-
-def _dim_lengths(model: Model) -> dict[str, int]:
-    return {name: int(length.eval()) for name, length in model.dim_lengths.items()}
-
-
-def _freeze_dims(
-    model: Model,
-    lengths: dict[str, int],
-    *graphs: list[TensorVariable],
-) -> list[list[TensorVariable]]:
-    """Put constants in the place of dim lengths, which are shared variables of PyMC's."""
-    constants = {
+def _frozen_dims(model: Model, lengths: Mapping[str, int]) -> dict[Variable, Variable]:
+    """Constants to put in the place of dim lengths, which are shared variables of PyMC's."""
+    return {
         length: constant(lengths[name], dtype=length.type.dtype)
         for name, length in model.dim_lengths.items()
         if isinstance(length, SharedVariable)
     }
-    return [rebuild(graph, constants) for graph in graphs]

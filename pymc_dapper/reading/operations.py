@@ -5,31 +5,31 @@ what the node's outputs are. A sum over the record axis is the boundary between 
 contributes and what the mechanism does with the total.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import singledispatch
+from math import prod
 
+import numpy as np
 import pytensor.tensor as pt
-from pymc.logprob.utils import CheckParameterValue
-from pytensor.graph.basic import Apply, Constant
+from pymc.pytensorf import constant_fold
+from pytensor.graph.basic import Apply, Variable, equal_computations
 from pytensor.graph.op import Op
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import Add
 from pytensor.tensor.basic import Alloc, Join, ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.math import Dot
-from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
-from pytensor.tensor.subtensor import (
-    AdvancedSubtensor,
-    Subtensor,
-    indices_from_subtensor,
-)
+from pytensor.tensor.extra_ops import CumOp, SearchsortedOp
+from pytensor.tensor.math import Argmax, Dot
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.reshape import JoinDims
+from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
+from pytensor.tensor.sort import ArgSortOp, SortOp
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.reading.errors import NotAdditiveError, UnknownOperationError
+from pymc_dapper.reading.naming import describe
 from pymc_dapper.reading.roles import Fixed, Role, Rows, SumOverRecords
-
-Rule = Callable[[Op, Apply, Sequence[Role]], Sequence[Role]]
 
 
 @singledispatch
@@ -67,170 +67,130 @@ def follow_records(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]
     )
 
 
-def describe(node: Apply) -> str:
-    """Name an operation as a user would recognise it."""
-    named = [f"'{variable.name}'" for variable in (*node.outputs, *node.inputs) if variable.name]
-    return f"{node.op} (at {named[0]})" if named else str(node.op)
-
-
-def _mixes(node: Apply, how: str) -> NotAdditiveError:
+def mixes(node: Apply, how: str) -> NotAdditiveError:
+    """Say that an operation mixes records in another way than by a sum."""
     return NotAdditiveError(f"the operation {describe(node)} {how}")
 
 
-def _normalised(axis: int, ndim: int) -> int:
-    return axis + ndim if axis < 0 else axis
+def common_rows(node: Apply, roles: Sequence[Role]) -> Rows:
+    """Check that all inputs with a slice per record have them on the same axis, in the same order.
+
+    Raises
+    ------
+    NotAdditiveError
+        If they haven't.
+    """
+    first, *others = (role for role in roles if isinstance(role, Rows))
+    for other in others:
+        if other.axis != first.axis or not _same_order(first.records, other.records):
+            raise mixes(node, "combines different records with each other")
+    return first
+
+
+def _same_order(a: TensorVariable | None, b: TensorVariable | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return equal_computations([a], [b])
 
 
 @follow_records.register(Elemwise)
 def _elemwise(op: Elemwise, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     # All inputs have as many axes as the output; one without the record axis has length 1 there.
-    axes = {role.axis for role in roles if isinstance(role, Rows)}
-    if len(axes) > 1:
-        raise _mixes(node, "compares records with each other")
-    return [Rows(*axes)] * len(node.outputs)
+    return [common_rows(node, roles)] * len(node.outputs)
 
 
 @follow_records.register(DimShuffle)
 def _dimshuffle(op: DimShuffle, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    [role] = roles
-    assert isinstance(role, Rows)
-    if role.axis not in op.new_order:
-        raise _mixes(node, "drops the record axis")
-    return [Rows(op.new_order.index(role.axis))]
+    rows = common_rows(node, roles)
+    if rows.axis not in op.new_order:
+        raise mixes(node, "drops the record axis")
+    return [Rows(op.new_order.index(rows.axis), rows.records)]
 
 
 @follow_records.register(CAReduce)
 def _reduction(op: CAReduce, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    [x] = node.inputs
-    [role] = roles
-    assert isinstance(role, Rows)
+    [x], rows = node.inputs, common_rows(node, roles)
     axes = tuple(range(x.type.ndim)) if op.axis is None else op.axis
-    if role.axis not in axes:
-        return [Rows(role.axis - sum(axis < role.axis for axis in axes))]
+    if rows.axis not in axes:
+        return [Rows(rows.axis - sum(axis < rows.axis for axis in axes), rows.records)]
     if not isinstance(op.scalar_op, Add):
-        raise _mixes(node, "reduces the record axis by something else than a sum")
+        raise mixes(node, "reduces the record axis by something else than a sum")
     # What one record adds: the same sum over the other axes only, in the dtype of the total.
     [total] = node.outputs
-    first = pt.moveaxis(x, role.axis, 0)
-    others = [axis + (axis < role.axis) for axis in axes if axis != role.axis]
-    contributions = first.sum(axis=others) if others else first
-    return [SumOverRecords(contributions.astype(total.dtype))]
-
-
-@follow_records.register(Subtensor)
-def _slice(op: Subtensor, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    role = roles[0]
-    if not isinstance(role, Rows) or any(isinstance(index, Rows) for index in roles[1:]):
-        raise _mixes(node, "takes a slice whose place depends on a record")
-    indices = indices_from_subtensor(node.inputs[1:], op.idx_list)
-    if role.axis < len(indices) and indices[role.axis] != slice(None):
-        raise _mixes(node, "picks some of the records")
-    dropped = sum(not isinstance(index, slice) for index in indices[: role.axis])
-    return [Rows(role.axis - dropped)]
-
-
-@follow_records.register(AdvancedSubtensor)
-def _look_up(op: AdvancedSubtensor, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    table, *index_inputs = node.inputs
-    indices = indices_from_subtensor(index_inputs, op.idx_list)
-    role_of = dict(zip(node.inputs, roles, strict=True))
-    advanced = [k for k, index in enumerate(indices) if isinstance(index, TensorVariable)]
-    ndim = max(indices[k].type.ndim for k in advanced)
-    table_role = role_of[table]
-    if isinstance(table_role, Rows):
-        return [_look_up_in_rows(node, table_role, indices, advanced, ndim, role_of)]
-
-    # A public table looked up by records: where the index arrays' axes land in the result.
-    index_axes = {
-        role.axis + ndim - indices[k].type.ndim
-        for k in advanced
-        if isinstance(role := role_of.get(indices[k], Fixed()), Rows)
-    }
-    if len(index_axes) != 1:
-        raise _mixes(node, "looks up something that depends on several records")
-    return [Rows(_start_of_index_axes(indices, advanced) + index_axes.pop())]
-
-
-def _start_of_index_axes(indices: Sequence, advanced: Sequence[int]) -> int:
-    """Where NumPy puts the axes of the index arrays: in their place if adjacent, else first."""
-    adjacent = advanced[-1] - advanced[0] == len(advanced) - 1
-    return advanced[0] if adjacent else 0
-
-
-def _look_up_in_rows(
-    node: Apply,
-    role: Rows,
-    indices: Sequence,
-    advanced: Sequence[int],
-    ndim: int,
-    role_of: dict,
-) -> Rows:
-    """Pick columns of an array that has one row per record, the same columns for each."""
-    if any(isinstance(role_of.get(indices[k]), Rows) for k in advanced):
-        raise _mixes(node, "looks up one record by the value of another")
-    if role.axis in advanced or (role.axis < len(indices) and indices[role.axis] != slice(None)):
-        raise _mixes(node, "picks some of the records")
-    start = _start_of_index_axes(indices, advanced)
-    kept_before = sum(k not in advanced for k in range(role.axis))
-    return Rows(kept_before + (ndim if start <= kept_before else 0))
-
-
-@follow_records.register(Join)
-def _join(op: Join, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    axis, *parts = node.inputs
-    axes = {role.axis for role in roles[1:] if isinstance(role, Rows)}
-    if len(axes) > 1 or not isinstance(axis, Constant):
-        raise _mixes(node, "joins arrays that have their records on different axes")
-    joined = _normalised(int(axis.data), parts[0].type.ndim)
-    if joined in axes:
-        raise _mixes(node, "joins arrays along the record axis")
-    return [Rows(*axes)]
+    others = [axis + (axis < rows.axis) for axis in axes if axis != rows.axis]
+    contributions = pt.moveaxis(x, rows.axis, 0)
+    if others:
+        contributions = contributions.sum(axis=others)
+    return [SumOverRecords(contributions.astype(total.dtype), rows.records)]
 
 
 @follow_records.register(Dot)
 def _dot(op: Dot, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
+    """Matrix product of two matrices: keeps the record axis, or sums over it."""
     left, right = node.inputs
-    return [_matrix_product(node, left, right, *roles)]
+    left_axis, right_axis = (role.axis if isinstance(role, Rows) else None for role in roles)
+    match left_axis, right_axis:
+        case (1, 0) | (1, None) | (None, 0):
+            rows = Rows(0, common_rows(node, roles).records)
+            terms = left.T[:, :, None] * right[:, None, :]
+            return [SumOverRecords(terms.astype(node.outputs[0].dtype), rows.records)]
+        case (0, None):
+            return [roles[0]]
+        case (None, 1):
+            return [roles[1]]
+    raise mixes(node, "multiplies different records with each other")
 
 
 @follow_records.register(Blockwise)
 def _blockwise(op: Blockwise, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     batch_ndim = op.batch_ndim(node)
-    core_ndims = [len(core) for core in op.inputs_sig]
-    over_batch = {
-        role.axis
-        for role, variable in zip(roles, node.inputs, strict=True)
-        if isinstance(role, Rows)
-    }
-    if len(over_batch) == 1 and max(over_batch) < batch_ndim:
-        return [Rows(*over_batch)] * len(node.outputs)
-    if isinstance(op.core_op, Dot) and batch_ndim == 0:
-        left, right = node.inputs
-        return [_matrix_product(node, left, right, *roles)]
-    raise _mixes(
-        node, f"applies a function of {core_ndims}-dimensional arrays across the record axis"
-    )
+    if batch_ndim == 0:
+        return follow_records(op.core_op, node, roles)
+    rows = common_rows(node, roles)
+    if rows.axis < batch_ndim:
+        return [rows] * len(node.outputs)
+    raise mixes(node, "applies a function of matrices across the record axis")
 
 
-def _matrix_product(
-    node: Apply, left: TensorVariable, right: TensorVariable, left_role: Role, right_role: Role
-) -> Role:
-    """Matrix product of two matrices: keeps the record axis, or sums over it."""
-    contracted = [
-        isinstance(left_role, Rows) and left_role.axis == 1,
-        isinstance(right_role, Rows) and right_role.axis == 0,
-    ]
-    if any(contracted):
-        # A kept axis with records beside a contracted one would pair each record with all others.
-        if (isinstance(left_role, Rows) and left_role.axis == 0) or (
-            isinstance(right_role, Rows) and right_role.axis == 1
-        ):
-            raise _mixes(node, "multiplies records with each other")
-        contributions = left.T[:, :, None] * right[:, None, :]
-        return SumOverRecords(contributions.astype(node.outputs[0].dtype))
-    if isinstance(left_role, Rows) and isinstance(right_role, Rows):
-        raise _mixes(node, "multiplies records with each other")
-    return Rows(0) if isinstance(left_role, Rows) else Rows(1)
+@follow_records.register(Join)
+def _join(op: Join, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
+    axis, *parts = node.inputs
+    rows = common_rows(node, roles)
+    joined = known_value(axis)
+    if joined is None or int(joined) % parts[0].type.ndim == rows.axis:
+        raise mixes(node, "joins arrays along the record axis")
+    return [rows]
+
+
+@follow_records.register(Reshape)
+def _reshape(op: Reshape, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
+    x, rows = node.inputs[0], common_rows(node, roles)
+    length = x.type.shape[rows.axis]
+    kept = node.outputs[0].type.shape
+    if rows.axis != 0 or length is None or not kept:
+        raise mixes(node, "reshapes the record axis")
+    if kept[0] == length:
+        return [rows]
+    size = known_size(x)
+    if kept == (size,) and size is not None:  # flattened: each record has several entries in a row
+        order = pt.arange(length) if rows.records is None else rows.records
+        return [Rows(0, pt.repeat(order, size // length))]
+    raise mixes(node, "reshapes the record axis")
+
+
+@follow_records.register(JoinDims)
+def _join_dims(op: JoinDims, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
+    x, rows = node.inputs[0], common_rows(node, roles)
+    first, last = op.start_axis, op.start_axis + op.n_axes
+    if rows.axis < first:
+        return [rows]
+    if rows.axis >= last:
+        return [Rows(rows.axis - op.n_axes + 1, rows.records)]
+    length, inner = x.type.shape[rows.axis], x.type.shape[rows.axis + 1 : last]
+    if rows.axis != first or length is None or None in inner:
+        raise mixes(node, "reshapes the record axis")
+    order = pt.arange(length) if rows.records is None else rows.records
+    return [Rows(first, pt.repeat(order, prod(inner)))]
 
 
 @follow_records.register(Shape)
@@ -242,23 +202,66 @@ def _shape(op: Shape | Shape_i, node: Apply, roles: Sequence[Role]) -> Sequence[
 @follow_records.register(Alloc)
 def _alloc(op: Alloc, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     value, *shape = node.inputs
-    role = roles[0]
-    if not isinstance(role, Rows):
-        raise _mixes(node, "makes an array whose shape depends on a record")
-    return [Rows(role.axis + len(shape) - value.type.ndim)]
+    rows = roles[0]
+    if not isinstance(rows, Rows):
+        raise mixes(node, "makes an array whose shape depends on a record")
+    return [Rows(rows.axis + len(shape) - value.type.ndim, rows.records)]
+
+
+@follow_records.register(SearchsortedOp)
+def _searchsorted(op: SearchsortedOp, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
+    if not all(isinstance(role, Fixed) for k, role in enumerate(roles) if k != 1):
+        raise mixes(node, "sorts values in between records")
+    return [roles[1]]
+
+
+@follow_records.register(CumOp)
+@follow_records.register(Argmax)
+@follow_records.register(SortOp)
+@follow_records.register(ArgSortOp)
+def _along_an_axis(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
+    ndim, rows = node.inputs[0].type.ndim, common_rows(node, roles)
+    axis = known_value(node.inputs[1]) if len(node.inputs) > 1 else op.axis
+    axes = range(ndim) if axis is None else [int(k) % ndim for k in pt.atleast_1d(axis).eval()]
+    if rows.axis in axes:
+        raise mixes(node, "orders or accumulates the records")
+    dropped = sum(k < rows.axis for k in axes) if isinstance(op, Argmax) else 0
+    return [Rows(rows.axis - dropped, rows.records)] * len(node.outputs)
 
 
 @follow_records.register(SpecifyShape)
 @follow_records.register(TensorFromScalar)
 @follow_records.register(ScalarFromTensor)
-def _same(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    return [roles[0]]
-
-
 @follow_records.register(CheckAndRaise)
-@follow_records.register(CheckParameterValue)
-def _check(op: CheckAndRaise, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    value, *conditions = roles
-    if any(isinstance(condition, Rows) for condition in conditions):
-        raise _mixes(node, "checks a condition over all records at once")
+def _same(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
+    value, *others = roles
+    if not all(isinstance(role, Fixed) for role in others):
+        raise mixes(node, "checks a condition over all records at once")
     return [value]
+
+
+@follow_records.register(RandomVariable)
+def _draw(op: RandomVariable, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
+    # Within a distribution made of others, such as the components of a mixture.
+    _, draw = node.outputs
+    batch_ndim = draw.type.ndim - op.ndim_supp
+    batch_roles: list[Role] = []
+    for x, role, core_ndim in zip(op.dist_params(node), roles[2:], op.ndims_params, strict=True):
+        if isinstance(role, Rows):
+            batch_roles.append(Rows(role.axis + batch_ndim - x.type.ndim + core_ndim, role.records))
+    rows = common_rows(node, batch_roles)
+    if rows.axis >= batch_ndim:
+        raise mixes(node, "draws different records together")
+    return [Fixed(), rows]
+
+
+def known_value(variable: Variable) -> np.ndarray | None:
+    """Value of a variable that depends on constants and static shapes only; None for others."""
+    [value] = constant_fold([variable], raise_not_constant=False)
+    return None if isinstance(value, Variable) else np.asarray(value)
+
+
+def known_size(variable: TensorVariable) -> int | None:
+    """Return the number of entries, where the shape is static."""
+    shape = variable.type.shape
+    return None if None in shape else prod(shape)

@@ -14,26 +14,62 @@ class Fixed(Role):
     """It doesn't."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rows(Role):
-    """One slice per record: slice i along ``axis`` depends on no record but the i-th."""
+    """Each slice along an axis depends on one record.
+
+    Attributes
+    ----------
+    axis : int
+        The record axis.
+    records : TensorVariable of int, shape (length of the axis,), optional
+        Which record each slice depends on. If None, slice i depends on record i.
+    """
 
     axis: int
+    records: TensorVariable | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SumOverRecords(Role):
     """A sum over the records.
 
     Attributes
     ----------
-    contributions : TensorVariable, shape (n, *shape of the sum)
-        What each record adds, with the record axis first.
+    contributions : TensorVariable, shape (m, *shape of the sum)
+        The terms of the sum.
+    records : TensorVariable of int, shape (m,), optional
+        Which record each term depends on. If None, term i depends on record i.
+    offset : TensorVariable, optional
+        What is added to the sum, whatever the records are.
     """
 
     contributions: TensorVariable
+    records: TensorVariable | None = None
+    offset: TensorVariable | None = None
 
 
 @dataclass(frozen=True)
 class FunctionOfSums(Role):
     """Depends on the records through sums over them only."""
+
+
+@dataclass(frozen=True, eq=False)
+class Combination(Role):
+    """A sum of products of functions of sums with terms that have one slice per record.
+
+    Such as the deviation from a mean, x_i - mean(x) = 1 * x_i + (-mean(x)) * 1. A polynomial of
+    these, summed over the records, is a polynomial of sums: sum_i (x_i - m)^2 = sum_i x_i^2 -
+    2 m sum_i x_i + n m^2.
+
+    Attributes
+    ----------
+    axis : int
+        The record axis.
+    terms : tuple of (TensorVariable, TensorVariable)
+        Pairs of a coefficient, of length 1 along the record axis, and of a variable with one slice
+        per record. Both have as many axes as the combination.
+    """
+
+    axis: int
+    terms: tuple[tuple[TensorVariable, TensorVariable], ...]

@@ -126,7 +126,7 @@ class DapperStep(BlockedStep):
         self.max_start_sweeps = max_start_sweeps
 
         point = model.initial_point() if initial_point is None else initial_point
-        reading = read_model(model, self.vars)
+        reading = read_model(model, self.vars, point)
         check_reading(reading, point)
         self.sweep = compile_sweep(reading, compile_kwargs=compile_kwargs, sweep_op=self._sweep_op)
         self._reading = reading

@@ -32,7 +32,7 @@ def logp_after_nothing(sweep):
 def test_models_of_the_same_shapes_do_not_share_code():
     for scale in (1.0, 2.0, 1.0, 300.0):
         model = model_with_scale(scale)
-        sweep = compile_sweep(read_model(model, model.value_vars))
+        sweep = compile_sweep(read_model(model, model.value_vars, model.initial_point()))
         assert logp_after_nothing(sweep) == pytest.approx(-9.0 * scale)
 
 
@@ -45,7 +45,7 @@ def test_models_of_the_same_shapes_do_not_share_a_disk_cache(tmp_path):
         from tests.compiled.test_sweep import logp_after_nothing, model_with_scale
 
         model = model_with_scale(float(sys.argv[1]))
-        print(logp_after_nothing(compile_sweep(read_model(model, model.value_vars))))
+        print(logp_after_nothing(compile_sweep(read_model(model, model.value_vars, model.initial_point()))))
         """
     )
     for scale in (1.0, 2.0, 1.0):
@@ -62,7 +62,7 @@ def test_models_of_the_same_shapes_do_not_share_a_disk_cache(tmp_path):
 
 def test_another_kernel_does_not_share_code():
     model = model_with_scale(1.0)
-    reading = read_model(model, model.value_vars)
+    reading = read_model(model, model.value_vars, model.initial_point())
     op = broken.broken_step(broken.accept_all)._sweep_op
     exact, accepts_all = compile_sweep(reading), compile_sweep(reading, sweep_op=op)
     records, never = np.array([1.0, 2.0, 3.0, 4.0]), np.full(4, np.inf)
@@ -73,7 +73,7 @@ def test_another_kernel_does_not_share_code():
 def test_the_sweep_runs_with_numba_only():
     vectors = [pt.matrix(), pt.matrix(), pt.vector(), pt.vector(), pt.vector()]
     model = model_with_scale(1.0)
-    sweep = compile_sweep(read_model(model, model.value_vars))
+    sweep = compile_sweep(read_model(model, model.value_vars, model.initial_point()))
     [op] = {
         node.op
         for node in sweep.decide._function.maker.fgraph.apply_nodes

@@ -39,9 +39,7 @@ def update(log_density, context, state, proposal, log_uniform):
 
 @njit
 def sweep(log_density, context, removed, added, log_removed, log_added, log_uniforms):
-    return sweep_records(
-        log_density, context, removed, added, log_removed, log_added, log_uniforms
-    )
+    return sweep_records(log_density, context, removed, added, log_removed, log_added, log_uniforms)
 
 
 NONE = np.empty(0)
@@ -62,9 +60,7 @@ def test_acceptance_is_the_metropolis_ratio(separable):
     change = proposal([0.5, 1.0], [1.5, -0.25], *separable)
     before = np.array([0.25, -1.0])
     after = before - change.removed + change.added
-    log_ratio = (
-        gaussian(after, TARGET) - gaussian(before, TARGET) + separable[1] - separable[0]
-    )
+    log_ratio = gaussian(after, TARGET) - gaussian(before, TARGET) + separable[1] - separable[0]
     for log_uniform in (log_ratio - 1e-9, log_ratio + 1e-9):
         new, accepted = update(gaussian, TARGET, state(before, gaussian), change, log_uniform)
         assert accepted == (log_uniform < log_ratio)

@@ -178,7 +178,9 @@ def test_a_changed_number_of_records_is_refused_by_name(people):
     model, step = people
     with model:
         pm.set_data({"public": np.zeros(20)}, coords={"person": np.arange(20)})
-    with pytest.raises(ValueError, match=r"the dim 'person' had length 30 .* 'record' .* length 20"):
+    with pytest.raises(
+        ValueError, match=r"the dim 'person' had length 30 .* 'record' .* length 20"
+    ):
         step.setup_chain(np.random.default_rng(0), tune=0, draws=1)
     with model:
         pm.set_data({"public": np.zeros(30)}, coords={"person": np.arange(30)})
@@ -264,7 +266,7 @@ def refused():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("mu", "'mu' has no record axis"),
+        ("mu", "'mu' is a scalar and has no record axis"),
         ("total", "'total' is computed from other variables"),
         ("largest", "'largest' is computed from other variables"),
         ("answers", "'answers' is observed"),

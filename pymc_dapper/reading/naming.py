@@ -1,0 +1,9 @@
+"""Names for nodes of a graph that a user would recognise."""
+
+from pytensor.graph.basic import Apply
+
+
+def describe(node: Apply) -> str:
+    """Name an operation by its op and by a variable near it that has a name."""
+    named = [f"'{variable.name}'" for variable in (*node.outputs, *node.inputs) if variable.name]
+    return f"{node.op} (at {named[0]})" if named else str(node.op)
