@@ -1,5 +1,6 @@
 """Compiled functions that are called once per draw, without PyTensor's overhead per call."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,7 +41,9 @@ class JitFunction:
             In(x, borrow=True, mutable=isinstance(x.type, RandomGeneratorType)) for x in inputs
         ]
         results = [Out(x, borrow=True) for x in outputs]
-        with model:
+        with model, warnings.catch_warnings():
+            # A distribution that numba can't draw from is drawn from in Python, only slower.
+            warnings.filterwarnings("ignore", message="Numba will use object mode")
             self._function = pymc_compile(
                 specs,
                 results,

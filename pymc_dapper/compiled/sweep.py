@@ -99,28 +99,55 @@ def _decide(
         return graph, rebuild([graph], to_proposed)[0]
 
     log_removed, log_added = before_and_after(_separable(reading))
-    deciding = (
-        (pt.zeros(0), pt.zeros(0)) if reading.proposes_conditionally else (log_removed, log_added)
-    )
+    deciding = (log_removed, log_added)
+    if reading.proposes_conditionally:
+        deciding = (pt.zeros(0), pt.zeros(0))
+
     if reading.full_factors:
         state: TensorVariable = pt.matrix("records", dtype="float64")
-        removed, added = before_and_after(_flat_records(reading))
         log_density = _log_density_of_records(reading, state)
-        sweep_op = FullSweep
-    else:
+        accepted, logp = _apply(
+            FullSweep,
+            state,
+            log_density,
+            before_and_after(_flat_records(reading)),
+            deciding,
+            log_uniforms,
+            mode,
+        )
+    elif reading.additive_factors:
         state = pt.vector("sums", dtype="float64")
-        removed, added = before_and_after(_contributions(reading))
         log_density = _log_density_of_sums(reading, state)
-
-    if reading.full_factors or reading.additive_factors:
-        context = frontier([state], log_density)
-        op = sweep_op(_rewritten([state, *context], log_density, mode))
-        accepted, logp = op(removed, added, *deciding, log_uniforms, *context)
+        accepted, logp = _apply(
+            sweep_op,
+            state,
+            log_density,
+            before_and_after(_contributions(reading)),
+            deciding,
+            log_uniforms,
+            mode,
+        )
     else:
         # Records don't interact: all are decided on at once.
         accepted, logp = log_uniforms < _log_gain(*deciding), pt.zeros(())
     if reading.separable_factors:
         logp = logp + pt.switch(accepted, log_added, log_removed).sum()
+    return accepted, logp
+
+
+def _apply(
+    sweep_op: type[RecordSweep],
+    state: TensorVariable,
+    log_density: TensorVariable,
+    removed_and_added: tuple[TensorVariable, TensorVariable],
+    log_removed_and_added: tuple[TensorVariable, TensorVariable],
+    log_uniforms: TensorVariable,
+    mode: Mode,
+) -> tuple[TensorVariable, TensorVariable]:
+    """Sweep over the records, against a log-density of ``state``."""
+    context = frontier([state], log_density)
+    op = sweep_op(_rewritten([state, *context], log_density, mode))
+    accepted, logp = op(*removed_and_added, *log_removed_and_added, log_uniforms, *context)
     return accepted, logp
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable, equal_computations
 from pytensor.graph.traversal import io_toposort
+from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.reading import indexing  # noqa: F401  (registers its rules)
@@ -189,6 +190,8 @@ class RecordWalk:
         return self._roles.get(followed, Fixed()), followed
 
     def _visit(self, original: Apply, node: Apply, roles: Sequence[Role]) -> None:
+        if isinstance(node.op, Shape | Shape_i):
+            return  # the number of records is public
         per_record = any(isinstance(role, Rows | Combination) for role in roles)
         mixed = any(isinstance(role, FunctionOfSums | Combination) for role in roles)
         if not per_record:

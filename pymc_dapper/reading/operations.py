@@ -23,7 +23,7 @@ from pytensor.tensor.extra_ops import CumOp, SearchsortedOp
 from pytensor.tensor.math import Argmax, Dot
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.reshape import JoinDims
-from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
+from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.sort import ArgSortOp, SortOp
 from pytensor.tensor.variable import TensorVariable
 
@@ -131,9 +131,9 @@ def _dot(op: Dot, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     left_axis, right_axis = (role.axis if isinstance(role, Rows) else None for role in roles)
     match left_axis, right_axis:
         case (1, 0) | (1, None) | (None, 0):
-            rows = Rows(0, common_rows(node, roles).records)
-            terms = left.T[:, :, None] * right[:, None, :]
-            return [SumOverRecords(terms.astype(node.outputs[0].dtype), rows.records)]
+            contracted = [Rows(0, role.records) for role in roles if isinstance(role, Rows)]
+            terms = (left.T[:, :, None] * right[:, None, :]).astype(node.outputs[0].dtype)
+            return [SumOverRecords(terms, common_rows(node, contracted).records)]
         case (0, None):
             return [roles[0]]
         case (None, 1):
@@ -154,10 +154,8 @@ def _blockwise(op: Blockwise, node: Apply, roles: Sequence[Role]) -> Sequence[Ro
 
 @follow_records.register(Join)
 def _join(op: Join, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    axis, *parts = node.inputs
     rows = common_rows(node, roles)
-    joined = known_value(axis)
-    if joined is None or int(joined) % parts[0].type.ndim == rows.axis:
+    if op.axis % node.outputs[0].type.ndim == rows.axis:
         raise mixes(node, "joins arrays along the record axis")
     return [rows]
 
@@ -191,12 +189,6 @@ def _join_dims(op: JoinDims, node: Apply, roles: Sequence[Role]) -> Sequence[Rol
         raise mixes(node, "reshapes the record axis")
     order = pt.arange(length) if rows.records is None else rows.records
     return [Rows(first, pt.repeat(order, prod(inner)))]
-
-
-@follow_records.register(Shape)
-@follow_records.register(Shape_i)
-def _shape(op: Shape | Shape_i, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    return [Fixed()]  # the number of records is public
 
 
 @follow_records.register(Alloc)

@@ -9,7 +9,7 @@ from pytensor.graph.basic import Variable
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.factors import AdditiveFactor, Factor, FullFactor, SeparableFactor
 from pymc_dapper.reading.graphs import rebuild
-from pymc_dapper.reading.model import ModelReading
+from pymc_dapper.reading.model import ModelReading, log_density
 
 # Sums over records are formed in another order than in the model: rounding, far below this.
 RELATIVE_TOLERANCE = 1e-8
@@ -42,9 +42,16 @@ def check_reading(reading: ModelReading, point: dict[str, np.ndarray]) -> None:
     mixed = [_rows(changed, b, a) for a, b in zip(first, second, strict=True)]
 
     for factor in reading.factors:
+        inputs = [*reading.records, *reading.parameters]
+        try:
+            [logp] = _compile(reading, inputs, [log_density(factor)])(*mixed, *parameters)
+        except Exception as error:
+            raise ReadingError(
+                f"'{factor.name}' can't be evaluated at the initial point: {error}"
+            ) from error
         if isinstance(factor, FullFactor):
             continue  # evaluated as the model has it
-        evaluate = _compile(reading, [*reading.records, *reading.parameters], _per_record(factor))
+        evaluate = _compile(reading, inputs, _per_record(factor))
         at_first, at_second, at_mixed = (
             evaluate(*records, *parameters) for records in (first, second, mixed)
         )
@@ -52,14 +59,16 @@ def check_reading(reading: ModelReading, point: dict[str, np.ndarray]) -> None:
             if not np.allclose(both, _rows(changed, b, a), rtol=1e-10, atol=1e-12, equal_nan=True):
                 raise _misread(factor, "what it computes for one record depends on others")
         if isinstance(factor, AdditiveFactor):
-            _check_cached_sums(reading, factor, mixed, parameters, at_first, at_mixed)
+            _check_cached_sums(
+                reading, factor, [*mixed, *parameters], float(logp), at_first, at_mixed
+            )
 
 
 def _check_cached_sums(
     reading: ModelReading,
     factor: AdditiveFactor,
-    records: Sequence[np.ndarray],
-    parameters: Sequence[np.ndarray],
+    point: Sequence[np.ndarray],
+    expected: float,
     before: Sequence[np.ndarray],
     after: Sequence[np.ndarray],
 ) -> None:
@@ -67,15 +76,15 @@ def _check_cached_sums(
     totals = [sum_.total for sum_ in factor.sums]
     cached_totals = [total.type() for total in totals]
     [at_sums] = rebuild([factor.log_density], dict(zip(totals, cached_totals, strict=True)))
-    from_sums = _compile(reading, [*cached_totals, *reading.parameters], [at_sums])
-    full = _compile(reading, [*reading.records, *reading.parameters], [factor.log_density])
+    # Where a shape isn't known beforehand, the function of the sums still asks the records for it.
+    inputs = [*cached_totals, *reading.records, *reading.parameters]
+    from_sums = _compile(reading, inputs, [at_sums])
 
     sums = [
         (a.sum(axis=0) + (b - a).sum(axis=0)).astype(total.dtype)
         for a, b, total in zip(before, after, totals, strict=True)
     ]
-    [expected] = full(*records, *parameters)
-    [computed] = from_sums(*sums, *parameters)
+    [computed] = from_sums(*sums, *point)
     same = (
         abs(computed - expected) <= RELATIVE_TOLERANCE * (1 + abs(expected))
         if np.isfinite(expected)

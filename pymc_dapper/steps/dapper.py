@@ -1,7 +1,9 @@
 """DapperStep: record-wise Metropolis updates of latent confidential records."""
 
+import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 from pymc.blocking import PointType, StatsType
@@ -17,16 +19,25 @@ from rich.table import Column
 from pymc_dapper.compiled.data import SharedData
 from pymc_dapper.compiled.sweep import compile_sweep
 from pymc_dapper.compiled.sweep_op import RecordSweep
-from pymc_dapper.reading.model import read_model
+from pymc_dapper.diagnostics import RECORD_STAT
+from pymc_dapper.reading.description import describe_reading, summarise_reading
+from pymc_dapper.reading.errors import ReadingError
+from pymc_dapper.reading.model import ModelReading, read_model
 from pymc_dapper.reading.self_check import check_reading
 from pymc_dapper.steps.variables import record_values
+
+FULL_EVALUATION_LIMIT = 1_000
+"""With as many records, factors that take full evaluations are refused unless allowed."""
 
 
 @dataclass_state
 class DapperStepState(StepMethodState):
     """What a chain needs to go on exactly where it stopped."""
 
-    started: bool
+    sweeps_done: int
+    tuning_sweeps: int
+    total_sweeps: int
+    times_accepted: np.ndarray
 
 
 class DapperStep(BlockedStep):
@@ -55,6 +66,13 @@ class DapperStep(BlockedStep):
     initial_point : dict, optional
         Values of the model's value variables, to check the reading of the model at. The model's own
         initial point if not given.
+    track_records : bool, default False
+        Keep each record's acceptance rate per chain, for
+        :func:`pymc_dapper.diagnostics.record_acceptance`.
+    allow_full_evaluation : bool, default False
+        A factor that isn't a function of sums over records, such as one of their median, is
+        evaluated anew from all records in each record's update. With 1,000 records or more this is
+        refused, unless it is allowed here.
     max_start_sweeps : int, default 1000
         A chain may start where the mechanism gives the released value zero density. Its first step
         then repeats sweeps, each of which takes the prior's proposals until the density is
@@ -63,8 +81,14 @@ class DapperStep(BlockedStep):
     Raises
     ------
     ReadingError
-        If a variable isn't a record, if nothing in the model depends on the records, or if the
-        model's log-density sees them in a way that the step doesn't understand.
+        If a variable isn't a record, if nothing in the model depends on the records, if the
+        model's log-density sees them in a way that the step doesn't understand, or if it would
+        take full evaluations for too many records.
+
+    Warns
+    -----
+    UserWarning
+        If a factor takes full evaluations: it names the operation to blame and the cost.
 
     Attributes
     ----------
@@ -99,12 +123,25 @@ class DapperStep(BlockedStep):
     """
 
     name = "dapper"
-    stats_dtypes_shapes: ClassVar[dict[str, tuple[type, list[int]]]] = {
+    stats_dtypes_shapes: dict[str, tuple[type, list[int]]] = {  # noqa: RUF012 (set by instance)
         "dapper_accept": (np.float64, []),
         "dapper_mechanism_logp": (np.float64, []),
     }
     _state_class = DapperStepState
     _sweep_op = RecordSweep
+
+    def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
+        """Refuse what PyMC's own constructor would choke on."""
+        if args:
+            raise TypeError(
+                f"{cls.__name__} takes only the records by position: pass everything else by name, "
+                "as in model=model"
+            )
+        if not isinstance(vars, Variable) and len(vars) == 0:
+            raise ReadingError(
+                f"{cls.__name__} was given an empty list: pass the record variables it is to update"
+            )
+        return super().__new__(cls, vars, **kwargs)
 
     def __init__(
         self,
@@ -115,6 +152,8 @@ class DapperStep(BlockedStep):
         blocked: bool = True,
         compile_kwargs: dict[str, Any] | None = None,
         initial_point: PointType | None = None,
+        track_records: bool = False,
+        allow_full_evaluation: bool = False,
         max_start_sweeps: int = 1000,
     ):
         model = modelcontext(model)
@@ -127,15 +166,43 @@ class DapperStep(BlockedStep):
 
         point = model.initial_point() if initial_point is None else initial_point
         reading = read_model(model, self.vars, point)
+        _check_full_evaluation(reading, allow_full_evaluation)
         check_reading(reading, point)
         self.sweep = compile_sweep(reading, compile_kwargs=compile_kwargs, sweep_op=self._sweep_op)
         self._reading = reading
         self._data = SharedData(reading)
         self._record_names = [x.name for x in reading.records]
         self._parameter_names = [x.name for x in reading.parameters]
-        self.started = False
+        self.track_records = track_records
+        if track_records:
+            self.stats_dtypes_shapes = {**self.stats_dtypes_shapes, RECORD_STAT: (object, [])}
+            self.stats_dtypes = [
+                {name: dtype for name, (dtype, _) in self.stats_dtypes_shapes.items()}
+            ]
+        self._start_chain(0, 0)
+
         # PyTensor compiles at the first call. Here, forked workers inherit the result.
-        self._update(self._records(point), self._given(point), np.random.default_rng(0))
+        start = self._records(point), self._given(point), np.random.default_rng(0)
+        self._update(*start)
+        if reading.full_factors:
+            began = perf_counter()
+            self._update(*start)
+            _warn_of_full_evaluation(reading, perf_counter() - began)
+
+    def describe(self) -> str:
+        """Describe how the model was read.
+
+        Returns
+        -------
+        str
+            The records and what proposes them, the factors that they enter, the sums that are
+            cached, and what a sweep costs.
+        """
+        return describe_reading(self._reading)
+
+    def __repr__(self) -> str:
+        """Summarise how the model was read."""
+        return f"<DapperStep: {summarise_reading(self._reading)}>"
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a chain: take its generator, read shared data anew.
@@ -147,26 +214,46 @@ class DapperStep(BlockedStep):
         """
         super().setup_chain(rng, tune, draws)
         self._data.read()
-        self.started = False
+        self._start_chain(tune, draws)
+
+    def _start_chain(self, tune: int, draws: int) -> None:
+        self.sweeps_done = 0
+        self.tuning_sweeps = tune
+        self.total_sweeps = tune + draws
+        n_tracked = self._reading.n_records if self.track_records else 0
+        self.times_accepted = np.zeros(n_tracked, dtype=np.int64)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Update all records once; the first step of a chain, until the state is a possible one."""
         given = self._given(point)
         records, accepted, logp = self._update(self._records(point), given, self.rng)
-        if not self.started:
+        if self.sweeps_done == 0:
             sweeps = 1
             while not np.isfinite(logp):
                 if sweeps == self.max_start_sweeps:
                     raise SamplingError(self._impossible_start())
                 records, accepted, logp = self._update(records, given, self.rng)
                 sweeps += 1
-            self.started = True
+        self.sweeps_done += 1
 
-        stats = {
+        stats: dict[str, Any] = {
             "dapper_accept": np.count_nonzero(accepted) / len(accepted),
             "dapper_mechanism_logp": float(logp),
         }
+        if self.track_records:
+            stats[RECORD_STAT] = self._track(accepted)
         return {**point, **dict(zip(self._record_names, records, strict=True))}, [stats]
+
+    def _track(self, accepted: np.ndarray) -> np.ndarray | None:
+        """Count acceptances after tuning; hand over their rates at the chain's last draw.
+
+        Workers hand back points and stats only, so the rates travel as a stat that is None before.
+        """
+        if self.sweeps_done > self.tuning_sweeps:
+            self.times_accepted += accepted
+        if self.sweeps_done != self.total_sweeps:
+            return None
+        return self.times_accepted / max(1, self.total_sweeps - self.tuning_sweeps)
 
     def _records(self, point: PointType) -> list[np.ndarray]:
         return [np.asarray(point[name], order="C") for name in self._record_names]
@@ -202,7 +289,7 @@ class DapperStep(BlockedStep):
         columns = [
             TextColumn(
                 "{task.fields[dapper_accept]:0.2f}",
-                table_column=Column("Records accepted", ratio=1),
+                table_column=Column("Accepted", ratio=1),
             )
         ]
         return columns, {"dapper_accept": [0.0] * n_chains}
@@ -213,3 +300,34 @@ class DapperStep(BlockedStep):
             return {"dapper_accept": step_stats["dapper_accept"]}
 
         return (update_stats,)
+
+
+def _check_full_evaluation(reading: ModelReading, allowed: bool) -> None:
+    """Refuse a model of many records whose sweep would grow with their square."""
+    if reading.full_factors and reading.n_records >= FULL_EVALUATION_LIMIT and not allowed:
+        raise ReadingError(
+            f"{_full_evaluation(reading)} With {reading.n_records} records, from "
+            f"{FULL_EVALUATION_LIMIT} on, this is refused unless you pass "
+            "allow_full_evaluation=True"
+        )
+
+
+def _warn_of_full_evaluation(reading: ModelReading, seconds: float) -> None:
+    warnings.warn(
+        f"{_full_evaluation(reading)} A sweep over the {reading.n_records} records takes about "
+        f"{seconds:.2g} s here, and grows with the square of their number; from "
+        f"{FULL_EVALUATION_LIMIT} records on it takes allow_full_evaluation=True",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def _full_evaluation(reading: ModelReading) -> str:
+    reasons = "; ".join(
+        f"'{factor.name}' isn't a function of sums over the records, because {factor.reason}"
+        for factor in reading.full_factors
+    )
+    return (
+        f"DapperStep has to evaluate the model anew from all records in each record's update: "
+        f"{reasons}. If you can, write it with sums over the records (counts, totals, means)."
+    )

@@ -9,7 +9,9 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.reading.errors import ReadingError
 
 
-def record_values(variables: Variable | Sequence[Variable], model: Model) -> list[TensorVariable]:
+def record_values(
+    variables: Variable | str | Sequence[Variable | str], model: Model
+) -> list[TensorVariable]:
     """Turn what a user passes as records into value variables of the model.
 
     Parameters
@@ -29,12 +31,21 @@ def record_values(variables: Variable | Sequence[Variable], model: Model) -> lis
     ReadingError
         If one of them isn't a free random variable of the model.
     """
-    if isinstance(variables, Variable):
+    if isinstance(variables, Variable | str):
         variables = [variables]
-    return [_record_value(variable, model) for variable in variables]
+    values = [_record_value(variable, model) for variable in variables]
+    for value in values:
+        if values.count(value) > 1:
+            name = model.values_to_rvs[value].name
+            raise ReadingError(f"'{name}' was passed more than once: pass each variable once")
+    return values
 
 
-def _record_value(variable: Variable, model: Model) -> TensorVariable:
+def _record_value(variable: Variable | str, model: Model) -> TensorVariable:
+    if isinstance(variable, str):
+        raise ReadingError(
+            f"'{variable}' is a name: pass the variable itself, as in model['{variable}']"
+        )
     value = model.rvs_to_values.get(variable, variable)
     if value in model.value_vars:
         return value
@@ -50,6 +61,7 @@ def _record_value(variable: Variable, model: Model) -> TensorVariable:
             "random variables it is computed from"
         )
     raise ReadingError(
-        f"'{name}' is not a free random variable of the model. The model has "
+        f"'{name}' is not a free random variable of this model. Its free random variables are "
         + ", ".join(f"'{rv.name}'" for rv in model.free_RVs)
+        + (f" (the '{name}' passed belongs to another model)" if name in model.named_vars else "")
     )

@@ -1,5 +1,6 @@
 """The compiled sweep: what it computes, and that PyTensor's cache never mixes models up."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -45,13 +46,14 @@ def test_models_of_the_same_shapes_do_not_share_a_disk_cache(tmp_path):
         from tests.compiled.test_sweep import logp_after_nothing, model_with_scale
 
         model = model_with_scale(float(sys.argv[1]))
-        print(logp_after_nothing(compile_sweep(read_model(model, model.value_vars, model.initial_point()))))
+        reading = read_model(model, model.value_vars, model.initial_point())
+        print(logp_after_nothing(compile_sweep(reading)))
         """
     )
     for scale in (1.0, 2.0, 1.0):
         result = subprocess.run(
             [sys.executable, "-W", "error", "-c", script, str(scale)],
-            env={"PYTENSOR_FLAGS": f"base_compiledir={tmp_path}", "PYTHONPATH": "."},
+            env=os.environ | {"PYTENSOR_FLAGS": f"base_compiledir={tmp_path}", "PYTHONPATH": "."},
             capture_output=True,
             text=True,
             check=False,

@@ -178,7 +178,7 @@ def covariate_in_prior_and_statistic():
 def group_index():
     mu = pm.Normal("mu", pm.Normal("m"), pm.HalfNormal("t"), shape=3)
     x = pm.Normal("record", mu[GROUP], 1, shape=N)
-    gaussian(pt.stack([x[GROUP == g].sum() for g in range(3)]))
+    gaussian(pt.stack([x[g == GROUP].sum() for g in range(3)]))
 
 
 # Sums -------------------------------------------------------------------------------------------
@@ -410,7 +410,7 @@ def several_releases_mixed():
     gaussian(x.sum())
     pm.Laplace("second_moment", (x**2).sum(), 3, observed=9.0)
     pm.Normal("answers", x, 2, observed=Z)
-    pm.Potential("group_totals", -pt.abs(pt.stack([x[GROUP == g].sum() for g in range(3)])).sum())
+    pm.Potential("group_totals", -pt.abs(pt.stack([x[g == GROUP].sum() for g in range(3)])).sum())
 
 
 @form

@@ -1,0 +1,64 @@
+"""Diagnostics of private inference, from what sampling returns."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+RECORD_STAT = "dapper_accept_by_record"
+
+
+def record_acceptance(idata: Any, *, step: int | None = None) -> xr.DataArray:
+    """Return the acceptance rate of each record, per chain.
+
+    Parameters
+    ----------
+    idata : DataTree
+        What ``pm.sample`` returned, with ``DapperStep(..., track_records=True)`` among its steps.
+    step : int, optional
+        Which of several such steps, in the order in which they were passed. Needed only if there
+        are several.
+
+    Returns
+    -------
+    DataArray, dims (chain, record)
+        Share of the draws after tuning in which the record's proposal was accepted.
+
+    Raises
+    ------
+    ValueError
+        If no step tracked its records, if a chain was interrupted before its last draw, or if
+        ``step`` doesn't say which step is meant.
+
+    Notes
+    -----
+    A record that is hardly ever moved is one that the released values pin down, or whose prior
+    proposes little that fits. A high rate is no sign of good mixing: at a small privacy budget
+    every proposal is accepted while the parameters move slowly.
+    """
+    stats = idata["sample_stats"]
+    if RECORD_STAT not in stats:
+        raise ValueError(
+            "no acceptance by record was kept. Sample with DapperStep(..., track_records=True)"
+        )
+    last = stats[RECORD_STAT].isel(draw=-1)
+    if last.ndim > 1:
+        if step is None:
+            raise ValueError(
+                f"{last.shape[1]} steps tracked their records: say which one is meant, as in "
+                "record_acceptance(idata, step=0)"
+            )
+        last = last[:, step]
+    rates = list(last.values)
+    missing = [int(chain) for chain, rate in zip(last["chain"], rates, strict=True) if rate is None]
+    if missing:
+        raise ValueError(
+            f"chain {', '.join(map(str, missing))} ended before its last draw, at which the "
+            "acceptance by record is handed over: there is none to show"
+        )
+    return xr.DataArray(
+        np.stack(rates),
+        dims=("chain", "record"),
+        coords={"chain": last["chain"].values},
+        name=RECORD_STAT,
+    )

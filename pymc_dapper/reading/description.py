@@ -1,0 +1,115 @@
+"""How a model was read, in words."""
+
+from collections.abc import Sequence
+
+from pytensor.printing import pprint
+
+from pymc_dapper.reading.factors import AdditiveFactor, Factor, FullFactor
+from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.reading.model import ModelReading
+
+MAX_FORMULA = 100
+
+
+def describe_reading(reading: ModelReading) -> str:
+    """Describe how a model's log-density sees the records.
+
+    Parameters
+    ----------
+    reading : ModelReading
+        How the model was read.
+
+    Returns
+    -------
+    str
+        Several lines: the records and what proposes them, a table of the factors, the sums, and
+        what a sweep costs.
+    """
+    return "\n".join(
+        [
+            f"{reading.n_records} records, proposed {_proposal(reading)}:",
+            *_table([(f"  {x.name}", _shape(x.type.shape), x.dtype) for x in reading.records]),
+            "Factors that the records enter, their prior aside:",
+            *_table([(f"  {factor.name}", *_row(factor)) for factor in reading.factors]),
+            *_sums(reading),
+            f"A sweep costs {_cost(reading)}.",
+        ]
+    )
+
+
+def summarise_reading(reading: ModelReading) -> str:
+    """Describe in one line how a model's log-density sees the records."""
+    names = ", ".join(x.name for x in reading.records)
+    factors = ", ".join(f"{factor.name} ({_kind(factor)})" for factor in reading.factors)
+    return f"{reading.n_records} records of {names}; {factors}"
+
+
+def _proposal(reading: ModelReading) -> str:
+    if not reading.proposes_conditionally:
+        return "from their prior given the parameters"
+    return (
+        "by an exact draw from their prior times the separable factors, over all values they can "
+        "take"
+    )
+
+
+def _kind(factor: Factor) -> str:
+    match factor:
+        case AdditiveFactor():
+            return "function of sums"
+        case FullFactor():
+            return "full evaluation"
+    return "separable"
+
+
+def _row(factor: Factor) -> tuple[str, str]:
+    match factor:
+        case AdditiveFactor():
+            sizes = ", ".join(_shape(sum_.total.type.shape) for sum_ in factor.sums)
+            return _kind(factor), f"g(sums of shape {sizes}) = {_formula(factor)}"
+        case FullFactor():
+            return _kind(factor), factor.reason
+    return _kind(factor), "one value per record"
+
+
+def _formula(factor: AdditiveFactor) -> str:
+    """Write the factor as a function of its sums, named S1, S2, ..."""
+    names = {}
+    for k, sum_ in enumerate(factor.sums, start=1):
+        names[sum_.total] = sum_.total.type(name=f"S{k}" if len(factor.sums) > 1 else "S")
+    [graph] = rebuild([factor.log_density], names)
+    formula = str(pprint(graph))
+    return formula if len(formula) <= MAX_FORMULA else formula[: MAX_FORMULA - 3] + "..."
+
+
+def _sums(reading: ModelReading) -> list[str]:
+    if not reading.sums or reading.full_factors:
+        return []
+    rows = [
+        (f"  {_shape(sum_.total.type.shape)}", str(pprint(sum_.contributions))[:MAX_FORMULA])
+        for sum_ in reading.sums
+    ]
+    return ["Sums over the records that are cached, and what is summed:", *_table(rows)]
+
+
+def _cost(reading: ModelReading) -> str:
+    n = reading.n_records
+    if reading.full_factors:
+        names = ", ".join(f"'{factor.name}'" for factor in reading.full_factors)
+        return f"{n} evaluations of {names} from all {n} records: it grows with the square of n"
+    if reading.additive_factors:
+        return f"at most {n} evaluations of the functions of sums; it grows linearly with n"
+    return "one pass over the records, all at once: they don't interact"
+
+
+def _shape(shape: tuple[int | None, ...]) -> str:
+    inside = ", ".join("?" if size is None else str(size) for size in shape)
+    return f"({inside},)" if len(shape) == 1 else f"({inside})"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
