@@ -16,7 +16,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.compiled.functions import JitFunction, numba_mode
 from pymc_dapper.compiled.sweep_op import FullSweep, RecordSweep
-from pymc_dapper.reading.factors import AdditiveFactor, FullFactor
 from pymc_dapper.reading.graphs import frontier, rebuild
 from pymc_dapper.reading.model import ModelReading
 
@@ -182,7 +181,7 @@ def _log_density_of_sums(reading: ModelReading, flat: TensorVariable) -> TensorV
         stop = start + prod(shape)
         totals[sum_.total] = flat[start:stop].reshape(shape).astype(sum_.total.dtype)
         start = stop
-    return _at(reading.additive_factors, totals)
+    return _at([factor.log_density for factor in reading.additive_factors], totals)
 
 
 def _flat_records(reading: ModelReading) -> TensorVariable:
@@ -200,13 +199,14 @@ def _log_density_of_records(reading: ModelReading, flat: TensorVariable) -> Tens
         part = flat[:, start:stop].reshape(record.type.shape)
         values[record] = part.astype(record.dtype)
         start = stop
-    return _at([*reading.additive_factors, *reading.full_factors], values)
+    whole = [*reading.additive_factors, *reading.full_factors]
+    return _at([factor.as_written for factor in whole], values)
 
 
 def _at(
-    factors: Sequence[AdditiveFactor | FullFactor], values: Mapping[Variable, Variable]
+    log_densities: Sequence[TensorVariable], values: Mapping[Variable, Variable]
 ) -> TensorVariable:
-    [total] = rebuild([pt.add(*(factor.log_density for factor in factors))], values)
+    [total] = rebuild([pt.add(*log_densities)], values)
     return total.astype("float64")
 
 

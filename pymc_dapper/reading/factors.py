@@ -42,56 +42,60 @@ class RecordSum:
 
 
 @dataclass(frozen=True)
-class AdditiveFactor:
-    """A factor that sees the records through sums over them: g(sum_i t_i(x_i)).
+class _Factor:
+    """A factor of the model's log-density.
 
     Attributes
     ----------
     name : str
         Name of the Potential or random variable.
+    as_written : TensorVariable, scalar
+        The factor's log-density as the model has it.
+    """
+
+    name: str
+    as_written: TensorVariable
+
+
+@dataclass(frozen=True)
+class AdditiveFactor(_Factor):
+    """A factor that sees the records through sums over them: g(sum_i t_i(x_i)).
+
+    Attributes
+    ----------
     log_density : TensorVariable, scalar
         The factor's log-density, a function of the totals of ``sums``.
     sums : tuple of RecordSum
         The sums over records it depends on.
     """
 
-    name: str
     log_density: TensorVariable
     sums: tuple[RecordSum, ...]
 
 
 @dataclass(frozen=True)
-class SeparableFactor:
+class SeparableFactor(_Factor):
     """A factor with one value per record, in which records don't interact: sum_i l_i(x_i).
 
     Attributes
     ----------
-    name : str
-        Name of the Potential or random variable.
     log_densities : TensorVariable, shape (n,)
         The value for each record.
     """
 
-    name: str
     log_densities: TensorVariable
 
 
 @dataclass(frozen=True)
-class FullFactor:
+class FullFactor(_Factor):
     """A factor that can only be evaluated as a whole: h(x_1, ..., x_n).
 
     Attributes
     ----------
-    name : str
-        Name of the Potential or random variable.
-    log_density : TensorVariable, scalar
-        The factor's log-density.
     reason : str
         What keeps it from being a function of sums, with the operation to blame.
     """
 
-    name: str
-    log_density: TensorVariable
     reason: str
 
 
@@ -121,9 +125,11 @@ def read_factors(
         If a factor has an operation on the record axis for which there is no rule.
     """
     graphs = inline_symbolic_ops(list(log_densities.values()))
-    graphs = localise_checks(graphs, records)
     factors: list[Factor] = []
-    for name, graph in zip(log_densities, graphs, strict=True):
+    for name, written, graph in zip(
+        log_densities, graphs, localise_checks(graphs, records), strict=True
+    ):
+        as_written = _total(written)
         walk = RecordWalk(records)
         try:
             role, followed = walk.follow(graph)
@@ -132,7 +138,7 @@ def read_factors(
                     "its value for a single record depends on a sum over all records"
                 )
         except NotAdditiveError as error:
-            factors.append(FullFactor(name, graph.sum(), str(error)))
+            factors.append(FullFactor(name, as_written, str(error)))
             continue
         except UnknownOperationError as error:
             record_names = ", ".join(f"'{record.name}'" for record in records)
@@ -141,10 +147,14 @@ def read_factors(
             ) from None
         match role:
             case Rows():
-                factors.append(SeparableFactor(name, walk.per_record(followed, role)))
+                factors.append(SeparableFactor(name, as_written, walk.per_record(followed, role)))
             case FunctionOfSums():
-                factors.append(AdditiveFactor(name, followed.sum(), tuple(walk.sums)))
+                factors.append(AdditiveFactor(name, as_written, _total(followed), tuple(walk.sums)))
     return factors
+
+
+def _total(graph: TensorVariable) -> TensorVariable:
+    return graph.sum() if graph.type.ndim else graph
 
 
 class RecordWalk:

@@ -151,7 +151,7 @@ def read_model(
         rng, proposals = read_proposals(model, rvs)
         proposals = rebuild(proposals, known)
 
-    graphs = [*proposals, *(log_density(factor) for factor in factors)]
+    graphs = [*proposals, *(factor.as_written for factor in factors)]
     inputs = set(explicit_graph_inputs(graphs)) - {rng, *records}
     data = [
         x
@@ -169,11 +169,6 @@ def read_model(
         data=tuple(dict.fromkeys(data)),
         dim_lengths=lengths,
     )
-
-
-def log_density(factor: Factor) -> TensorVariable:
-    """Return a factor's log-density: of each record if it is separable, else as a whole."""
-    return factor.log_densities if isinstance(factor, SeparableFactor) else factor.log_density
 
 
 def _frozen_dims(model: Model, lengths: Mapping[str, int]) -> dict[Variable, Variable]:

@@ -43,8 +43,8 @@ def check_records(
             )
         if rv.type.ndim == rv.owner.op.ndim_supp:
             raise ReadingError(
-                f"'{rv.name}' has no record axis: its prior ties its entries together, in one draw "
-                f"of shape {shape}. Records are independent given the parameters; if it is a "
+                f"'{rv.name}' has no record axis: its prior is one draw that ties all its "
+                "entries together. Records are independent given the parameters; if it is a "
                 "parameter, leave it to another step"
             )
         if np.dtype(rv.dtype).kind not in "biuf":

@@ -9,7 +9,7 @@ from pytensor.graph.basic import Variable
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.factors import AdditiveFactor, Factor, FullFactor, SeparableFactor
 from pymc_dapper.reading.graphs import rebuild
-from pymc_dapper.reading.model import ModelReading, log_density
+from pymc_dapper.reading.model import ModelReading
 
 # Sums over records are formed in another order than in the model: rounding, far below this.
 RELATIVE_TOLERANCE = 1e-8
@@ -41,10 +41,10 @@ def check_reading(reading: ModelReading, point: dict[str, np.ndarray]) -> None:
     changed = np.arange(reading.n_records) % 2 == 1
     mixed = [_rows(changed, b, a) for a, b in zip(first, second, strict=True)]
 
+    inputs = [*reading.records, *reading.parameters]
     for factor in reading.factors:
-        inputs = [*reading.records, *reading.parameters]
         try:
-            [logp] = _compile(reading, inputs, [log_density(factor)])(*mixed, *parameters)
+            [expected] = _compile(reading, inputs, [factor.as_written])(*mixed, *parameters)
         except Exception as error:
             raise ReadingError(
                 f"'{factor.name}' can't be evaluated at the initial point: {error}"
@@ -59,39 +59,37 @@ def check_reading(reading: ModelReading, point: dict[str, np.ndarray]) -> None:
             if not np.allclose(both, _rows(changed, b, a), rtol=1e-10, atol=1e-12, equal_nan=True):
                 raise _misread(factor, "what it computes for one record depends on others")
         if isinstance(factor, AdditiveFactor):
-            _check_cached_sums(
-                reading, factor, [*mixed, *parameters], float(logp), at_first, at_mixed
-            )
+            totals = [
+                a.sum(axis=0) + (b - a).sum(axis=0) for a, b in zip(at_first, at_mixed, strict=True)
+            ]
+            computed = _from_sums(reading, factor, totals, [*mixed, *parameters])
+        else:
+            [log_densities] = at_mixed
+            computed = log_densities.sum()
+        if not _same(computed, expected):
+            raise _misread(factor, f"it is {expected:.10g}, but record by record {computed:.10g}")
 
 
-def _check_cached_sums(
+def _from_sums(
     reading: ModelReading,
     factor: AdditiveFactor,
+    sums: Sequence[np.ndarray],
     point: Sequence[np.ndarray],
-    expected: float,
-    before: Sequence[np.ndarray],
-    after: Sequence[np.ndarray],
-) -> None:
-    """Compare the factor at updated sums with the factor evaluated from the records."""
+) -> float:
+    """Evaluate the factor at sums that were updated record by record."""
     totals = [sum_.total for sum_ in factor.sums]
-    cached_totals = [total.type() for total in totals]
-    [at_sums] = rebuild([factor.log_density], dict(zip(totals, cached_totals, strict=True)))
+    cached = [total.type() for total in totals]
+    [at_sums] = rebuild([factor.log_density], dict(zip(totals, cached, strict=True)))
     # Where a shape isn't known beforehand, the function of the sums still asks the records for it.
-    inputs = [*cached_totals, *reading.records, *reading.parameters]
-    from_sums = _compile(reading, inputs, [at_sums])
+    evaluate = _compile(reading, [*cached, *reading.records, *reading.parameters], [at_sums])
+    values = [value.astype(total.dtype) for value, total in zip(sums, totals, strict=True)]
+    return float(evaluate(*values, *point)[0])
 
-    sums = [
-        (a.sum(axis=0) + (b - a).sum(axis=0)).astype(total.dtype)
-        for a, b, total in zip(before, after, totals, strict=True)
-    ]
-    [computed] = from_sums(*sums, *point)
-    same = (
-        abs(computed - expected) <= RELATIVE_TOLERANCE * (1 + abs(expected))
-        if np.isfinite(expected)
-        else not np.isfinite(computed)
-    )
-    if not same:
-        raise _misread(factor, f"it is {expected:.10g}, but from cached sums {computed:.10g}")
+
+def _same(computed: float, expected: float) -> bool:
+    if not np.isfinite(expected):
+        return not np.isfinite(computed)
+    return bool(abs(computed - expected) <= RELATIVE_TOLERANCE * (1 + abs(expected)))
 
 
 def _per_record(factor: AdditiveFactor | SeparableFactor) -> list[Variable]:
@@ -114,7 +112,9 @@ def _compile(reading: ModelReading, inputs: Sequence[Variable], outputs: Sequenc
 
 def _misread(factor: Factor, why: str) -> ReadingError:
     return ReadingError(
-        f"DapperStep misread the factor '{factor.name}': {why}. Nothing has been sampled. This is "
+        f"DapperStep can't read the factor '{factor.name}' exactly: {why}. Nothing has been "
+        "sampled. If the records lie far from zero compared with how they vary, digits are lost "
+        "in a variance or the like: subtract a public constant from them first. Otherwise this is "
         "a fault of pymc_dapper's, or of a rule registered with `follow_records`; please report "
         "the model"
     )
