@@ -43,18 +43,19 @@ def record_acceptance(idata: Any, *, step: int | None = None) -> xr.DataArray:
         )
     last = stats[RECORD_STAT].isel(draw=-1)
     if last.ndim > 1:
-        if step is None:
+        if step is None and last.shape[1] > 1:
             raise ValueError(
                 f"{last.shape[1]} steps tracked their records: say which one is meant, as in "
                 "record_acceptance(idata, step=0)"
             )
-        last = last[:, step]
+        last = last[:, step or 0]
     rates = list(last.values)
     missing = [int(chain) for chain, rate in zip(last["chain"], rates, strict=True) if rate is None]
     if missing:
         raise ValueError(
-            f"chain {', '.join(map(str, missing))} ended before its last draw, at which the "
-            "acceptance by record is handed over: there is none to show"
+            f"there is no acceptance by record for chain {', '.join(map(str, missing))}: it is "
+            "handed over at a chain's last draw, and the run was interrupted before (PyMC then "
+            "cuts all chains to the length of the shortest)"
         )
     return xr.DataArray(
         np.stack(rates),
