@@ -126,6 +126,8 @@ def _decide(
             log_uniforms,
             mode,
         )
+    elif reading.proposes_conditionally:
+        accepted, logp = pt.ones(reading.n_records, dtype="bool"), pt.zeros(())
     else:
         # Records don't interact: all are decided on at once.
         accepted, logp = log_uniforms < _log_gain(*deciding), pt.zeros(())

@@ -85,7 +85,10 @@ def exact_draws(
     at_values = [
         rebuild(
             [log_density],
-            {x: pt.full(x.shape, v, dtype=x.dtype) for x, v in zip(records, value, strict=True)},
+            {
+                x: pt.full(x.type.shape, v, dtype=x.dtype)
+                for x, v in zip(records, value, strict=True)
+            },
         )[0]
         for value in values
     ]
@@ -97,6 +100,7 @@ def exact_draws(
     weights = pt.switch(possible, pt.exp(log_weights - pt.switch(possible, largest, 0)), 1.0)
 
     rng = random_generator_type("rng")
-    chosen = categorical(weights / weights.sum(axis=1, keepdims=True), rng=rng)
+    probabilities = weights / weights.sum(axis=1, keepdims=True)
+    _, chosen = categorical(probabilities, rng=rng, return_next_rng=True)
     table = pt.constant(values)
     return rng, [table[chosen, k].astype(x.dtype) for k, x in enumerate(records)]

@@ -1,6 +1,6 @@
 """A numerical check that a model was read rightly, made before anything is sampled."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from pymc.pytensorf import compile as pymc_compile
@@ -36,25 +36,20 @@ def check_reading(reading: ModelReading, point: dict[str, np.ndarray]) -> None:
     """
     parameters = [point[x.name] for x in reading.parameters]
     propose = _compile(reading, [reading.rng, *reading.parameters], reading.proposals)
-    rng = np.random.default_rng(0)  # for the states looked at here only
-    first, second = (propose(rng, *parameters) for _ in range(2))
-    changed = np.arange(reading.n_records) % 2 == 1
+    # For the states looked at here only. Each call gets its own: a function leaves its input alone.
+    rng, *rngs = np.random.default_rng(0).spawn(3)
+    first, second = (propose(each, *parameters) for each in rngs)
+    # At random, since a rule may be wrong in a way that keeps a regular pattern.
+    changed = rng.permutation(reading.n_records) % 2 == 0
     mixed = [_rows(changed, b, a) for a, b in zip(first, second, strict=True)]
 
-    inputs = [*reading.records, *reading.parameters]
     for factor in reading.factors:
-        try:
-            [expected] = _compile(reading, inputs, [factor.as_written])(*mixed, *parameters)
-        except Exception as error:
-            raise ReadingError(
-                f"'{factor.name}' can't be evaluated at the initial point: {error}"
-            ) from error
+        evaluate = _evaluator(reading, factor, [factor.as_written], parameters)
+        [expected] = evaluate(mixed)
         if isinstance(factor, FullFactor):
             continue  # evaluated as the model has it
-        evaluate = _compile(reading, inputs, _per_record(factor))
-        at_first, at_second, at_mixed = (
-            evaluate(*records, *parameters) for records in (first, second, mixed)
-        )
+        evaluate = _evaluator(reading, factor, _per_record(factor), parameters)
+        at_first, at_second, at_mixed = (evaluate(state) for state in (first, second, mixed))
         for a, b, both in zip(at_first, at_second, at_mixed, strict=True):
             if not np.allclose(both, _rows(changed, b, a), rtol=1e-10, atol=1e-12, equal_nan=True):
                 raise _misread(factor, "what it computes for one record depends on others")
@@ -66,8 +61,28 @@ def check_reading(reading: ModelReading, point: dict[str, np.ndarray]) -> None:
         else:
             [log_densities] = at_mixed
             computed = log_densities.sum()
-        if not _same(computed, expected):
+        if not _same(float(computed), float(expected)):
             raise _misread(factor, f"it is {expected:.10g}, but record by record {computed:.10g}")
+
+
+def _evaluator(
+    reading: ModelReading,
+    factor: Factor,
+    outputs: Sequence[Variable],
+    parameters: Sequence[np.ndarray],
+) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+    """Compile graphs of a factor as a function of the records."""
+    compiled = _compile(reading, [*reading.records, *reading.parameters], outputs)
+
+    def evaluate(records: Sequence[np.ndarray]) -> list[np.ndarray]:
+        try:
+            return list(compiled(*records, *parameters))
+        except Exception as error:
+            raise ReadingError(
+                f"'{factor.name}' can't be evaluated at the initial point: {error}"
+            ) from error
+
+    return evaluate
 
 
 def _from_sums(

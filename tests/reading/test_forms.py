@@ -58,10 +58,12 @@ def test_the_sweep_uses_the_models_own_change_of_log_density(name):
     n = reading.n_records
 
     def draw():
-        return propose(rng, *(point[x.name] for x in reading.parameters))
+        # A generator of its own: the function leaves its input as it is.
+        return propose(rng.spawn(1)[0], *(point[x.name] for x in reading.parameters))
 
     for _ in range(2):
         present, proposed = draw(), draw()
+        assert all(np.any(a != b) for a, b in zip(present, proposed, strict=True))
         forced = np.where(rng.random(n) < 0.5, ALWAYS, NEVER)
         state = dict(zip(names, [x.copy() for x in present], strict=True))
         start = now = judge(point, state)

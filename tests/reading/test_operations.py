@@ -1,0 +1,97 @@
+"""The public dispatch: an operation of one's own, taught to the reader; and what reading says."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
+
+import pymc_dapper as pmd
+from pymc_dapper.reading import Rows
+from tests.models import admissions_model
+
+
+class Winsorise(Op):
+    """An operation that PyTensor doesn't have: it acts on each record by itself."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = np.clip(inputs[0], -1.0, 1.0)
+
+
+class Reverse(Winsorise):
+    """An operation that moves records to other places."""
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = inputs[0][::-1].copy()
+
+
+@register_funcify_default_op_cache_key(Winsorise)
+def _winsorise(op, **kwargs):
+    @numba_njit
+    def winsorise(x):
+        return np.minimum(np.maximum(x, -1.0), 1.0)
+
+    return winsorise
+
+
+def model_with(op):
+    with pm.Model() as model:
+        record = pm.Normal("record", 0, 1, shape=9)
+        pm.Potential("privacy", -pt.abs((op(record) * np.arange(9)).sum() - 3.0))
+    return model, record
+
+
+def test_an_unknown_operation_is_named_and_can_be_taught():
+    model, record = model_with(Winsorise())
+    with pytest.raises(pmd.UnknownOperationError, match=r"Winsorise.*register\(Winsorise\)"):
+        pmd.DapperStep([record], model=model)
+
+    @pmd.follow_records.register(Winsorise)
+    def _(op, node, roles):
+        return roles
+
+    step = pmd.DapperStep([record], model=model)
+    assert "function of sums" in repr(step)
+
+
+def test_a_rule_that_is_wrong_is_found_out_before_sampling():
+    @pmd.follow_records.register(Reverse)
+    def _(op, node, roles):
+        return [Rows(0)]
+
+    model, record = model_with(Reverse())
+    with pytest.raises(pmd.ReadingError, match="what it computes for one record depends on others"):
+        pmd.DapperStep([record], model=model)
+
+
+def test_a_step_says_how_it_read_the_model():
+    model = admissions_model()
+    step = pmd.DapperStep([model["record"]], model=model)
+    assert repr(step) == "<DapperStep: 400 records of record; privacy (function of sums)>"
+    described = step.describe()
+    assert "400 records, proposed from their prior" in described
+    assert "g(sums of shape (4,)) = (-0.5 * sum(((([110. 131.  47. 110.] - S)" in described
+    assert "400 evaluations of the functions of sums" in described
+
+
+def test_a_step_describes_separable_and_full_factors():
+    with pm.Model() as model:
+        record = pm.Bernoulli("record", 0.3, shape=9)
+        pm.Bernoulli("answer", 0.25 + 0.5 * record, observed=np.zeros(9))
+    described = pmd.DapperStep([record], model=model).describe()
+    assert "by an exact draw from their prior times the separable factors" in described
+    assert "they don't interact" in described
+
+    with model:
+        pm.Potential("largest", -1.0 * record.max())
+    with pytest.warns(UserWarning, match="largest"):
+        described = pmd.DapperStep([record], model=model).describe()
+    assert "full evaluation" in described
+    assert "grows with the square of n" in described
