@@ -75,3 +75,13 @@ def numba_mode(mode: Mode | str | None) -> Mode:
             "is written for. Leave the mode out, or pass mode='NUMBA'"
         )
     return resolved
+
+
+def with_parameter_checks(mode: Mode, model: pm.Model) -> Mode:
+    """Treat invalid parameters as PyMC's ``compile`` does: -inf, or unchecked if so asked."""
+    rewrite = (
+        "local_check_parameter_to_ninf_switch"
+        if model.check_bounds
+        else "local_remove_check_parameter"
+    )
+    return mode.including(rewrite)

@@ -14,7 +14,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.compiled.functions import JitFunction, numba_mode
+from pymc_dapper.compiled.functions import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.compiled.sweep_op import FullSweep, RecordSweep
 from pymc_dapper.reading.graphs import frontier, rebuild
 from pymc_dapper.reading.model import ModelReading
@@ -66,7 +66,7 @@ def compile_sweep(
 
     proposed = [x.type(name=f"{x.name}_proposed") for x in reading.records]
     log_uniforms = pt.vector("log_uniforms", dtype="float64")
-    mode = numba_mode(compile_kwargs.get("mode"))
+    mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
     accepted, logp = _decide(reading, proposed, log_uniforms, mode, sweep_op)
     updated = [
         pt.switch(accepted.reshape((-1,) + (1,) * (new.type.ndim - 1)), new, old).astype(old.dtype)

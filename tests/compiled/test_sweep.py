@@ -83,3 +83,17 @@ def test_the_sweep_runs_with_numba_only():
     }
     with pytest.raises(NotImplementedError, match="numba"):
         op.perform(op.make_node(*vectors), [], [])
+
+
+def test_an_invalid_parameter_of_the_mechanism_makes_the_state_impossible():
+    # PyMC's own compiled log-density gives -inf here; without care, the inner graph would raise.
+    with pm.Model() as model:
+        scale = pm.Normal("scale", 1, 1)
+        record = pm.Normal("record", 0, 1, shape=4)
+        pm.Laplace("s_dp", record.sum(), b=scale, observed=1.0)
+    point = model.initial_point()
+    sweep = compile_sweep(read_model(model, [model.rvs_to_values[record]], point))
+    records, never = np.zeros(4), np.full(4, np.inf)
+    for value, possible in ((1.0, True), (-1.0, False)):
+        logp = sweep.decide(records, records, never, np.asarray(value))[-1]
+        assert np.isfinite(logp) == possible
