@@ -87,6 +87,12 @@ def common_rows(node: Apply, roles: Sequence[Role]) -> Rows:
     return first
 
 
+def _check_not_repeated(node: Apply, length: int | None, axis: int) -> None:
+    """Check that a single record isn't broadcast to many entries."""
+    if length == 1 and node.outputs[0].type.shape[axis] != 1:
+        raise mixes(node, "repeats the only record")
+
+
 def _same_order(a: TensorVariable | None, b: TensorVariable | None) -> bool:
     if a is None or b is None:
         return a is b
@@ -96,7 +102,11 @@ def _same_order(a: TensorVariable | None, b: TensorVariable | None) -> bool:
 @follow_records.register(Elemwise)
 def _elemwise(op: Elemwise, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     # All inputs have as many axes as the output; one without the record axis has length 1 there.
-    return [common_rows(node, roles)] * len(node.outputs)
+    rows = common_rows(node, roles)
+    for x, role in zip(node.inputs, roles, strict=True):
+        if isinstance(role, Rows):
+            _check_not_repeated(node, x.type.shape[rows.axis], rows.axis)
+    return [rows] * len(node.outputs)
 
 
 @follow_records.register(DimShuffle)
@@ -197,7 +207,9 @@ def _alloc(op: Alloc, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     rows = roles[0]
     if not isinstance(rows, Rows):
         raise mixes(node, "makes an array whose shape depends on a record")
-    return [Rows(rows.axis + len(shape) - value.type.ndim, rows.records)]
+    axis = rows.axis + len(shape) - value.type.ndim
+    _check_not_repeated(node, value.type.shape[rows.axis], axis)
+    return [Rows(axis, rows.records)]
 
 
 @follow_records.register(SearchsortedOp)

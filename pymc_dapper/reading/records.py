@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from pymc import Model
 from pytensor.graph.basic import Variable
+from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.reading.errors import NotAdditiveError, ReadingError, UnknownOperationError
@@ -34,6 +35,11 @@ def check_records(
     """
     lengths = {}
     for rv in rvs:
+        if not isinstance(rv.type, TensorType):
+            raise ReadingError(
+                f"'{rv.name}' is a variable of pymc.dims, which DapperStep doesn't read: write the "
+                "records with PyMC's ordinary distributions"
+            )
         shape = point[model.rvs_to_values[rv].name].shape
         if rv.type.ndim == 0:
             raise ReadingError(

@@ -237,7 +237,7 @@ class DapperStep(BlockedStep):
         self.sweeps_done += 1
 
         stats: dict[str, Any] = {
-            "dapper_accept": np.count_nonzero(accepted) / len(accepted),
+            "dapper_accept": float(np.count_nonzero(accepted) / len(accepted)),
             "dapper_mechanism_logp": float(logp),
         }
         if self.track_records:

@@ -364,6 +364,12 @@ def non_centred():
     gaussian(pt.stack([pt.clip(x, -1, 1).sum(), (x**2).sum()]))
 
 
+@form
+def full_single_record_that_is_broadcast():
+    x = pm.Normal("record", pm.Normal("mu"), 1, shape=1)
+    gaussian((x * Z).sum())
+
+
 # Separable factors, several releases, children ----------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 import cloudpickle
 import numpy as np
 import pymc as pm
+import pymc.dims as pmd_dims
 import pytensor.tensor as pt
 import pytest
 from pymc.exceptions import SamplingError
@@ -137,6 +138,26 @@ def test_compilation_options_reach_pymc_and_only_numba_modes_are_taken(model):
     DapperStep([model["record"]], model=model, compile_kwargs={"mode": "NUMBA"})
     with pytest.raises(ValueError, match="mode 'FAST_COMPILE' doesn't compile with numba"):
         DapperStep([model["record"]], model=model, compile_kwargs={"mode": "FAST_COMPILE"})
+
+
+def test_variables_can_get_a_step_each():
+    with pm.Model():
+        x = pm.Normal("x", 0, 1, shape=5)
+        y = pm.Normal("y", x, 1, shape=5)
+        pm.Normal("s_dp", y.sum(), 1, observed=3.0)
+        steps = DapperStep([x, y], blocked=False)
+        together = DapperStep([x, y])
+    assert [[v.name for v in step.vars] for step in steps.methods] == [["x"], ["y"]]
+    # To the step for x alone, the prior of y is a factor like any other.
+    assert "y (separable)" in repr(steps.methods[0])
+    assert "y (separable)" not in repr(together)
+
+
+def test_variables_with_named_dims_are_refused():
+    with pm.Model(coords={"person": range(5)}) as model:
+        record = pmd_dims.Normal("record", 0, 1, dims="person")
+    with pytest.raises(ReadingError, match=r"'record' is a variable of pymc\.dims"):
+        DapperStep([record], model=model)
 
 
 # Shared data ----------------------------------------------------------------------------------
