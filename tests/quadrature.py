@@ -68,12 +68,12 @@ def normals(mean, cov):
     return [Normal(float(m), float(s)) for m, s in zip(mean, np.sqrt(np.diag(cov)), strict=True)]
 
 
-def log_density_of_noisy_clipped_sum(released, log_noise, n, mu, sigma, bounds, cells=2000):
+def log_density_of_noisy_clipped_sum(released, log_noise, n, mu, sigma, bounds, cells=200):
     """Log-density of a noisy sum of n clipped normals, for each pair of mu and sigma.
 
     A clipped normal has a point mass at either bound and a density between them. Each of the
-    `cells` between the bounds has its mass in its middle, an error of order 1 / cells^2, and each
-    bound has its own; sums are taken by a discrete Fourier transform.
+    `cells` between the bounds has its mass in its middle, an error of order 1 / cells^2; the law
+    of the sum comes from a discrete Fourier transform, long enough for no sum to wrap around.
 
     Parameters
     ----------
@@ -83,26 +83,19 @@ def log_density_of_noisy_clipped_sum(released, log_noise, n, mu, sigma, bounds, 
         Log-density of the noise, of an array.
     n : int
         Number of normals.
-    mu, sigma : ndarray, of one shape
+    mu, sigma : ndarray
         Their mean and standard deviation.
     bounds : tuple of float
         Where they are clipped.
     """
-    low, high = bounds
-    width = (high - low) / cells
-    edges = np.linspace(low, high, cells + 1)
-    # Atoms at the bounds, cells in the middle: positions low + (0, 1, 3, 5, ..., 2 cells) width/2.
+    mu, sigma = np.broadcast_arrays(mu, sigma)
+    edges = np.linspace(*bounds, cells + 1)
+    below = ndtr((edges - mu[..., None]) / sigma[..., None])
+    # Positions are half cells apart: the lower bound, the cells' middles, the upper bound.
+    masses = np.zeros((*mu.shape, 2 * cells + 1))
+    masses[..., 0], masses[..., -1] = below[..., 0], 1 - below[..., -1]
+    masses[..., 1::2] = np.diff(below)
     size = 2 * cells * n + 1
-    totals = n * low + np.arange(size) * width / 2
-    noise = np.exp(log_noise(released - totals))
-    transformed = np.fft.rfft(noise[::-1], 2 * size)
-    result = np.empty(mu.shape)
-    for k in np.ndindex(mu.shape):
-        below = ndtr((edges - mu[k]) / sigma[k])
-        masses = np.zeros(2 * cells + 1)
-        masses[0], masses[-1] = below[0], 1 - below[-1]
-        masses[1::2] = np.diff(below)
-        law = np.fft.rfft(masses, 2 * size) ** n
-        # The convolution with the reversed noise, at its last place, is their inner product.
-        result[k] = np.fft.irfft(law * transformed, 2 * size)[size - 1]
-    return np.log(result)
+    law = np.fft.irfft(np.fft.rfft(masses, size) ** n, size)
+    totals = np.linspace(n * bounds[0], n * bounds[1], size)
+    return np.log(law @ np.exp(log_noise(released - totals)))

@@ -31,13 +31,18 @@ class SharedData:
         ------
         ValueError
             If the length of a dim or the shape of the data isn't what the function was compiled
-            for.
+            for, or if a mechanism can't have released the data.
         """
         self._check_dims()
         values = self._present()
         for shared, old, new in zip(self._reading.data, self._shapes, values, strict=True):
             if new.shape != old:
                 raise self._changed(f"the data '{shared.name}' had shape {old}", f"{new.shape}")
+        # A mechanism knows which releases are possible.
+        for variable in (*self._reading.model.potentials, *self._reading.model.observed_RVs):
+            check = getattr(variable.tag, "check_data", None)
+            if check is not None:
+                check()
         self.values = values
 
     def _present(self) -> list[np.ndarray]:

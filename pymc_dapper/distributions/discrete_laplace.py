@@ -1,0 +1,228 @@
+r"""The discrete Laplace distribution.
+
+With :math:`\nu` the integer nearest to :math:`\mu`, :math:`r = \mu - \nu` and :math:`t` = 1 / scale, weights
+relative to that of :math:`\nu`, the largest, sum to
+:math:`(1 + e^{-(1 - 2 |r|) t}) / (1 - e^{-t})`: a geometric series on either side of :math:`\mu`. Tails are
+geometric series, too, so that the cdf and its inverse are closed.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from numpy.typing import NDArray
+from pymc.distributions.dist_math import check_icdf_parameters, check_icdf_value, check_parameters
+from pymc.distributions.distribution import Discrete
+from pymc.distributions.shape_utils import rv_size_is_none
+from pytensor.graph.basic import Apply
+from pytensor.link.numba.dispatch.basic import numba_njit
+from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.distributions._lattice import (
+    MAX_INT64,
+    as_parameter,
+    only_integers,
+    source_key,
+    split_location,
+    start_of_smaller_tail,
+    steps_from,
+    whole_steps_from,
+)
+
+_INVALID = "scale must be positive, mu and scale finite, and mu +- 800 scale within int64"
+
+
+class DiscreteLaplaceRV(RandomVariable):
+    """Random variable of a discrete Laplace distribution."""
+
+    name = "discrete_laplace"
+    signature = "(),()->()"
+    dtype = "int64"
+    _print_name = ("DiscreteLaplace", "\\operatorname{DiscreteLaplace}")
+
+    @classmethod
+    def rng_fn(
+        cls,
+        rng: np.random.Generator,
+        mu: Any,
+        scale: Any,
+        size: tuple[int, ...] | None = None,
+    ) -> NDArray[np.int64]:
+        """Draw from the distribution.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            The only source of randomness.
+        mu, scale : array_like
+            Parameters, of shapes that broadcast against `size`.
+        size : tuple of int, optional
+            Shape of the result; by default that of the parameters.
+
+        Returns
+        -------
+        ndarray of int64
+
+        Raises
+        ------
+        ValueError
+            If a parameter isn't finite, scale isn't positive, or draws wouldn't fit into int64.
+        """
+        mu, scale = np.asarray(mu, dtype="float64"), np.asarray(scale, dtype="float64")
+        with np.errstate(invalid="ignore"):
+            valid = (scale > 0) & (np.abs(mu) + 800 * scale < MAX_INT64)
+        if not np.all(valid):
+            raise ValueError(_INVALID)
+        if size is None:
+            size = np.broadcast_shapes(mu.shape, scale.shape)
+        uniform, exponential = rng.random(size), rng.standard_exponential(size)
+        return np.asarray(_from_noise(uniform, exponential, mu, scale)).astype("int64")
+
+
+def _from_noise(uniform, exponential, mu, scale):  # type: ignore[no-untyped-def]  # for numba, too
+    """Choose a side of mu, then go away from it by a geometric number of steps.
+
+    The integer part of an exponential variate of mean `scale` is geometric: it is at least g with
+    probability exp(-g / scale).
+    """
+    below = np.floor(mu)
+    # The side up to mu has weight exp(-(mu - below) t), the other one exp(-(below + 1 - mu) t).
+    lower_probability = 0.5 + 0.5 * np.tanh((0.5 - (mu - below)) / scale)
+    upper = 1.0 * (uniform >= lower_probability)
+    return below + upper + (2.0 * upper - 1.0) * np.floor(exponential * scale)
+
+
+@numba_core_rv_funcify.register(DiscreteLaplaceRV)
+def _numba_core_discrete_laplace(op: DiscreteLaplaceRV, node: Apply) -> tuple[Any, int]:
+    from_noise = numba_njit(_from_noise)
+
+    @numba_njit
+    def random(rng, mu, scale):  # type: ignore[no-untyped-def]  # compiled by numba
+        if not (scale > 0 and abs(mu) + 800.0 * scale < MAX_INT64):
+            raise ValueError(_INVALID)
+        return np.int64(from_noise(rng.random(), rng.standard_exponential(), 1.0 * mu, scale))
+
+    return random, source_key(_from_noise, _numba_core_discrete_laplace)
+
+
+class DiscreteLaplace(Discrete):
+    r"""Discrete Laplace distribution.
+
+    Also called two-sided or double geometric. It is the noise of the geometric mechanism (Ghosh,
+    Roughgarden & Sundararajan 2012).
+
+    .. math::
+
+       P(k \mid \mu, \text{scale}) = \frac{e^{-|k - \mu| / \text{scale}}}
+                                         {\sum_{j \in \mathbb{Z}} e^{-|j - \mu| / \text{scale}}}
+
+    ========  ==========================================================================
+    Support   :math:`k \in \mathbb{Z}`
+    Mean      :math:`\mu`, if :math:`2 \mu` is an integer
+    Variance  :math:`2 e^{-t} / (1 - e^{-t})^2` with :math:`t` = 1 / scale, if :math:`\mu`
+              is an integer
+    ========  ==========================================================================
+
+    Parameters
+    ----------
+    mu : tensor_like of float or int
+        Location, any real number. The normaliser depends on its fractional part. An integer type
+        says that there is none, and makes the log-density cheaper.
+    scale : tensor_like of float
+        Scale (scale > 0). For epsilon-differential privacy it is sensitivity / epsilon. A trap: its
+        inverse is the rate, and libraries that ask for a rate (or for exp(-rate)) mean that one.
+        It isn't the standard deviation, either, which is near ``sqrt(2) * scale`` for a large scale.
+
+    References
+    ----------
+    Ghosh, A., Roughgarden, T. & Sundararajan, M. (2012). Universally utility-maximizing privacy
+    mechanisms. SIAM Journal on Computing 41(6), 1673-1693.
+
+    Inusah, S. & Kozubowski, T. J. (2006). A discrete analogue of the Laplace distribution. Journal
+    of Statistical Planning and Inference 136, 1090-1102.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> from pymc_dapper.distributions import DiscreteLaplace
+    >>> pm.logp(DiscreteLaplace.dist(mu=120, scale=2.0), 123).eval().round(4)
+    np.float64(-2.9068)
+    """
+
+    rv_op = DiscreteLaplaceRV()
+
+    @classmethod
+    def dist(cls, mu: Any, scale: Any, *args: Any, **kwargs: Any) -> TensorVariable:
+        """Create the distribution without adding it to a model."""
+        return super().dist([pt.as_tensor_variable(mu), as_parameter(scale)], *args, **kwargs)
+
+    def support_point(rv: TensorVariable, size: Any, mu: Any, scale: Any) -> TensorVariable:
+        """Return the integer nearest to mu."""
+        mode = pt.round(mu + pt.zeros_like(scale))
+        return mode if rv_size_is_none(size) else pt.full(size, mode)
+
+    def logp(value: TensorVariable, mu: TensorVariable, scale: TensorVariable) -> TensorVariable:
+        """Log-probability; minus infinity of what isn't an integer."""
+        nearest, remainder = split_location(mu)
+        excess = _excess(steps_from(value, nearest), remainder)
+        res = -excess / scale + pt.log1mexp(-1.0 / scale) - _log_sides(remainder, scale)
+        return check_parameters(only_integers(value, res), scale > 0, msg="scale > 0")
+
+    def logcdf(value: TensorVariable, mu: TensorVariable, scale: TensorVariable) -> TensorVariable:
+        """Log of P(X <= value)."""
+        is_lower, log_tail = _smaller_tail(value, mu, scale)
+        res = pt.switch(is_lower, log_tail, pt.log1mexp(log_tail))
+        return check_parameters(res, scale > 0, msg="scale > 0")
+
+    def logccdf(value: TensorVariable, mu: TensorVariable, scale: TensorVariable) -> TensorVariable:
+        """Log of P(X > value)."""
+        is_lower, log_tail = _smaller_tail(value, mu, scale)
+        res = pt.switch(is_lower, pt.log1mexp(log_tail), log_tail)
+        return check_parameters(res, scale > 0, msg="scale > 0")
+
+    def icdf(value: TensorVariable, mu: TensorVariable, scale: TensorVariable) -> TensorVariable:
+        """Smallest integer k (as a float) with P(X <= k) at least `value`."""
+        nearest, remainder = split_location(mu)
+        log_sides = _log_sides(remainder, scale)
+        inside = pt.and_(pt.gt(value, 0), pt.lt(value, 1))
+        p = pt.switch(inside, value, 0.5)
+        lower = pt.ceil(remainder - pt.abs(remainder) + (pt.log(p) + log_sides) * scale)
+        upper = pt.ceil(remainder + pt.abs(remainder) - 1 - (pt.log1p(-p) + log_sides) * scale)
+        # The last integer up to mu, in steps from the nearest. The lower formula holds until there.
+        last = pt.floor(remainder)
+        steps = pt.switch(pt.le(lower, last), lower, pt.maximum(upper, last + 1))
+
+        def reaches(steps: TensorVariable) -> TensorVariable:
+            is_lower, first = start_of_smaller_tail(steps, remainder)
+            log_tail = -_excess(first, remainder) / scale - log_sides
+            return pt.exp(pt.switch(is_lower, log_tail, pt.log1mexp(log_tail))) >= p
+
+        # Rounding may have led to a neighbour.
+        steps = pt.switch(
+            reaches(steps - 1), steps - 1, pt.switch(reaches(steps), steps, steps + 1)
+        )
+        at_ends = pt.switch(pt.le(value, 0), -np.inf, np.inf)
+        res = pt.switch(inside, nearest + steps, at_ends)
+        return check_icdf_parameters(check_icdf_value(res, value), scale > 0, msg="scale > 0")
+
+
+def _excess(steps: TensorVariable, remainder: TensorVariable) -> TensorVariable:
+    """``abs(steps - remainder) - abs(remainder)`` without cancellation, for a whole number of steps."""
+    sign = pt.sign(steps)
+    return pt.abs(steps) - sign * remainder - pt.abs(sign) * pt.abs(remainder)
+
+
+def _log_sides(remainder: TensorVariable, scale: TensorVariable) -> TensorVariable:
+    """Log of what both sides of mu weigh, in units of the side of the nearest integer."""
+    return pt.log1p(pt.exp(-(1.0 - 2.0 * pt.abs(remainder)) / scale))
+
+
+def _smaller_tail(
+    value: TensorVariable, mu: TensorVariable, scale: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Whether P(X <= value) is the smaller tail, else P(X > value), and that one's logarithm."""
+    nearest, remainder = split_location(mu)
+    is_lower, steps = start_of_smaller_tail(whole_steps_from(value, nearest), remainder)
+    return is_lower, -_excess(steps, remainder) / scale - _log_sides(remainder, scale)

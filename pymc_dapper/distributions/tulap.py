@@ -1,0 +1,253 @@
+r"""The truncated-uniform-Laplace (Tulap) distribution.
+
+A discrete Laplace variate of rate :math:`-\log b` plus a uniform on (-1/2, 1/2) is Tulap(0, b, 0). Its density
+is constant within each cell around an integer, and so its cdf is piecewise linear. With
+:math:`n = \lceil x - 1/2 \rceil` the cell of :math:`x \ge 0`, and :math:`s = n + 1/2 - x` what is left of it, from 0
+to 1, the tail is
+
+.. math::
+
+   F_0(-x) = 1 - F_0(x) = \frac{b^n}{1 + b} (b + s (1 - b)).
+
+This is Definition 4.1 of Awan & Slavkovic (2018) for the negative half-line, written for the tail.
+Truncation takes probability q/2 off either end.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from numpy.typing import NDArray
+from pymc.distributions.dist_math import check_icdf_parameters, check_icdf_value, check_parameters
+from pymc.distributions.distribution import Continuous
+from pymc.distributions.shape_utils import rv_size_is_none
+from pytensor.graph.basic import Apply
+from pytensor.link.numba.dispatch.basic import numba_njit
+from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.distributions._lattice import as_parameter, source_key
+
+_INVALID = "b must be between 0 and 1, q at least 0 and below 1, and m finite"
+_MSG = "0 < b < 1, 0 <= q < 1"
+
+
+class TulapRV(RandomVariable):
+    """Random variable of a Tulap distribution."""
+
+    name = "tulap"
+    signature = "(),(),()->()"
+    dtype = "floatX"
+    _print_name = ("Tulap", "\\operatorname{Tulap}")
+
+    @classmethod
+    def rng_fn(
+        cls,
+        rng: np.random.Generator,
+        m: Any,
+        b: Any,
+        q: Any,
+        size: tuple[int, ...] | None = None,
+    ) -> NDArray[np.floating]:
+        """Draw from the distribution.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            The only source of randomness.
+        m, b, q : array_like
+            Parameters, of shapes that broadcast against `size`.
+        size : tuple of int, optional
+            Shape of the result; by default that of the parameters.
+
+        Returns
+        -------
+        ndarray of float
+
+        Raises
+        ------
+        ValueError
+            If a parameter is outside of its range.
+        """
+        m, b, q = (np.asarray(parameter, dtype="float64") for parameter in (m, b, q))
+        if not (np.all(np.isfinite(m)) and np.all((b > 0) & (b < 1) & (q >= 0) & (q < 1))):
+            raise ValueError(_INVALID)
+        if size is None:
+            size = np.broadcast_shapes(m.shape, b.shape, q.shape)
+        drawn = _from_uniform(rng.random(size), m, b, q)
+        return np.asarray(drawn, dtype=pytensor.config.floatX)
+
+
+def _from_uniform(uniform, m, b, q):  # type: ignore[no-untyped-def]  # for numba, too
+    """Invert the cdf, from the nearer end: the tail's probability is from q / 2 to 1/2, not 0."""
+    upper = 1.0 * (uniform >= 0.5)
+    tail = 0.5 * q + (1.0 - q) * (0.5 + 0.5 * upper - uniform)
+    log_b = np.log(b)
+    log_scaled = np.log(tail) + np.log1p(b)
+    cell = np.maximum(np.floor(log_scaled / log_b), 0.0)
+    left = (np.exp(log_scaled - cell * log_b) - b) / (1.0 - b)
+    left = np.minimum(np.maximum(left, 0.0), 1.0)
+    return m + (2.0 * upper - 1.0) * np.maximum(cell + 0.5 - left, 0.0)
+
+
+@numba_core_rv_funcify.register(TulapRV)
+def _numba_core_tulap(op: TulapRV, node: Apply) -> tuple[Any, int]:
+    from_uniform = numba_njit(_from_uniform)
+
+    @numba_njit
+    def random(rng, m, b, q):  # type: ignore[no-untyped-def]  # compiled by numba
+        if not (np.isfinite(m) and b > 0 and b < 1 and q >= 0 and q < 1):
+            raise ValueError(_INVALID)
+        return from_uniform(rng.random(), m, b, q)
+
+    return random, source_key(_from_uniform, _numba_core_tulap)
+
+
+class Tulap(Continuous):
+    r"""Truncated-uniform-Laplace distribution.
+
+    The noise of uniformly most powerful private tests for binomial data, and of near-optimal private
+    confidence intervals (Awan & Slavkovic 2018, 2020).
+
+    With :math:`[x]` the integer nearest to x, the untruncated law has the density
+
+    .. math::
+
+       f_0(x) = \frac{1 - b}{1 + b} b^{|[x]|}
+
+    and the distribution function :math:`F_0`. Then
+
+    .. math::
+
+       f(x \mid m, b, q) = \frac{f_0(x - m)}{1 - q}
+       \quad \text{where} \quad q / 2 \le F_0(x - m) \le 1 - q / 2,
+
+    and 0 elsewhere.
+
+    ========  ================================================================================
+    Support   :math:`x \in \mathbb{R}` if q = 0, else an interval around m
+    Mean      :math:`m`
+    Variance  :math:`2 b / (1 - b)^2 + 1/12` if q = 0
+    ========  ================================================================================
+
+    Parameters
+    ----------
+    m : tensor_like of float
+        Location: the centre, and the median.
+    b : tensor_like of float
+        ``exp(-epsilon)`` for a sensitivity of 1 (0 < b < 1). Not a scale: a larger b is more noise.
+    q : tensor_like of float, default 0
+        Probability that the truncation takes off, half of it at either end (0 <= q < 1). For
+        (epsilon, delta)-differential privacy, q = 2 delta b / (1 - b + 2 delta b).
+
+    Notes
+    -----
+    The density is constant but for jumps at m plus the half-integers. Its gradient is no help to a
+    sampler that uses it. Where the cdf is only just above its lower end, it is as exact as the
+    difference of two nearly equal numbers can be.
+
+    References
+    ----------
+    Awan, J. & Slavkovic, A. (2018). Differentially private uniformly most powerful tests for
+    binomial data. Advances in Neural Information Processing Systems 31.
+
+    Awan, J. & Slavkovic, A. (2020). Differentially private inference for binomial data. Journal of
+    Privacy and Confidentiality 10(1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pymc as pm
+    >>> from pymc_dapper.distributions import Tulap
+    >>> pm.logp(Tulap.dist(m=40.0, b=np.exp(-0.5)), 42.3).eval().round(4)
+    np.float64(-2.4074)
+    """
+
+    rv_op = TulapRV()
+
+    @classmethod
+    def dist(cls, m: Any, b: Any, q: Any = 0.0, *args: Any, **kwargs: Any) -> TensorVariable:
+        """Create the distribution without adding it to a model."""
+        parameters = [as_parameter(m), as_parameter(b), as_parameter(q)]
+        return super().dist(parameters, *args, **kwargs)
+
+    def support_point(rv: TensorVariable, size: Any, m: Any, b: Any, q: Any) -> TensorVariable:
+        """Return the centre."""
+        centre = m + pt.zeros_like(b) + pt.zeros_like(q)
+        return centre if rv_size_is_none(size) else pt.full(size, centre)
+
+    def logp(
+        value: TensorVariable, m: TensorVariable, b: TensorVariable, q: TensorVariable
+    ) -> TensorVariable:
+        """Log-density; minus infinity where it is truncated."""
+        distance = pt.abs(value - m)
+        density = _cell(distance) * pt.log(b) + pt.log1p(-b) - pt.log1p(b) - pt.log1p(-q)
+        res = pt.switch(pt.ge(pt.exp(_log_tail(distance, b)), 0.5 * q), density, -np.inf)
+        return _checked(res, b, q)
+
+    def logcdf(
+        value: TensorVariable, m: TensorVariable, b: TensorVariable, q: TensorVariable
+    ) -> TensorVariable:
+        """Log of P(X <= value)."""
+        tail = _log_truncated_tail(pt.abs(value - m), b, q)
+        return _checked(pt.switch(pt.le(value, m), tail, pt.log1mexp(tail)), b, q)
+
+    def logccdf(
+        value: TensorVariable, m: TensorVariable, b: TensorVariable, q: TensorVariable
+    ) -> TensorVariable:
+        """Log of P(X > value)."""
+        tail = _log_truncated_tail(pt.abs(value - m), b, q)
+        return _checked(pt.switch(pt.le(value, m), pt.log1mexp(tail), tail), b, q)
+
+    def icdf(
+        value: TensorVariable, m: TensorVariable, b: TensorVariable, q: TensorVariable
+    ) -> TensorVariable:
+        """Quantile."""
+        tail = 0.5 * q + (1.0 - q) * pt.minimum(value, 1.0 - value)
+        inside = pt.gt(tail, 0)
+        distance = pt.switch(inside, _tail_quantile(pt.switch(inside, tail, 0.5), b), np.inf)
+        res = m + pt.switch(pt.le(value, 0.5), -distance, distance)
+        return check_icdf_parameters(check_icdf_value(res, value), *_conditions(b, q), msg=_MSG)
+
+
+def _conditions(b: TensorVariable, q: TensorVariable) -> list[TensorVariable]:
+    return [b > 0, b < 1, q >= 0, q < 1]
+
+
+def _checked(res: TensorVariable, b: TensorVariable, q: TensorVariable) -> TensorVariable:
+    return check_parameters(res, *_conditions(b, q), msg=_MSG)
+
+
+def _cell(distance: TensorVariable) -> TensorVariable:
+    """Which integer's cell, (n - 1/2, n + 1/2], a distance from m is in."""
+    return pt.maximum(pt.ceil(distance - 0.5), 0.0)
+
+
+def _log_tail(distance: TensorVariable, b: TensorVariable) -> TensorVariable:
+    """Log-probability of less than minus the distance, without truncation."""
+    cell = _cell(distance)
+    left = pt.switch(pt.isinf(distance), 0.0, cell + 0.5 - distance)
+    return cell * pt.log(b) - pt.log1p(b) + pt.log(b + left * (1.0 - b))
+
+
+def _log_truncated_tail(
+    distance: TensorVariable, b: TensorVariable, q: TensorVariable
+) -> TensorVariable:
+    """Log-probability of less than minus the distance."""
+    log_tail = _log_tail(distance, b)
+    # Where exp(-700) or less is left a truncation has cut it off, unless there is none.
+    cut = 0.5 * q * pt.exp(-pt.maximum(log_tail, -700.0))
+    inside = pt.lt(cut, 1.0)
+    kept = log_tail + pt.log1p(-pt.switch(inside, cut, 0.0)) - pt.log1p(-q)
+    return pt.switch(inside, kept, -np.inf)
+
+
+def _tail_quantile(tail: TensorVariable, b: TensorVariable) -> TensorVariable:
+    """Distance below m beyond which this much probability lies, without truncation."""
+    log_b = pt.log(b)
+    log_scaled = pt.log(tail) + pt.log1p(b)
+    cell = pt.maximum(pt.floor(log_scaled / log_b), 0.0)
+    left = pt.clip((pt.exp(log_scaled - cell * log_b) - b) / (1.0 - b), 0.0, 1.0)
+    return pt.maximum(cell + 0.5 - left, 0.0)

@@ -1,0 +1,466 @@
+"""Mechanisms that add independent noise to each entry of a statistic."""
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from numpy.typing import ArrayLike
+from pytensor.tensor.variable import TensorVariable
+from scipy import stats
+
+from pymc_dapper import budget as accounting
+from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace, Tulap
+from pymc_dapper.distributions.discrete_gaussian import DiscreteGaussianRV
+from pymc_dapper.distributions.discrete_laplace import DiscreteLaplaceRV
+from pymc_dapper.distributions.tulap import TulapRV
+from pymc_dapper.mechanisms.base import Mechanism, as_tensor, positive
+
+Limits = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AdditiveNoise(Mechanism):
+    """Independent noise, symmetric around zero, on each entry of a statistic.
+
+    Attributes
+    ----------
+    clamp : (lower, upper), optional
+        The curator moved noisy values beyond these limits to the limits; None for an open end. The
+        likelihood then has point masses there.
+    rounding : bool
+        The curator rounded noisy values to the nearest integer (before clamping).
+    """
+
+    clamp: Limits | None = field(default=None, kw_only=True)
+    rounding: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if self.rounding and self._discrete:
+            raise ValueError(f"{type(self).__name__} adds integer noise: leave rounding out")
+        if self.clamp is not None:
+            lower, upper = self.clamp
+            if lower is not None and upper is not None and not lower < upper:
+                raise ValueError(f"clamp must be (lower, upper) with lower < upper: {self.clamp}")
+            limits = [limit for limit in self.clamp if limit is not None]
+            if self.integer and any(limit != round(limit) for limit in limits):
+                raise ValueError(
+                    f"clamp must be integers where the release is an integer, got {self.clamp}"
+                )
+
+    @property
+    @abstractmethod
+    def _discrete(self) -> bool:
+        """Whether the noise is an integer."""
+
+    @abstractmethod
+    def _noise(self, **kwargs: Any) -> TensorVariable:
+        """Return the noise, around zero, as an unnamed random variable."""
+
+    @abstractmethod
+    def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """Draw noise."""
+
+    @property
+    def integer(self) -> bool:
+        """Whether the released values are integers."""
+        return self._discrete or self.rounding
+
+    def logp(self, released: Any, statistic: Any) -> TensorVariable:
+        """Log-density of released values, given the confidential statistic.
+
+        Parameters
+        ----------
+        released, statistic : tensor_like
+            Of broadcastable shapes.
+
+        Returns
+        -------
+        TensorVariable
+            The normalised log-density (log-probability where the release is discrete) of each
+            entry.
+        """
+        released, statistic = as_tensor(released), as_tensor(statistic)
+        distance = released - statistic
+        logp = self._log_probability_of_rounded(distance) if self.rounding else self._at(distance)
+        if self.clamp is None:
+            return logp
+        # Noise is symmetric: the upper tail is the lower one, seen from the other side.
+        half = 0.5 if self.rounding else 0.0
+        lower, upper = self.clamp
+        if lower is not None:
+            at_lower = self._log_tail(lower + half - statistic)
+            logp = pt.switch(released > lower, logp, at_lower)
+            logp = pt.switch(released < lower, -np.inf, logp)
+        if upper is not None:
+            at_upper = self._log_tail(statistic + half - upper)
+            logp = pt.switch(released < upper, logp, at_upper)
+            logp = pt.switch(released > upper, -np.inf, logp)
+        return logp
+
+    def _at(self, distance: TensorVariable) -> TensorVariable:
+        return pm.logp(self._noise(), distance)
+
+    def _log_tail(self, limit: TensorVariable) -> TensorVariable:
+        """Log-probability of noise at or below a limit."""
+        return pm.logcdf(self._noise(), limit)
+
+    def _log_probability_of_rounded(self, distance: TensorVariable) -> TensorVariable:
+        # Seen from the side where both tails are small, so that their difference keeps its digits.
+        nearer = -pt.abs(distance)
+        logp = pm.math.logdiffexp(self._log_tail(nearer + 0.5), self._log_tail(nearer - 0.5))
+        return logp
+
+    def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
+        released = statistic + self._noise(size=size)
+        if self.rounding:
+            released = pt.round(released)
+        if self.clamp is not None:
+            lower, upper = self.clamp
+            released = released if lower is None else pt.maximum(released, lower)
+            released = released if upper is None else pt.minimum(released, upper)
+        return released.astype("int64") if self.integer else released
+
+    def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        if self._discrete and not np.array_equal(statistic, np.round(statistic)):
+            raise ValueError(
+                f"{type(self).__name__} adds integer noise to integers, got the statistic "
+                f"{statistic}"
+            )
+        released = statistic + self._draw_noise(statistic.shape, rng)
+        if self.rounding:
+            released = np.round(released)
+        if self.clamp is not None:
+            released = np.clip(released, *self.clamp)
+        return released.astype(np.int64) if self.integer else released
+
+    def error_bound(self, k: int = 1, beta: float = 0.05) -> np.ndarray:
+        """Size of the noise that all of k entries stay within, with probability 1 - beta or more.
+
+        Parameters
+        ----------
+        k : int
+            Number of entries.
+        beta : float
+            Probability that some entry's noise is larger, by the union bound.
+
+        Returns
+        -------
+        ndarray
+            The bound, in the shape of the noise scale and in units of the statistic. Clamping and
+            rounding aren't counted.
+        """
+        if k < 1 or not 0 < beta < 1:
+            raise ValueError(f"k must be at least 1 and beta within (0, 1), got {k} and {beta}")
+        return np.asarray(self._two_sided_quantile(beta / k))
+
+    @abstractmethod
+    def _two_sided_quantile(self, p: float) -> ArrayLike:
+        """Distance from zero that the noise exceeds with probability p at most."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LaplaceMechanism(AdditiveNoise):
+    """Laplace noise on each entry: pure differential privacy (Dwork et al. 2006).
+
+    Attributes
+    ----------
+    scale : array_like
+        Scale of the noise, in units of the statistic; its standard deviation is sqrt(2) scale.
+    """
+
+    scale: float | np.ndarray
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        positive("scale", self.scale)
+
+    @classmethod
+    def calibrate(cls, budget: PureDP, *, sensitivity: float, **options: Any) -> Self:
+        """Choose the noise for a budget.
+
+        Parameters
+        ----------
+        budget : PureDP
+            The budget.
+        sensitivity : float
+            L1 sensitivity of the statistic.
+        **options
+            ``clamp`` and ``rounding``.
+        """
+        scale = accounting.laplace_scale(budget, sensitivity=sensitivity)
+        return cls(scale, budget=budget, **options)
+
+    def privacy_loss(self, *, sensitivity: float) -> PureDP:
+        """Budget that a release spends, by the L1 sensitivity of the statistic."""
+        return accounting.laplace_budget(_one(self.scale), sensitivity=sensitivity)
+
+    _discrete = False
+
+    def _noise(self, **kwargs: Any) -> TensorVariable:
+        return pm.Laplace.dist(0.0, b=as_tensor(self.scale), **kwargs)
+
+    def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        return rng.laplace(0.0, self.scale, size=size)
+
+    def _log_tail(self, limit: TensorVariable) -> TensorVariable:
+        # PyMC's has a logarithm of 1/2 in single precision, 2e-9 off.
+        steps = limit / as_tensor(self.scale)
+        above = pt.log1p(-0.5 * pt.exp(-pt.maximum(steps, 0.0)))
+        return pt.switch(steps > 0, above, steps - np.log(2.0))
+
+    def _two_sided_quantile(self, p: float) -> ArrayLike:
+        return -np.asarray(self.scale) * np.log(p)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DiscreteLaplaceMechanism(AdditiveNoise):
+    """Discrete Laplace (double geometric) noise on each entry of an integer statistic.
+
+    Attributes
+    ----------
+    scale : array_like
+        The probability of k is proportional to exp(-abs(k) / scale).
+
+    References
+    ----------
+    Ghosh, Roughgarden and Sundararajan (2012). Universally utility-maximizing privacy mechanisms.
+    """
+
+    scale: float | np.ndarray
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        positive("scale", self.scale)
+
+    @classmethod
+    def calibrate(cls, budget: PureDP, *, sensitivity: int, **options: Any) -> Self:
+        """Choose the noise for a budget.
+
+        Parameters
+        ----------
+        budget : PureDP
+            The budget.
+        sensitivity : int
+            L1 sensitivity of the statistic.
+        **options
+            ``clamp``.
+        """
+        scale = accounting.discrete_laplace_scale(budget, sensitivity=sensitivity)
+        return cls(scale, budget=budget, **options)
+
+    def privacy_loss(self, *, sensitivity: int) -> PureDP:
+        """Budget that a release spends, by the L1 sensitivity of the statistic."""
+        return accounting.discrete_laplace_budget(_one(self.scale), sensitivity=sensitivity)
+
+    _discrete = True
+
+    def _noise(self, **kwargs: Any) -> TensorVariable:
+        return DiscreteLaplace.dist(0.0, as_tensor(self.scale), **kwargs)
+
+    def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        return np.asarray(DiscreteLaplaceRV.rng_fn(rng, 0.0, self.scale, size))
+
+    def _two_sided_quantile(self, p: float) -> ArrayLike:
+        # P(abs(noise) > t) = 2 q^(t + 1) / (1 + q) with q = exp(-1 / scale).
+        scale = np.asarray(self.scale, dtype=float)
+        steps = scale * (np.log(2) - np.log1p(np.exp(-1 / scale)) - np.log(p)) - 1
+        return np.maximum(0, np.ceil(steps - 1e-9))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _GaussianFamily(AdditiveNoise):
+    sigma: float | np.ndarray
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        positive("sigma", self.sigma)
+
+    @classmethod
+    def calibrate(
+        cls,
+        budget: ZCDP | ApproxDP,
+        *,
+        sensitivity: float,
+        bound: accounting.Bound = "simple",
+        **options: Any,
+    ) -> Self:
+        """Choose the noise for a budget.
+
+        Parameters
+        ----------
+        budget : ZCDP or ApproxDP
+            The budget.
+        sensitivity : float
+            L2 sensitivity of the statistic.
+        bound : {"simple", "tight"}
+            How an approximate budget is taken to zCDP.
+        **options
+            ``clamp`` and ``rounding``.
+        """
+        sigma = accounting.gaussian_sigma(budget, sensitivity=sensitivity, bound=bound)
+        return cls(sigma, budget=budget, **options)
+
+    def privacy_loss(
+        self,
+        *,
+        sensitivity: float,
+        delta: float | None = None,
+        bound: accounting.Bound = "simple",
+    ) -> ZCDP | ApproxDP:
+        """Budget that a release spends, by the L2 sensitivity of the statistic.
+
+        Parameters
+        ----------
+        sensitivity : float
+            L2 sensitivity of the statistic.
+        delta : float, optional
+            If given, the budget is expressed as (epsilon, delta).
+        bound : {"simple", "tight"}
+            How zCDP is taken to an approximate budget.
+
+        Returns
+        -------
+        ZCDP or ApproxDP
+        """
+        spent = accounting.gaussian_budget(_one(self.sigma), sensitivity=sensitivity)
+        return spent if delta is None else spent.to_approx(delta=delta, bound=bound)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GaussianMechanism(_GaussianFamily):
+    """Gaussian noise on each entry: zero-concentrated privacy (Bun and Steinke 2016).
+
+    Attributes
+    ----------
+    sigma : array_like
+        Standard deviation of the noise (not its square), in units of the statistic.
+    """
+
+    _discrete = False
+
+    def _noise(self, **kwargs: Any) -> TensorVariable:
+        return pm.Normal.dist(0.0, as_tensor(self.sigma), **kwargs)
+
+    def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        return rng.normal(0.0, self.sigma, size=size)
+
+    def _two_sided_quantile(self, p: float) -> ArrayLike:
+        return np.asarray(self.sigma) * stats.norm.isf(p / 2)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DiscreteGaussianMechanism(_GaussianFamily):
+    """Discrete Gaussian noise on each entry of an integer statistic (Canonne et al. 2020).
+
+    Attributes
+    ----------
+    sigma : array_like
+        The probability of k is proportional to exp(-k^2 / (2 sigma^2)).
+    """
+
+    _discrete = True
+
+    def _noise(self, **kwargs: Any) -> TensorVariable:
+        return DiscreteGaussian.dist(0.0, as_tensor(self.sigma), **kwargs)
+
+    def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        return np.asarray(DiscreteGaussianRV.rng_fn(rng, 0.0, self.sigma, size))
+
+    def _two_sided_quantile(self, p: float) -> ArrayLike:
+        # Its tails are no heavier than those of the continuous Gaussian's bound: P(noise >= t) <=
+        # exp(-t^2 / (2 sigma^2)) (Canonne et al. 2020, Fact 20).
+        return np.asarray(self.sigma) * np.sqrt(2 * np.log(2 / p))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TulapMechanism(AdditiveNoise):
+    """Truncated-uniform-Laplace noise on a count of sensitivity 1 (Awan and Slavkovic 2018).
+
+    Attributes
+    ----------
+    b : float
+        exp(-epsilon), within (0, 1).
+    q : float
+        Truncation, within [0, 1): the noise keeps to its central 1 - q. Zero for pure privacy.
+    """
+
+    b: float
+    q: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        super().__post_init__()
+        if not 0 < self.b < 1 or not 0 <= self.q < 1:
+            raise ValueError(
+                f"b must be within (0, 1) and q within [0, 1), got {self.b!r} and {self.q!r}"
+            )
+
+    @classmethod
+    def calibrate(cls, budget: PureDP | ApproxDP, *, sensitivity: int = 1, **options: Any) -> Self:
+        """Choose the noise for a budget.
+
+        Parameters
+        ----------
+        budget : PureDP or ApproxDP
+            The budget.
+        sensitivity : int
+            Must be 1: the noise is made for counts that one record changes by one at most.
+        **options
+            ``clamp`` and ``rounding``.
+
+        References
+        ----------
+        Awan and Slavkovic (2018), Theorem 3.2: b = exp(-epsilon) and
+        q = 2 delta b / (1 - b + 2 delta b).
+        """
+        _check_unit(sensitivity)
+        b = float(np.exp(-budget.epsilon))
+        delta = budget.delta if isinstance(budget, ApproxDP) else 0.0
+        q = 2 * delta * b / (1 - b + 2 * delta * b)
+        return cls(b, q, budget=budget, **options)
+
+    def privacy_loss(self, *, sensitivity: int = 1) -> PureDP | ApproxDP:
+        """Budget that a release of a count spends."""
+        _check_unit(sensitivity)
+        epsilon = -float(np.log(self.b))
+        if self.q == 0:
+            return PureDP(epsilon)
+        return ApproxDP(epsilon, self.q * (1 - self.b) / (2 * self.b * (1 - self.q)))
+
+    _discrete = False
+
+    def _noise(self, **kwargs: Any) -> TensorVariable:
+        return Tulap.dist(0.0, as_tensor(self.b), as_tensor(self.q), **kwargs)
+
+    def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        return np.asarray(TulapRV.rng_fn(rng, 0.0, self.b, self.q, size))
+
+    def _two_sided_quantile(self, p: float) -> ArrayLike:
+        return pm.icdf(self._noise(), 1 - p / 2).eval()
+
+
+def _check_unit(sensitivity: float) -> None:
+    if sensitivity != 1:
+        raise ValueError(
+            f"Tulap noise is made for counts, of sensitivity 1, got {sensitivity}. For another "
+            "integer sensitivity use DiscreteLaplaceMechanism"
+        )
+
+
+def _one(scale: float | np.ndarray) -> float:
+    """Return the noise scale, where it is the same for all entries."""
+    values = np.unique(np.asarray(scale, dtype=float))
+    if values.size != 1:
+        raise ValueError(
+            "the entries have noise of different scales: the privacy loss depends on how each "
+            "entry can change; work it out entry by entry and add up the budgets"
+        )
+    return float(values[0])

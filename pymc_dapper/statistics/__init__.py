@@ -1,0 +1,22 @@
+"""Statistics that are sums over records, each with its sensitivity.
+
+Made for the latent records of a model as well as for arrays of real data.
+"""
+
+from pymc_dapper.statistics.moments import clamped_moments, clamped_sum
+from pymc_dapper.statistics.regression import regression, regression_labels
+from pymc_dapper.statistics.statistic import Sensitivities, Sensitivity, Statistic
+from pymc_dapper.statistics.tables import counts, cross_counts, histogram
+
+__all__ = [
+    "Sensitivities",
+    "Sensitivity",
+    "Statistic",
+    "clamped_moments",
+    "clamped_sum",
+    "counts",
+    "cross_counts",
+    "histogram",
+    "regression",
+    "regression_labels",
+]

@@ -1,0 +1,126 @@
+"""What statistics are computed from: record variables of a model, or arrays of data."""
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from numpy.typing import ArrayLike
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Variable
+from pytensor.graph.utils import MissingInputError
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.statistics.statistic import Array
+
+type Records = ArrayLike | TensorVariable
+"""What a user may pass: a symbolic vector or matrix, or anything that NumPy makes an array of."""
+
+
+def as_records(x: Records, name: str, *, max_ndim: int = 2) -> Array:
+    """Check that ``x`` can hold records, the record axis first.
+
+    Raises
+    ------
+    ValueError
+        If it has another number of axes, isn't numeric, or is data with nan in it.
+    """
+    if isinstance(x, Variable):
+        if not isinstance(x.type, TensorType):
+            raise ValueError(
+                f"{name} is a variable of type {x.type}, not a tensor. Of a variable with dims, "
+                "such as those of pymc.dims, take its .values"
+            )
+    else:
+        x = np.asarray(x)
+    kind = np.dtype(x.dtype).kind
+    if kind not in "biuf":
+        raise ValueError(f"{name} must hold numbers, but its dtype is {x.dtype}")
+    if not 1 <= x.ndim <= max_ndim:
+        expected = "one axis, over records"
+        if max_ndim == 2:
+            expected = "one axis, over records, or two, over records and their columns"
+        raise ValueError(f"{name} must have {expected}: it has {x.ndim}")
+    if isinstance(x, np.ndarray) and kind == "f" and np.isnan(x).any():
+        raise ValueError(f"{name} has nan in it: drop or fill in missing values first")
+    return x
+
+
+def as_categories(x: Records, name: str, k: int, *, max_ndim: int = 2) -> Array:
+    """Check that ``x`` can hold records that are categories 0, ..., k - 1.
+
+    Raises
+    ------
+    ValueError
+        If it isn't a suitable array of integers, or is data with a category out of range.
+    """
+    x = as_records(x, name, max_ndim=max_ndim)
+    if np.dtype(x.dtype).kind == "f":
+        raise ValueError(
+            f"{name} must hold categories, which are integers, but its dtype is {x.dtype}. To "
+            "count real numbers, use histogram"
+        )
+    if isinstance(x, np.ndarray) and x.size and not 0 <= x.min() <= x.max() < k:
+        raise ValueError(
+            f"{name} must hold categories 0, ..., {k - 1}, but it goes from {x.min()} to {x.max()}"
+        )
+    return x
+
+
+def whole_number(value: Any, name: str, *, at_least: int) -> int:
+    """Check a number of things.
+
+    Raises
+    ------
+    ValueError
+        If it isn't an integer, or too small.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not value >= at_least:
+        raise ValueError(f"{name} must be an integer, {at_least} or more, got {value!r}")
+    return int(value)
+
+
+def n_columns(x: Array, name: str) -> int | None:
+    """Return the number of columns of a record, or None if records are single numbers.
+
+    Raises
+    ------
+    ValueError
+        If a variable's number of columns can't be found.
+    """
+    if x.ndim == 1:
+        return None
+    static = x.shape[1] if isinstance(x, np.ndarray) else x.type.shape[1]
+    if static is not None:
+        return int(static)
+    try:
+        # Known to the model where the columns are a dim.
+        return int(x.shape[1].eval(mode=Mode(linker="py", optimizer="fast_compile")))
+    except MissingInputError as error:
+        raise ValueError(
+            f"the number of columns of {name} isn't known: give the variable a shape of integers"
+        ) from error
+
+
+def module_of(x: Array) -> ModuleType:
+    """Return the module, NumPy or PyTensor, whose functions take ``x``."""
+    return np if isinstance(x, np.ndarray) else pt
+
+
+def equal(x: Array, y: Array) -> Array:
+    """Compare entry by entry, which ``==`` between PyTensor variables doesn't."""
+    return np.equal(x, y) if isinstance(x, np.ndarray) else pt.eq(x, y)
+
+
+def check_same_length(x: Array, y: Array, x_name: str, y_name: str) -> None:
+    """Check that two arrays are about the same records, as far as their lengths are known.
+
+    Raises
+    ------
+    ValueError
+        If they differ.
+    """
+    nx, ny = (z.shape[0] if isinstance(z, np.ndarray) else z.type.shape[0] for z in (x, y))
+    if nx is not None and ny is not None and nx != ny:
+        raise ValueError(f"{x_name} has {nx} records, but {y_name} has {ny}")

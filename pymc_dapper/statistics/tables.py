@@ -1,0 +1,178 @@
+"""Tables of counts: each record is counted in one cell."""
+
+from typing import Literal
+
+import numpy as np
+import pytensor.tensor as pt
+from numpy.typing import ArrayLike
+
+from pymc_dapper.statistics.arrays import (
+    Records,
+    as_categories,
+    as_records,
+    check_same_length,
+    equal,
+    n_columns,
+    whole_number,
+)
+from pymc_dapper.statistics.statistic import (
+    Neighbours,
+    Sensitivities,
+    Statistic,
+    check_neighbours,
+    exact_sensitivities,
+)
+
+
+def counts(record: Records, k: int, *, neighbours: Neighbours = "replace") -> Statistic:
+    """Count the records in each of ``k`` categories.
+
+    Parameters
+    ----------
+    record : tensor or array of int, shape (n,) or (n, m)
+        Each record's category 0, ..., k - 1, or m of them. In a model, a category out of this range
+        is counted nowhere.
+    k : int
+        Number of categories, at least 2.
+    neighbours : {"replace", "add_remove"}
+        Which data sets the sensitivity compares: one record with other values (the number of
+        records is public), or one record more or less.
+
+    Returns
+    -------
+    Statistic
+        Counts, of shape (k,) or (m, k). Sensitivity, exact: L1 2m and L2 sqrt(2m) for one record
+        replaced, m and sqrt(m) for one added or removed (m = 1 if records are single numbers).
+
+    Raises
+    ------
+    ValueError
+        If the records aren't integers, or are data out of range.
+
+    Examples
+    --------
+    >>> counts([0, 2, 2, 1], 4).value
+    array([1, 1, 2, 0])
+    """
+    k = whole_number(k, "k", at_least=2)
+    x = as_categories(record, "record", k)
+    value = equal(x[..., None], np.arange(k)).sum(axis=0)
+    return Statistic(value, _one_cell_each(n_columns(x, "record"), k, neighbours))
+
+
+def cross_counts(
+    a: Records, b: Records, ka: int, kb: int, *, neighbours: Neighbours = "replace"
+) -> Statistic:
+    """Cross two attributes of each record and count the records in each cell.
+
+    Parameters
+    ----------
+    a, b : tensor or array of int, shape (n,)
+        Each record's categories 0, ..., ka - 1 and 0, ..., kb - 1. In a model, a record with a
+        category out of range is counted nowhere.
+    ka, kb : int
+        Numbers of categories, at least 2.
+    neighbours : {"replace", "add_remove"}
+        Which data sets the sensitivity compares: one record with other values (the number of
+        records is public), or one record more or less.
+
+    Returns
+    -------
+    Statistic
+        Counts, of shape (ka, kb). Sensitivity, exact: L1 2 and L2 sqrt(2) for one record replaced,
+        1 and 1 for one added or removed.
+
+    Raises
+    ------
+    ValueError
+        If the records aren't integers, are data out of range, or differ in number.
+
+    Examples
+    --------
+    >>> cross_counts([0, 1, 1], [2, 0, 0], 2, 3).value
+    array([[0, 0, 1],
+           [2, 0, 0]])
+    """
+    ka, kb = whole_number(ka, "ka", at_least=2), whole_number(kb, "kb", at_least=2)
+    first = as_categories(a, "a", ka, max_ndim=1)
+    second = as_categories(b, "b", kb, max_ndim=1)
+    if isinstance(first, np.ndarray) != isinstance(second, np.ndarray):
+        # One of them public: `&` below is PyTensor's, whichever side it is on.
+        first, second = pt.as_tensor(first), pt.as_tensor(second)
+    check_same_length(first, second, "a", "b")
+    in_row = equal(first[:, None, None], np.arange(ka)[:, None])
+    in_column = equal(second[:, None, None], np.arange(kb))
+    return Statistic((in_row & in_column).sum(axis=0), _one_cell_each(None, ka * kb, neighbours))
+
+
+def histogram(
+    x: Records,
+    edges: ArrayLike,
+    *,
+    outside: Literal["drop", "end_bins"] = "drop",
+    neighbours: Neighbours = "replace",
+) -> Statistic:
+    """Count the records between each two successive edges.
+
+    Parameters
+    ----------
+    x : tensor or array, shape (n,) or (n, m)
+        The records: one number each, or m, for each of which the same bins are used.
+    edges : array_like, shape (bins + 1,)
+        Edges of the bins, increasing; -inf and inf are allowed. A bin contains its left edge and
+        not its right one, but the last bin contains both, as in NumPy.
+    outside : {"drop", "end_bins"}
+        What happens to a number below the first edge or above the last. With ``"drop"`` it is
+        counted nowhere, as in NumPy. With ``"end_bins"`` it is counted in the first or last bin.
+    neighbours : {"replace", "add_remove"}
+        Which data sets the sensitivity compares: one record with other values (the number of
+        records is public), or one record more or less.
+
+    Returns
+    -------
+    Statistic
+        Counts, of shape (bins,) or (m, bins). Sensitivity, exact: L1 2m and L2 sqrt(2m) for one
+        record replaced, m and sqrt(m) for one added or removed (m = 1 if records are single
+        numbers). A single bin has the latter in either case.
+
+    Raises
+    ------
+    ValueError
+        If the edges aren't increasing, or make a single bin that contains all numbers.
+
+    Examples
+    --------
+    >>> histogram([-3.0, 0.5, 1.0, 2.0, 7.0], [0, 1, 2]).value
+    array([1, 2])
+    >>> histogram([-3.0, 0.5, 1.0, 2.0, 7.0], [0, 1, 2], outside="end_bins").value
+    array([2, 3])
+    """
+    records = as_records(x, "x")
+    cuts = np.array(edges, dtype=np.float64)
+    if cuts.ndim != 1 or len(cuts) < 2 or not np.all(cuts[1:] > cuts[:-1]):
+        raise ValueError(f"edges must be two numbers or more, increasing, got {edges!r}")
+    if outside not in ("drop", "end_bins"):
+        raise ValueError(f"outside must be 'drop' or 'end_bins', got {outside!r}")
+    if outside == "end_bins":
+        cuts[0], cuts[-1] = -np.inf, np.inf
+    bins = len(cuts) - 1
+    if bins == 1 and np.isinf(cuts).all():
+        raise ValueError(
+            "a single bin that contains all numbers counts every record, whatever it is: give more "
+            "edges"
+        )
+    left, right = cuts[:-1], cuts[1:]
+    last = np.arange(bins) == bins - 1
+    spread = records[..., None]
+    inside = (spread >= left) & ((spread < right) | ((spread <= right) & last))
+    return Statistic(inside.sum(axis=0), _one_cell_each(n_columns(records, "x"), bins, neighbours))
+
+
+def _one_cell_each(columns: int | None, cells: int, neighbours: Neighbours) -> Sensitivities:
+    """Sensitivity of one table per column: a record is in one cell of each, or in none.
+
+    Replacing a record takes 1 from a cell and adds 1 to another, where there is one.
+    """
+    moves = check_neighbours(neighbours) == "replace" and cells > 1
+    table = (2.0, np.sqrt(2.0)) if moves else (1.0, 1.0)
+    return exact_sensitivities([table] * (1 if columns is None else columns), neighbours)
