@@ -1,0 +1,318 @@
+"""Additive noise: likelihood, calibration, releases, guarantees, and use in a model."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dapper import DapperStep
+from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.mechanisms import (
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    TulapMechanism,
+)
+
+MECHANISMS = [
+    LaplaceMechanism(2.5),
+    GaussianMechanism(2.5),
+    DiscreteLaplaceMechanism(2.5),
+    DiscreteGaussianMechanism(2.5),
+    TulapMechanism(0.6, 0.05),
+]
+PUBLISHED = [
+    LaplaceMechanism(2.5, rounding=True),
+    GaussianMechanism(2.5, rounding=True),
+    LaplaceMechanism(2.5, rounding=True, clamp=(0, 9)),
+    GaussianMechanism(2.5, rounding=True, clamp=(0, None)),
+    DiscreteLaplaceMechanism(2.5, clamp=(0, 9)),
+    DiscreteGaussianMechanism(2.5, clamp=(None, 9)),
+]
+
+
+def density(mechanism, released, statistic):
+    return np.exp(mechanism.logp(released, statistic).eval(mode="FAST_COMPILE"))
+
+
+def integers(mechanism):
+    lower, upper = mechanism.clamp or (None, None)
+    return np.arange(-150 if lower is None else lower, 151 if upper is None else upper + 1)
+
+
+# Likelihood -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS + PUBLISHED, ids=str)
+def test_the_density_is_normalised(mechanism):
+    if mechanism.integer:
+        statistic = 4 if mechanism._discrete else 4.3
+        total = density(mechanism, integers(mechanism), statistic).sum()
+        assert total == pytest.approx(1.0, abs=1e-12)
+        return
+    # Midpoints, so that the kinks of Laplace and Tulap noise lie between them.
+    step = 1e-3
+    x = np.arange(-120, 120, step) + step / 2
+    values = density(mechanism, x, 0.0)
+    # Truncated noise ends within a step, on either side, where its density isn't zero.
+    ends = values[values > 0][[0, -1]].sum() if isinstance(mechanism, TulapMechanism) else 0.0
+    assert values.sum() * step == pytest.approx(1.0, abs=1e-6 + step * ends)
+
+
+def test_clamping_without_rounding_leaves_a_density_between_two_point_masses():
+    mechanism = GaussianMechanism(2.0, clamp=(0.0, 5.0))
+    step = 1e-3
+    inside = density(mechanism, np.arange(0, 5, step) + step / 2, 1.0).sum() * step
+    ends = density(mechanism, np.array([0.0, 5.0]), 1.0)
+    assert inside + ends.sum() == pytest.approx(1.0, abs=1e-6)
+    assert np.all(density(mechanism, np.array([-0.1, 5.1]), 1.0) == 0)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS[:4] + PUBLISHED[:2], ids=str)
+def test_tails_neither_underflow_nor_overflow(mechanism):
+    scale = float(getattr(mechanism, "scale", getattr(mechanism, "sigma", None)))
+    far = np.array([-300.0, 300.0]) * scale
+    logp = mechanism.logp(far, np.zeros(2)).eval(mode="FAST_COMPILE")
+    exponent = 300.0 if hasattr(mechanism, "scale") else 300.0**2 / 2
+    assert np.all(np.isfinite(logp))
+    np.testing.assert_allclose(logp, -exponent, rtol=0.02)
+    assert logp[0] == pytest.approx(logp[1], rel=1e-12)
+
+
+def test_point_masses_are_right_far_out_in_the_tail():
+    mechanism = GaussianMechanism(1.0, clamp=(0.0, 300.0))
+    logp = mechanism.logp(np.array([0.0, 300.0]), np.array([300.0, 0.0])).eval()
+    # log Phi(-300), by its asymptotic series.
+    expected = -(300.0**2) / 2 - np.log(300 * np.sqrt(2 * np.pi)) + np.log1p(-1 / 300**2)
+    np.testing.assert_allclose(logp, expected, rtol=1e-9)
+
+
+def test_small_scales_do_not_overflow():
+    for mechanism in (LaplaceMechanism(1e-4), GaussianMechanism(1e-4)):
+        assert np.all(np.isfinite(mechanism.logp(np.array([0.0, 1.0]), np.zeros(2)).eval()))
+
+
+def test_shapes_and_scales_broadcast():
+    mechanism = GaussianMechanism(np.array([1.0, 10.0]))
+    logp = mechanism.logp(np.zeros((3, 2)), np.ones((3, 1))).eval()
+    assert logp.shape == (3, 2)
+    np.testing.assert_allclose(logp[:, 0] - logp[:, 1], -0.5 + 0.005 + np.log(10))
+
+
+# Releases ---------------------------------------------------------------------------------------
+
+
+def z_of_release(mechanism, law, draws=20_000):
+    """Distance of the share of releases below a limit from a law's probability, in its sd."""
+    released = mechanism.release(np.full(draws, 5), random_seed=11)
+    z = []
+    for limit in (2, 4, 6, 8):
+        p = exact_cdf(law, limit)
+        z.append((np.mean(released <= limit) - p) / np.sqrt(p * (1 - p) / draws))
+    return np.abs(z).max()
+
+
+def exact_cdf(mechanism, limit):
+    """P(release <= limit | 5), by summing or integrating the density."""
+    if mechanism.integer:
+        grid = integers(mechanism)
+        return density(mechanism, grid[grid <= limit], 5).sum()
+    step = 1e-3
+    return density(mechanism, np.arange(-120, limit, step) + step / 2, 5.0).sum() * step
+
+
+def widened(mechanism, by):
+    if isinstance(mechanism, TulapMechanism):
+        return TulapMechanism(mechanism.b ** (1 / by), mechanism.q)
+    name = "scale" if hasattr(mechanism, "scale") else "sigma"
+    options = {"clamp": mechanism.clamp, "rounding": mechanism.rounding}
+    return type(mechanism)(getattr(mechanism, name) * by, **options)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS + PUBLISHED, ids=str)
+def test_releases_follow_the_density(mechanism):
+    assert z_of_release(mechanism, mechanism) < 4
+    assert z_of_release(mechanism, widened(mechanism, 1.3)) > 6
+
+
+def test_the_same_seed_gives_the_same_release():
+    mechanism = DiscreteGaussianMechanism(6.0)
+    first, second, other = (mechanism.release(np.arange(50), seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, other)
+    assert first.dtype == np.int64
+
+
+def test_integer_noise_is_added_to_integers_only():
+    with pytest.raises(ValueError, match="adds integer noise to integers"):
+        DiscreteLaplaceMechanism(1.0).release(np.array([0.5]))
+
+
+# Budgets ----------------------------------------------------------------------------------------
+
+
+def test_the_papers_noise_follows_from_its_footnote():
+    mechanism = DiscreteGaussianMechanism.calibrate(ApproxDP(2 * np.log(3), 1e-10), sensitivity=2)
+    assert round(mechanism.sigma, 2) == 6.32
+
+
+@pytest.mark.parametrize(
+    ("kind", "budget", "sensitivity"),
+    [
+        (LaplaceMechanism, PureDP(0.7), 3.0),
+        (DiscreteLaplaceMechanism, PureDP(0.7), 2),
+        (TulapMechanism, PureDP(0.7), 1),
+        (GaussianMechanism, ZCDP(0.1), 1.5),
+        (DiscreteGaussianMechanism, ZCDP(0.1), 1.5),
+    ],
+)
+def test_calibration_and_loss_are_inverse(kind, budget, sensitivity):
+    mechanism = kind.calibrate(budget, sensitivity=sensitivity)
+    spent = mechanism.privacy_loss(sensitivity=sensitivity)
+    assert type(spent) is type(budget)
+    for name in budget.__dataclass_fields__:
+        assert getattr(spent, name) == pytest.approx(getattr(budget, name))
+    assert mechanism.budget is budget
+    assert str(budget) in repr(mechanism)
+
+
+@pytest.mark.parametrize("bound", ["simple", "tight"])
+def test_an_approximate_budget_is_recovered_by_the_same_bound(bound):
+    budget = ApproxDP(1.3, 1e-6)
+    mechanism = GaussianMechanism.calibrate(budget, sensitivity=2.0, bound=bound)
+    spent = mechanism.privacy_loss(sensitivity=2.0, delta=1e-6, bound=bound)
+    assert spent.epsilon == pytest.approx(1.3)
+
+
+@pytest.mark.parametrize("kind", [LaplaceMechanism, DiscreteLaplaceMechanism, TulapMechanism])
+def test_pure_privacy_bounds_the_ratio_of_densities(kind):
+    def largest_ratio(mechanism):
+        x = np.arange(-30, 31) if mechanism.integer else np.linspace(-30, 30, 6007)
+        logp = [mechanism.logp(x, s).eval(mode="FAST_COMPILE") for s in (0, 1)]
+        return np.abs(logp[0] - logp[1]).max()
+
+    mechanism = kind.calibrate(PureDP(0.7), sensitivity=1)
+    assert largest_ratio(mechanism) <= 0.7 + 1e-9
+    assert largest_ratio(widened(mechanism, 0.7)) > 0.75
+
+
+@pytest.mark.parametrize("kind", [GaussianMechanism, DiscreteGaussianMechanism])
+def test_zcdp_bounds_the_renyi_divergence(kind):
+    def divergence(mechanism, alpha):
+        step = 1 if mechanism.integer else 0.01
+        x = np.arange(-60, 61, step)
+        p, q = (mechanism.logp(x, s).eval(mode="FAST_COMPILE") for s in (1, 0))
+        return np.log(np.sum(np.exp(alpha * p + (1 - alpha) * q)) * step) / (alpha - 1)
+
+    rho = 0.2
+    mechanism = kind.calibrate(ZCDP(rho), sensitivity=1)
+    for alpha in (1.5, 2.0, 8.0):
+        assert divergence(mechanism, alpha) <= rho * alpha * (1 + 1e-6)
+        assert divergence(widened(mechanism, 0.7), alpha) > rho * alpha * 1.3
+
+
+@pytest.mark.parametrize("kind", [GaussianMechanism, DiscreteGaussianMechanism, TulapMechanism])
+def test_approximate_privacy_bounds_the_hockey_stick_divergence(kind):
+    budget = ApproxDP(1.0, 1e-3)
+
+    def excess(mechanism):
+        step = 1 if mechanism.integer else 0.001
+        x = np.arange(-30, 31, step) + (0 if mechanism.integer else step / 2)
+        p, q = (density(mechanism, x, s) for s in (1, 0))
+        return np.maximum(p - np.exp(budget.epsilon) * q, 0).sum() * step
+
+    mechanism = kind.calibrate(budget, sensitivity=1)
+    assert excess(mechanism) <= budget.delta * (1 + 1e-3)
+    assert excess(widened(mechanism, 0.5)) > budget.delta
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+def test_the_error_bound_holds(mechanism):
+    k, beta = 7, 0.05
+    bound = float(mechanism.error_bound(k, beta))
+    step = 1 if mechanism.integer else 1e-3
+    x = np.arange(-100, 101, step) + (0 if mechanism.integer else step / 2)
+    outside = density(mechanism, x[np.abs(x) > bound], 0).sum() * step
+    assert 1 - (1 - outside) ** k <= beta
+    assert density(mechanism, x[np.abs(x) > 0.6 * bound], 0).sum() * step * k > beta
+
+
+# In a model -------------------------------------------------------------------------------------
+
+
+def model_with(add):
+    with pm.Model() as model:
+        record = pm.Categorical("record", pm.Dirichlet("p", np.ones(3)), shape=30)
+        add(pt.eye(3)[record].sum(axis=0))
+    return model
+
+
+def test_a_potential_keeps_its_release_as_data():
+    mechanism = DiscreteGaussianMechanism(3.0)
+    model = model_with(lambda s: mechanism.potential("privacy", s, released=[10, 12, 8]))
+    assert model["privacy"] in model.potentials
+    np.testing.assert_array_equal(model["privacy_released"].get_value(), [10, 12, 8])
+    step = DapperStep([model["record"]], model=model)
+    assert "privacy (function of sums)" in repr(step)
+
+
+def test_a_changed_release_is_checked_when_a_chain_starts():
+    mechanism = DiscreteGaussianMechanism(3.0)
+    with pm.Model() as model:
+        record = pm.Categorical("record", np.ones(3) / 3, shape=30)
+        released = pm.Data("release", np.array([10.0, 12.0, 8.0]))
+        mechanism.potential("privacy", pt.eye(3)[record].sum(axis=0), released=released)
+    assert "privacy_released" not in model.named_vars
+    step = DapperStep([record], model=model)
+    with model:
+        pm.set_data({"release": np.array([10.5, 12.0, 8.0])})
+    with pytest.raises(ValueError, match="'privacy': DiscreteGaussianMechanism releases integers"):
+        step.setup_chain(np.random.default_rng(0), tune=0, draws=1)
+
+
+def test_an_observed_release_can_be_predicted():
+    mechanism = GaussianMechanism(3.0, rounding=True, clamp=(0, None))
+    model = model_with(lambda s: mechanism.observe("release", s, observed=[10, 12, 8]))
+    with model:
+        prior = pm.sample_prior_predictive(300, random_seed=1)
+    drawn = prior.prior_predictive["release"].values
+    assert drawn.shape == (1, 300, 3)
+    assert drawn.dtype == np.int64
+    assert drawn.min() == 0
+    assert "release (function of sums)" in repr(DapperStep([model["record"]], model=model))
+
+
+@pytest.mark.parametrize(
+    ("released", "message"),
+    [
+        ([10.0, 12.0], r"'privacy': the release has shape \(2,\), the statistic has shape \(3,\)"),
+        ([10.5, 12.0, 8.0], "releases integers"),
+        ([np.nan, 12.0, 8.0], "finite numbers"),
+    ],
+)
+@pytest.mark.parametrize("how", ["potential", "observe"])
+def test_an_impossible_release_is_refused(how, released, message):
+    mechanism = DiscreteLaplaceMechanism(3.0)
+    keyword = "released" if how == "potential" else "observed"
+    with pytest.raises(ValueError, match=message):
+        model_with(lambda s: getattr(mechanism, how)("privacy", s, **{keyword: released}))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LaplaceMechanism(0.0), "scale must be positive"),
+        (lambda: GaussianMechanism(np.array([1.0, np.nan])), "sigma must be positive"),
+        (lambda: DiscreteGaussianMechanism(1.0, rounding=True), "leave rounding out"),
+        (lambda: GaussianMechanism(1.0, clamp=(3, 1)), "lower < upper"),
+        (lambda: DiscreteLaplaceMechanism(1.0, clamp=(0.5, None)), "clamp must be integers"),
+        (lambda: TulapMechanism(1.2), r"b must be within \(0, 1\)"),
+        (lambda: TulapMechanism.calibrate(PureDP(1.0), sensitivity=2), "of sensitivity 1"),
+        (lambda: LaplaceMechanism(1.0).error_bound(0), "k must be at least 1"),
+        (lambda: LaplaceMechanism(np.ones(2) * [1, 2]).privacy_loss(sensitivity=1), "different"),
+    ],
+)
+def test_nonsense_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
