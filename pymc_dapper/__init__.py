@@ -1,6 +1,16 @@
 """Bayesian inference from privacy-protected data, in PyMC."""
 
-from pymc_dapper import diagnostics
+from pymc_dapper import diagnostics, statistics
+from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace, Tulap
+from pymc_dapper.mechanisms import (
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    Mechanism,
+    TulapMechanism,
+)
 from pymc_dapper.reading import (
     NotAdditiveError,
     ReadingError,
@@ -10,11 +20,24 @@ from pymc_dapper.reading import (
 from pymc_dapper.steps.dapper import DapperStep
 
 __all__ = [
+    "ZCDP",
+    "ApproxDP",
     "DapperStep",
+    "DiscreteGaussian",
+    "DiscreteGaussianMechanism",
+    "DiscreteLaplace",
+    "DiscreteLaplaceMechanism",
+    "GaussianMechanism",
+    "LaplaceMechanism",
+    "Mechanism",
     "NotAdditiveError",
+    "PureDP",
     "ReadingError",
+    "Tulap",
+    "TulapMechanism",
     "UnknownOperationError",
     "diagnostics",
     "follow_records",
+    "statistics",
 ]
 __version__ = "0.1.0"

@@ -105,8 +105,8 @@ class _Budget:
 
         Examples
         --------
-        >>> ZCDP(0.3).split(3)[0]
-        ZCDP(rho=0.09999999999999999)
+        >>> ZCDP(0.5).split(2)
+        (ZCDP(rho=0.25), ZCDP(rho=0.25))
         >>> PureDP(1).split([3, 1])
         (PureDP(epsilon=0.75), PureDP(epsilon=0.25))
         """
@@ -797,9 +797,9 @@ def analytic_gaussian_budget(
 #
 #     (2 beta + 1) rho = epsilon + log(1 + 1 / beta),   and there   L = rho beta^2 + log(1 + beta).
 #
-# These two have no cancelling terms. Each unknown is found from the u = log(beta) that solves them.
-# The result is then taken from (*) where it is a plain difference: an error in u enters only
-# squared, and whatever u is, the result is a guarantee.
+# In these two no terms cancel, so u = log(beta) is found from them. With it, delta follows from the
+# second. Epsilon and rho follow from (*): there an error in u enters only squared, and whatever u
+# is, the result is a guarantee.
 
 
 def _simple_log_delta(rho: float, epsilon: float) -> float:
@@ -832,7 +832,7 @@ def _tight_epsilon(rho: float, log_inverse_delta: float) -> float:
 
 def _tight_log_delta(rho: float, epsilon: float) -> float:
     """Log of the smallest delta by the tight bound; 0 where that is 1 to within rounding."""
-    if rho - epsilon > 700:  # Then log(1 + 1 / beta) is larger still, and delta is 1 - exp(-700).
+    if rho - epsilon > 600:  # Then log(1 + 1 / beta) is larger still, and delta above 1 - 1e-260.
         return 0.0
 
     def slope(u: float) -> float:
@@ -1007,9 +1007,9 @@ def _check_pure(budget: object, name: str) -> None:
         return
     if isinstance(budget, ZCDP):
         enough = math.sqrt(2) * math.sqrt(budget.rho)
-        way_out = f"PureDP({enough:.6g}) is enough for it, as epsilon^2 / 2 = rho."
+        way_out = f"A PureDP with epsilon = sqrt(2 rho), here {enough:.6g}, is enough for it."
     elif isinstance(budget, ApproxDP):
-        way_out = f"PureDP({budget.epsilon:.6g}) is enough for it."
+        way_out = f"A PureDP of the same epsilon, {budget.epsilon:.6g}, is enough for it."
     else:
         way_out = "Write PureDP(epsilon=...)."
     raise TypeError(f"{name} needs a PureDP budget, got {budget!s}. {way_out}")
