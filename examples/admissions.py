@@ -21,7 +21,7 @@ import arviz as az
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from matplotlib.figure import Figure
+from _odds_ratio import draw, print_quantiles, save
 
 import pymc_dapper as pmd
 from pymc_dapper.reference import KnownTablePosterior, TablePosterior, gaussian_cell_loglik
@@ -30,8 +30,11 @@ HERE = Path(__file__).parent
 DATA = json.loads((HERE / "data" / "admissions.json").read_text(encoding="utf-8"))
 OUTPUT = HERE / "output" / "admissions.png"
 
-PROBABILITIES = (0.05, 0.5, 0.95)
-COLOURS = {"confidential": "#595959", "naive": "#c1500a", "private": "#1b5fa6"}
+LABELS = {
+    "confidential": (0.75, "confidential:\nthe true counts", "left"),
+    "naive": (0.24, "naive: noisy counts\ntaken as true", "right"),
+    "private": (0.12, "private: noise\naccounted for\n(line exact,\nbars sampled)", "right"),
+}
 
 
 def build_model(released, sigma, n):
@@ -71,78 +74,6 @@ def exact_log_odds_ratios(released, confidential, sigma, n):
     return {analysis: posterior.log_odds_ratio() for analysis, posterior in posteriors.items()}
 
 
-def print_quantiles(sampled, exact):
-    """Print quantiles, and no mean: the odds ratio has no finite posterior mean.
-
-    Given noisy counts, either of the cells it divides by could be empty.
-    """
-    rows = {f"{analysis}, exact": law.quantile(PROBABILITIES) for analysis, law in exact.items()}
-    rows["private, sampled"] = np.quantile(sampled, PROBABILITIES)
-    print("\nOdds ratio of admission, male to female: posterior quantiles\n")
-    print(" " * 20 + "".join(f"{probability:8.0%}" for probability in PROBABILITIES))
-    for name, log_quantiles in rows.items():
-        print(f"{name:20}" + "".join(f"{value:8.2f}" for value in np.exp(log_quantiles)))
-
-
-def draw(sampled, exact):
-    """Densities of the odds ratio on a log axis, above the intervals that hold 90 % of each."""
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-
-    # All is drawn over the log odds ratio; only the tick labels are odds ratios.
-    low, high = np.log([0.7, 5.6])
-    grid = np.linspace(low, high, 400)
-    bins = np.linspace(low, high, 41)
-    above.hist(sampled, bins, density=True, color=COLOURS["private"], alpha=0.2)
-    for row, (analysis, law) in enumerate(exact.items()):
-        style = {"color": COLOURS[analysis], "linewidth": 2.5}
-        above.plot(grid, law.pdf(grid), **style)
-        first, median, last = law.quantile(PROBABILITIES)
-        below.plot([first, last], [-row, -row], **style)
-        below.plot(median, -row, "o", markersize=7, **style)
-        numbers = "{1:.2f}  ({0:.2f} to {2:.2f})".format(*np.exp([first, median, last]))
-        below.text(np.log(3.4), -row, numbers, color=COLOURS[analysis], va="center")
-        below.text(low, -row, analysis, color=COLOURS[analysis], va="center")
-    label(above, exact, "confidential", 0.75, "confidential:\nthe true counts")
-    label(above, exact, "naive", 0.24, "naive: noisy counts\ntaken as true", ha="right")
-    label(
-        above,
-        exact,
-        "private",
-        0.12,
-        "private: noise\naccounted for\n(line exact,\nbars sampled)",
-        ha="right",
-    )
-
-    above.set_title("Posterior of the odds ratio of admission, men to women", loc="left")
-    below.set_title("Median, and the 90 % interval", loc="left", fontsize="medium")
-    below.set_xlabel("odds ratio (log scale); 1 means equal odds")
-    below.set_ylim(-2.6, 0.6)
-    ticks = [0.75, 1, 1.5, 2, 3, 4, 5]
-    below.set_xticks(np.log(ticks), [f"{tick:g}" for tick in ticks])
-    for axes in (above, below):
-        axes.axvline(0, color="#999999", linewidth=1, linestyle=(0, (4, 3)), zorder=0)
-        axes.set_xlim(low, high)
-        axes.set_yticks([])
-        axes.spines[["left", "top", "right"]].set_visible(False)
-    above.set_ylim(bottom=0)
-    return figure
-
-
-def label(axes, exact, analysis, probability, text, ha="left"):
-    """Write beside a density, upwards from the height it has at one of its quantiles."""
-    x = exact[analysis].quantile(probability)
-    axes.annotate(
-        text,
-        (x, exact[analysis].pdf(x)),
-        xytext=(9 if ha == "left" else -9, 0),
-        textcoords="offset points",
-        ha=ha,
-        va="bottom",
-        color=COLOURS[analysis],
-    )
-
-
 def main(draws=2000, tune=1000, output=OUTPUT):
     """Sample, print both tables, save the figure."""
     released, confidential = np.array(DATA["released"]), np.array(DATA["confidential"])
@@ -154,10 +85,8 @@ def main(draws=2000, tune=1000, output=OUTPUT):
 
     print(az.summary(idata, ci_prob=0.9))
     print_quantiles(sampled, exact)
-    output = Path(output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    draw(sampled, exact).savefig(output, dpi=150)
-    print(f"\nFigure: {output}")
+    figure = draw(sampled, exact, LABELS, limits=(0.7, 5.6), ticks=(0.75, 1, 1.5, 2, 3, 4, 5))
+    save(figure, Path(output))
 
 
 if __name__ == "__main__":

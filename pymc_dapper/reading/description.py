@@ -28,7 +28,12 @@ def describe_reading(reading: ModelReading) -> str:
     return "\n".join(
         [
             f"{reading.n_records} records, proposed {_proposal(reading)}:",
-            *_table([(f"  {x.name}", _shape(x.type.shape), x.dtype) for x in reading.records]),
+            *_table(
+                [
+                    (f"  {name}", _shape(x.type.shape), x.dtype)
+                    for name, x in zip(reading.record_names, reading.records, strict=True)
+                ]
+            ),
             "Factors that the records enter, their prior aside:",
             *_table([(f"  {factor.name}", *_row(factor)) for factor in reading.factors]),
             *_sums(reading),
@@ -39,7 +44,7 @@ def describe_reading(reading: ModelReading) -> str:
 
 def summarise_reading(reading: ModelReading) -> str:
     """Describe in one line how a model's log-density sees the records."""
-    names = ", ".join(x.name for x in reading.records)
+    names = ", ".join(reading.record_names)
     factors = ", ".join(f"{factor.name} ({_kind(factor)})" for factor in reading.factors)
     return f"{reading.n_records} records of {names}; {factors}"
 
@@ -78,7 +83,7 @@ def _formula(factor: AdditiveFactor) -> str:
     for k, sum_ in enumerate(factor.sums, start=1):
         names[sum_.total] = sum_.total.type(name=f"S{k}" if len(factor.sums) > 1 else "S")
     [graph] = rebuild([factor.log_density], names)
-    formula = str(pprint(graph))
+    formula = " ".join(str(pprint(graph)).split())
     return formula if len(formula) <= MAX_FORMULA else formula[: MAX_FORMULA - 3] + "..."
 
 
@@ -86,7 +91,10 @@ def _sums(reading: ModelReading) -> list[str]:
     if not reading.sums or reading.full_factors:
         return []
     rows = [
-        (f"  {_shape(sum_.total.type.shape)}", str(pprint(sum_.contributions))[:MAX_FORMULA])
+        (
+            f"  {_shape(sum_.total.type.shape)}",
+            " ".join(str(pprint(sum_.contributions)).split())[:MAX_FORMULA],
+        )
         for sum_ in reading.sums
     ]
     return ["Sums over the records that are cached, and what is summed:", *_table(rows)]

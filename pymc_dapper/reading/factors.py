@@ -126,11 +126,12 @@ def read_factors(
     """
     graphs = inline_symbolic_ops(list(log_densities.values()))
     factors: list[Factor] = []
+    sums: list[RecordSum] = []
     for name, written, graph in zip(
         log_densities, graphs, localise_checks(graphs, records), strict=True
     ):
         as_written = _total(written)
-        walk = RecordWalk(records)
+        walk = RecordWalk(records, known_sums=sums)
         try:
             role, followed = walk.follow(graph)
             if isinstance(role, Combination):
@@ -149,8 +150,15 @@ def read_factors(
             case Rows():
                 factors.append(SeparableFactor(name, as_written, walk.per_record(followed, role)))
             case FunctionOfSums():
+                sums.extend(walk.sums)
                 factors.append(AdditiveFactor(name, as_written, _total(followed), tuple(walk.sums)))
     return factors
+
+
+def _same_sum(known: RecordSum, total: TensorVariable, contributions: TensorVariable) -> bool:
+    return known.total.type == total.type and equal_computations(
+        [known.contributions], [contributions]
+    )
 
 
 def _total(graph: TensorVariable) -> TensorVariable:
@@ -164,6 +172,8 @@ class RecordWalk:
     ----------
     records : sequence of TensorVariable
         Value variables of the records, with the record axis first.
+    known_sums : sequence of RecordSum
+        Sums met on earlier walks, to be shared where they are met again.
 
     Attributes
     ----------
@@ -171,7 +181,8 @@ class RecordWalk:
         The sums over records met on the way.
     """
 
-    def __init__(self, records: Sequence[TensorVariable]):
+    def __init__(self, records: Sequence[TensorVariable], known_sums: Sequence[RecordSum] = ()):
+        self._known_sums = known_sums
         self._n_records = records[0].shape[0]
         self._roles: dict[Variable, Role] = {record: Rows(0) for record in records}
         # Variables of the graph that the walk computes in another way than the model does.
@@ -240,7 +251,11 @@ class RecordWalk:
 
     def _note(self, total: TensorVariable, contributions: TensorVariable) -> TensorVariable:
         for known in self.sums:
-            if equal_computations([known.contributions], [contributions]):
+            if _same_sum(known, total, contributions):
+                return known.total
+        for known in self._known_sums:
+            if _same_sum(known, total, contributions):
+                self.sums.append(known)
                 return known.total
         self.sums.append(RecordSum(total, contributions))
         return total

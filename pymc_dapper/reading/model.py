@@ -82,6 +82,12 @@ class ModelReading:
         return [factor for factor in self.factors if isinstance(factor, FullFactor)]
 
     @property
+    def record_names(self) -> list[str]:
+        """Names of the record variables, as the model has them."""
+        names = {value.name: rv.name for value, rv in self.model.values_to_rvs.items()}
+        return [names[x.name] for x in self.records]
+
+    @property
     def n_records(self) -> int:
         """Number of records."""
         return int(self.records[0].type.shape[0])

@@ -55,6 +55,8 @@ def check_records(
             )
         if np.dtype(rv.dtype).kind not in "biuf":
             raise ReadingError(f"'{rv.name}' has dtype {rv.dtype}: records must be real numbers")
+        if shape[0] == 0:
+            raise ReadingError(f"'{rv.name}' has no records: its first axis has length 0")
         lengths[rv.name] = shape[0]
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"'{name}' has {length}" for name, length in lengths.items())

@@ -1,6 +1,7 @@
 """A numerical check that a model was read rightly, made before anything is sampled."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from pymc.pytensorf import compile as pymc_compile
@@ -8,14 +9,36 @@ from pytensor.graph.basic import Variable
 
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.factors import AdditiveFactor, Factor, FullFactor, SeparableFactor
-from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.reading.graphs import dependent_variables, rebuild
 from pymc_dapper.reading.model import ModelReading
 
 # Sums over records are formed in another order than in the model: rounding, far below this.
-RELATIVE_TOLERANCE = 1e-8
+TOLERANCE = {"float64": 1e-8, "float32": 1e-5}
 
 
-def check_reading(reading: ModelReading, point: dict[str, np.ndarray]) -> None:
+class CheckedState(NamedTuple):
+    """A state of the records at which the model's own log-density is known.
+
+    Attributes
+    ----------
+    records : list of ndarray
+        The state.
+    log_density : float
+        Of all factors together, at ``records``, as the model has them.
+    tolerance : float
+        Relative rounding error to expect.
+    """
+
+    records: list[np.ndarray]
+    log_density: float
+    tolerance: float
+
+    def agrees(self, log_density: float) -> bool:
+        """Compare with a log-density computed in another way."""
+        return _same(log_density, self.log_density, self.tolerance)
+
+
+def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> CheckedState:
     """Compare what the sweep will compute with the model's own log-density.
 
     At two random states of the records and one that mixes their rows, each record's contributions
@@ -29,23 +52,36 @@ def check_reading(reading: ModelReading, point: dict[str, np.ndarray]) -> None:
     point : dict of str to ndarray
         Values of the value variables; the parameters' are used.
 
+    Returns
+    -------
+    CheckedState
+        A state of the records, and the log-density there.
+
     Raises
     ------
     ReadingError
         If the reading and the model disagree: the message names the factor.
     """
     parameters = [point[x.name] for x in reading.parameters]
-    propose = _compile(reading, [reading.rng, *reading.parameters], reading.proposals)
+    try:
+        propose = _compile(reading, [reading.rng, *reading.parameters], reading.proposals)
+    except NotImplementedError as error:
+        raise _undrawable(reading, error) from error
     # For the states looked at here only. Each call gets its own: a function leaves its input alone.
     rng, *rngs = np.random.default_rng(0).spawn(3)
-    first, second = (propose(each, *parameters) for each in rngs)
+    try:
+        first, second = (propose(each, *parameters) for each in rngs)
+    except Exception as error:
+        raise _undrawable(reading, error) from error
     # At random, since a rule may be wrong in a way that keeps a regular pattern.
     changed = rng.permutation(reading.n_records) % 2 == 0
     mixed = [_rows(changed, b, a) for a, b in zip(first, second, strict=True)]
 
+    log_density = 0.0
     for factor in reading.factors:
         evaluate = _evaluator(reading, factor, [factor.as_written], parameters)
-        [expected] = evaluate(mixed)
+        expected = float(evaluate(mixed)[0])
+        log_density += expected
         if isinstance(factor, FullFactor):
             continue  # evaluated as the model has it
         evaluate = _evaluator(reading, factor, _per_record(factor), parameters)
@@ -61,8 +97,9 @@ def check_reading(reading: ModelReading, point: dict[str, np.ndarray]) -> None:
         else:
             [log_densities] = at_mixed
             computed = log_densities.sum()
-        if not _same(float(computed), float(expected)):
+        if not _same(float(computed), expected, _tolerance(reading, [factor])):
             raise _misread(factor, f"it is {expected:.10g}, but record by record {computed:.10g}")
+    return CheckedState(mixed, log_density, _tolerance(reading, reading.factors))
 
 
 def _evaluator(
@@ -101,10 +138,26 @@ def _from_sums(
     return float(evaluate(*values, *point)[0])
 
 
-def _same(computed: float, expected: float) -> bool:
+def _same(computed: float, expected: float, tolerance: float) -> bool:
     if not np.isfinite(expected):
         return not np.isfinite(computed)
-    return bool(abs(computed - expected) <= RELATIVE_TOLERANCE * (1 + abs(expected)))
+    return bool(abs(computed - expected) <= tolerance * (1 + abs(expected)))
+
+
+def _tolerance(reading: ModelReading, factors: Sequence[Factor]) -> float:
+    """Return the rounding to expect, by the least precise number computed from the records."""
+    computed = dependent_variables(reading.records, [factor.as_written for factor in factors])
+    single = any(getattr(x.type, "dtype", None) in ("float16", "float32") for x in computed)
+    return TOLERANCE["float32" if single else "float64"]
+
+
+def _undrawable(reading: ModelReading, error: Exception) -> ReadingError:
+    names = ", ".join(f"'{name}'" for name in reading.record_names)
+    return ReadingError(
+        f"the prior of the records {names} can't be drawn from, and DapperStep proposes records "
+        f"from their prior: {error}. Use a proper distribution; give a CustomDist a `dist` or a "
+        "`random` function"
+    )
 
 
 def _per_record(factor: AdditiveFactor | SeparableFactor) -> list[Variable]:

@@ -23,7 +23,7 @@ from pymc_dapper.diagnostics import RECORD_STAT
 from pymc_dapper.reading.description import describe_reading, summarise_reading
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.model import ModelReading, read_model
-from pymc_dapper.reading.self_check import check_reading
+from pymc_dapper.reading.self_check import CheckedState, check_reading
 from pymc_dapper.steps.variables import record_values
 
 FULL_EVALUATION_LIMIT = 1_000
@@ -167,7 +167,7 @@ class DapperStep(BlockedStep):
         point = model.initial_point() if initial_point is None else initial_point
         reading = read_model(model, self.vars, point)
         _check_full_evaluation(reading, allow_full_evaluation)
-        check_reading(reading, point)
+        checked = check_reading(reading, point)
         self.sweep = compile_sweep(reading, compile_kwargs=compile_kwargs, sweep_op=self._sweep_op)
         self._reading = reading
         self._data = SharedData(reading)
@@ -184,10 +184,23 @@ class DapperStep(BlockedStep):
         # PyTensor compiles at the first call. Here, forked workers inherit the result.
         start = self._records(point), self._given(point), np.random.default_rng(0)
         self._update(*start)
+        self._check_compiled(checked, self._given(point))
         if reading.full_factors:
             began = perf_counter()
             self._update(*start)
             _warn_of_full_evaluation(reading, perf_counter() - began)
+
+    def _check_compiled(self, checked: CheckedState, given: list[np.ndarray]) -> None:
+        """Compare what was compiled with the model's own log-density at a known state."""
+        never = np.full(self._reading.n_records, np.inf)
+        compiled = self.sweep.decide(*checked.records, *checked.records, never, *given)[-1]
+        if not checked.agrees(float(compiled)):
+            raise ReadingError(
+                f"the compiled sweep gives the log-density {float(compiled):.10g} where the model "
+                f"has {checked.log_density:.10g}. If the model uses an operation of your own, its "
+                "numba implementation differs from its `perform`, or an older one was loaded from "
+                "PyTensor's cache: see docs/reading-a-model.md"
+            )
 
     def describe(self) -> str:
         """Describe how the model was read.
@@ -272,7 +285,7 @@ class DapperStep(BlockedStep):
         return records, accepted, logp
 
     def _impossible_start(self) -> str:
-        records = ", ".join(f"'{name}'" for name in self._record_names)
+        records = ", ".join(f"'{name}'" for name in self._reading.record_names)
         factors = ", ".join(f"'{factor.name}'" for factor in self._reading.factors)
         example = self._reading.model.values_to_rvs[self.vars[0]].name
         return (

@@ -434,6 +434,19 @@ def latent_child():
 
 
 @form
+def single_precision_factor():
+    x = pm.Poisson("record", 2.0, shape=N)
+    pm.Bernoulli("answers", pt.switch(x > 1, 0.75, 0.25), observed=(Z > 0).astype(int))
+
+
+@form
+def one_sum_in_two_factors():
+    total = normal_records().sum()
+    gaussian(total)
+    pm.Potential("second_release", -pt.abs(total - 2))
+
+
+@form
 def multivariate_noise_on_each_record():
     x = pm.Normal("record", pm.Normal("mu"), 1, shape=(N, 2))
     pm.MvNormal("answers", x, cov=np.array([[1.0, 0.3], [0.3, 0.8]]), observed=Z2)

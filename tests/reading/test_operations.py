@@ -77,7 +77,7 @@ def test_a_step_says_how_it_read_the_model():
     assert repr(step) == "<DapperStep: 400 records of record; privacy (function of sums)>"
     described = step.describe()
     assert "400 records, proposed from their prior" in described
-    assert "g(sums of shape (4,)) = (-0.5 * sum(((([110. 131.  47. 110.] - S)" in described
+    assert "g(sums of shape (4,)) = (-0.5 * sum(((([110. 131. 47. 110.] - S)" in described
     assert "400 evaluations of the functions of sums" in described
 
 
@@ -95,3 +95,20 @@ def test_a_step_describes_separable_and_full_factors():
         described = pmd.DapperStep([record], model=model).describe()
     assert "full evaluation" in described
     assert "grows with the square of n" in described
+
+
+class Cubed(Winsorise):
+    """An operation whose numba implementation is another one than its `perform`."""
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = inputs[0] ** 3
+
+
+def test_a_numba_implementation_that_is_another_one_is_found_out_before_sampling():
+    @pmd.follow_records.register(Cubed)
+    def _(op, node, roles):
+        return roles
+
+    model, record = model_with(Cubed())  # in numba, it does what Winsorise does
+    with pytest.raises(pmd.ReadingError, match="the compiled sweep gives the log-density"):
+        pmd.DapperStep([record], model=model)

@@ -139,3 +139,18 @@ def test_full_evaluation_of_many_records_can_be_insisted_on():
         pm.Potential("privacy", -x.max())
     with pytest.warns(UserWarning, match="1000 records"):
         DapperStep([x], model=model, allow_full_evaluation=True)
+
+
+def test_no_records_at_all():
+    refuse(lambda: with_mechanism(pm.Normal("x", shape=0)), "'x' has no records")
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        lambda: pm.Flat("x", shape=5),
+        lambda: pm.CustomDist("x", logp=lambda value: -(value**2), shape=5),
+    ],
+)
+def test_a_prior_that_cannot_be_drawn_from(prior):
+    refuse(lambda: with_mechanism(prior()), "the prior of the records 'x' can't be drawn from")
