@@ -476,7 +476,7 @@ def laplace_scale(budget: PureDP, *, sensitivity: float) -> float:
     >>> laplace_scale(PureDP(0.5), sensitivity=2)
     4.0
     """
-    _check_pure(budget, "laplace_scale")
+    check_pure(budget, "laplace_scale")
     delta_1 = _positive(sensitivity, "sensitivity")
     return _holds(delta_1 / budget.epsilon, f"scale for {budget} and sensitivity {delta_1:.6g}")
 
@@ -547,7 +547,7 @@ def discrete_laplace_scale(budget: PureDP, *, sensitivity: int) -> float:
     >>> discrete_laplace_scale(PureDP(0.5), sensitivity=1)
     2.0
     """
-    _check_pure(budget, "discrete_laplace_scale")
+    check_pure(budget, "discrete_laplace_scale")
     return laplace_scale(budget, sensitivity=_whole_sensitivity(sensitivity))
 
 
@@ -1001,7 +1001,7 @@ def _same_kind(budgets: Sequence[object]) -> None:
         raise TypeError(f"budgets of different kinds don't add up: {', '.join(kinds)}. {way_out}")
 
 
-def _check_pure(budget: object, name: str) -> None:
+def check_pure(budget: object, name: str) -> None:
     """Refuse anything but a pure budget."""
     if isinstance(budget, PureDP):
         return

@@ -8,12 +8,17 @@ from pymc_dapper.mechanisms.additive import (
     TulapMechanism,
 )
 from pymc_dapper.mechanisms.base import Mechanism
+from pymc_dapper.mechanisms.k_norm import KNormMechanism, LInfMechanism
+from pymc_dapper.mechanisms.randomized_response import RandomizedResponse
 
 __all__ = [
     "DiscreteGaussianMechanism",
     "DiscreteLaplaceMechanism",
     "GaussianMechanism",
+    "KNormMechanism",
+    "LInfMechanism",
     "LaplaceMechanism",
     "Mechanism",
+    "RandomizedResponse",
     "TulapMechanism",
 ]

@@ -8,6 +8,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
+from pymc.distributions.shape_utils import rv_size_is_none
 from pytensor.tensor.variable import TensorVariable
 from scipy import stats
 
@@ -116,7 +117,8 @@ class AdditiveNoise(Mechanism):
         return logp
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
-        released = statistic + self._noise(size=size)
+        # Without a size, each entry still has noise of its own.
+        released = statistic + self._noise(size=statistic.shape if rv_size_is_none(size) else size)
         if self.rounding:
             released = pt.round(released)
         if self.clamp is not None:

@@ -316,3 +316,8 @@ def test_an_impossible_release_is_refused(how, released, message):
 def test_nonsense_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_each_entry_of_a_prediction_has_noise_of_its_own():
+    drawn = pm.draw(LaplaceMechanism(2.0)._random(pt.zeros(3), None), random_seed=1)
+    assert len(set(drawn)) == 3

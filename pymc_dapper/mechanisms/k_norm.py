@@ -1,0 +1,307 @@
+"""K-norm mechanisms: noise added to a vector as a whole, fitted to one norm."""
+
+from dataclasses import InitVar, dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions.shape_utils import rv_size_is_none
+from pytensor.tensor.variable import TensorVariable
+from scipy import stats
+from scipy.special import gammaln
+
+from pymc_dapper import budget as accounting
+from pymc_dapper.budget import PureDP
+from pymc_dapper.mechanisms.base import Mechanism, as_tensor, positive
+
+NORMS = (1, 2, np.inf)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KNormMechanism(Mechanism):
+    """Noise on a vector, its density proportional to exp(-norm(noise) / scale).
+
+    Pure differential privacy, by the statistic's sensitivity in the same norm: of a statistic with
+    d entries, changing one record moves it by ``sensitivity`` at most, in that norm. The entries'
+    noise is dependent unless the norm is L1, where this is the Laplace mechanism.
+
+    The last axis of a statistic is the vector; axes before it are releases of their own.
+
+    Attributes
+    ----------
+    scale : float
+        Scale of the noise, in units of the statistic. The noise's norm has a Gamma distribution
+        with shape d and this scale, so that it is d * scale on average.
+    norm : {1, 2, inf}
+        The norm: sum of absolute values, Euclidean, or largest absolute value (``np.inf``).
+        Mechanisms fitted to other convex sets K aren't covered.
+
+    Raises
+    ------
+    TypeError
+        If ``scale`` isn't a single number.
+    ValueError
+        If ``scale`` isn't positive and finite, if ``norm`` is another, or if the release was
+        clamped or rounded.
+
+    See Also
+    --------
+    LInfMechanism : The one for the L-infinity norm.
+
+    Notes
+    -----
+    The log-density of d entries is ``-norm(released - statistic) / scale - log(d! V scale^d)``,
+    where V is the volume of the norm's unit ball: 2^d / d!, pi^(d/2) / Gamma(d/2 + 1) or 2^d.
+
+    Clamped or rounded releases aren't supported: as the noise is joint, the likelihood would be
+    integrals over faces or cubes in d dimensions.
+
+    References
+    ----------
+    Hardt, M. and Talwar, K. (2010). On the geometry of differential privacy. Symposium on Theory of
+    Computing 42, 705-714. Section 4.
+
+    Awan, J. and Slavkovic, A. (2021). Structure and sensitivity in differential privacy: comparing
+    K-norm mechanisms. Journal of the American Statistical Association 116, 935-954.
+
+    Examples
+    --------
+    >>> KNormMechanism.calibrate(PureDP(0.5), sensitivity=3.0, norm=2)
+    KNormMechanism(scale=6, norm=2, budget=PureDP(epsilon=0.5))
+    """
+
+    scale: float
+    norm: float
+    clamp: InitVar[Any] = field(default=None, kw_only=True)
+    rounding: InitVar[bool] = field(default=False, kw_only=True)
+
+    def __post_init__(self, clamp: Any, rounding: bool) -> None:
+        """Check the options."""
+        scale = positive("scale", self.scale)
+        if scale.ndim:
+            raise TypeError(
+                f"scale must be a single number, got {self.scale!r}: the noise is that of the "
+                "vector as a whole. If entries were scaled before noise was added, let the "
+                "statistic be the scaled entries"
+            )
+        object.__setattr__(self, "scale", float(scale))
+        if np.ndim(self.norm) or self.norm not in NORMS:
+            raise ValueError(f"norm must be 1, 2 or np.inf, got {self.norm!r}")
+        if clamp is not None or rounding:
+            raise ValueError(
+                f"{type(self).__name__} doesn't support clamped or rounded releases: its noise is "
+                "joint, and their likelihood an integral over several entries. Ask the curator for "
+                "the values as they were before. (With norm=1 it is the LaplaceMechanism, which "
+                "supports both)"
+            )
+
+    @classmethod
+    def calibrate(cls, budget: PureDP, *, sensitivity: float, **options: Any) -> Self:
+        """Choose the noise for a budget: its scale is sensitivity / epsilon.
+
+        Parameters
+        ----------
+        budget : PureDP
+            The budget.
+        sensitivity : float
+            Sensitivity of the statistic in the mechanism's norm. A larger one will do: the L1
+            sensitivity for each norm, the L2 sensitivity for the L-infinity norm.
+        **options
+            ``norm``, of a `KNormMechanism`.
+
+        Returns
+        -------
+        KNormMechanism
+            It keeps the budget.
+
+        Raises
+        ------
+        TypeError
+            If the budget isn't pure: the message names a pure budget that is enough for it.
+        ValueError
+            If the sensitivity isn't positive and finite.
+
+        References
+        ----------
+        Hardt and Talwar (2010), Section 4.
+        """
+        accounting.check_pure(budget, cls.__name__)
+        scale = accounting.laplace_scale(budget, sensitivity=sensitivity)
+        return cls(scale, budget=budget, **options)
+
+    def privacy_loss(self, *, sensitivity: float) -> PureDP:
+        """Budget that a release spends, by the statistic's sensitivity in the mechanism's norm.
+
+        Parameters
+        ----------
+        sensitivity : float
+            The sensitivity.
+
+        Returns
+        -------
+        PureDP
+            Sensitivity / scale.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the sensitivity isn't a positive finite number.
+
+        References
+        ----------
+        Hardt and Talwar (2010), Section 4.
+        """
+        return accounting.laplace_budget(self.scale, sensitivity=sensitivity)
+
+    def logp(self, released: Any, statistic: Any) -> TensorVariable:
+        """Log-density of released vectors, given the confidential statistic.
+
+        Parameters
+        ----------
+        released, statistic : tensor_like
+            Of broadcastable shapes, the last axis of which is the vector's.
+
+        Returns
+        -------
+        TensorVariable
+            The normalised log-density of each vector: one axis less.
+
+        Raises
+        ------
+        ValueError
+            If the statistic is a scalar.
+        """
+        released, statistic = as_tensor(released), as_tensor(statistic)
+        _check_vector(statistic)
+        steps = (released - statistic) / np.asarray(self.scale)
+        match self.norm:
+            case 1:
+                radius = pt.abs(steps).sum(axis=-1)
+            case 2:
+                radius = pt.sqrt(pt.sqr(steps).sum(axis=-1))
+            case _:
+                radius = pt.abs(steps).max(axis=-1)
+        d = steps.type.shape[-1]
+        if d is not None:
+            return -radius - np.asarray(self._log_normaliser(d, gammaln))
+        return -radius - self._log_normaliser(steps.shape[-1], pt.gammaln)
+
+    def _log_normaliser(self, d: Any, log_gamma: Any) -> Any:
+        """Log of d! V scale^d."""
+        match self.norm:
+            case 1:
+                log_ball = d * np.log(2) - log_gamma(d + 1)
+            case 2:
+                log_ball = d / 2 * np.log(np.pi) - log_gamma(d / 2 + 1)
+            case _:
+                log_ball = d * np.log(2)
+        return log_gamma(d + 1) + log_ball + d * np.log(self.scale)
+
+    # Noise is a direction times a radius. Any vector whose density depends on its norm alone has
+    # the direction of the noise: Laplace, Gaussian or uniform entries, by the norm.
+
+    def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
+        _check_vector(statistic)
+        d = statistic.shape[-1]
+        batch = statistic.shape[:-1] if rv_size_is_none(size) else size
+        shape = pt.concatenate([pt.as_tensor(batch, dtype="int64", ndim=1), [d]])
+        match self.norm:
+            case 1:
+                return statistic + pm.Laplace.dist(0.0, np.asarray(self.scale), size=shape)
+            case 2:
+                towards = pm.Normal.dist(0.0, 1.0, size=shape)
+                length = pt.sqrt(pt.sqr(towards).sum(axis=-1, keepdims=True))
+            case _:
+                towards = pm.Uniform.dist(-1.0, 1.0, size=shape)
+                length = pt.abs(towards).max(axis=-1, keepdims=True)
+        radius = pm.Gamma.dist(d, 1 / np.asarray(self.scale), size=batch)
+        return statistic + radius[..., None] * towards / length
+
+    def _event(self, statistic: TensorVariable) -> dict[str, Any]:
+        _check_vector(statistic)
+        return {"signature": "(d)->(d)"}
+
+    def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        _check_vector(statistic)
+        *batch, d = statistic.shape
+        match self.norm:
+            case 1:
+                return np.asarray(statistic + rng.laplace(0.0, self.scale, size=statistic.shape))
+            case 2:
+                towards = rng.standard_normal(statistic.shape)
+            case _:
+                towards = rng.uniform(-1.0, 1.0, size=statistic.shape)
+        length = np.linalg.norm(towards, ord=self.norm, axis=-1, keepdims=True)
+        radius = rng.gamma(d, self.scale, size=(*batch, 1))
+        return np.asarray(statistic + radius * towards / length)
+
+    def error_bound(self, k: int = 1, beta: float = 0.05) -> np.ndarray:
+        """Norm of the noise on k entries that it stays within, with probability 1 - beta.
+
+        Each entry stays within it, too.
+
+        Parameters
+        ----------
+        k : int
+            Number of entries of the statistic.
+        beta : float
+            Probability that the noise is larger.
+
+        Returns
+        -------
+        ndarray
+            The bound, in the mechanism's norm and in units of the statistic: a quantile of the
+            Gamma distribution.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range.
+        """
+        if k < 1 or not 0 < beta < 1:
+            raise ValueError(f"k must be at least 1 and beta within (0, 1), got {k} and {beta}")
+        return np.asarray(stats.gamma.isf(beta, k, scale=self.scale))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LInfMechanism(KNormMechanism):
+    """Noise on a vector, its density proportional to exp(-max(abs(noise)) / scale).
+
+    The `KNormMechanism` of the L-infinity norm. It takes the L-infinity sensitivity: the most that
+    changing one record can change any single entry.
+
+    Attributes
+    ----------
+    scale : float
+        Scale of the noise, in units of the statistic. The largest of the d entries' noise has a
+        Gamma distribution with shape d and this scale.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `KNormMechanism`.
+
+    References
+    ----------
+    Steinke, T. and Ullman, J. (2016). Between pure and approximate differential privacy. Journal of
+    Privacy and Confidentiality 7(2), 3-22. Section 4.
+
+    Awan, J. and Slavkovic, A. (2021). Structure and sensitivity in differential privacy: comparing
+    K-norm mechanisms. Journal of the American Statistical Association 116, 935-954.
+
+    Examples
+    --------
+    >>> LInfMechanism.calibrate(PureDP(0.5), sensitivity=1)
+    LInfMechanism(scale=2, budget=PureDP(epsilon=0.5))
+    """
+
+    norm: float = field(default=np.inf, init=False)
+
+
+def _check_vector(statistic: TensorVariable | np.ndarray) -> None:
+    if statistic.ndim == 0:
+        raise ValueError(
+            "K-norm noise is added to a vector, but the statistic is a scalar. For a single number "
+            "all of these norms are the same: use LaplaceMechanism"
+        )

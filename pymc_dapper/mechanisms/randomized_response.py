@@ -1,0 +1,269 @@
+"""Randomised response: each record's category is published, at random as another one."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions.shape_utils import rv_size_is_none
+from pytensor.raise_op import Assert
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper import budget as accounting
+from pymc_dapper.budget import PureDP
+from pymc_dapper.mechanisms.base import Mechanism, as_tensor
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RandomizedResponse(Mechanism):
+    """Every record's answer is its true category or, at random, another one (Warner 1965).
+
+    The answer is the true category with probability ``keep_probability``, and each other category
+    with the same probability, independently of other records' answers. This is local privacy: who
+    collects the answers needn't be trusted.
+
+    The statistic is the true category of each record, not a count, and as many answers are
+    released as there are records. Each answer spends the budget. If a record has several, the
+    budgets add up, as ``compose`` does it: several attributes, or the columns of one statistic.
+
+    Attributes
+    ----------
+    keep_probability : float
+        Probability that the released value equals the true one, above 1 / categories and below 1.
+    categories : int
+        Number k of categories, 2 or more. True and released values are 0, ..., k - 1.
+
+    Raises
+    ------
+    TypeError
+        If an argument isn't a number, or ``categories`` isn't a whole number.
+    ValueError
+        If an argument is out of range. A ``keep_probability`` of 1 / categories is refused because
+        the answers would say nothing, and one below because it is most likely another number.
+
+    Notes
+    -----
+    Other descriptions redraw: with some probability r, the answer is uniform over all k categories,
+    the true one among them. Then ``keep_probability`` is ``1 - r (k - 1) / k``.
+
+    In a model, a record whose true category is out of range has log-probability -inf.
+
+    References
+    ----------
+    Warner, S. L. (1965). Randomized response: a survey technique for eliminating evasive answer
+    bias. Journal of the American Statistical Association 60, 63-69. For two categories.
+
+    Kairouz, P., Bonawitz, K. and Ramage, D. (2016). Discrete distribution estimation under local
+    privacy. International Conference on Machine Learning 33. For more than two.
+
+    Examples
+    --------
+    Two attributes of each record, each kept with probability 3/4:
+
+    >>> sex = status = RandomizedResponse(0.75, categories=2)
+    >>> print(sex.privacy_loss())
+    PureDP(epsilon=1.09861)
+    >>> print(sex.privacy_loss().compose(status.privacy_loss()))
+    PureDP(epsilon=2.19722)
+
+    As factors of a model, with four records of which both are answered:
+
+    >>> with pm.Model() as model:
+    ...     p = pm.Dirichlet("p", np.ones(4))
+    ...     record = pm.Categorical("record", p=p, shape=4)
+    ...     factor = sex.potential("sex", record // 2, released=[1, 0, 0, 1])
+    ...     factor = status.potential("status", record % 2, released=[1, 1, 0, 0])
+    """
+
+    keep_probability: float
+    categories: int
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        k, keep = _number_of_categories(self.categories), self.keep_probability
+        if isinstance(keep, bool) or not isinstance(keep, int | float | np.number):
+            raise TypeError(f"keep_probability must be a number, got {keep!r}")
+        object.__setattr__(self, "keep_probability", float(keep))
+        object.__setattr__(self, "categories", k)
+        if not 0 <= keep <= 1:
+            raise ValueError(f"keep_probability must be between 1/{k} and 1, got {keep!r}")
+        if keep == 1:
+            raise ValueError(
+                "keep_probability must be below 1: at 1 the true values themselves are released. "
+                "Give them to the model as data"
+            )
+        if abs(keep * k - 1) < 1e-14:
+            raise ValueError(
+                f"keep_probability must be above 1/{k}: there, all {k} answers are as likely "
+                "whatever the true value, so that they say nothing"
+            )
+        if keep * k < 1:
+            raise ValueError(
+                f"keep_probability must be above 1/{k}, got {keep!r}. It is the probability that "
+                f"the released value equals the true one. If {keep!r} is the probability of a "
+                f"uniform redraw from all {k} categories, it is {1 - keep * (k - 1) / k:.6g}; if "
+                f"that the value was changed to another one, {1 - keep:.6g}"
+            )
+
+    @property
+    def integer(self) -> bool:
+        """Whether the released values are integers: they are."""
+        return True
+
+    @classmethod
+    def calibrate(cls, budget: PureDP, categories: int) -> Self:
+        """Choose the probability of a true answer for a budget: e^epsilon / (e^epsilon + k - 1).
+
+        There is no sensitivity: the mechanism is made for one record at a time.
+
+        Parameters
+        ----------
+        budget : PureDP
+            The budget for one answer. For several answers of a record, ``split`` theirs.
+        categories : int
+            Number k of categories.
+
+        Returns
+        -------
+        RandomizedResponse
+            It keeps the budget.
+
+        Raises
+        ------
+        TypeError
+            If the budget isn't pure: the message names a pure budget that is enough for it.
+        ValueError
+            If ``categories`` is below 2, or if a float can't tell the probability from 1 or from
+            1 / categories.
+
+        References
+        ----------
+        Kairouz, Bonawitz and Ramage (2016).
+
+        Examples
+        --------
+        >>> each = PureDP(2 * np.log(3)).split(2)[0]
+        >>> round(RandomizedResponse.calibrate(each, categories=2).keep_probability, 6)
+        0.75
+        """
+        accounting.check_pure(budget, cls.__name__)
+        others = _number_of_categories(categories) - 1
+        return cls(1 / (1 + others * float(np.exp(-budget.epsilon))), categories, budget=budget)
+
+    def privacy_loss(self) -> PureDP:
+        """Budget that one answer spends: log of keep_probability (k - 1) / (1 - keep_probability).
+
+        Returns
+        -------
+        PureDP
+            By the largest ratio of an answer's probabilities, given two true categories.
+
+        References
+        ----------
+        Kairouz, Bonawitz and Ramage (2016).
+        """
+        keep = self.keep_probability
+        return PureDP(float(np.log1p((keep * self.categories - 1) / (1 - keep))))
+
+    @property
+    def _log_probabilities(self) -> tuple[np.ndarray, np.ndarray]:
+        """Log-probability of the true category, and of each other one."""
+        log_change = np.log1p(-self.keep_probability)
+        return np.log(self.keep_probability), log_change - np.log(self.categories - 1)
+
+    def logp(self, released: Any, statistic: Any) -> TensorVariable:
+        """Log-probability of answers, given the true categories.
+
+        Parameters
+        ----------
+        released : tensor_like
+            The answers.
+        statistic : tensor_like of int
+            The true categories, of a shape that broadcasts against the answers'.
+
+        Returns
+        -------
+        TensorVariable
+            The normalised log-probability of each answer; -inf where either isn't a category.
+
+        Raises
+        ------
+        TypeError
+            If the statistic isn't of an integer type.
+        """
+        released, truth = as_tensor(released), _as_categories(statistic)
+        kept, changed = self._log_probabilities
+        logp = pt.switch(pt.eq(released, truth), kept, changed)
+        possible = self._is_category(truth) & self._is_category(released)
+        if released.dtype.startswith("float"):
+            possible &= pt.eq(released, pt.round(released))
+        return pt.switch(possible, logp, -np.inf)
+
+    def _is_category(self, values: Any) -> Any:
+        return (values >= 0) & (values < self.categories)
+
+    def check_released(self, name: str, released: np.ndarray) -> None:
+        """Check that answers can have come from the mechanism.
+
+        Parameters
+        ----------
+        name : str
+            What the answers are called, for the message.
+        released : ndarray
+            The answers.
+
+        Raises
+        ------
+        ValueError
+            If one isn't a category 0, ..., k - 1.
+        """
+        super().check_released(name, released)
+        if not np.all(self._is_category(released)):
+            raise ValueError(
+                f"'{name}': the answers must be categories 0, ..., {self.categories - 1}, but they "
+                f"go from {np.min(released)} to {np.max(released)}"
+            )
+
+    def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
+        truth = _as_categories(statistic)
+        size = truth.shape if rv_size_is_none(size) else size
+        changed = pm.Bernoulli.dist(np.asarray(1 - self.keep_probability), size=size)
+        # The other categories are 1, ..., k - 1 steps away, in a circle. (There are discrete
+        # uniform draws in PyMC, but not in numba.)
+        others = self.categories - 1
+        steps = 1 + pt.floor(pm.Uniform.dist(0.0, np.asarray(float(others)), size=size))
+        steps = changed * pt.minimum(steps, others).astype("int64")
+        released = (truth + steps) % self.categories
+        message = f"RandomizedResponse: true categories must be 0, ..., {self.categories - 1}"
+        return Assert(message)(released, self._is_category(truth).all()).astype("int64")
+
+    def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        possible = self._is_category(statistic) & (statistic == np.round(statistic))
+        if not np.all(possible):
+            raise ValueError(
+                f"the true values must be categories 0, ..., {self.categories - 1}, got {statistic}"
+            )
+        truth = statistic.astype(np.int64)
+        changed = rng.random(truth.shape) >= self.keep_probability
+        steps = changed * rng.integers(1, self.categories, size=truth.shape)
+        return np.asarray((truth + steps) % self.categories)
+
+
+def _as_categories(statistic: Any) -> TensorVariable:
+    truth = as_tensor(statistic)
+    if np.dtype(truth.dtype).kind not in "biu":
+        raise TypeError(
+            "the statistic of RandomizedResponse is the true category of each record, of an "
+            f"integer type, but its type is {truth.dtype}. If it holds whole numbers, write "
+            "statistic.astype('int64')"
+        )
+    return truth.astype("int64")
+
+
+def _number_of_categories(categories: Any) -> int:
+    if isinstance(categories, bool) or not isinstance(categories, int | np.integer):
+        raise TypeError(f"categories must be a whole number, got {categories!r}")
+    if categories < 2:
+        raise ValueError(f"categories must be at least 2, got {categories!r}")
+    return int(categories)

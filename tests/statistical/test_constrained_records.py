@@ -1,0 +1,187 @@
+"""Records that PyMC transforms: proposed in their own space, kept in that of their value variable.
+
+In all models but the last two, a function of the records with Laplace noise is released that
+follows Gamma(shape, rate) in total: the exact posterior of the rate is an integral over that total.
+"""
+
+from functools import cache
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import gamma, laplace, norm
+
+from pymc_dapper import DapperStep
+from tests import broken
+from tests.quadrature import Normal, Tabulated
+from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
+from tests.statistical.twins import with_decide, with_propose
+
+N = 6
+NOISE = 1.5
+RELEASED = 4.2
+
+
+def exponential(rate):
+    return pm.Exponential("record", rate, shape=N).sum()
+
+
+def gamma_two(rate):
+    return pm.Gamma("record", 2, rate, shape=N).sum()
+
+
+def half_normal(rate):
+    return (pm.HalfNormal("record", 1 / pt.sqrt(2 * rate), shape=N) ** 2).sum()
+
+
+def beta_power(rate):
+    return -pt.log(pm.Beta("record", rate, 1, shape=N)).sum()
+
+
+def dirichlet_rows(rate):
+    a = pt.stack([rate, 0.4, 0.6])
+    return -pt.log(pm.Dirichlet("record", a, shape=(N, 3))[:, 0]).sum()
+
+
+SHAPES = {
+    exponential: N,
+    gamma_two: 2 * N,
+    half_normal: N / 2,
+    beta_power: N,
+    dirichlet_rows: N,
+}
+
+
+def model_of_rate(total):
+    with pm.Model() as m:
+        rate = pm.Gamma("rate", 2, 1)
+        pm.Laplace("s_dp", total(rate), NOISE, observed=RELEASED)
+    return m
+
+
+@cache
+def exact_rate(shape):
+    rate = np.linspace(1e-9, 16, 1601)
+    # An even grid with a node where the Laplace density has its kink.
+    total = np.linspace(0, 16 * RELEASED, 16 * 210 + 1)[1:]
+    law = gamma.logpdf(total, shape, scale=1 / rate[:, None])
+    log_likelihood = logsumexp(law + laplace.logpdf(RELEASED, total, NOISE), axis=1)
+    return Tabulated(rate, gamma.logpdf(rate, 2) + log_likelihood)
+
+
+def run(model, step, exact, **kwargs):
+    return compare(model, [step, pm.Slice([model["rate"]], model=model)], {"rate": exact}, **kwargs)
+
+
+@pytest.mark.parametrize("total", SHAPES)
+def test_rate_of_transformed_records_given_a_noisy_total(total):
+    model = model_of_rate(total)
+    step = DapperStep([model["record"]], model=model)
+    assert_agrees(run(model, step, exact_rate(SHAPES[total])))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return model_of_rate(exponential)
+
+
+@pytest.fixture(scope="module")
+def step(model):
+    return DapperStep([model["record"]], model=model)
+
+
+def test_proposals_written_without_the_transform_are_told_apart(model, step):
+    def untransformed(propose, rng, *given):
+        [log_record] = propose(rng, *given)
+        return [np.exp(log_record)]
+
+    twin = with_propose(step, untransformed)
+    assert_disagrees(run(model, twin, exact_rate(N)))
+
+
+def test_a_jacobian_that_decides_on_proposals_is_told_apart(model, step):
+    # It belongs to the prior in the value variable's space, and cancels with it.
+    def with_jacobian(decide, records, proposals, log_uniforms, given):
+        return decide(*records, *proposals, log_uniforms - (proposals[0] - records[0]), *given)
+
+    assert_disagrees(run(model, with_decide(step, with_jacobian), exact_rate(N)))
+
+
+def test_another_noise_is_told_apart(model):
+    step = broken.broken_step(broken.flattened)([model["record"]], model=model)
+    assert_disagrees(run(model, step, exact_rate(N)))
+
+
+# A log-normal's logarithms have a normal total ----------------------------------------------------
+
+
+def test_log_normal_records():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 2)
+        record = pm.LogNormal("record", mu, 1.2, shape=N)
+        pm.Normal("s_dp", pt.log(record).sum(), 3, observed=RELEASED)
+    precision = 1 / 2**2 + N**2 / (N * 1.2**2 + 3**2)
+    exact = Normal(RELEASED * N / (N * 1.2**2 + 3**2) / precision, precision**-0.5)
+    steps = [DapperStep([record], model=model), pm.Slice([mu], model=model)]
+    assert_agrees(compare(model, steps, {"mu": exact}))
+
+
+# Uniform records up to an unknown bound: the transform itself depends on a parameter -------------
+
+
+UNIFORM_N = 4
+UNIFORM_RELEASED = 6.3
+
+
+@pytest.fixture(scope="module")
+def uniform_model():
+    with pm.Model() as m:
+        upper = pm.Gamma("upper", 4, 1)
+        record = pm.Uniform("record", 0, upper, shape=UNIFORM_N)
+        pm.Normal("s_dp", record.sum(), 1.0, observed=UNIFORM_RELEASED)
+    return m
+
+
+@pytest.fixture(scope="module")
+def uniform_step(uniform_model):
+    return DapperStep([uniform_model["record"]], model=uniform_model)
+
+
+def exact_upper():
+    # The total of four standard uniforms is a cubic spline (Irwin 1927, Hall 1927).
+    total = np.linspace(0, 4, 2001)
+    knots = np.arange(5)
+    signs = np.array([1, -4, 6, -4, 1])
+    density = (signs * np.clip(total[:, None] - knots, 0, None) ** 3).sum(axis=1) / 6
+    upper = np.linspace(1e-9, 25, 2501)
+    noise = norm.pdf(UNIFORM_RELEASED, upper[:, None] * total, 1.0)
+    return Tabulated(upper, gamma.logpdf(upper, 4) + np.log(noise @ density))
+
+
+def run_uniform(model, step):
+    return compare(
+        model,
+        [step, pm.Slice([model["upper"]], model=model)],
+        {"upper": exact_upper()},
+        draws=8_000,
+    )
+
+
+def test_uniform_records_up_to_an_unknown_bound(uniform_model, uniform_step):
+    assert_agrees(run_uniform(uniform_model, uniform_step))
+
+
+def test_a_transform_with_the_bound_at_the_start_is_told_apart(uniform_model, uniform_step):
+    [value] = [uniform_model.rvs_to_values[uniform_model["upper"]]]
+    start = uniform_model.initial_point()[value.name]
+
+    def at_start(propose, rng, log_upper):
+        # Drawn at the present bound, but transformed as if the bound was still that at the start.
+        [logit] = propose(rng, log_upper)
+        record = np.exp(log_upper - start) / (1 + np.exp(-logit))
+        clipped = np.clip(record, 1e-9, 1 - 1e-9)
+        return [np.log(clipped) - np.log1p(-clipped)]
+
+    assert_disagrees(run_uniform(uniform_model, with_propose(uniform_step, at_start)))

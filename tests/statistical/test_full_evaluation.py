@@ -1,0 +1,163 @@
+"""Statistics that aren't sums over records: a median, a maximum, evaluated from all records."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import laplace, norm
+
+from pymc_dapper import DapperStep
+from pymc_dapper.reference import conditional_posterior
+from tests.enumerate_sweep import transition_matrix
+from tests.quadrature import Tabulated
+from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
+from tests.statistical.twins import with_decide
+
+PRIOR = np.array([0.5, 0.3, 0.2])
+VALUES = np.array([0.0, 1.0, 3.0])
+NOISE = 0.8
+RELEASED = 1.7
+TOTAL = 3.0
+# Answers of randomised response: kept with probability 0.6, else one of the others.
+TOLD = np.full((3, 3), 0.2) + 0.4 * np.eye(3)
+ANSWERS = np.array([2, 0, 1])
+
+
+def median(record):
+    return pt.sort(pt.as_tensor(VALUES)[record])[1]
+
+
+def maximum(record):
+    return pt.as_tensor(VALUES)[record].max()
+
+
+STATISTICS = {median: np.median, maximum: np.max}
+
+
+def full_step(model):
+    with pytest.warns(UserWarning, match="isn't a function of sums"):
+        return DapperStep([model["record"]], model=model)
+
+
+def discrete_step(statistic, *, other_factors):
+    with pm.Model() as m:
+        record = pm.Categorical("record", p=PRIOR, shape=3)
+        pm.Laplace("s_dp", statistic(record), NOISE, observed=RELEASED)
+        if other_factors:
+            pm.Potential("total", -0.5 * (TOTAL - record.sum()) ** 2)
+            pm.Categorical("answer", p=pt.as_tensor(TOLD)[record], observed=ANSWERS)
+    return full_step(m)
+
+
+@pytest.fixture(scope="module")
+def steps():
+    """Steps by statistic and by whether the model has other factors, too."""
+    return {
+        (median, False): discrete_step(median, other_factors=False),
+        (maximum, True): discrete_step(maximum, other_factors=True),
+    }
+
+
+CASES = pytest.mark.parametrize(
+    "case",
+    [(median, False), (maximum, True)],
+    ids=["median", "maximum and other factors"],
+)
+
+
+def invariance_error(step, statistic, other_factors):
+    """Largest change that one sweep makes to the exact conditional posterior."""
+
+    def log_mechanism(x):
+        x = np.array(x)
+        result = laplace.logpdf(RELEASED, STATISTICS[statistic](VALUES[x]), NOISE)
+        if other_factors:
+            result += -0.5 * (TOTAL - x.sum()) ** 2 + np.log(TOLD[x, ANSWERS]).sum()
+        return float(result)
+
+    posterior = conditional_posterior(PRIOR, log_mechanism, n_records=3)
+    # Where records answer one by one, proposals heed the answers.
+    laws = PRIOR * TOLD[:, ANSWERS].T if other_factors else np.tile(PRIOR, (3, 1))
+    laws = laws / laws.sum(axis=1, keepdims=True)
+    probabilities = laws[np.arange(3), posterior.states].prod(axis=1)
+    matrix = transition_matrix(step.sweep.decide, posterior.states, probabilities)
+    np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
+    return np.abs(posterior.probabilities @ matrix - posterior.probabilities).max()
+
+
+@CASES
+def test_a_sweep_by_full_evaluation_leaves_the_posterior_invariant(steps, case):
+    assert invariance_error(steps[case], *case) < 1e-10
+
+
+def all_against_the_same_state(decide, records, proposals, log_uniforms, given):
+    """Decide on each record as if all the others stayed as they were before the sweep."""
+    accepted = np.zeros(len(log_uniforms), dtype=bool)
+    for i in range(len(log_uniforms)):
+        only = np.full(len(log_uniforms), np.inf)
+        only[i] = log_uniforms[i]
+        accepted[i] = decide(*records, *proposals, only, *given)[-2][i]
+    kept = [np.where(accepted, new, old) for old, new in zip(records, proposals, strict=True)]
+    return *kept, accepted, 0.0
+
+
+def half_the_noise(decide, records, proposals, log_uniforms, given):
+    """Decide as if the mechanism's log-density was twice what it is."""
+    return decide(*records, *proposals, log_uniforms / 2, *given)
+
+
+def mechanism_ignored(decide, records, proposals, log_uniforms, given):
+    """Accept whatever is proposed."""
+    always = np.where(log_uniforms < 0, -np.inf, log_uniforms)
+    return decide(*records, *proposals, always, *given)
+
+
+FAULTS = [all_against_the_same_state, half_the_noise, mechanism_ignored]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@CASES
+def test_a_faulty_sweep_does_not(steps, case, fault):
+    assert invariance_error(with_decide(steps[case], fault), *case) > 1e-3
+
+
+# Continuous records: the noisy maximum of four normals --------------------------------------------
+
+N = 4
+MAXIMUM = 2.6
+
+
+@pytest.fixture(scope="module")
+def model():
+    with pm.Model() as m:
+        mu = pm.Normal("mu", 0, 1.5)
+        record = pm.Normal("record", mu, 1, shape=N)
+        pm.Normal("s_dp", record.max(), NOISE, observed=MAXIMUM)
+    return m
+
+
+@pytest.fixture(scope="module")
+def step(model):
+    return full_step(model)
+
+
+@pytest.fixture(scope="module")
+def exact():
+    mu, highest = np.linspace(-7, 8, 901), np.linspace(-12, 14, 2601)
+    law = norm.logpdf(highest, mu[:, None]) + (N - 1) * norm.logcdf(highest, mu[:, None])
+    log_likelihood = logsumexp(law + norm.logpdf(MAXIMUM, highest, NOISE), axis=1)
+    return {"mu": Tabulated(mu, norm.logpdf(mu, 0, 1.5) + log_likelihood)}
+
+
+def run(model, step, exact):
+    return compare(model, [step, pm.Slice([model["mu"]], model=model)], exact)
+
+
+def test_mean_given_a_noisy_maximum(model, step, exact):
+    assert_agrees(run(model, step, exact))
+
+
+@pytest.mark.parametrize("fault", [half_the_noise, mechanism_ignored])
+def test_a_faulty_maximum_is_told_apart(model, step, exact, fault):
+    assert_disagrees(run(model, with_decide(step, fault), exact))

@@ -1,0 +1,33 @@
+"""Steps with one fault each, put into a step that is already compiled.
+
+Faults inside the kernel are in `tests.broken`; these are in what is proposed, and in what the
+decisions on it are told.
+"""
+
+import copy
+from dataclasses import replace
+from functools import partial
+
+
+def with_propose(step, fault):
+    """A copy of a step that proposes by `fault(propose, rng, *given)`."""
+    return _with(step, propose=partial(fault, step.sweep.propose))
+
+
+def with_decide(step, fault):
+    """A copy of a step that decides by `fault(decide, records, proposals, log_uniforms, given)`."""
+    n = len(step.vars)
+    decide = step.sweep.decide
+
+    def faulty(*arguments):
+        records, proposals = arguments[:n], arguments[n : 2 * n]
+        log_uniforms, *given = arguments[2 * n :]
+        return fault(decide, list(records), list(proposals), log_uniforms, given)
+
+    return _with(step, decide=faulty)
+
+
+def _with(step, **parts):
+    twin = copy.copy(step)
+    twin.sweep = replace(step.sweep, **parts)
+    return twin
