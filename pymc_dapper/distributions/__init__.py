@@ -5,8 +5,8 @@
 `Tulap`
     Truncated-uniform-Laplace noise: continuous, the discrete Laplace law smoothed over its cells.
 
-All parameters broadcast. `logp`, `logcdf` and `logccdf` are symbolic and right in the tails, and there
-is `icdf` where it is closed.
+All parameters broadcast. `logp`, `logcdf` and `logccdf` are symbolic and right in the tails, and
+there is `icdf` where it is closed.
 """
 
 from pymc_dapper.distributions.discrete_gaussian import DiscreteGaussian

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 
@@ -15,9 +16,24 @@ MAX_INT64 = 2.0**63
 
 
 def as_parameter(value: Any) -> TensorVariable:
-    """Turn a parameter into a tensor of floats: PyTensor holds the number 20 as an 8-bit integer."""
+    """Turn a parameter into floats of PyTensor's usual precision.
+
+    PyTensor itself holds the number 20 as an 8-bit integer, and 2.0 in single precision.
+    """
+    if isinstance(value, Variable):
+        return value if is_float(value) else value.astype(pytensor.config.floatX)
+    return pt.as_tensor_variable(np.asarray(value, dtype=pytensor.config.floatX))
+
+
+def as_location(value: Any) -> TensorVariable:
+    """Turn a location into floats or, where it is integers by its type, leave it as it is."""
     tensor = pt.as_tensor_variable(value)
-    return tensor if tensor.dtype.startswith("float") else tensor.astype(pytensor.config.floatX)
+    return as_parameter(value) if is_float(tensor) else tensor
+
+
+def is_float(tensor: TensorVariable) -> bool:
+    """Whether a tensor holds floats by its type."""
+    return tensor.dtype.startswith("float")
 
 
 def is_integral(tensor: TensorVariable) -> bool:
@@ -43,13 +59,14 @@ def split_location(mu: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     return nearest, mu - nearest
 
 
-def steps_from(value: TensorVariable, nearest: TensorVariable) -> TensorVariable:
-    """``value - nearest`` as floats, subtracted as integers where both are."""
-    return pt.sub(value, nearest).astype(pytensor.config.floatX)
+def steps_from(value: TensorVariable, origin: TensorVariable) -> TensorVariable:
+    """``value - origin`` as floats, subtracted as 64-bit integers where both are integers."""
+    value, origin = (x.astype("int64") if is_integral(x) else x for x in (value, origin))
+    return (value - origin).astype(pytensor.config.floatX)
 
 
 def whole_steps_from(value: TensorVariable, nearest: TensorVariable) -> TensorVariable:
-    """Steps to the last integer up to `value`, at which a cdf is the one at `value`."""
+    """Count steps to the last integer up to `value`: the cdf is the same at both."""
     return steps_from(value if is_integral(value) else pt.floor(value), nearest)
 
 

@@ -1,52 +1,62 @@
-r"""The discrete Gaussian distribution.
+"""The discrete Gaussian distribution.
 
-With :math:`\nu` the integer nearest to :math:`\mu` and :math:`r = \mu - \nu`, all is said relative to
-the weight of :math:`\nu`, the largest. An integer :math:`\nu + d` has relative weight
-:math:`e^{-d (d - 2 r) h}` with :math:`h = 1 / (2 \sigma^2)`, and :math:`d (d - 2 r) \ge 0` holds no
-cancellation. Their sum :math:`S` makes :math:`\log P(\nu + d) = -d (d - 2 r) h - \log S`, both parts of
-one sign.
+Let v be the integer nearest to mu, r = mu - v, from -1/2 to 1/2, and h = 1 / (2 sigma^2).
+Everything is said relative to the weight of v, the largest. The integer v + d has the relative
+weight exp(-h d (d - 2r)), where d (d - 2r) >= 0 suffers no cancellation. With S the sum of these,
 
-**The normaliser.** The series itself, for :math:`\sigma \le 1/2`, runs over :math:`|d| \le 4`. The first
-terms left out are :math:`e^{-5 (5 - 2 |r|) h} \le e^{-40}`, and :math:`S \ge 1`: the relative error is below
-5e-18. Poisson summation, for :math:`\sigma \ge 1/2`, gives the dual series
+    log P(v + d) = -h d (d - 2r) - log S,    S >= 1,
 
-.. math::
+both parts of one sign.
 
-   S = \sigma \sqrt{2 \pi} e^{r^2 h} \left[1 + 2 \sum_{m \ge 1} q^{m^2} \cos(2 \pi m r)\right],
-   \quad q = e^{-2 \pi^2 \sigma^2},
+The normaliser
+--------------
+For sigma < 1/2, S is summed over abs(d) <= 4. The largest terms left out are
+exp(-5 h (5 - 2 abs(r))) <= exp(-40), so that the relative error is below 5e-18.
 
-cut after :math:`m = 2`. What is left out is at most :math:`2 q^9 (1 + q^7 + ...) \le` 1.1e-19, where the
-bracket is at least :math:`1 - 2 q > 0.98`. From :math:`\sigma = 3/2` on, :math:`2 q <` 1.1e-19, and the
-bracket is 1 to double precision.
+For sigma >= 1/2, Poisson summation gives the dual series
 
-**The tails.** A tail that begins at distance :math:`a \ge 1/2` from :math:`\mu`, relative to its first
-term, is :math:`T = \sum_{n \ge 0} t_n` with :math:`t_n = e^{-\lambda n - h n^2}`,
-:math:`\lambda = a / \sigma^2`.
+    S = sigma sqrt(2 pi) exp(h r^2) (1 + 2 sum_(m >= 1) q^(m^2) cos(2 pi m r)),
+    q = exp(-2 pi^2 sigma^2) < 0.0072,
 
-- Where :math:`\sigma < 3` or :math:`\lambda > 5/4` it is summed directly over :math:`n < 30`. What is left
-  out is below :math:`e^{-30 \lambda} / (1 - e^{-\lambda}) <` 8e-17 if :math:`\lambda > 5/4`, and below
-  :math:`e^{-50} \sum_m e^{-60 m / 18} <` 2.1e-22 if :math:`\sigma < 3`.
-- Elsewhere by the Euler-Maclaurin formula. With :math:`h_n = \mathrm{He}_n(a / \sigma) / \sigma^n`, where
-  :math:`h_{n + 1} = \lambda h_n - n h_{n - 1} / \sigma^2`,
+which is cut after m = 2. What is left out is below 2 q^9 / (1 - q) < 1.2e-19, and the bracket is at
+least 1 - 2q > 0.98. From sigma = 3/2 on, 2q < 1.1e-19: the bracket is 1 in double precision.
 
-  .. math::
+The tails
+---------
+The smaller tail is summed from its own end, so that it is right however small. The other one is 1
+less that. Let a >= 1/2 be the distance from mu to a tail's first integer. Relative to that one's
+weight, the tail is
 
-     T = \int_0^\infty e^{-\lambda x - h x^2} dx + \frac{1}{2}
-       + \sum_{m = 1}^{M} \frac{B_{2 m}}{(2 m)!} h_{2 m - 1} + R,
+    T = sum_(n >= 0) exp(-s n - h n^2),    s = a / sigma^2,    T >= 1.
 
-  and the integral is a scaled complementary error function. :math:`R` is at most
-  :math:`2 \zeta(2 M) (2 \pi)^{-2 M}` times the integral of the absolute derivative of order :math:`2 M`.
-  Since :math:`\mathrm{He}_n(z) = E (z + i Y)^n` with a standard normal :math:`Y`, that gives
+Where sigma < 3 or s > 3/2, it is summed over n < 26. What is left out is below 6e-17 if sigma < 3
+(its first term is exp(-26^2 h)), and below exp(-26 s) / (1 - exp(-s)) < 2e-17 if s > 3/2.
 
-  .. math::
+Elsewhere, the Abel-Plana formula says that T is about
 
-     |R| / T \le 2 \zeta(2 M) (2 \pi \sigma)^{-2 M} E[(Z^2 + Y^2)^M \mid Z > \lambda \sigma],
+      integral_0^inf exp(-s x - h x^2) dx + 1/2
+    + integral_0^inf 2 sin(s y) exp(h y^2) / (exp(2 pi y) - 1) dy.
 
-  :math:`Z` another one. The expectation grows with :math:`\lambda`. For a fixed :math:`\lambda`,
-  :math:`Z / \sigma` given :math:`Z / \sigma > \lambda` has a density proportional to
-  :math:`e^{-\sigma^2 x^2 / 2}`, so that it shrinks stochastically as :math:`\sigma` grows, and so does
-  :math:`Y / \sigma`. The bound is therefore largest at :math:`\sigma = 3`, :math:`\lambda = 5/4`: 1.9e-16
-  for :math:`M = 13`.
+The second integrand, expanded in powers of y, gives an asymptotic series: the Euler-Maclaurin
+formula. The first integral is a scaled complementary error function. For the second one we take
+Gauss quadrature with 8 nodes, which is exact for the series' first 16 terms. Two things are left
+out.
+
+1. The remainder of the Euler-Maclaurin formula after M = 16 terms. It is at most
+   2 zeta(2M) / (2 pi)^(2M) times the integral of the absolute derivative of order 2M. Derivatives
+   of the weight are Hermite functions, and He_n(z) = E (z + iY)^n with a standard normal Y. With Z
+   another one, the remainder, relative to T, is at most
+
+       2 zeta(2M) (2 pi sigma)^(-2M) E[(Z^2 + Y^2)^M given Z > s sigma].
+
+   That grows with s. Given Z / sigma > s, the density of Z / sigma is proportional to
+   exp(-sigma^2 x^2 / 2), so that Z / sigma, like Y / sigma, gets stochastically smaller as sigma
+   grows. The bound is therefore largest at sigma = 3, s = 3/2, where it is 2.5e-18.
+2. What quadrature makes of the series' other terms. That is at most the quadrature of what remains
+   of the power series of 2 sinh(s y) exp(h y^2) / (exp(2 pi y) - 1) after 16 terms, in which all
+   coefficients are positive and grow with s and h. So it is largest at the same place: 4.3e-16.
+
+The tests compute these bounds, and compare with sums in many digits.
 """
 
 import math
@@ -55,6 +65,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 from pymc.distributions.dist_math import check_parameters
 from pymc.distributions.distribution import Discrete
@@ -67,6 +78,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.distributions._lattice import (
     MAX_INT64,
+    as_location,
     as_parameter,
     known_value,
     only_integers,
@@ -78,12 +90,12 @@ from pymc_dapper.distributions._lattice import (
 )
 
 DUAL_FROM = 0.5
-"""The normaliser is the series itself below this sigma, and its dual from it on."""
+"""From this sigma on the normaliser is the dual series."""
 NO_WAVES_FROM = 1.5
 """From this sigma on the normaliser doesn't depend on mu, in double precision."""
 SMOOTH_FROM = 3.0
 MAX_SMOOTH_SLOPE = 1.5
-"""Tails are integrals from this sigma on, up to this slope a / sigma^2; else summed over n terms:"""
+"""Tails are integrals from this sigma on, up to this slope a / sigma^2. Else they are summed."""
 DIRECT_TERMS = 26
 PLANA_POINTS = 8
 
@@ -105,9 +117,7 @@ def _plana_rule(n_points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]
     for k in range(1, n_points):
         following = [Fraction(0)] * len(moments)
         for j in range(k, len(moments) - k):
-            following[j] = (
-                present[j + 1] - diagonal[-1] * present[j] - off_diagonal[-1] * before[j]
-            )
+            following[j] = present[j + 1] - diagonal[-1] * present[j] - off_diagonal[-1] * before[j]
         diagonal.append(following[k + 1] / following[k] - present[k] / present[k - 1])
         off_diagonal.append(following[k] / present[k - 1])
         before, present = present, following
@@ -188,29 +198,42 @@ class DiscreteGaussianRV(RandomVariable):
 _INVALID = "sigma must be positive, mu and sigma finite, and mu +- 40 sigma within int64"
 
 
+@register_jitable
+def _propose(remainder, sigma, normal):  # type: ignore[no-untyped-def]  # for numba, too
+    """Round a normal variate to an integer, and say what accepting it costs.
+
+    Let y be the integer's distance from mu, d what rounding moved, at most 1/2, and sigma^2 + c
+    the normal's variance. As (y + d)^2 <= (1 + c / sigma^2) y^2 + (1 + sigma^2 / c) d^2,
+
+        cost = y^2 / sigma^2 - (y + d)^2 / (sigma^2 + c) + 1 / (4c)
+
+    is never negative. Accepted with probability exp(-cost / 2), points have a constant density over
+    each rounding cell, in proportion to the weight of the cell's integer. This c makes acceptance
+    most likely: 64 % at sigma = 1, and about 1 - 1 / (2 sigma) where sigma is large.
+
+    Returns
+    -------
+    step : float
+        The integer, from that nearest to mu.
+    cost : float
+    """
+    variance = sigma * sigma
+    c = (1.0 + np.sqrt(1.0 + 16.0 * variance)) / 8.0
+    step = np.rint(remainder + np.sqrt(variance + c) * normal)
+    distance = step - remainder
+    return step, distance * distance / variance - normal * normal + 0.25 / c
+
+
 def _reject(
     rng: np.random.Generator, remainder: Any, sigma: Any, size: tuple[int, ...]
 ) -> NDArray[np.int64]:
-    r"""Round a normal, and accept.
-
-    Let y be the step drawn less the remainder, d what rounding moved, at most 1/2, and
-    :math:`\sigma^2 + c` the normal's variance. Since :math:`(y + d)^2 \le (1 + c / \sigma^2) y^2 +
-    (1 + \sigma^2 / c) d^2`, the probability :math:`\exp(-y^2 / (2 \sigma^2) + (y + d)^2 / (2 (\sigma^2 + c))
-    - 1 / (8 c))` is at most 1. Accepted points are uniform within each rounding cell, and their
-    density there is the weight of the cell's integer. c makes acceptance most likely: 64 % at
-    sigma = 1, and 1 - 1 / (2 sigma) or so for large sigma.
-    """
+    """Propose until all are accepted."""
     remainder, sigma = np.broadcast_to(remainder, size), np.broadcast_to(sigma, size)
     remainder, sigma = remainder.ravel(), sigma.ravel()
     steps = np.empty(remainder.size, dtype="int64")
     pending = np.arange(remainder.size)
     while pending.size:
-        variance = sigma * sigma
-        excess = (1.0 + np.sqrt(1.0 + 16.0 * variance)) / 8.0
-        moved = np.sqrt(variance + excess) * rng.standard_normal(pending.size)
-        drawn = np.rint(remainder + moved)
-        distance = drawn - remainder
-        cost = distance**2 / variance - moved**2 / (variance + excess) + 0.25 / excess
+        drawn, cost = _propose(remainder, sigma, rng.standard_normal(pending.size))
         accepted = 2.0 * rng.standard_exponential(pending.size) >= cost
         steps[pending[accepted]] = drawn[accepted].astype("int64")
         rejected = ~accepted
@@ -228,30 +251,23 @@ def _invert(
     def weight(step: int) -> Any:
         return np.exp(-step * (step - 2.0 * remainder) / (2.0 * sigma * sigma))
 
-    with np.errstate(under="ignore"):
-        level = rng.random(size) * sum(weight(step) for step in steps)
-        drawn = np.full(size, -INVERSION_REACH, dtype="int64")
-        cumulative = np.zeros(remainder.shape)
-        for step in steps[:-1]:
-            cumulative = cumulative + weight(step)
-            drawn += level >= cumulative
+    level = rng.random(size) * sum(weight(step) for step in steps)
+    drawn = np.full(size, -INVERSION_REACH, dtype="int64")
+    cumulative = np.zeros(remainder.shape)
+    for step in steps[:-1]:
+        cumulative = cumulative + weight(step)
+        drawn += level >= cumulative
     return drawn
 
 
-def _draw_step(rng, remainder, sigma):  # type: ignore[no-untyped-def]  # compiled by numba
+@register_jitable
+def _draw_step(rng, remainder, sigma):  # type: ignore[no-untyped-def]  # for numba
     """One draw, as `_reject` and `_invert` do it."""
-    variance = sigma * sigma
-    if sigma >= REJECTION_FROM:
-        excess = (1.0 + np.sqrt(1.0 + 16.0 * variance)) / 8.0
-        spread = np.sqrt(variance + excess)
-        while True:
-            normal = rng.standard_normal()
-            step = np.rint(remainder + spread * normal)
-            distance = step - remainder
-            cost = distance * distance / variance - normal * normal + 0.25 / excess
-            if 2.0 * rng.standard_exponential() >= cost:
-                return np.int64(step)
-    rate = 0.5 / variance
+    while sigma >= REJECTION_FROM:
+        step, cost = _propose(remainder, sigma, rng.standard_normal())
+        if 2.0 * rng.standard_exponential() >= cost:
+            return np.int64(step)
+    rate = 0.5 / (sigma * sigma)
     total = 1.0
     reach = 0
     for step in range(1, INVERSION_REACH + 1):
@@ -273,36 +289,34 @@ def _draw_step(rng, remainder, sigma):  # type: ignore[no-untyped-def]  # compil
 
 @numba_core_rv_funcify.register(DiscreteGaussianRV)
 def _numba_core_discrete_gaussian(op: DiscreteGaussianRV, node: Apply) -> tuple[Any, int]:
-    draw_step = numba_njit(_draw_step)
-
     @numba_njit
     def random(rng, mu, sigma):  # type: ignore[no-untyped-def]  # compiled by numba
         if not (sigma > 0 and abs(mu) + 40.0 * sigma < MAX_INT64):
             raise ValueError(_INVALID)
         nearest = np.rint(1.0 * mu)
-        return np.int64(nearest) + draw_step(rng, mu - nearest, np.float64(sigma))
+        return np.int64(nearest) + _draw_step(rng, mu - nearest, np.float64(sigma))
 
-    return random, source_key(_draw_step, _numba_core_discrete_gaussian)
+    return random, source_key(_propose, _draw_step, _numba_core_discrete_gaussian)
 
 
 class DiscreteGaussian(Discrete):
     r"""Discrete Gaussian distribution.
 
     A Gaussian's density, restricted to the integers and normalised anew (Canonne, Kamath & Steinke
-    2020). It is the noise of the discrete Gaussian mechanism. It isn't a rounded Gaussian.
+    2020): the noise of the discrete Gaussian mechanism. It isn't a rounded Gaussian.
 
     .. math::
 
        P(k \mid \mu, \sigma) = \frac{e^{-(k - \mu)^2 / (2 \sigma^2)}}
                                     {\sum_{j \in \mathbb{Z}} e^{-(j - \mu)^2 / (2 \sigma^2)}}
 
-    ========  ====================================================================================
+    ========  ==================================================================
     Support   :math:`k \in \mathbb{Z}`
-    Mean      :math:`\mu`, if :math:`2 \mu` is an integer; else off by at most
-              :math:`4 \pi \sigma^2 e^{-2 \pi^2 \sigma^2} / (1 - 2 e^{-2 \pi^2 \sigma^2})` or so
-    Variance  at most :math:`\sigma^2` for an integer :math:`\mu`, and next to it for
-              :math:`\sigma > 1`
-    ========  ====================================================================================
+    Mean      :math:`\mu` if :math:`2 \mu` is an integer, else next to it unless
+              :math:`\sigma < 1`
+    Variance  at most :math:`\sigma^2` if :math:`\mu` is an integer, and next to
+              :math:`\sigma^2` unless :math:`\sigma < 1`
+    ========  ==================================================================
 
     Parameters
     ----------
@@ -328,7 +342,7 @@ class DiscreteGaussian(Discrete):
     >>> import pymc as pm
     >>> from pymc_dapper.distributions import DiscreteGaussian
     >>> pm.logp(DiscreteGaussian.dist(mu=120, sigma=6.32), 131).eval().round(4)
-    np.float64(-4.2774)
+    np.float64(-4.2773)
     """
 
     rv_op = DiscreteGaussianRV()
@@ -336,7 +350,7 @@ class DiscreteGaussian(Discrete):
     @classmethod
     def dist(cls, mu: Any, sigma: Any, *args: Any, **kwargs: Any) -> TensorVariable:
         """Create the distribution without adding it to a model."""
-        return super().dist([pt.as_tensor_variable(mu), as_parameter(sigma)], *args, **kwargs)
+        return super().dist([as_location(mu), as_parameter(sigma)], *args, **kwargs)
 
     def support_point(rv: TensorVariable, size: Any, mu: Any, sigma: Any) -> TensorVariable:
         """Return the integer nearest to mu."""
@@ -391,7 +405,10 @@ def _log_weights_sum(remainder: TensorVariable, sigma: TensorVariable) -> Tensor
 
 
 def _log_direct_sum(remainder: TensorVariable, sigma: TensorVariable) -> TensorVariable:
-    """Sum over steps from -4 to 4: a^j c^(j (j - 1) / 2) is the weight of j steps to the near side."""
+    """Sum over steps from -4 to 4.
+
+    j steps past mu have the weight near^j c^(j (j - 1) / 2), and j away from it far^j c^(...).
+    """
     near = pt.exp(-0.5 * (1.0 - 2.0 * pt.abs(remainder)) / pt.sqr(sigma))
     far = pt.exp(-0.5 * (1.0 + 2.0 * pt.abs(remainder)) / pt.sqr(sigma))
     c = near * far

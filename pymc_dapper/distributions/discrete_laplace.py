@@ -1,15 +1,15 @@
-r"""The discrete Laplace distribution.
+"""The discrete Laplace distribution.
 
-With :math:`\nu` the integer nearest to :math:`\mu`, :math:`r = \mu - \nu` and :math:`t` = 1 / scale, weights
-relative to that of :math:`\nu`, the largest, sum to
-:math:`(1 + e^{-(1 - 2 |r|) t}) / (1 - e^{-t})`: a geometric series on either side of :math:`\mu`. Tails are
-geometric series, too, so that the cdf and its inverse are closed.
+Let v be the integer nearest to mu, r = mu - v, from -1/2 to 1/2, and t = 1 / scale. Weights,
+relative to that of v, sum to (1 + exp(-(1 - 2 abs(r)) t)) / (1 - exp(-t)): a geometric series on
+either side of mu. Tails are geometric series, too, so that the cdf and its inverse are closed.
 """
 
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 from pymc.distributions.dist_math import check_icdf_parameters, check_icdf_value, check_parameters
 from pymc.distributions.distribution import Discrete
@@ -22,6 +22,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.distributions._lattice import (
     MAX_INT64,
+    as_location,
     as_parameter,
     only_integers,
     source_key,
@@ -81,6 +82,7 @@ class DiscreteLaplaceRV(RandomVariable):
         return np.asarray(_from_noise(uniform, exponential, mu, scale)).astype("int64")
 
 
+@register_jitable
 def _from_noise(uniform, exponential, mu, scale):  # type: ignore[no-untyped-def]  # for numba, too
     """Choose a side of mu, then go away from it by a geometric number of steps.
 
@@ -96,13 +98,11 @@ def _from_noise(uniform, exponential, mu, scale):  # type: ignore[no-untyped-def
 
 @numba_core_rv_funcify.register(DiscreteLaplaceRV)
 def _numba_core_discrete_laplace(op: DiscreteLaplaceRV, node: Apply) -> tuple[Any, int]:
-    from_noise = numba_njit(_from_noise)
-
     @numba_njit
     def random(rng, mu, scale):  # type: ignore[no-untyped-def]  # compiled by numba
         if not (scale > 0 and abs(mu) + 800.0 * scale < MAX_INT64):
             raise ValueError(_INVALID)
-        return np.int64(from_noise(rng.random(), rng.standard_exponential(), 1.0 * mu, scale))
+        return np.int64(_from_noise(rng.random(), rng.standard_exponential(), 1.0 * mu, scale))
 
     return random, source_key(_from_noise, _numba_core_discrete_laplace)
 
@@ -131,9 +131,9 @@ class DiscreteLaplace(Discrete):
         Location, any real number. The normaliser depends on its fractional part. An integer type
         says that there is none, and makes the log-density cheaper.
     scale : tensor_like of float
-        Scale (scale > 0). For epsilon-differential privacy it is sensitivity / epsilon. A trap: its
-        inverse is the rate, and libraries that ask for a rate (or for exp(-rate)) mean that one.
-        It isn't the standard deviation, either, which is near ``sqrt(2) * scale`` for a large scale.
+        Scale (scale > 0). For epsilon-differential privacy it is sensitivity / epsilon. A trap: the
+        rate of the geometric series, which some libraries ask for, is 1 / scale. Nor is it the
+        standard deviation, which is near ``sqrt(2) * scale`` for a large scale.
 
     References
     ----------
@@ -156,7 +156,7 @@ class DiscreteLaplace(Discrete):
     @classmethod
     def dist(cls, mu: Any, scale: Any, *args: Any, **kwargs: Any) -> TensorVariable:
         """Create the distribution without adding it to a model."""
-        return super().dist([pt.as_tensor_variable(mu), as_parameter(scale)], *args, **kwargs)
+        return super().dist([as_location(mu), as_parameter(scale)], *args, **kwargs)
 
     def support_point(rv: TensorVariable, size: Any, mu: Any, scale: Any) -> TensorVariable:
         """Return the integer nearest to mu."""
@@ -209,7 +209,7 @@ class DiscreteLaplace(Discrete):
 
 
 def _excess(steps: TensorVariable, remainder: TensorVariable) -> TensorVariable:
-    """``abs(steps - remainder) - abs(remainder)`` without cancellation, for a whole number of steps."""
+    """``abs(steps - remainder) - abs(remainder)`` of whole steps, without cancellation."""
     sign = pt.sign(steps)
     return pt.abs(steps) - sign * remainder - pt.abs(sign) * pt.abs(remainder)
 

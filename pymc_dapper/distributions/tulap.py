@@ -1,16 +1,13 @@
-r"""The truncated-uniform-Laplace (Tulap) distribution.
+"""The truncated-uniform-Laplace (Tulap) distribution.
 
-A discrete Laplace variate of rate :math:`-\log b` plus a uniform on (-1/2, 1/2) is Tulap(0, b, 0). Its density
-is constant within each cell around an integer, and so its cdf is piecewise linear. With
-:math:`n = \lceil x - 1/2 \rceil` the cell of :math:`x \ge 0`, and :math:`s = n + 1/2 - x` what is left of it, from 0
-to 1, the tail is
+A discrete Laplace variate of rate -log(b) plus a uniform one on (-1/2, 1/2) is Tulap(0, b, 0). Its
+density is constant within each cell around an integer, so its cdf is piecewise linear. Let x >= 0,
+n = ceil(x - 1/2) its cell, and u = n + 1/2 - x, from 0 to 1, what is left of that cell. Then
 
-.. math::
+    F0(-x) = 1 - F0(x) = b^n / (1 + b) (b + u (1 - b)).
 
-   F_0(-x) = 1 - F_0(x) = \frac{b^n}{1 + b} (b + s (1 - b)).
-
-This is Definition 4.1 of Awan & Slavkovic (2018) for the negative half-line, written for the tail.
-Truncation takes probability q/2 off either end.
+That is the definition of Awan & Slavkovic (2018), written for a tail. Truncation takes probability
+q/2 off either end: F(x) = (F0(x) - q/2) / (1 - q), within 0 and 1.
 """
 
 from typing import Any
@@ -18,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 from pymc.distributions.dist_math import check_icdf_parameters, check_icdf_value, check_parameters
 from pymc.distributions.distribution import Continuous
@@ -80,6 +78,7 @@ class TulapRV(RandomVariable):
         return np.asarray(drawn, dtype=pytensor.config.floatX)
 
 
+@register_jitable
 def _from_uniform(uniform, m, b, q):  # type: ignore[no-untyped-def]  # for numba, too
     """Invert the cdf, from the nearer end: the tail's probability is from q / 2 to 1/2, not 0."""
     upper = 1.0 * (uniform >= 0.5)
@@ -94,13 +93,11 @@ def _from_uniform(uniform, m, b, q):  # type: ignore[no-untyped-def]  # for numb
 
 @numba_core_rv_funcify.register(TulapRV)
 def _numba_core_tulap(op: TulapRV, node: Apply) -> tuple[Any, int]:
-    from_uniform = numba_njit(_from_uniform)
-
     @numba_njit
     def random(rng, m, b, q):  # type: ignore[no-untyped-def]  # compiled by numba
         if not (np.isfinite(m) and b > 0 and b < 1 and q >= 0 and q < 1):
             raise ValueError(_INVALID)
-        return from_uniform(rng.random(), m, b, q)
+        return _from_uniform(rng.random(), m, b, q)
 
     return random, source_key(_from_uniform, _numba_core_tulap)
 
@@ -108,8 +105,8 @@ def _numba_core_tulap(op: TulapRV, node: Apply) -> tuple[Any, int]:
 class Tulap(Continuous):
     r"""Truncated-uniform-Laplace distribution.
 
-    The noise of uniformly most powerful private tests for binomial data, and of near-optimal private
-    confidence intervals (Awan & Slavkovic 2018, 2020).
+    The noise of uniformly most powerful private tests for binomial data (Awan & Slavkovic 2018,
+    2020).
 
     With :math:`[x]` the integer nearest to x, the untruncated law has the density
 
@@ -162,7 +159,7 @@ class Tulap(Continuous):
     >>> import pymc as pm
     >>> from pymc_dapper.distributions import Tulap
     >>> pm.logp(Tulap.dist(m=40.0, b=np.exp(-0.5)), 42.3).eval().round(4)
-    np.float64(-2.4074)
+    np.float64(-2.4068)
     """
 
     rv_op = TulapRV()
