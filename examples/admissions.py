@@ -42,9 +42,9 @@ def build_model(released, sigma, n):
     with pm.Model(coords={"cell": DATA["cells"]}) as model:
         p = pm.Dirichlet("p", np.ones(4), dims="cell")
         record = pm.Categorical("record", p=p, shape=n)
-        table = pt.eye(4)[record].sum(axis=0)
-        # Log-probability of the noise, but for a constant.
-        pm.Potential("privacy", -0.5 * (((released - table) / sigma) ** 2).sum())
+        table = pmd.statistics.counts(record, 4)
+        # The likelihood of the release. As in the README, one can write it as a pm.Potential, too.
+        pmd.DiscreteGaussianMechanism(sigma).potential("privacy", table, released=released)
         pm.Deterministic("log_odds_ratio", pt.log(p[0] * p[3] / (p[1] * p[2])))
     return model
 

@@ -43,11 +43,10 @@ def build_model(answered_male, answered_admitted, keep):
     with pm.Model(coords={"cell": DATA["cells"]}) as model:
         p = pm.Dirichlet("p", np.ones(4), dims="cell")
         record = pm.Categorical("record", p=p, shape=len(answered_male))
-        # Probability of the answers "male" and "admitted", for each cell that is the true one.
-        says_male = pt.constant([keep, keep, 1 - keep, 1 - keep])[record]
-        says_admitted = pt.constant([keep, 1 - keep, keep, 1 - keep])[record]
-        pm.Bernoulli("answered_male", p=says_male, observed=answered_male)
-        pm.Bernoulli("answered_admitted", p=says_admitted, observed=answered_admitted)
+        # The cells in order: male/admit, male/reject, female/admit, female/reject.
+        response = pmd.RandomizedResponse(keep, categories=2)
+        response.observe("answered_male", 1 - record // 2, observed=answered_male)
+        response.observe("answered_admitted", 1 - record % 2, observed=answered_admitted)
         pm.Deterministic("log_odds_ratio", pt.log(p[0] * p[3] / (p[1] * p[2])))
     return model
 

@@ -4,6 +4,7 @@ from pymc_dapper import diagnostics, statistics
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace, Tulap
 from pymc_dapper.mechanisms import (
+    CustomMechanism,
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
     GaussianMechanism,
@@ -11,6 +12,7 @@ from pymc_dapper.mechanisms import (
     LaplaceMechanism,
     LInfMechanism,
     Mechanism,
+    NoisyStats,
     RandomizedResponse,
     TulapMechanism,
 )
@@ -25,6 +27,7 @@ from pymc_dapper.steps.dapper import DapperStep
 __all__ = [
     "ZCDP",
     "ApproxDP",
+    "CustomMechanism",
     "DapperStep",
     "DiscreteGaussian",
     "DiscreteGaussianMechanism",
@@ -35,6 +38,7 @@ __all__ = [
     "LInfMechanism",
     "LaplaceMechanism",
     "Mechanism",
+    "NoisyStats",
     "NotAdditiveError",
     "PureDP",
     "RandomizedResponse",

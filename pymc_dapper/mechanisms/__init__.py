@@ -8,10 +8,13 @@ from pymc_dapper.mechanisms.additive import (
     TulapMechanism,
 )
 from pymc_dapper.mechanisms.base import Mechanism
+from pymc_dapper.mechanisms.custom import CustomMechanism
 from pymc_dapper.mechanisms.k_norm import KNormMechanism, LInfMechanism
+from pymc_dapper.mechanisms.noisy_stats import NoisyStats
 from pymc_dapper.mechanisms.randomized_response import RandomizedResponse
 
 __all__ = [
+    "CustomMechanism",
     "DiscreteGaussianMechanism",
     "DiscreteLaplaceMechanism",
     "GaussianMechanism",
@@ -19,6 +22,7 @@ __all__ = [
     "LInfMechanism",
     "LaplaceMechanism",
     "Mechanism",
+    "NoisyStats",
     "RandomizedResponse",
     "TulapMechanism",
 ]

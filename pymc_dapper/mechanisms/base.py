@@ -146,10 +146,15 @@ class Mechanism(ABC):
         self._release_check(name, statistic, data)()
         return data
 
+    def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
+        """Return the shape that a release of ``statistic`` has; None for an unknown length."""
+        shape: tuple[int | None, ...] = statistic.type.shape
+        return shape
+
     def _release_check(
         self, name: str, statistic: TensorVariable, released: Any
     ) -> Callable[[], None]:
-        expected = statistic.type.shape
+        expected = self._released_shape(name, statistic)
 
         def check() -> None:
             values = released
@@ -160,8 +165,8 @@ class Mechanism(ABC):
             )
             if not fits:
                 raise ValueError(
-                    f"'{name}': the release has shape {values.shape}, the statistic has shape "
-                    f"{expected}"
+                    f"'{name}': the release has shape {values.shape}, where the mechanism releases "
+                    f"shape {expected} of this statistic"
                 )
             self.check_released(name, values)
 
@@ -198,10 +203,9 @@ class Mechanism(ABC):
         variable = pm.CustomDist(
             name,
             statistic,
-            dist=self._random,
             logp=self.logp,
             observed=observed,
-            **self._event(statistic),
+            **{"dist": self._random, **self._event(statistic)},
         )
         variable.tag.check_data = self._release_check(name, statistic, values)
         return variable

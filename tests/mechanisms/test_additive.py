@@ -286,7 +286,10 @@ def test_an_observed_release_can_be_predicted():
 @pytest.mark.parametrize(
     ("released", "message"),
     [
-        ([10.0, 12.0], r"'privacy': the release has shape \(2,\), the statistic has shape \(3,\)"),
+        (
+            [10.0, 12.0],
+            r"'privacy': the release has shape \(2,\), where the mechanism releases shape \(3,\)",
+        ),
         ([10.5, 12.0, 8.0], "releases integers"),
         ([np.nan, 12.0, 8.0], "finite numbers"),
     ],

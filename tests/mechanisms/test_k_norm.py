@@ -328,7 +328,10 @@ def test_noise_on_each_record_is_one_factor_per_record():
 @pytest.mark.parametrize(
     ("released", "message"),
     [
-        ([10.0, 12.0], r"'privacy': the release has shape \(2,\), the statistic has shape \(3,\)"),
+        (
+            [10.0, 12.0],
+            r"'privacy': the release has shape \(2,\), where the mechanism releases shape \(3,\)",
+        ),
         ([np.nan, 12.0, 8.0], "finite numbers"),
     ],
 )

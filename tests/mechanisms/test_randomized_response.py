@@ -282,7 +282,7 @@ def test_observed_answers_have_the_same_log_density_and_can_be_predicted(model):
         ([0, 1, -1, 2], "from -1 to 2"),
         ([0, 1, 0.5, 2], "releases integers"),
         ([0, 1, np.nan, 2], "finite numbers"),
-        ([0, 1, 2], r"has shape \(3,\), the statistic has shape \(4,\)"),
+        ([0, 1, 2], r"has shape \(3,\), where the mechanism releases shape \(4,\)"),
     ],
 )
 @pytest.mark.parametrize("how", ["potential", "observe"])

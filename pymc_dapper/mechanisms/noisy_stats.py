@@ -1,0 +1,395 @@
+"""A privately released regression line: NoisyStats, of one covariate."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from numpy.typing import ArrayLike
+from pytensor.tensor.variable import TensorVariable
+from scipy.special import bernoulli, factorial
+
+from pymc_dapper import budget as accounting
+from pymc_dapper.budget import PureDP
+from pymc_dapper.mechanisms.base import Mechanism, as_tensor
+from pymc_dapper.statistics.arrays import (
+    Records,
+    as_records,
+    check_same_length,
+    module_of,
+    whole_number,
+)
+
+_N_SUMS = 4
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NoisyStats(Mechanism):
+    r"""Slope and intercept of a regression line, from a noisy covariance and variance.
+
+    With x and y clamped and scaled to [0, 1], the curator draws
+
+    - ``slope = (n cov + L1) / (n var + L2)``, where ``n cov = sum (x - mean x) (y - mean y)``,
+      ``n var = sum (x - mean x)^2``, and L1, L2 are Laplace noise of scale
+      ``3 (1 - 1/n) / epsilon``,
+    - ``intercept = mean y - slope mean x + L3``, where L3 is Laplace noise of scale
+      ``3 (1 + |slope|) / (n epsilon)``,
+
+    and publishes ``(slope, intercept)`` and nothing else. Where ``n var + L2`` isn't positive, the
+    release is `NoisyStats.NA`.
+
+    Attributes
+    ----------
+    epsilon : float
+        Privacy loss of the release as a whole, as one record is replaced.
+    n : int
+        Number of records, which is public. At least 2.
+    NA : tuple of float
+        Stands for a release that has no line, in data and in simulated releases: two infinities.
+        (PyMC takes nan for a missing value that it should draw itself.)
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `epsilon` isn't a positive number, or `n` isn't an integer of 2 or more.
+
+    Notes
+    -----
+    The statistic is the vector of the sums of x, y, xy and x^2: make it with `statistic`. The
+    algorithm as published gives the line's heights at 0.25 and 0.75 instead of its slope and
+    intercept; either pair follows from the other: see the documentation.
+
+    References
+    ----------
+    Alabi, D., McMillan, A., Sarathy, J., Smith, A. and Vadhan, S. (2022). Differentially private
+    simple linear regression. Proceedings on Privacy Enhancing Technologies 2022(2), 184-204.
+    arXiv:2007.05157. Algorithm NoisyStats.
+
+    Examples
+    --------
+    >>> NoisyStats.calibrate(PureDP(1.5), n=100)
+    NoisyStats(epsilon=1.5, n=100, budget=PureDP(epsilon=1.5))
+    """
+
+    epsilon: float
+    n: int
+
+    NA: ClassVar[tuple[float, float]] = (math.inf, math.inf)
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
+        object.__setattr__(self, "n", whole_number(self.n, "n", at_least=2))
+
+    @classmethod
+    def calibrate(cls, budget: PureDP, *, n: int) -> Self:
+        """Choose the noise for a budget.
+
+        Parameters
+        ----------
+        budget : PureDP
+            The budget, of which each of the three noise terms gets a third.
+        n : int
+            Number of records.
+
+        Returns
+        -------
+        NoisyStats
+
+        Raises
+        ------
+        TypeError
+            If the budget isn't pure.
+        ValueError
+            If `n` isn't an integer of 2 or more.
+        """
+        accounting.laplace_scale(budget, sensitivity=1.0)  # refuses a budget of another kind
+        return cls(budget.epsilon, n, budget=budget)
+
+    def privacy_loss(self) -> PureDP:
+        """Budget that a release spends.
+
+        Returns
+        -------
+        PureDP
+            With ``epsilon``. It can't be smaller: there are neighbouring data sets and releases for
+            which it is attained in the limit of steep slopes.
+        """
+        return PureDP(self.epsilon)
+
+    @property
+    def scale(self) -> float:
+        """Scale of the Laplace noise on n times the covariance, and on n times the variance."""
+        return accounting.laplace_scale(self._third, sensitivity=1 - 1 / self.n)
+
+    def intercept_scale(self, slope: Any) -> Any:
+        """Scale of the Laplace noise on the intercept, given the released slope.
+
+        Parameters
+        ----------
+        slope : float, ndarray or tensor
+            The released slope.
+
+        Returns
+        -------
+        float, ndarray or tensor
+            ``3 (1 + |slope|) / (n epsilon)``.
+        """
+        return accounting.laplace_scale(self._third, sensitivity=1 / self.n) * (1 + abs(slope))
+
+    @property
+    def _third(self) -> PureDP:
+        return PureDP(self.epsilon).split(3)[0]
+
+    def statistic(
+        self,
+        x: Records,
+        y: Records,
+        *,
+        clamp_x: tuple[float, float] = (0.0, 1.0),
+        clamp_y: tuple[float, float] = (0.0, 1.0),
+    ) -> Any:
+        """Add up what the release depends on: the sums of x, y, xy and x^2.
+
+        Without clamping there is no privacy, so that x and y are always clamped, and the limits are
+        mapped to 0 and 1. Slope and intercept are in these units.
+
+        Parameters
+        ----------
+        x, y : tensor or array, shape (n,)
+            Covariate and outcome of each record.
+        clamp_x, clamp_y : (float, float)
+            Limits (lower, upper), which must not depend on the data.
+
+        Returns
+        -------
+        TensorVariable or ndarray, shape (4,)
+            A sum over records; an array if x and y are arrays.
+
+        Raises
+        ------
+        ValueError
+            If x and y aren't vectors of n numbers, or limits aren't finite and in order.
+        """
+        covariate, outcome = as_records(x, "x", max_ndim=1), as_records(y, "y", max_ndim=1)
+        check_same_length(covariate, outcome, "x", "y")
+        for z in (covariate, outcome):
+            length = z.shape[0] if isinstance(z, np.ndarray) else z.type.shape[0]
+            if length not in (None, self.n):
+                raise ValueError(f"the mechanism is for n={self.n} records, got {length}")
+        if isinstance(covariate, np.ndarray) != isinstance(outcome, np.ndarray):
+            covariate, outcome = as_tensor(covariate), as_tensor(outcome)
+        u = _scaled(covariate, clamp_x, "clamp_x")
+        v = _scaled(outcome, clamp_y, "clamp_y")
+        return module_of(u).stack([u, v, u * v, u * u], axis=-1).sum(axis=0)
+
+    def logp(self, released: Any, statistic: Any) -> TensorVariable:
+        r"""Log-density of a released line, given the confidential sums.
+
+        Parameters
+        ----------
+        released : tensor_like, shape (..., 2)
+            Slope and intercept, or `NoisyStats.NA`.
+        statistic : tensor_like, shape (..., 4)
+            As `statistic` makes it.
+
+        Returns
+        -------
+        TensorVariable, shape (...)
+            Log-density of slope and intercept, which integrates to the probability that there is a
+            line; for NA, its log-probability. One value for a release: its entries aren't
+            independent.
+
+        Notes
+        -----
+        In units of the noise scale, with ``A = n cov`` and ``V = n var``, the slope's density at b
+        is the integral over w > 0 of ``w exp(-|b w - A| - |w - V|) / 4``, where w stands for the
+        noisy n var. It is a product of a linear function and an exponential between its kinks at V
+        and A / b, and has a closed form. NA has probability ``exp(-V) / 2``.
+        """
+        released, statistic = as_tensor(released), as_tensor(statistic)
+        n_cov, n_var, mean_x, mean_y = self._moments(statistic, pt)
+        slope, intercept = released[..., 0], released[..., 1]
+        is_na = pt.isinf(slope)
+        slope = pt.switch(is_na, 0.0, slope)  # keeps infinities away from the gradient
+        intercept = pt.switch(is_na, 0.0, intercept)
+
+        log_slope = _log_ratio_density(slope, n_cov / self.scale, n_var / self.scale)
+        distance = pt.abs(intercept - (mean_y - slope * mean_x)) / self.intercept_scale(slope)
+        log_intercept_scale = pt.log1p(pt.abs(slope)) + np.log(self.intercept_scale(0.0))
+        log_intercept = -distance - log_intercept_scale - np.log(np.float64(2))
+        log_na = -n_var / self.scale - np.log(np.float64(2))
+        return pt.switch(is_na, log_na, log_slope + log_intercept)
+
+    def _moments(self, statistic: Any, module: Any) -> tuple[Any, Any, Any, Any]:
+        """Return n cov, n var, mean x and mean y."""
+        sum_x, sum_y, sum_xy, sum_xx = (statistic[..., k] for k in range(_N_SUMS))
+        mean_x, mean_y = sum_x / self.n, sum_y / self.n
+        n_var = module.maximum(sum_xx - sum_x * mean_x, 0.0)  # not below, by rounding
+        return sum_xy - sum_x * mean_y, n_var, mean_x, mean_y
+
+    def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
+        statistic = as_tensor(statistic)
+        zeros = pt.zeros_like(statistic[..., 0], dtype="float64")
+        noise = [pm.Laplace.dist(zeros, 1.0, size=size) for _ in range(3)]
+        return self._line(statistic, noise, pt)
+
+    def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        if not statistic.ndim or statistic.shape[-1] != _N_SUMS:
+            raise ValueError(
+                f"the statistic must be {_N_SUMS} sums, as NoisyStats.statistic makes it, got "
+                f"shape {statistic.shape}"
+            )
+        return np.asarray(self._line(statistic, rng.laplace(size=(3, *statistic.shape[:-1])), np))
+
+    def _line(self, statistic: Any, noise: Any, module: Any) -> Any:
+        """Compute the release from standard Laplace noise, with NumPy or PyTensor."""
+        n_cov, n_var, mean_x, mean_y = self._moments(statistic, module)
+        noisy_var = n_var + self.scale * noise[1]
+        there_is = noisy_var > 0
+        where = np.where if module is np else pt.switch
+        slope = (n_cov + self.scale * noise[0]) / where(there_is, noisy_var, 1.0)
+        intercept = mean_y - slope * mean_x + self.intercept_scale(slope) * noise[2]
+        line = [where(there_is, z, na) for z, na in zip((slope, intercept), self.NA, strict=True)]
+        return module.stack(line, axis=-1)
+
+    def _event(self, statistic: TensorVariable) -> dict[str, Any]:
+        return {"signature": "(s)->(r)"}
+
+    def check_released(self, name: str, released: np.ndarray) -> None:
+        """Check that a release can have come from the mechanism.
+
+        Parameters
+        ----------
+        name : str
+            What the release is called, for the message.
+        released : ndarray, shape (..., 2)
+            The released values.
+
+        Raises
+        ------
+        ValueError
+            If a value isn't finite and the release isn't `NoisyStats.NA`.
+        """
+        values = np.asarray(released)
+        if not np.all(np.isfinite(values).all(axis=-1) | (values == self.NA).all(axis=-1)):
+            raise ValueError(
+                f"'{name}': the release must be two finite numbers, slope and intercept, or "
+                f"NoisyStats.NA where there was no line, got {values}"
+            )
+
+    def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
+        # (slope, intercept): shorter than the sums they follow from.
+        *batch, n_sums = statistic.type.shape or (0,)
+        if n_sums not in (None, _N_SUMS):
+            raise ValueError(
+                f"'{name}': the statistic must be {_N_SUMS} sums, as NoisyStats.statistic makes "
+                f"it, but it has shape {statistic.type.shape}"
+            )
+        return (*batch, 2)
+
+    def release(self, statistic: ArrayLike, random_seed: Any = None) -> np.ndarray:
+        """Simulate a release, to study what privacy costs.
+
+        Not for production: floating-point noise can be attacked. To protect real data, use a
+        vetted library such as OpenDP.
+
+        Parameters
+        ----------
+        statistic : array_like, shape (..., 4)
+            The confidential sums, as `statistic` makes them.
+        random_seed : int, Generator, ..., optional
+            Seed.
+
+        Returns
+        -------
+        ndarray, shape (..., 2)
+            Slope and intercept, or `NoisyStats.NA`.
+
+        Raises
+        ------
+        ValueError
+            If the statistic isn't four sums.
+        """
+        return super().release(statistic, random_seed)
+
+
+def _scaled(records: Any, clamp: Any, name: str) -> Any:
+    """Clamp records, and map the limits to 0 and 1."""
+    limits = np.asarray(clamp, dtype=np.float64)
+    if limits.shape != (2,) or not np.all(np.isfinite(limits)) or not limits[0] < limits[1]:
+        raise ValueError(f"{name} must be finite (lower, upper) with lower < upper, got {clamp!r}")
+    lower, upper = limits
+    return (module_of(records).clip(records, lower, upper) - lower) / (upper - lower)
+
+
+# The mean of an exponential law that is cut off at 1, as a function of its rate x, is
+# 1 / x - 1 / (exp(x) - 1) = 1/2 - x (B_2 / 2! + x^2 B_4 / 4! + ...) with Bernoulli's numbers B. For
+# x < 1/2, these terms leave a relative error of 1e-17.
+_EVEN = np.arange(2, 16, 2)
+_MEAN_SERIES = (bernoulli(_EVEN[-1])[_EVEN] / factorial(_EVEN)).tolist()
+
+
+def _log_ratio_density(b: Any, num: Any, den: Any) -> TensorVariable:
+    r"""Log-density at b of (num + L1) / (den + L2) with a positive denominator.
+
+    L1 and L2 are standard Laplace noise, and ``den >= 0``. The density is joint with the event that
+    the denominator is positive, and not conditional on it.
+
+    Notes
+    -----
+    The density is ``exp(-k) / 4`` times the integral over w > 0 of
+    ``w exp(-|b| |w - m| - |w - den|)``, with ``m = max(num / b, 0)`` and k = |num| where num and b
+    are of opposite signs, else 0. Let p <= q be m and den in order, d = q - p, and ``rate_p``,
+    ``rate_q`` the rates (|b| or 1) that belong to them, with sum R and difference
+    ``t = rate_q - rate_p``. Then the parts of the integral below p, between p and q, and above q,
+    times R^2 and divided by exp(-min(rate_p, rate_q) d), are
+
+    - exp(-max(t, 0) d) (R p - 1 + exp(-R p)),
+    - R d M (R p + R d E), where M = (1 - exp(-|t| d)) / (|t| d), and E is the mean of an
+      exponential law of rate |t| d that is cut off at 1 (of 1 minus it, where t > 0),
+    - exp(-max(-t, 0) d) (R q + 1).
+
+    None is negative, and their sum isn't below 1: digits aren't lost, and there is no underflow,
+    however far out b is. M and E are smooth where a rate or a distance vanishes.
+    """
+    # m is finite if b is 0: only |b| m counts then.
+    steep = pt.maximum(pt.abs(b), np.float64(1e-200))
+    same_sign = pt.switch(b < 0, -num, num)
+    k = pt.maximum(-same_sign, 0.0)
+    m = pt.maximum(same_sign, 0.0) / steep
+
+    m_first = m < den
+    p, q = pt.minimum(m, den), pt.maximum(m, den)
+    rate_p, rate_q = pt.switch(m_first, steep, 1.0), pt.switch(m_first, 1.0, steep)
+    d, total, t = q - p, 1.0 + steep, rate_q - rate_p
+    decay, mass, mean = _cut_off_exponential(pt.abs(t) * d)
+    mean = pt.switch(t > 0, 1.0 - mean, mean)
+    below = pt.switch(t > 0, decay, 1.0) * (total * p + pt.expm1(-total * p))
+    between = (total * d * mass) * (total * p + total * d * mean)
+    above = pt.switch(t > 0, 1.0, decay) * (total * q + 1.0)
+    return (
+        pt.log(below + between + above)
+        - 2.0 * pt.log1p(pt.abs(b))
+        - pt.minimum(rate_p, rate_q) * d
+        - k
+        - np.log(np.float64(4))
+    )
+
+
+def _cut_off_exponential(
+    x: TensorVariable,
+) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """Take exp(-x t), 0 < t < 1, as a density: its value at 1, its integral, its mean; x >= 0."""
+    small = x < 0.5
+    near, far = pt.switch(small, x, 0.0), pt.switch(small, 1.0, x)
+    decay, lost = pt.exp(-x), pt.switch(small, 1.0, -pt.expm1(-x))
+    series = pt.zeros_like(near)
+    for coefficient in reversed(_MEAN_SERIES):
+        series = series * near**2 + np.float64(coefficient)
+    mean_near = 0.5 - near * series
+    mean = pt.switch(small, mean_near, 1.0 / far - decay / lost)
+    mass = pt.switch(small, decay / (1.0 - near * mean_near), lost / far)
+    return decay, mass, mean

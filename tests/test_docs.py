@@ -1,0 +1,23 @@
+"""Pages of the documentation do what they say: their code runs and prints what stands below it."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.mark.parametrize("name", ["mechanisms.md"])
+def test_a_page_prints_what_it_says(name):
+    blocks = re.findall(r"```(python|text)\n(.*?)```", (DOCS / name).read_text(), flags=re.DOTALL)
+    names, printed = {}, ""
+    for kind, block in blocks:
+        if kind == "text":
+            assert printed == block
+            continue
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            exec(compile(block, name, "exec"), names)
+        printed = output.getvalue()
