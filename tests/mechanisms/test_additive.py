@@ -222,9 +222,11 @@ def test_approximate_privacy_bounds_the_hockey_stick_divergence(kind):
         p, q = (density(mechanism, x, s) for s in (1, 0))
         return np.maximum(p - np.exp(budget.epsilon) * q, 0).sum() * step
 
-    mechanism = kind.calibrate(budget, sensitivity=1)
+    # By the tight bound: the simple one leaves more than 30 % of slack.
+    options = {} if kind is TulapMechanism else {"bound": "tight"}
+    mechanism = kind.calibrate(budget, sensitivity=1, **options)
     assert excess(mechanism) <= budget.delta * (1 + 1e-3)
-    assert excess(widened(mechanism, 0.5)) > budget.delta
+    assert excess(widened(mechanism, 0.7)) > budget.delta * 1.2
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
@@ -255,6 +257,25 @@ def test_a_potential_keeps_its_release_as_data():
     np.testing.assert_array_equal(model["privacy_released"].get_value(), [10, 12, 8])
     step = DapperStep([model["record"]], model=model)
     assert "privacy (function of sums)" in repr(step)
+
+
+def test_releases_of_several_mechanisms_enter_one_model():
+    with pm.Model() as model:
+        record = pm.Categorical("record", pm.Dirichlet("p", np.ones(3)), shape=30)
+        table = pt.eye(3)[record].sum(axis=0)
+        DiscreteGaussianMechanism(3.0).potential("cells", table, released=[10, 12, 8])
+        LaplaceMechanism(2.0).observe("first_two", table[:2].sum(), observed=21.3)
+    step = DapperStep([record], model=model)
+    assert "cells (function of sums)" in repr(step)
+    assert "first_two (function of sums)" in repr(step)
+
+
+def test_a_release_lands_in_the_constant_data():
+    mechanism = DiscreteGaussianMechanism(3.0)
+    model = model_with(lambda s: mechanism.potential("privacy", s, released=[10, 12, 8]))
+    with model, pytest.warns(UserWarning, match="Potentials"):  # not used in prior draws
+        idata = pm.sample_prior_predictive(2, random_seed=1)
+    np.testing.assert_array_equal(idata["constant_data"]["privacy_released"], [10, 12, 8])
 
 
 def test_a_changed_release_is_checked_when_a_chain_starts():
