@@ -1,8 +1,27 @@
 """Shared data of a model, handed to compiled functions as arguments."""
 
-import numpy as np
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from pymc_dapper.reading.model import ModelReading
+import numpy as np
+from pymc import Model
+from pytensor.compile.sharedvalue import SharedVariable
+
+
+class Reading(Protocol):
+    """What was read of a model, with the shared data it depends on."""
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+
+    @property
+    def data(self) -> Sequence[SharedVariable]:
+        """Shared data that its graphs depend on."""
+
+    @property
+    def dim_lengths(self) -> Mapping[str, int]:
+        """Lengths of the model's dims when it was read."""
 
 
 class SharedData:
@@ -10,8 +29,10 @@ class SharedData:
 
     Parameters
     ----------
-    reading : ModelReading
-        The reading that the function was compiled from.
+    reading : Reading
+        What the function was compiled from.
+    step : str
+        What uses the function, for messages.
 
     Attributes
     ----------
@@ -19,8 +40,9 @@ class SharedData:
         The values when they were last read, in the order of the reading's ``data``.
     """
 
-    def __init__(self, reading: ModelReading):
+    def __init__(self, reading: Reading, step: str = "the step"):
         self._reading = reading
+        self._step = step
         self.values = self._present()
         self._shapes = [value.shape for value in self.values]
 
@@ -56,9 +78,8 @@ class SharedData:
                 raise self._changed(f"the dim '{name}' had length {old}", f"length {new}")
 
     def _changed(self, before: str, now: str) -> ValueError:
-        records = ", ".join(f"'{x.name}'" for x in self._reading.records)
         return ValueError(
-            f"{before} when the DapperStep for the records {records} was built, and has {now} now. "
-            "A step can take over new values, but not another number of records or another size "
-            "of anything: build a new DapperStep"
+            f"{before} when {self._step} was built, and has {now} now. A step can take over new "
+            "values, but not another number of records or another size of anything: build a new "
+            "step"
         )

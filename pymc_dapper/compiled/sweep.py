@@ -1,6 +1,6 @@
 """The compiled record sweep of a model: draw proposals, then decide on them one by one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -18,6 +18,7 @@ from pymc_dapper.compiled.functions import JitFunction, numba_mode, with_paramet
 from pymc_dapper.compiled.sweep_op import FullSweep, RecordSweep
 from pymc_dapper.reading.graphs import frontier, rebuild
 from pymc_dapper.reading.model import ModelReading
+from pymc_dapper.reading.randomness import Randomness
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class CompiledSweep:
 
     Attributes
     ----------
-    propose : JitFunction
+    propose : callable
         ``propose(rng, *parameters, *data) -> proposals``: new records from their prior.
     decide : JitFunction
         ``decide(*records, *proposals, log_uniforms, *parameters, *data) -> (*records, accepted,
@@ -34,7 +35,7 @@ class CompiledSweep:
         and the log-density of all factors that the records enter except their prior.
     """
 
-    propose: JitFunction
+    propose: Callable[..., tuple[np.ndarray, ...]]
     decide: JitFunction
 
 
@@ -75,13 +76,29 @@ def compile_sweep(
 
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs}
     return CompiledSweep(
-        propose=JitFunction([reading.rng, *given], rebuild(reading.proposals, data), **options),
+        propose=_Propose(
+            reading.randomness,
+            JitFunction(
+                [*reading.randomness.inputs, *given], rebuild(reading.proposals, data), **options
+            ),
+        ),
         decide=JitFunction(
             [*reading.records, *proposed, log_uniforms, *given],
             rebuild([*updated, accepted, logp], data),
             **options,
         ),
     )
+
+
+@dataclass(frozen=True)
+class _Propose:
+    """Draw noise, and make proposals of it."""
+
+    randomness: Randomness
+    from_noise: JitFunction
+
+    def __call__(self, rng: np.random.Generator, *given: np.ndarray) -> tuple[np.ndarray, ...]:
+        return self.from_noise(*self.randomness.draw(rng), *given)
 
 
 def _decide(

@@ -11,3 +11,7 @@ class NotAdditiveError(ReadingError):
 
 class UnknownOperationError(ReadingError):
     """An operation on the record axis that the reader has no rule for."""
+
+
+class NotConjugateError(ReadingError):
+    """A parameter's conditional distribution isn't one that its prior is conjugate to."""

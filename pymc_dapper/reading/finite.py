@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 import pytensor.tensor as pt
 from pymc.distributions.discrete import DiscreteUniformRV
-from pytensor.graph.basic import Variable
 from pytensor.tensor.random.basic import BernoulliRV, BinomialRV, CategoricalRV, categorical
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
@@ -63,7 +62,7 @@ def exact_draws(
     records: Sequence[TensorVariable],
     log_density: TensorVariable,
     values: np.ndarray,
-) -> tuple[Variable, list[TensorVariable]]:
+) -> list[TensorVariable]:
     """Build the graph that draws all records from a density in which they don't interact.
 
     Parameters
@@ -77,9 +76,7 @@ def exact_draws(
 
     Returns
     -------
-    rng : Variable
-        Input of the graph: the random generator.
-    draws : list of TensorVariable
+    list of TensorVariable
         The draws, in the order of ``records``.
     """
     at_values = [
@@ -103,4 +100,4 @@ def exact_draws(
     probabilities = weights / weights.sum(axis=1, keepdims=True)
     _, chosen = categorical(probabilities, rng=rng, return_next_rng=True)
     table = pt.constant(values)
-    return rng, [table[chosen, k].astype(x.dtype) for k, x in enumerate(records)]
+    return [table[chosen, k].astype(x.dtype) for k, x in enumerate(records)]

@@ -7,10 +7,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import explicit_graph_inputs, graph_inputs
-from pytensor.tensor.basic import constant
-from pytensor.tensor.random.type import RandomGeneratorType
+from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.reading.errors import ReadingError
@@ -25,7 +22,9 @@ from pymc_dapper.reading.factors import (
 from pymc_dapper.reading.finite import exact_draws, possible_values
 from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.reading.proposals import read_proposals
+from pymc_dapper.reading.randomness import Randomness, with_randomness
 from pymc_dapper.reading.records import check_independence, check_records
+from pymc_dapper.reading.values import dim_lengths, frozen_dims, shared_data
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,8 @@ class ModelReading:
     records : tuple of TensorVariable
         The records: variables with the names of their value variables and with static shapes, the
         record axis first.
-    rng : Variable
-        Random generator, an input of ``proposals``.
+    randomness : Randomness
+        Where the draws of ``proposals`` come from: inputs of theirs.
     proposals : tuple of TensorVariable
         A draw of all records given the parameters, in the order of ``records``: from their prior,
         or from their prior times the separable factors.
@@ -58,7 +57,7 @@ class ModelReading:
 
     model: Model
     records: tuple[TensorVariable, ...]
-    rng: Variable
+    randomness: Randomness
     proposals: tuple[TensorVariable, ...]
     proposes_conditionally: bool
     factors: tuple[Factor, ...]
@@ -128,9 +127,9 @@ def read_model(
     check_records(model, rvs, point)
 
     # With the shapes known, the number of records is a constant of all graphs.
-    lengths = {name: int(length.eval()) for name, length in model.dim_lengths.items()}
+    lengths = dim_lengths(model)
     records = [x.type.clone(shape=point[x.name].shape)(name=x.name) for x in values]
-    known = {**_frozen_dims(model, lengths), **dict(zip(values, records, strict=True))}
+    known = {**frozen_dims(model, lengths), **dict(zip(values, records, strict=True))}
     check_independence(model, rvs, records, known)
 
     def factors_of(variables: list[TensorVariable]) -> list[Factor]:
@@ -152,35 +151,21 @@ def read_model(
     if finite is not None:
         priors = [prior for prior in factors_of(rvs) if isinstance(prior, SeparableFactor)]
         terms = [factor.log_densities for factor in (*priors, *separable)]
-        rng, proposals = exact_draws(records, pt.add(*terms), finite)
+        proposals = exact_draws(records, pt.add(*terms), finite)
     else:
-        rng, proposals = read_proposals(model, rvs)
-        proposals = rebuild(proposals, known)
+        proposals = rebuild(read_proposals(model, rvs), known)
+    randomness, proposals = with_randomness(proposals)
 
     graphs = [*proposals, *(factor.as_written for factor in factors)]
-    inputs = set(explicit_graph_inputs(graphs)) - {rng, *records}
-    data = [
-        x
-        for x in graph_inputs(graphs)
-        if isinstance(x, SharedVariable) and not isinstance(x.type, RandomGeneratorType)
-    ]
+    inputs = set(explicit_graph_inputs(graphs))
     return ModelReading(
         model=model,
         records=tuple(records),
-        rng=rng,
+        randomness=randomness,
         proposals=tuple(proposals),
         proposes_conditionally=finite is not None,
         factors=tuple(factors),
-        parameters=tuple(x for x in model.value_vars if x in inputs),
-        data=tuple(dict.fromkeys(data)),
+        parameters=tuple(x for x in model.value_vars if x in inputs and x not in values),
+        data=tuple(shared_data(graphs)),
         dim_lengths=lengths,
     )
-
-
-def _frozen_dims(model: Model, lengths: Mapping[str, int]) -> dict[Variable, Variable]:
-    """Constants to put in the place of dim lengths, which are shared variables of PyMC's."""
-    return {
-        length: constant(lengths[name], dtype=length.type.dtype)
-        for name, length in model.dim_lengths.items()
-        if isinstance(length, SharedVariable)
-    }

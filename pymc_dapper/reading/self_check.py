@@ -64,13 +64,15 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
     """
     parameters = [point[x.name] for x in reading.parameters]
     try:
-        propose = _compile(reading, [reading.rng, *reading.parameters], reading.proposals)
+        propose = _compile(
+            reading, [*reading.randomness.inputs, *reading.parameters], reading.proposals
+        )
     except NotImplementedError as error:
         raise _undrawable(reading, error) from error
     # For the states looked at here only. Each call gets its own: a function leaves its input alone.
     rng, *rngs = np.random.default_rng(0).spawn(3)
     try:
-        first, second = (propose(each, *parameters) for each in rngs)
+        first, second = (propose(*reading.randomness.draw(each), *parameters) for each in rngs)
     except Exception as error:
         raise _undrawable(reading, error) from error
     # At random, since a rule may be wrong in a way that keeps a regular pattern.

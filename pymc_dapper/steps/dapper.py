@@ -170,7 +170,7 @@ class DapperStep(BlockedStep):
         checked = check_reading(reading, point)
         self.sweep = compile_sweep(reading, compile_kwargs=compile_kwargs, sweep_op=self._sweep_op)
         self._reading = reading
-        self._data = SharedData(reading)
+        self._data = SharedData(reading, f"the DapperStep for the records {_quoted(reading)}")
         self._record_names = [x.name for x in reading.records]
         self._parameter_names = [x.name for x in reading.parameters]
         self.track_records = track_records
@@ -285,7 +285,7 @@ class DapperStep(BlockedStep):
         return records, accepted, logp
 
     def _impossible_start(self) -> str:
-        records = ", ".join(f"'{name}'" for name in self._reading.record_names)
+        records = _quoted(self._reading)
         factors = ", ".join(f"'{factor.name}'" for factor in self._reading.factors)
         example = self._reading.model.values_to_rvs[self.vars[0]].name
         return (
@@ -313,6 +313,10 @@ class DapperStep(BlockedStep):
             return {"dapper_accept": step_stats["dapper_accept"]}
 
         return (update_stats,)
+
+
+def _quoted(reading: ModelReading) -> str:
+    return ", ".join(f"'{name}'" for name in reading.record_names)
 
 
 def _check_full_evaluation(reading: ModelReading, allowed: bool) -> None:

@@ -1,4 +1,4 @@
-"""Which of a user's variables can be records."""
+"""Which variables a user can hand to a step."""
 
 from collections.abc import Sequence
 
@@ -31,9 +31,40 @@ def record_values(
     ReadingError
         If one of them isn't a free random variable of the model.
     """
+    return _free_values(variables, model, "the latent records that it depends on")
+
+
+def parameter_values(
+    variables: Variable | str | Sequence[Variable | str], model: Model
+) -> list[TensorVariable]:
+    """Turn what a user passes as parameters into value variables of the model.
+
+    Parameters
+    ----------
+    variables : variable or sequence of variables
+        Free random variables, or their value variables.
+    model : Model
+        The model.
+
+    Returns
+    -------
+    list of TensorVariable
+        Their value variables.
+
+    Raises
+    ------
+    ReadingError
+        If one of them isn't a free random variable of the model.
+    """
+    return _free_values(variables, model, "the parameters of its distribution")
+
+
+def _free_values(
+    variables: Variable | str | Sequence[Variable | str], model: Model, instead: str
+) -> list[TensorVariable]:
     if isinstance(variables, Variable | str):
         variables = [variables]
-    values = [_record_value(variable, model) for variable in variables]
+    values = [_free_value(variable, model, instead) for variable in variables]
     for value in values:
         if values.count(value) > 1:
             name = model.values_to_rvs[value].name
@@ -41,7 +72,7 @@ def record_values(
     return values
 
 
-def _record_value(variable: Variable | str, model: Model) -> TensorVariable:
+def _free_value(variable: Variable | str, model: Model, instead: str) -> TensorVariable:
     if isinstance(variable, str):
         raise ReadingError(
             f"'{variable}' is a name: pass the variable itself, as in model['{variable}']"
@@ -52,8 +83,7 @@ def _record_value(variable: Variable | str, model: Model) -> TensorVariable:
     name = getattr(variable, "name", None) or str(variable)
     if variable in model.observed_RVs:
         raise ReadingError(
-            f"'{name}' is observed: its values are known and can't be sampled as records. Pass the "
-            "latent records that it depends on"
+            f"'{name}' is observed: its values are known and can't be sampled. Pass {instead}"
         )
     if variable in model.deterministics or variable in model.potentials:
         raise ReadingError(

@@ -50,7 +50,7 @@ def test_the_sweep_uses_the_models_own_change_of_log_density(name):
     sweep = compile_sweep(reading)
     names = [x.name for x in reading.records]
     given = [np.asarray(point[x.name]) for x in reading.parameters] + SharedData(reading).values
-    inputs = [reading.rng, *reading.parameters]
+    inputs = [*reading.randomness.inputs, *reading.parameters]
     propose = pymc_compile(
         inputs, list(reading.proposals), mode="FAST_COMPILE", on_unused_input="ignore"
     )
@@ -59,7 +59,8 @@ def test_the_sweep_uses_the_models_own_change_of_log_density(name):
 
     def draw():
         # A generator of its own: the function leaves its input as it is.
-        return propose(rng.spawn(1)[0], *(point[x.name] for x in reading.parameters))
+        noise = reading.randomness.draw(rng.spawn(1)[0])
+        return propose(*noise, *(point[x.name] for x in reading.parameters))
 
     for _ in range(2):
         present, proposed = draw(), draw()

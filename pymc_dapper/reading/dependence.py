@@ -1,0 +1,59 @@
+"""Which factors of a model's log-density depend on which value variables."""
+
+from collections.abc import Sequence
+
+from pymc import Model
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.variable import TensorVariable
+
+
+def dependent_factors(
+    model: Model, values: Sequence[TensorVariable], *, jacobian: bool = True
+) -> dict[str, TensorVariable]:
+    """Find the factors of the log-density that depend on some of the value variables.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    values : sequence of TensorVariable
+        Value variables.
+    jacobian : bool, default True
+        Whether the factors hold the log-Jacobian of transforms.
+
+    Returns
+    -------
+    dict of str to TensorVariable
+        Log-densities, not summed over their entries, by the name of the variable they are the
+        factor of.
+    """
+    variables = [*model.basic_RVs, *model.potentials]
+    factors = model.logp(variables, jacobian=jacobian, sum=False)
+    wanted = set(values)
+    return {
+        variable.name: factor
+        for variable, factor in zip(variables, factors, strict=True)
+        if not wanted.isdisjoint(ancestors([factor]))
+    }
+
+
+def records_seen(model: Model) -> list[TensorVariable]:
+    """Find the free variables that a privacy mechanism's log-density depends on.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+
+    Returns
+    -------
+    list of TensorVariable
+        Free random variables that a Potential, or a release added by a mechanism's ``observe``,
+        depends on directly: not through other variables' distributions.
+    """
+    released = [x for x in model.observed_RVs if hasattr(x.tag, "check_data")]
+    mechanisms = [*model.potentials, *released]
+    if not mechanisms:
+        return []
+    seen = set(ancestors(model.logp(mechanisms, sum=False)))
+    return [model.values_to_rvs[value] for value in model.value_vars if value in seen]

@@ -1,0 +1,81 @@
+"""Graphs of a model in terms of its value variables."""
+
+from collections.abc import Mapping, Sequence
+
+from pymc import Model
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import graph_inputs, io_toposort
+from pytensor.tensor.basic import constant
+from pytensor.tensor.random.type import RandomGeneratorType
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.reading.graphs import rebuild
+
+
+def dim_lengths(model: Model) -> dict[str, int]:
+    """Return the present lengths of the model's dims."""
+    return {name: int(length.eval()) for name, length in model.dim_lengths.items()}
+
+
+def frozen_dims(model: Model, lengths: Mapping[str, int]) -> dict[Variable, Variable]:
+    """Constants to put in the place of dim lengths, which are shared variables of PyMC's."""
+    return {
+        length: constant(lengths[name], dtype=length.type.dtype)
+        for name, length in model.dim_lengths.items()
+        if isinstance(length, SharedVariable)
+    }
+
+
+def static_shape(rv: TensorVariable, known: Mapping[Variable, Variable]) -> tuple[int, ...]:
+    """Return the shape of a random variable, with ``known`` in the place of dim lengths."""
+    if None not in rv.type.shape:
+        return tuple(rv.type.shape)
+    [shape] = rebuild([rv.shape], known)
+    return tuple(int(length) for length in shape.eval())
+
+
+def shared_data(graphs: Sequence[Variable]) -> list[SharedVariable]:
+    """Return the shared data (``pm.Data``) that graphs depend on, each once."""
+    return list(
+        dict.fromkeys(
+            x
+            for x in graph_inputs(graphs)
+            if isinstance(x, SharedVariable) and not isinstance(x.type, RandomGeneratorType)
+        )
+    )
+
+
+def at_values(
+    model: Model,
+    graphs: Sequence[Variable],
+    instead: Mapping[TensorVariable, TensorVariable],
+) -> list[Variable]:
+    """Put value variables in the place of random variables, and given variables in that of some.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    graphs : sequence of Variable
+        Graphs in terms of random variables.
+    instead : mapping of TensorVariable to TensorVariable
+        What to put in the place of some random variables, in their natural space.
+
+    Returns
+    -------
+    list of Variable
+        The graphs. Other random variables are computed from their value variables.
+    """
+    natural: dict[Variable, Variable] = {}
+    in_order = (x for node in io_toposort([], model.basic_RVs) for x in node.outputs)
+    for rv in (x for x in in_order if x in model.rvs_to_values):
+        if rv in instead:
+            natural[rv] = instead[rv]
+            continue
+        value, transform = model.rvs_to_values[rv], model.rvs_to_transforms[rv]
+        if transform is not None:
+            # A variable's bounds may depend on others.
+            value = transform.backward(value, *rebuild(rv.owner.inputs, natural))
+        natural[rv] = value
+    return rebuild(graphs, natural)
