@@ -65,7 +65,59 @@ def flattened(log_density, context, removed, added, log_removed, log_added, log_
     return accepted, state.log_density
 
 
-def broken_step(kernel):
+@njit(inline="always")
+def stale_terms(log_term, context, removed, added, log_removed, log_added, log_uniforms):
+    """Entry by entry: forget to update the cached terms when a proposal is accepted."""
+    return _by_entries(log_term, context, removed, added, log_uniforms, 1.0, False)
+
+
+@njit(inline="always")
+def flattened_terms(log_term, context, removed, added, log_removed, log_added, log_uniforms):
+    """Entry by entry: accept by half of the log ratio."""
+    return _by_entries(log_term, context, removed, added, log_uniforms, 0.5, True)
+
+
+@njit(inline="always")
+def upside_down_terms(log_term, context, removed, added, log_removed, log_added, log_uniforms):
+    """Entry by entry: accept with the ratio upside down."""
+    return _by_entries(log_term, context, removed, added, log_uniforms, -1.0, True)
+
+
+@njit(inline="always")
+def one_entry(log_term, context, removed, added, log_removed, log_added, log_uniforms):
+    """Entry by entry: heed the first only."""
+    only = np.zeros_like(removed)
+    only[:, 0] = 1.0
+    return _by_entries(log_term, context, removed * only, added * only, log_uniforms, 1.0, True)
+
+
+@njit(inline="always")
+def _by_entries(log_term, context, removed, added, log_uniforms, power, update_terms):
+    n_records, n_sums = removed.shape
+    sums = removed.sum(axis=0)
+    terms = np.empty(n_sums)
+    for j in range(n_sums):
+        terms[j] = log_term(sums[j], context[j])
+    accepted = np.empty(n_records, dtype=np.bool_)
+    for i in range(n_records):
+        gain = 0.0
+        for j in range(n_sums):
+            gain += log_term(sums[j] - removed[i, j] + added[i, j], context[j]) - terms[j]
+        accepted[i] = log_uniforms[i] < power * gain
+        if accepted[i]:
+            for j in range(n_sums):
+                sums[j] += added[i, j] - removed[i, j]
+                if update_terms:
+                    terms[j] = log_term(sums[j], context[j])
+    return accepted, terms.sum()
+
+
+def broken_step(kernel, of=RecordSweep):
     """A DapperStep whose sweep runs another kernel."""
-    sweep_op = type(f"Broken_{kernel.__name__}", (RecordSweep,), {"kernel": staticmethod(kernel)})
+    sweep_op = type(f"Broken_{kernel.__name__}", (of,), {"kernel": staticmethod(kernel)})
     return type("BrokenDapperStep", (DapperStep,), {"_sweep_op": sweep_op})
+
+
+def general_step():
+    """A DapperStep that evaluates the whole log-density for each record."""
+    return type("GeneralDapperStep", (DapperStep,), {"_sweep_op": RecordSweep})

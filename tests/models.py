@@ -42,3 +42,22 @@ def tiny_model():
         weighted = pt.dot(WEIGHTS, record)
         pm.Potential("privacy", -0.5 * ((TINY_RELEASED - weighted) / TINY_SIGMA) ** 2)
     return m
+
+
+TABLE_PRIOR = np.array([0.5, 0.2, 0.3])
+TABLE_RELEASED = np.array([3.3, 2.1, 0.4])
+
+
+def tiny_log_table_mechanism(records):
+    """Log-density of the tiny table's mechanism, written once more without PyTensor."""
+    table = np.array([WEIGHTS[np.asarray(records) == k].sum() for k in range(3)])
+    return -np.abs(TABLE_RELEASED - table).sum() / 1.5
+
+
+def tiny_table_model():
+    """Three records of three categories, weighted counts with Laplace noise."""
+    with pm.Model() as m:
+        record = pm.Categorical("record", p=TABLE_PRIOR, shape=3)
+        table = (WEIGHTS[:, None] * pt.eye(3)[record]).sum(axis=0)
+        pm.Potential("privacy", -pt.abs(TABLE_RELEASED - table).sum() / 1.5)
+    return m

@@ -12,10 +12,12 @@ from pytensor.compile.io import In
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
 from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
+from pytensor.graph.op import Op
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.compiled.functions import JitFunction, numba_mode, with_parameter_checks
-from pymc_dapper.compiled.sweep_op import FullSweep, RecordSweep
+from pymc_dapper.compiled.sweep_op import EntrySweep, FullSweep, RecordSweep
+from pymc_dapper.reading.entrywise import EntrywiseDensity, read_entrywise
 from pymc_dapper.reading.graphs import frontier, rebuild
 from pymc_dapper.reading.model import ModelReading
 from pymc_dapper.reading.randomness import Randomness
@@ -43,7 +45,7 @@ def compile_sweep(
     reading: ModelReading,
     *,
     compile_kwargs: dict[str, Any] | None = None,
-    sweep_op: type[RecordSweep] = RecordSweep,
+    sweep_op: type[RecordSweep | EntrySweep] | None = None,
 ) -> CompiledSweep:
     """Compile the sweep of a model.
 
@@ -53,8 +55,10 @@ def compile_sweep(
         How the model sees its records.
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
-    sweep_op : type
-        The operation that decides on the proposals, with its kernel.
+    sweep_op : type, optional
+        The operation that decides on the proposals, with its kernel: :class:`EntrySweep` or
+        :class:`RecordSweep`. If not given, the first where the log-density has a term for each
+        entry of a sum, else the second.
 
     Returns
     -------
@@ -106,7 +110,7 @@ def _decide(
     proposed: list[TensorVariable],
     log_uniforms: TensorVariable,
     mode: Mode,
-    sweep_op: type[RecordSweep],
+    sweep_op: type[RecordSweep | EntrySweep] | None,
 ) -> tuple[TensorVariable, TensorVariable]:
     """Which proposals are accepted, and the factors' total log-density after the sweep."""
     to_proposed = dict(zip(reading.records, proposed, strict=True))
@@ -119,6 +123,9 @@ def _decide(
     if reading.proposes_conditionally:
         deciding = (pt.zeros(0), pt.zeros(0))
 
+    entrywise = None
+    if sweep_op is None or issubclass(sweep_op, EntrySweep):
+        entrywise = read_entrywise(reading.additive_factors)
     if reading.full_factors:
         state: TensorVariable = pt.matrix("records", dtype="float64")
         log_density = _log_density_of_records(reading, state)
@@ -131,11 +138,20 @@ def _decide(
             log_uniforms,
             mode,
         )
+    elif entrywise is not None:
+        accepted, logp = _apply_to_entries(
+            sweep_op or EntrySweep,
+            entrywise,
+            before_and_after(_contributions(reading)),
+            deciding,
+            log_uniforms,
+            mode,
+        )
     elif reading.additive_factors:
         state = pt.vector("sums", dtype="float64")
         log_density = _log_density_of_sums(reading, state)
         accepted, logp = _apply(
-            sweep_op,
+            sweep_op or RecordSweep,
             state,
             log_density,
             before_and_after(_contributions(reading)),
@@ -154,7 +170,7 @@ def _decide(
 
 
 def _apply(
-    sweep_op: type[RecordSweep],
+    sweep_op: type[Op],
     state: TensorVariable,
     log_density: TensorVariable,
     removed_and_added: tuple[TensorVariable, TensorVariable],
@@ -167,6 +183,23 @@ def _apply(
     op = sweep_op(_rewritten([state, *context], log_density, mode))
     accepted, logp = op(*removed_and_added, *log_removed_and_added, log_uniforms, *context)
     return accepted, logp
+
+
+def _apply_to_entries(
+    sweep_op: type[Op],
+    density: EntrywiseDensity,
+    removed_and_added: tuple[TensorVariable, TensorVariable],
+    log_removed_and_added: tuple[TensorVariable, TensorVariable],
+    log_uniforms: TensorVariable,
+    mode: Mode,
+) -> tuple[TensorVariable, TensorVariable]:
+    """Sweep over the records, against a log-density with a term for each entry of a sum."""
+    op = sweep_op(_rewritten([density.entry, *density.values], density.term, mode))
+    columns = [x.astype("float64") for x in density.context]
+    n_entries = prod(density.sum.total.type.shape)
+    context = pt.stack(columns, axis=1) if columns else pt.zeros((n_entries, 0))
+    accepted, logp = op(*removed_and_added, *log_removed_and_added, log_uniforms, context)
+    return accepted, logp + density.offset
 
 
 def _log_gain(present: TensorVariable, proposed: TensorVariable) -> TensorVariable:

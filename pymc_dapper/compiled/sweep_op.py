@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytensor.tensor as pt
+from numba.np.unsafe.ndarray import to_fixed_tuple
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
@@ -22,6 +23,7 @@ from pytensor.link.numba.dispatch.basic import (
     register_funcify_and_cache_key,
 )
 
+from pymc_dapper.kernels.entry_sweep import sweep_by_entries
 from pymc_dapper.kernels.full_sweep import sweep_by_full_evaluation
 from pymc_dapper.kernels.record_sweep import sweep_records
 
@@ -66,6 +68,73 @@ class FullSweep(RecordSweep):
     kernel: ClassVar[Any] = staticmethod(sweep_by_full_evaluation)
 
 
+class EntrySweep(Op):
+    """Record-wise Metropolis updates against a log-density with one term per entry of a sum.
+
+    Parameters
+    ----------
+    log_term : FrozenFunctionGraph
+        The term: inputs are an entry of the sum and then its values of the context, scalars; its
+        output is a scalar. Rewritten already for the numba backend.
+    """
+
+    __props__ = ("log_term",)
+    kernel: ClassVar[Any] = staticmethod(sweep_by_entries)
+
+    def __init__(self, log_term: FrozenFunctionGraph):
+        self.log_term = log_term
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        """Apply to removed, added, log_removed, log_added, log_uniforms, context (see the kernel).
+
+        Outputs are as for :class:`RecordSweep`.
+        """
+        outputs = [pt.vector("accepted", dtype="bool"), pt.scalar("log_density", dtype="float64")]
+        return Apply(self, list(inputs), outputs)
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Not available: the sweep exists as a numba kernel only."""
+        raise NotImplementedError("the record sweep runs in PyTensor's numba mode only")
+
+
+@register_funcify_and_cache_key(EntrySweep)
+def _funcify_entries(op: EntrySweep, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
+    model_log_term, model_key = numba_funcify_and_cache_key(
+        op.log_term, squeeze_output=True, fgraph_name="entry_log_density"
+    )
+    kernel = op.kernel
+    n_values = len(op.log_term.inputs) - 1
+
+    if n_values == 0:
+
+        @numba_njit
+        def log_term(entry, values):  # type: ignore[no-untyped-def]
+            return model_log_term(entry)
+    else:
+
+        @numba_njit
+        def log_term(entry, values):  # type: ignore[no-untyped-def]
+            return model_log_term(entry, *to_fixed_tuple(values, n_values))
+
+    @numba_njit
+    def entry_sweep(removed, added, log_removed, log_added, log_uniforms, context):  # type: ignore[no-untyped-def]
+        accepted, final = kernel(
+            log_term, context, removed, added, log_removed, log_added, log_uniforms
+        )
+        return accepted, np.asarray(final)
+
+    return entry_sweep, _cache_key(op, model_key)
+
+
+def _cache_key(op: Op, model_key: str | None) -> str | None:
+    """Key of the compiled kernel: by its source, and by what it was compiled with."""
+    if model_key is None:
+        return None
+    source = inspect.getsource(sys.modules[op.kernel.__module__])  # type: ignore[attr-defined]
+    key = (type(op).__module__, type(op).__qualname__, source, model_key)
+    return sha256(repr(key).encode()).hexdigest()
+
+
 @register_funcify_and_cache_key(RecordSweep)
 def _funcify(op: RecordSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
     model_log_density, model_key = numba_funcify_and_cache_key(
@@ -84,8 +153,4 @@ def _funcify(op: RecordSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str
         )
         return accepted, np.asarray(final)
 
-    if model_key is None:
-        return record_sweep, None
-    source = inspect.getsource(sys.modules[kernel.__module__])
-    key = (type(op).__module__, type(op).__qualname__, source, model_key)
-    return record_sweep, sha256(repr(key).encode()).hexdigest()
+    return record_sweep, _cache_key(op, model_key)

@@ -1,6 +1,11 @@
 """How a PyMC model is read: records, what proposes them, and the factors that see them."""
 
-from pymc_dapper.reading.errors import NotAdditiveError, ReadingError, UnknownOperationError
+from pymc_dapper.reading.errors import (
+    NotAdditiveError,
+    NotConjugateError,
+    ReadingError,
+    UnknownOperationError,
+)
 from pymc_dapper.reading.factors import (
     AdditiveFactor,
     Factor,
@@ -20,6 +25,7 @@ __all__ = [
     "FunctionOfSums",
     "ModelReading",
     "NotAdditiveError",
+    "NotConjugateError",
     "ReadingError",
     "RecordSum",
     "Role",

@@ -18,7 +18,7 @@ from rich.table import Column
 
 from pymc_dapper.compiled.data import SharedData
 from pymc_dapper.compiled.sweep import compile_sweep
-from pymc_dapper.compiled.sweep_op import RecordSweep
+from pymc_dapper.compiled.sweep_op import EntrySweep, RecordSweep
 from pymc_dapper.diagnostics import RECORD_STAT
 from pymc_dapper.reading.description import describe_reading, summarise_reading
 from pymc_dapper.reading.errors import ReadingError
@@ -128,7 +128,7 @@ class DapperStep(BlockedStep):
         "dapper_mechanism_logp": (np.float64, []),
     }
     _state_class = DapperStepState
-    _sweep_op = RecordSweep
+    _sweep_op: type[RecordSweep | EntrySweep] | None = None
 
     def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
         """Refuse what PyMC's own constructor would choke on."""

@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dapper.compiled.sweep import compile_sweep
-from pymc_dapper.compiled.sweep_op import RecordSweep
+from pymc_dapper.compiled.sweep_op import EntrySweep, RecordSweep
 from pymc_dapper.reading import read_model
 from tests import broken
 
@@ -66,23 +66,23 @@ def test_another_kernel_does_not_share_code():
     model = model_with_scale(1.0)
     reading = read_model(model, model.value_vars, model.initial_point())
     op = broken.broken_step(broken.accept_all)._sweep_op
-    exact, accepts_all = compile_sweep(reading), compile_sweep(reading, sweep_op=op)
+    exact = compile_sweep(reading, sweep_op=RecordSweep)
+    accepts_all = compile_sweep(reading, sweep_op=op)
     records, never = np.array([1.0, 2.0, 3.0, 4.0]), np.full(4, np.inf)
     assert not exact.decide(records, records + 1, never)[1].any()
     assert accepts_all.decide(records, records + 1, never)[1].all()
 
 
-def test_the_sweep_runs_with_numba_only():
-    vectors = [pt.matrix(), pt.matrix(), pt.vector(), pt.vector(), pt.vector()]
+@pytest.mark.parametrize(("sweep_op", "n_inputs"), [(EntrySweep, 6), (RecordSweep, 5)])
+def test_the_sweep_runs_with_numba_only(sweep_op, n_inputs):
+    inputs = [pt.matrix(), pt.matrix(), pt.vector(), pt.vector(), pt.vector(), pt.matrix()]
     model = model_with_scale(1.0)
-    sweep = compile_sweep(read_model(model, model.value_vars, model.initial_point()))
-    [op] = {
-        node.op
-        for node in sweep.decide._function.maker.fgraph.apply_nodes
-        if isinstance(node.op, RecordSweep)
-    }
+    reading = read_model(model, model.value_vars, model.initial_point())
+    sweep = compile_sweep(reading, sweep_op=sweep_op)
+    nodes = sweep.decide._function.maker.fgraph.apply_nodes
+    [op] = {node.op for node in nodes if isinstance(node.op, sweep_op)}
     with pytest.raises(NotImplementedError, match="numba"):
-        op.perform(op.make_node(*vectors), [], [])
+        op.perform(op.make_node(*inputs[:n_inputs]), [], [])
 
 
 def test_an_invalid_parameter_of_the_mechanism_makes_the_state_impossible():

@@ -4,34 +4,66 @@ import numpy as np
 import pytest
 
 from pymc_dapper import DapperStep
+from pymc_dapper.compiled.sweep_op import EntrySweep
+from pymc_dapper.reading.entrywise import read_entrywise
 from pymc_dapper.reference import conditional_posterior
 from tests import broken
 from tests.enumerate_sweep import transition_matrix
-from tests.models import TINY_PRIOR, tiny_log_mechanism, tiny_model
+from tests.models import (
+    TABLE_PRIOR,
+    TINY_PRIOR,
+    tiny_log_mechanism,
+    tiny_log_table_mechanism,
+    tiny_model,
+    tiny_table_model,
+)
 
 PRIOR = np.array([1 - TINY_PRIOR, TINY_PRIOR])
+MODELS = {
+    "one sum": (tiny_model, PRIOR, tiny_log_mechanism),
+    "a table": (tiny_table_model, TABLE_PRIOR, tiny_log_table_mechanism),
+}
 
 
-def invariance_error(step_class):
+def invariance_error(step_class, name):
     """Largest change that one sweep makes to the exact conditional posterior."""
-    model = tiny_model()
+    build, prior, log_mechanism = MODELS[name]
+    model = build()
     step = step_class([model["record"]], model=model)
-    posterior = conditional_posterior(PRIOR, tiny_log_mechanism, n_records=3)
-    proposal_probabilities = PRIOR[posterior.states].prod(axis=1)
+    posterior = conditional_posterior(prior, log_mechanism, n_records=3)
+    proposal_probabilities = prior[posterior.states].prod(axis=1)
     matrix = transition_matrix(step.sweep.decide, posterior.states, proposal_probabilities)
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
     return np.abs(posterior.probabilities @ matrix - posterior.probabilities).max()
 
 
-def test_a_sweep_leaves_the_exact_conditional_posterior_invariant():
-    assert invariance_error(DapperStep) < 1e-10
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("step", [DapperStep, broken.general_step()], ids=["entries", "general"])
+def test_a_sweep_leaves_the_exact_conditional_posterior_invariant(step, name):
+    assert invariance_error(step, name) < 1e-10
 
 
 @pytest.mark.parametrize(
     "kernel", [broken.stale_sums, broken.upside_down, broken.accept_all, broken.flattened]
 )
 def test_a_broken_sweep_does_not(kernel):
-    assert invariance_error(broken.broken_step(kernel)) > 1e-4
+    assert invariance_error(broken.broken_step(kernel), "one sum") > 1e-4
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [broken.stale_terms, broken.upside_down_terms, broken.flattened_terms, broken.one_entry],
+)
+def test_nor_does_a_broken_sweep_entry_by_entry(kernel):
+    assert invariance_error(broken.broken_step(kernel, of=EntrySweep), "a table") > 1e-4
+
+
+def test_both_models_are_read_entry_by_entry():
+    # So that the default step above is the one that sweeps by entries.
+    for build, _, _ in MODELS.values():
+        model = build()
+        reading = DapperStep([model["record"]], model=model)._reading
+        assert read_entrywise(reading.additive_factors) is not None
 
 
 def test_proposals_follow_the_records_prior():

@@ -1,0 +1,275 @@
+"""FunctionStep: parameters drawn by a function of the user's."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pymc.blocking import PointType, StatsType
+from pymc.exceptions import SamplingError
+from pymc.model import Model, modelcontext
+from pymc.step_methods.compound import BlockedStep, StepMethodState
+from pymc.step_methods.state import dataclass_state
+from pymc.util import RandomGenerator, get_random_generator
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.compiled.data import SharedData
+from pymc_dapper.compiled.functions import JitFunction
+from pymc_dapper.reading.dependence import dependent_factors
+from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.reading.values import (
+    at_values,
+    dim_lengths,
+    frozen_dims,
+    shared_data,
+    static_shape,
+)
+from pymc_dapper.steps.variables import parameter_values
+
+Draw = Callable[[np.random.Generator, Mapping[str, np.ndarray]], Mapping[str, Any]]
+
+
+@dataclass_state
+class FunctionStepState(StepMethodState):
+    """Nothing but the generator: what a user's function remembers isn't known."""
+
+
+class FunctionStep(BlockedStep):
+    """Draw parameters with a function of your own.
+
+    For a conditional distribution that you can draw from and :class:`ConjugateStep` doesn't know,
+    or for a Markov step of your own. This is ``posterior_f`` of R's dapper.
+
+    Parameters
+    ----------
+    vars : variable or sequence of variables
+        Free random variables (or their value variables) of the model that the function draws.
+    draw : callable
+        ``draw(rng, point) -> {name: value}``. ``rng`` is the chain's NumPy ``Generator``: take all
+        randomness from it. ``point`` holds the present value of every free variable of the model
+        by its name, in its natural space (a probability is a probability, not its logit), as
+        arrays that can't be written to. The result holds a new value for each of ``vars``.
+    model : Model, optional
+        The model. Taken from the context if not given.
+    rng : int, Generator, ..., optional
+        Seed of the step. ``pm.sample`` passes each chain its own generator.
+    blocked : bool, default True
+        Must be True: one function draws all of ``vars``.
+    compile_kwargs : dict, optional
+        Passed on to PyMC's ``compile``. The mode must be one of numba's.
+    initial_point : dict, optional
+        Values of the model's value variables, to try the function at. The model's own initial
+        point if not given.
+
+    Raises
+    ------
+    ValueError
+        If the function, tried at the initial point, fails or returns what isn't a draw of the
+        variables: another set of names, a wrong shape, values outside their support, or a point of
+        zero density.
+
+    Notes
+    -----
+    The chain's target stays p(theta, records given released values) if the function leaves the
+    conditional distribution of ``vars`` given everything else in ``point`` invariant. That holds
+    for an exact draw from this conditional. It must not use anything that was computed from earlier
+    draws, such as an adapted scale, after tuning.
+
+    Each draw's shape, support and log-density (of all factors that depend on ``vars``) are checked;
+    that costs one evaluation of these factors.
+
+    Examples
+    --------
+    >>> def draw(rng, point):
+    ...     successes = point["record"].sum()
+    ...     return {"p": rng.beta(1 + successes, 1 + len(point["record"]) - successes)}
+    >>> with model:
+    ...     idata = pm.sample(step=[pmd.DapperStep([record]), pmd.FunctionStep([p], draw)])
+    """
+
+    name = "function"
+    stats_dtypes_shapes: dict[str, tuple[type, list[int]]] = {}  # noqa: RUF012 (PyMC's protocol)
+    _state_class = FunctionStepState
+
+    def __init__(
+        self,
+        vars: Variable | Sequence[Variable],
+        draw: Draw,
+        *,
+        model: Model | None = None,
+        rng: RandomGenerator = None,
+        blocked: bool = True,
+        compile_kwargs: dict[str, Any] | None = None,
+        initial_point: PointType | None = None,
+    ):
+        if not callable(draw):
+            raise TypeError(f"draw must be a function draw(rng, point), got {draw!r}")
+        if not blocked:
+            raise ValueError("FunctionStep draws all its variables together: blocked must be True")
+        model = modelcontext(model)
+        self.vars = parameter_values(vars, model)
+        self.blocked = blocked
+        self.rng = get_random_generator(rng)
+        self._draw = draw
+        self._checked = _CheckedDraw(model, self.vars, compile_kwargs or {})
+        point = model.initial_point() if initial_point is None else initial_point
+        try:
+            self._drawn(point, np.random.default_rng(0))
+        except SamplingError as error:
+            raise ValueError(f"tried at the initial point, {error}") from error.__cause__
+
+    def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
+        """Start a chain: take its generator, read shared data anew."""
+        super().setup_chain(rng, tune, draws)
+        self._checked.data.read()
+
+    def step(self, point: PointType) -> tuple[PointType, StatsType]:
+        """Let the function draw, and check what it returns."""
+        return {**point, **self._drawn(point, self.rng)}, [{}]
+
+    def _drawn(self, point: PointType, rng: np.random.Generator) -> PointType:
+        natural = self._checked.natural(point)
+        try:
+            drawn = self._draw(rng, natural)
+        except Exception as error:
+            raise SamplingError(
+                f"the function given to FunctionStep for {self._checked.names} raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        return self._checked.to_values(drawn, point)
+
+    def __repr__(self) -> str:
+        """Say what is drawn."""
+        return f"<FunctionStep: {self._checked.names}>"
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What the compiled checks depend on."""
+
+    model: Model
+    data: Sequence[SharedVariable]
+    dim_lengths: Mapping[str, int]
+
+
+class _CheckedDraw:
+    """Natural values of all variables for the function; its draw, checked, for the chain."""
+
+    def __init__(
+        self, model: Model, values: Sequence[TensorVariable], compile_kwargs: dict[str, Any]
+    ):
+        rvs = [model.values_to_rvs[value] for value in values]
+        lengths = dim_lengths(model)
+        known = frozen_dims(model, lengths)
+        self.names = ", ".join(f"'{rv.name}'" for rv in rvs)
+        self._value_names = [value.name for value in values]
+        self._shapes = {rv.name: static_shape(rv, known) for rv in rvs}
+        self._dtypes = {rv.name: np.dtype(rv.dtype) for rv in rvs}
+
+        # From a draw to the chain's values, and to the log-density of all that depends on it.
+        thetas = [rv.type(name=rv.name) for rv in rvs]
+        instead = dict(zip(rvs, thetas, strict=True))
+        new = [_forward(model, rv, theta, instead) for rv, theta in instead.items()]
+        factors = dependent_factors(model, values, jacobian=False)
+        self._factor_names = list(factors)
+        at_new = rebuild(list(factors.values()), dict(zip(values, new, strict=True)))
+        checks = [*new, *(x.sum().astype("float64") for x in at_new)]
+
+        # From the chain's values to natural ones, where PyMC transforms a variable.
+        transformed = [rv for rv in model.free_RVs if model.rvs_to_transforms[rv] is not None]
+        self._transformed = [rv.name for rv in transformed]
+        self._untransformed = [
+            (rv.name, model.rvs_to_values[rv].name)
+            for rv in model.free_RVs
+            if rv not in transformed
+        ]
+        naturals = at_values(model, transformed, {})
+
+        outputs = rebuild([*checks, *naturals], known)
+        shared = shared_data(outputs)
+        self.data = SharedData(
+            _Reading(model, shared, lengths), f"the FunctionStep of {self.names}"
+        )
+        data = {x: x.type(name=x.name) for x in shared}
+        inputs = set(explicit_graph_inputs(outputs))
+        given = [x for x in model.value_vars if x in inputs]
+        self._given = [x.name for x in given]
+        given += data.values()
+        outputs = rebuild(outputs, data)
+        options: dict[str, Any] = {"model": model, "compile_kwargs": compile_kwargs}
+        self._check = JitFunction([*thetas, *given], outputs[: len(checks)], **options)
+        self._naturals = JitFunction(given, outputs[len(checks) :], **options)
+
+    def natural(self, point: PointType) -> dict[str, np.ndarray]:
+        """Give all free variables in their natural space, as arrays that can't be written to."""
+        named = {name: np.asarray(point[value]).view() for name, value in self._untransformed}
+        if self._transformed:
+            values = self._naturals(*self._arguments(point))
+            named.update(zip(self._transformed, map(np.asarray, values), strict=True))
+        for value in named.values():
+            value.flags.writeable = False
+        return named
+
+    def to_values(self, drawn: Any, point: PointType) -> PointType:
+        """Check a draw, and turn it into values of the value variables.
+
+        Raises
+        ------
+        SamplingError
+            If it isn't a draw of the variables.
+        """
+        if not isinstance(drawn, Mapping):
+            raise self._wrong(f"returned {type(drawn).__name__}, not a dict of values by name")
+        if drawn.keys() != self._shapes.keys():
+            raise self._wrong(
+                f"returned values for {sorted(drawn)}, where it draws {sorted(self._shapes)}"
+            )
+        thetas = [self._array(name, drawn[name]) for name in self._shapes]
+        results = self._check(*thetas, *self._arguments(point))
+        values, log_densities = results[: len(thetas)], results[len(thetas) :]
+        for name, log_density in zip(self._factor_names, log_densities, strict=True):
+            if not np.isfinite(log_density):
+                drew = ", ".join(f"'{n}' = {x}" for n, x in zip(self._shapes, thetas, strict=True))
+                raise self._wrong(
+                    f"drew {drew}, where the log-density of '{name}' is {float(log_density)}"
+                )
+        for name, theta, value in zip(self._shapes, thetas, values, strict=True):
+            if not np.all(np.isfinite(value)):
+                raise self._wrong(f"drew '{name}' = {theta}, which isn't inside its support")
+        return dict(zip(self._value_names, map(np.asarray, values), strict=True))
+
+    def _arguments(self, point: PointType) -> list[np.ndarray]:
+        return [np.asarray(point[name], order="C") for name in self._given] + self.data.values
+
+    def _array(self, name: str, value: Any) -> np.ndarray:
+        array = np.asarray(value)
+        shape, dtype = self._shapes[name], self._dtypes[name]
+        if array.shape != shape:
+            raise self._wrong(
+                f"returned '{name}' of shape {array.shape}, where the model has shape {shape}"
+            )
+        if array.dtype.kind not in "biuf":
+            raise self._wrong(f"returned '{name}' of dtype {array.dtype}: it must be real numbers")
+        if dtype.kind in "iu" and not np.array_equal(array, np.round(array)):
+            raise self._wrong(f"drew '{name}' = {array}, where the model has whole numbers")
+        return np.asarray(array, dtype=dtype, order="C")
+
+    def _wrong(self, what: str) -> SamplingError:
+        return SamplingError(f"the function given to FunctionStep for {self.names} {what}")
+
+
+def _forward(
+    model: Model,
+    rv: TensorVariable,
+    theta: TensorVariable,
+    instead: Mapping[TensorVariable, TensorVariable],
+) -> TensorVariable:
+    """Write the value variable as a function of the variable in its natural space."""
+    transform = model.rvs_to_transforms[rv]
+    if transform is None:
+        return theta
+    value = transform.forward(theta, *at_values(model, rv.owner.inputs, instead))
+    return value.astype(model.rvs_to_values[rv].dtype)
