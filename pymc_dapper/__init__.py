@@ -1,6 +1,6 @@
 """Bayesian inference from privacy-protected data, in PyMC."""
 
-from pymc_dapper import diagnostics, statistics
+from pymc_dapper import conjugacy, diagnostics, statistics
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace, Tulap
 from pymc_dapper.mechanisms import (
@@ -18,21 +18,27 @@ from pymc_dapper.mechanisms import (
 )
 from pymc_dapper.reading import (
     NotAdditiveError,
+    NotConjugateError,
     ReadingError,
     UnknownOperationError,
     follow_records,
 )
+from pymc_dapper.sampling import assign_steps, sample
+from pymc_dapper.steps.conjugate import ConjugateStep
 from pymc_dapper.steps.dapper import DapperStep
+from pymc_dapper.steps.function import FunctionStep
 
 __all__ = [
     "ZCDP",
     "ApproxDP",
+    "ConjugateStep",
     "CustomMechanism",
     "DapperStep",
     "DiscreteGaussian",
     "DiscreteGaussianMechanism",
     "DiscreteLaplace",
     "DiscreteLaplaceMechanism",
+    "FunctionStep",
     "GaussianMechanism",
     "KNormMechanism",
     "LInfMechanism",
@@ -40,14 +46,18 @@ __all__ = [
     "Mechanism",
     "NoisyStats",
     "NotAdditiveError",
+    "NotConjugateError",
     "PureDP",
     "RandomizedResponse",
     "ReadingError",
     "Tulap",
     "TulapMechanism",
     "UnknownOperationError",
+    "assign_steps",
+    "conjugacy",
     "diagnostics",
     "follow_records",
+    "sample",
     "statistics",
 ]
 __version__ = "0.1.0"

@@ -131,6 +131,7 @@ class Mechanism(ABC):
         statistic = as_tensor(statistic)
         data = self._release_data(name, statistic, released)
         potential = pm.Potential(name, self.logp(data, statistic))
+        potential.tag.mechanism = self
         # pm.set_data can change the release: steps look at it again when a chain starts.
         potential.tag.check_data = self._release_check(name, statistic, data)
         return potential
@@ -207,6 +208,7 @@ class Mechanism(ABC):
             observed=observed,
             **{"dist": self._random, **self._event(statistic)},
         )
+        variable.tag.mechanism = self
         variable.tag.check_data = self._release_check(name, statistic, values)
         return variable
 

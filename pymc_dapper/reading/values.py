@@ -79,3 +79,30 @@ def at_values(
             value = transform.backward(value, *rebuild(rv.owner.inputs, natural))
         natural[rv] = value
     return rebuild(graphs, natural)
+
+
+def forward(
+    model: Model, naturals: Mapping[TensorVariable, TensorVariable]
+) -> list[TensorVariable]:
+    """Write value variables as functions of random variables in their natural space.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    naturals : mapping of TensorVariable to TensorVariable
+        Free random variables, and what stands for their values.
+
+    Returns
+    -------
+    list of TensorVariable
+        Their value variables, in order. What else their transforms depend on is taken from value
+        variables.
+    """
+    values = []
+    for rv, natural in naturals.items():
+        transform = model.rvs_to_transforms[rv]
+        if transform is not None:
+            natural = transform.forward(natural, *at_values(model, rv.owner.inputs, naturals))
+        values.append(natural.astype(model.rvs_to_values[rv].dtype))
+    return values

@@ -19,11 +19,11 @@ from rich.table import Column
 from pymc_dapper.compiled.data import SharedData
 from pymc_dapper.compiled.sweep import compile_sweep
 from pymc_dapper.compiled.sweep_op import EntrySweep, RecordSweep
-from pymc_dapper.diagnostics import RECORD_STAT
 from pymc_dapper.reading.description import describe_reading, summarise_reading
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.model import ModelReading, read_model
 from pymc_dapper.reading.self_check import CheckedState, check_reading
+from pymc_dapper.steps.stats import RECORD_STAT
 from pymc_dapper.steps.variables import record_values
 
 FULL_EVALUATION_LIMIT = 1_000
@@ -201,6 +201,11 @@ class DapperStep(BlockedStep):
                 "numba implementation differs from its `perform`, or an older one was loaded from "
                 "PyTensor's cache: see docs/reading-a-model.md"
             )
+
+    @property
+    def factors(self) -> list[str]:
+        """Names of the factors of the log-density that the records enter, but for their prior."""
+        return [factor.name for factor in self._reading.factors]
 
     def describe(self) -> str:
         """Describe how the model was read.

@@ -23,6 +23,7 @@ from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.reading.values import (
     at_values,
     dim_lengths,
+    forward,
     frozen_dims,
     shared_data,
     static_shape,
@@ -172,7 +173,7 @@ class _CheckedDraw:
         # From a draw to the chain's values, and to the log-density of all that depends on it.
         thetas = [rv.type(name=rv.name) for rv in rvs]
         instead = dict(zip(rvs, thetas, strict=True))
-        new = [_forward(model, rv, theta, instead) for rv, theta in instead.items()]
+        new = forward(model, instead)
         factors = dependent_factors(model, values, jacobian=False)
         self._factor_names = list(factors)
         at_new = rebuild(list(factors.values()), dict(zip(values, new, strict=True)))
@@ -259,17 +260,3 @@ class _CheckedDraw:
 
     def _wrong(self, what: str) -> SamplingError:
         return SamplingError(f"the function given to FunctionStep for {self.names} {what}")
-
-
-def _forward(
-    model: Model,
-    rv: TensorVariable,
-    theta: TensorVariable,
-    instead: Mapping[TensorVariable, TensorVariable],
-) -> TensorVariable:
-    """Write the value variable as a function of the variable in its natural space."""
-    transform = model.rvs_to_transforms[rv]
-    if transform is None:
-        return theta
-    value = transform.forward(theta, *at_values(model, rv.owner.inputs, instead))
-    return value.astype(model.rvs_to_values[rv].dtype)

@@ -1,0 +1,107 @@
+"""A numerical check of a conditional, made before anything is sampled."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from pymc import Model
+from pymc.initial_point import make_initial_point_fn
+from pymc.pytensorf import compile as pymc_compile
+
+from pymc_dapper.conjugacy.conditional import Conditional
+from pymc_dapper.reading.errors import NotConjugateError
+from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.reading.values import frozen_dims
+
+TOLERANCE = {"float64": 1e-6, "float32": 1e-3}
+"""Relative difference of two log-density ratios that rounding may leave, in a model's precision."""
+
+
+def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray]) -> None:
+    """Compare ratios of the conditional's density with ratios of the model's own.
+
+    Between two values of theta, given everything else, both must be the same. They are compared
+    at a draw of everything else from the prior, if there is one, and else at the given point.
+
+    Parameters
+    ----------
+    conditional : Conditional
+        What was read from the model.
+    point : mapping of str to ndarray
+        Values of the value variables.
+
+    Raises
+    ------
+    NotConjugateError
+        If they aren't the same.
+    """
+    names = " and ".join(f"'{rv.name}'" for rv in conditional.rvs)
+    rng = np.random.default_rng(0)
+    log_density = _log_density(conditional)
+    tolerance = TOLERANCE[conditional.rvs[0].dtype]
+    for state in (_prior_draw(conditional.model), point):
+        if state is None:
+            continue
+        given = [state[x.name] for x in conditional.given]
+        parameters = [np.asarray(x) for x in _compile(conditional)(*given)]
+        first, second = (conditional.draw(rng, *parameters) for _ in range(2))
+        expected = [log_density(state, conditional.split(theta)) for theta in (first, second)]
+        if not np.all(np.isfinite(expected)):
+            continue
+        computed = [conditional.log_density(theta, *parameters) for theta in (first, second)]
+        scale = 1 + max(abs(x) for x in (*expected, *computed))
+        if abs((expected[1] - expected[0]) - (computed[1] - computed[0])) > tolerance * scale:
+            raise NotConjugateError(
+                f"the conditional of {names} was read wrongly: between two values of it the "
+                f"model's log-density changes by {expected[1] - expected[0]:.10g}, the "
+                f"{conditional.family} conditional's by {computed[1] - computed[0]:.10g}. Nothing "
+                "has been sampled. Either a rule registered with `conjugate_rule` is wrong, or "
+                "this is a fault of pymc_dapper's: please report the model"
+            )
+        return
+
+
+def _prior_draw(model: Model) -> dict[str, np.ndarray] | None:
+    """Draw all variables from their prior; None where one can't be drawn from."""
+    try:
+        return make_initial_point_fn(
+            model=model, default_strategy="prior", return_transformed=True, overrides={}
+        )(0)
+    except Exception:
+        return None
+
+
+def _compile(conditional: Conditional) -> Callable[..., list[np.ndarray]]:
+    with conditional.model:
+        return pymc_compile(
+            list(conditional.given),
+            list(conditional.parameters),
+            mode="FAST_COMPILE",
+            on_unused_input="ignore",
+        )
+
+
+def _log_density(conditional: Conditional) -> Callable[..., float]:
+    """Compile the model's own log-density of the parameters and of their children."""
+    model = conditional.model
+    factors = [*conditional.rvs, *(model[name] for name in conditional.children)]
+    # Without the Jacobian of theta's transform, as a density of theta itself.
+    graphs = model.logp(factors, jacobian=False, sum=False)
+    values = [model.rvs_to_values[rv] for rv in conditional.rvs]
+    thetas = dict(zip(conditional.rvs, conditional.thetas, strict=True))
+    known = frozen_dims(model, conditional.dim_lengths)
+    to_values = conditional.to_values or conditional.thetas
+    graphs = rebuild(graphs, {**known, **dict(zip(values, to_values, strict=True))})
+    others = [x for x in model.value_vars if x not in values]
+    with model:
+        compiled = pymc_compile(
+            [*thetas.values(), *others],
+            [sum(graph.sum() for graph in graphs)],
+            mode="FAST_COMPILE",
+            on_unused_input="ignore",
+        )
+
+    def evaluate(state: Mapping[str, np.ndarray], thetas: list[np.ndarray]) -> float:
+        [total] = compiled(*thetas, *(state[x.name] for x in others))
+        return float(total)
+
+    return evaluate

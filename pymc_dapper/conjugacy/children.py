@@ -1,0 +1,230 @@
+"""A parameter's children: the variables of a model whose distribution depends on it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.op import Op
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.conjugacy.names import PARAMETERS, family_name
+from pymc_dapper.conjugacy.relations import Independent, Power, Relation, read_relations
+from pymc_dapper.conjugacy.totals import total, total_by_category
+from pymc_dapper.reading.errors import NotConjugateError
+from pymc_dapper.reading.graphs import inline_symbolic_ops, rebuild
+from pymc_dapper.reading.values import at_values
+
+
+@dataclass(frozen=True, eq=False)
+class Child:
+    """A random variable, as a function of the parameters that are looked at.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the model.
+    op : Op
+        Its random variable operation: the family of its distribution.
+    value : TensorVariable
+        Its value, in its natural space.
+    parameters : tuple of TensorVariable
+        The parameters of its distribution, in the order of ``op.dist_params``.
+    """
+
+    name: str
+    op: Op
+    value: TensorVariable
+    parameters: tuple[TensorVariable, ...]
+
+    @property
+    def family(self) -> str:
+        """The name of its distribution."""
+        return family_name(type(self.op))
+
+    def name_parameter(self, position: int) -> str:
+        """Name a parameter of its distribution."""
+        names = PARAMETERS.get(self.family, ())
+        name = f"the {names[position]}" if position < len(names) else f"parameter {position + 1}"
+        return f"{name} of '{self.name}' ({self.family})"
+
+
+def read_children(
+    model: Model,
+    parameters: Mapping[TensorVariable, TensorVariable],
+    known: Mapping[Variable, Variable],
+) -> list[Child]:
+    """Find the random variables whose distribution depends on parameters.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    parameters : mapping of TensorVariable to TensorVariable
+        The parameters: random variables, and what stands for their values in the result.
+    known : mapping of Variable to Variable
+        What to put in the place of other variables, such as dim lengths.
+
+    Returns
+    -------
+    list of Child
+        The children, and the parameters themselves where they depend on each other.
+
+    Raises
+    ------
+    NotConjugateError
+        If a Potential depends on the parameters, or if a distribution does in a way that can't be
+        read.
+    """
+    stand_ins = set(parameters.values())
+    names = _names(list(parameters))
+
+    def read(graphs: Sequence[Variable]) -> list[TensorVariable]:
+        return inline_symbolic_ops(rebuild(at_values(model, graphs, parameters), known))
+
+    def depends(graphs: Sequence[Variable]) -> bool:
+        return not stand_ins.isdisjoint(ancestors(list(graphs)))
+
+    for potential in model.potentials:
+        if depends(read([potential])):
+            raise NotConjugateError(
+                f"the Potential '{potential.name}' depends on {names}: the conditional is their "
+                "prior times it, of no known family"
+            )
+
+    children = []
+    for rv in model.basic_RVs:
+        inputs = [x for x in rv.owner.inputs if isinstance(x, TensorVariable)]
+        is_child = depends(read(inputs))
+        if not is_child and rv not in parameters:
+            [value] = read([rv])
+            if depends([value]):
+                raise _moved(rv.name, names)
+            continue
+        value = parameters[rv] if rv in parameters else read([rv])[0]
+        if rv not in parameters and depends([value]):
+            raise _moved(rv.name, names)
+        if not hasattr(rv.owner.op, "dist_params"):
+            raise NotConjugateError(
+                f"the distribution of '{rv.name}' ({family_name(type(rv.owner.op))}) depends on "
+                f"{names}, and isn't written in terms of parameters that can be read"
+            )
+        dist_params = read(rv.owner.op.dist_params(rv.owner))
+        children.append(Child(rv.name, rv.owner.op, value, tuple(dist_params)))
+    return children
+
+
+def _moved(name: str, parameters: str) -> NotConjugateError:
+    return NotConjugateError(
+        f"the bounds of '{name}' depend on {parameters}, and so does its value: its likelihood "
+        "isn't a function of its value alone"
+    )
+
+
+def _names(rvs: Sequence[TensorVariable]) -> str:
+    return " and ".join(f"'{rv.name}'" for rv in rvs)
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """How one parameter of a child's distribution is made of the entries of theta.
+
+    The child's parameter is ``coefficient * theta ** power``, entry by entry.
+
+    Attributes
+    ----------
+    child : Child
+        The child.
+    position : int
+        Which of its parameters.
+    relation : Power
+        Which entries of theta, and what power of them.
+    theta : TensorVariable
+        Stands for the value of the parameter looked at; of a static shape.
+    """
+
+    child: Child
+    position: int
+    relation: Power
+    theta: TensorVariable
+
+    @property
+    def value(self) -> TensorVariable:
+        """The child's value."""
+        return self.child.value
+
+    @property
+    def parameters(self) -> tuple[TensorVariable, ...]:
+        """The parameters of the child's distribution; of use are those without theta."""
+        return self.child.parameters
+
+    @property
+    def coefficient(self) -> TensorVariable:
+        """What multiplies the power of theta."""
+        if not self.relation.scaled:
+            return pt.as_tensor(1.0)
+        # At theta = 1, whatever its power.
+        [coefficient] = rebuild(
+            [self.child.parameters[self.position]], {self.theta: pt.ones(self.theta.type.shape)}
+        )
+        return coefficient
+
+    def total(self, terms: TensorVariable | float) -> TensorVariable:
+        """Add up terms over the entries of the child that share an entry of theta.
+
+        Parameters
+        ----------
+        terms : TensorVariable
+            A term for each entry of the child's value; may be broadcast to them.
+
+        Returns
+        -------
+        TensorVariable
+            In the shape of theta.
+        """
+        terms = pt.broadcast_to(pt.as_tensor(terms), self.value.shape)
+        return total(terms, self.relation.entries, self.theta)
+
+    def count(self) -> TensorVariable:
+        """Count the child's values, numbers of the last axis of its parameter.
+
+        Returns
+        -------
+        TensorVariable
+            In the shape of theta: how many entries of the child have taken which category.
+        """
+        return total_by_category(self.value, self.relation.entries, self.theta)
+
+
+def read_link(child: Child, theta: TensorVariable, *, positive: bool) -> Link:
+    """Find out which parameter of a child theta enters, and how.
+
+    Raises
+    ------
+    NotConjugateError
+        If theta enters several parameters, or one in another way than entry by entry as a power.
+    """
+    relations: list[Relation] = []
+    for k, parameter in enumerate(child.parameters):
+        try:
+            relations += read_relations([parameter], [theta], positive=positive)
+        except NotConjugateError as error:
+            raise NotConjugateError(
+                f"{child.name_parameter(k)} isn't c * {theta.name}^k with a constant k: {error}"
+            ) from None
+    dependent = [k for k, r in enumerate(relations) if not isinstance(r, Independent)]
+    if len(dependent) > 1:
+        which = " and ".join(child.name_parameter(k) for k in dependent)
+        raise NotConjugateError(f"it enters {which} at once")
+    if not dependent:
+        raise NotConjugateError(f"the shape of '{child.name}' depends on it")
+    [position] = dependent
+    relation = relations[position]
+    if not isinstance(relation, Power):
+        raise NotConjugateError(
+            f"{child.name_parameter(position)} is a sum of which '{theta.name}' is a part, not "
+            f"c * {theta.name}^k entry by entry"
+        )
+    return Link(child, position, relation, theta)

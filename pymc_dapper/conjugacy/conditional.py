@@ -1,0 +1,248 @@
+"""A parameter's conditional distribution given everything else, where it is conjugate."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pymc.distributions.transforms import _default_transform
+from pymc.logprob.transforms import IntervalTransform, Transform
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.conjugacy import gaussian
+from pymc_dapper.conjugacy.children import Child, read_children, read_link
+from pymc_dapper.conjugacy.families import Family, read_prior
+from pymc_dapper.conjugacy.rules import find_rule
+from pymc_dapper.reading.errors import NotConjugateError
+from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.reading.operations import known_value
+from pymc_dapper.reading.values import (
+    dim_lengths,
+    forward,
+    frozen_dims,
+    shared_data,
+    static_shape,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """The conditional of one or several parameters.
+
+    Attributes
+    ----------
+    model : Model
+        The model.
+    rvs : tuple of TensorVariable
+        The parameters: random variables.
+    shapes : tuple of tuple of int
+        Their shapes.
+    family : str
+        The family of the conditional.
+    children : tuple of str
+        Names of the variables whose distribution depends on them.
+    parameters : tuple of TensorVariable
+        Parameters of the conditional, in terms of value variables.
+    to_values : tuple of TensorVariable or None
+        Value variables as functions of ``thetas``; None where nothing is transformed.
+    thetas : tuple of TensorVariable
+        Stand for draws of the parameters.
+    draw, log_density : callable
+        See :class:`~pymc_dapper.conjugacy.families.Family`. Several parameters are one vector,
+        flattened and put one after the other.
+    given : tuple of TensorVariable
+        Value variables of the other variables that the graphs depend on.
+    data : tuple of SharedVariable
+        Shared data (``pm.Data``) that the graphs depend on.
+    dim_lengths : dict of str to int
+        Lengths of the model's dims when it was read; constants of the graphs.
+    """
+
+    model: Model
+    rvs: tuple[TensorVariable, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    family: str
+    children: tuple[str, ...]
+    parameters: tuple[TensorVariable, ...]
+    to_values: tuple[TensorVariable, ...] | None
+    thetas: tuple[TensorVariable, ...]
+    draw: Callable[..., np.ndarray]
+    log_density: Callable[..., float]
+    given: tuple[TensorVariable, ...]
+    data: tuple[SharedVariable, ...]
+    dim_lengths: dict[str, int]
+
+    def split(self, draw: np.ndarray) -> list[np.ndarray]:
+        """Take one vector of all parameters apart."""
+        if len(self.shapes) == 1:
+            # NumPy turns what has no axes into a scalar.
+            return [np.asarray(draw).reshape(self.shapes[0])]
+        parts, start = [], 0
+        for shape in self.shapes:
+            stop = start + int(np.prod(shape))
+            parts.append(draw[start:stop].reshape(shape))
+            start = stop
+        return parts
+
+
+def read_conditionals(model: Model, rvs: Sequence[TensorVariable]) -> list[Conditional]:
+    """Read the conditionals of parameters.
+
+    Normal ones that the density ties together are read as one, others one by one.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    rvs : sequence of TensorVariable
+        The parameters: free random variables.
+
+    Returns
+    -------
+    list of Conditional
+        In the order of the parameters, of the last one where there are several.
+
+    Raises
+    ------
+    NotConjugateError
+        If a conditional isn't of a known family; the message says which variable breaks what.
+    """
+    lengths = dim_lengths(model)
+    known = frozen_dims(model, lengths)
+    conditionals = []
+    for block in _blocks(model, rvs, known):
+        with _explained(block):
+            conditionals.append(_read_conditional(model, block, known, lengths))
+    return conditionals
+
+
+def _blocks(
+    model: Model, rvs: Sequence[TensorVariable], known: Mapping[Variable, Variable]
+) -> list[list[TensorVariable]]:
+    """Put normal parameters that a factor of the density ties together in one block."""
+    blocks: list[tuple[set[str], list[TensorVariable]]] = []
+    for rv in rvs:
+        factors: set[str] = set()
+        if isinstance(rv.owner.op, gaussian.NORMAL):
+            with _explained([rv]):
+                children = read_children(model, {rv: rv.clone()}, known)
+            factors = {child.name for child in children}
+        tied = [block for block in blocks if not factors.isdisjoint(block[0])]
+        blocks = [block for block in blocks if factors.isdisjoint(block[0])]
+        together = [x for _, members in tied for x in members]
+        blocks.append((factors.union(*(names for names, _ in tied)), [*together, rv]))
+    return [members for _, members in blocks]
+
+
+@contextmanager
+def _explained(rvs: Sequence[TensorVariable]) -> Iterator[None]:
+    """Say of which parameters a refusal is, and what to do."""
+    names = " and ".join(f"'{rv.name}'" for rv in rvs)
+    try:
+        yield
+    except NotConjugateError as error:
+        raise NotConjugateError(
+            f"the conditional distribution of {names} given all other variables isn't one to draw "
+            f"from directly: {error}. Leave {names} to NUTS, or draw from the conditional yourself "
+            "with a FunctionStep"
+        ) from None
+
+
+def _read_conditional(
+    model: Model,
+    rvs: Sequence[TensorVariable],
+    known: Mapping[Variable, Variable],
+    lengths: dict[str, int],
+) -> Conditional:
+    for rv in rvs:
+        _check_support(model, rv)
+    shapes = [static_shape(rv, known) for rv in rvs]
+    # In double precision, whatever the model's is.
+    thetas = [
+        pt.tensor(rv.name, dtype="float64", shape=shape)
+        for rv, shape in zip(rvs, shapes, strict=True)
+    ]
+    parameters = dict(zip(rvs, thetas, strict=True))
+    family = read_children(model, parameters, known)
+    names = {rv.name for rv in rvs}
+    children = [child for child in family if child.name not in names]
+    priors = [child for child in family if child.name in names]
+
+    draw: Callable[..., np.ndarray]
+    log_density: Callable[..., float]
+    if isinstance(rvs[0].owner.op, gaussian.NORMAL):
+        residuals = gaussian.read_residuals(family, thetas)
+        if len(rvs) == 1 and all(r.entries is not None and not r.joint for r in residuals):
+            outputs = gaussian.entrywise_normal(residuals, thetas[0])
+            draw, log_density = gaussian.draw_entrywise, gaussian.log_density_entrywise
+            name = "Normal"
+        else:
+            outputs = gaussian.joint_normal(residuals, thetas, shapes)
+            draw, log_density = gaussian.draw_joint, gaussian.log_density_joint
+            name = "MvNormal"
+    else:
+        [theta], [prior] = thetas, priors
+        outputs, of = _add_to_prior(prior, children, theta, shapes[0])
+        draw, log_density, name = of.draw, of.log_density, of.name
+
+    values = rebuild(forward(model, parameters), known)
+    to_values = None if values == thetas else values
+    # Of thetas, the outputs need no more than the shapes.
+    ones = {theta: pt.ones(theta.type.shape) for theta in thetas}
+    outputs = rebuild([x.astype("float64") for x in outputs], ones)
+    graphs = [*outputs, *(to_values or [])]
+    inputs = set(explicit_graph_inputs(graphs))
+    return Conditional(
+        model=model,
+        rvs=tuple(rvs),
+        shapes=tuple(shapes),
+        family=name,
+        children=tuple(child.name for child in children),
+        parameters=tuple(outputs),
+        to_values=None if to_values is None else tuple(to_values),
+        thetas=tuple(thetas),
+        draw=draw,
+        log_density=log_density,
+        given=tuple(x for x in model.value_vars if x in inputs),
+        data=tuple(shared_data(graphs)),
+        dim_lengths=lengths,
+    )
+
+
+def _add_to_prior(
+    prior: Child, children: Sequence[Child], theta: TensorVariable, shape: tuple[int, ...]
+) -> tuple[list[TensorVariable], Family]:
+    """Add what all children say to the parameters of the prior."""
+    family, parameters = read_prior(prior.op, prior.parameters)
+    outputs = list(parameters)
+    for child in children:
+        link = read_link(child, theta, positive=family.positive)
+        terms = find_rule(family, link)(link)
+        outputs = [a + b for a, b in zip(outputs, terms, strict=True)]
+    return [pt.broadcast_to(x, shape) for x in outputs], family
+
+
+def _check_support(model: Model, rv: TensorVariable) -> None:
+    """Refuse a transform that leaves out values of the prior's support."""
+    transform = model.rvs_to_transforms[rv]
+    default = _default_transform(rv.owner.op, rv)
+    same = type(transform) is type(default) and _bounds(transform, rv) == _bounds(default, rv)
+    if transform is not None and not same:
+        raise NotConjugateError(
+            f"the transform {type(transform).__name__} may restrict '{rv.name}' to a part of its "
+            "prior's support, so that the conditional is cut off there"
+        )
+
+
+def _bounds(transform: Transform | None, rv: TensorVariable) -> list[float | None]:
+    """Bounds of an interval that a transform maps to, where they are known."""
+    if not isinstance(transform, IntervalTransform):
+        return []
+    bounds = transform.args_fn(*rv.owner.inputs)
+    known = [None if x is None else known_value(pt.as_tensor(x)) for x in bounds]
+    return [None if x is None else float(x.min()) for x in known]

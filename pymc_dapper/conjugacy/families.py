@@ -1,0 +1,208 @@
+"""Families of priors that are conjugate to something: their parameters, draws and densities."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.op import Op
+from pytensor.tensor.random.basic import (
+    BetaRV,
+    DirichletRV,
+    ExponentialRV,
+    GammaRV,
+    InvGammaRV,
+    UniformRV,
+)
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.conjugacy.names import family_name
+from pymc_dapper.reading.errors import NotConjugateError
+from pymc_dapper.reading.operations import known_value
+
+Parameters = tuple[TensorVariable, ...]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of distributions to which conditionals of a parameter belong.
+
+    Its parameters are such that the likelihoods it is conjugate to add to them.
+
+    Attributes
+    ----------
+    name : str
+        The family's name.
+    parameters : tuple of str
+        Names of its parameters.
+    draw : callable
+        ``draw(rng, *parameters) -> theta``, all arrays of theta's shape.
+    log_density : callable
+        ``log_density(theta, *parameters) -> float``: up to a constant, over all entries.
+    positive : bool
+        Whether theta is positive, so that roots of it are powers of it.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    draw: Callable[..., np.ndarray]
+    log_density: Callable[..., float]
+    positive: bool = True
+
+
+TINY = np.finfo(np.float64).tiny
+"""The smallest number that a draw may be: zero would have no logarithm."""
+
+BELOW_ONE = 1.0 - np.finfo(np.float64).epsneg
+
+
+def _draw_beta(rng: np.random.Generator, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.minimum(np.maximum(rng.beta(a, b), TINY), BELOW_ONE)
+
+
+def _draw_gamma(rng: np.random.Generator, shape: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    return np.maximum(rng.standard_gamma(shape) / rate, TINY)
+
+
+def _draw_inverse_gamma(
+    rng: np.random.Generator, shape: np.ndarray, scale: np.ndarray
+) -> np.ndarray:
+    smallest = TINY * np.maximum(scale, 1.0)  # so that the quotient is at most 1 / TINY
+    return np.maximum(scale / np.maximum(rng.standard_gamma(shape), smallest), TINY)
+
+
+def _draw_dirichlet(rng: np.random.Generator, a: np.ndarray) -> np.ndarray:
+    if a.ndim == 1 and np.minimum.reduce(a) > 0.5:
+        return rng.dirichlet(a)  # in half the time
+    weights = rng.standard_gamma(a)
+    total = np.add.reduce(weights, axis=-1, keepdims=True)
+    if np.minimum.reduce(total, axis=None) < 1:
+        # Where all shapes are small, weights are below the smallest number. The total is
+        # independent of the shares, so it may decide that these are drawn anew: from logarithms,
+        # G(a) ~ G(a + 1) U^(1/a).
+        logs = np.log(rng.standard_gamma(a + 1)) - rng.standard_exponential(a.shape) / a
+        weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
+        total = weights.sum(axis=-1, keepdims=True)
+    return np.maximum(weights / total, TINY)
+
+
+BETA = Family(
+    "Beta",
+    ("a", "b"),
+    _draw_beta,
+    lambda p, a, b: float(((a - 1) * np.log(p) + (b - 1) * np.log1p(-p)).sum()),
+)
+GAMMA = Family(
+    "Gamma",
+    ("shape", "rate"),
+    _draw_gamma,
+    lambda x, shape, rate: float(((shape - 1) * np.log(x) - rate * x).sum()),
+)
+INVERSE_GAMMA = Family(
+    "InverseGamma",
+    ("shape", "scale"),
+    _draw_inverse_gamma,
+    lambda x, shape, scale: float((-(shape + 1) * np.log(x) - scale / x).sum()),
+)
+DIRICHLET = Family(
+    "Dirichlet",
+    ("a",),
+    _draw_dirichlet,
+    lambda p, a: float(((a - 1) * np.log(p)).sum()),
+)
+
+ReadPrior = Callable[..., tuple[Family, Parameters]]
+_priors: dict[type[Op], ReadPrior] = {}
+
+
+def conjugate_prior(distribution: Any) -> Callable[[ReadPrior], ReadPrior]:
+    """Register how a prior distribution is written as a member of a conjugate family.
+
+    Parameters
+    ----------
+    distribution : type
+        A PyMC distribution, such as ``pm.Exponential``, or the type of its random variable
+        operation.
+
+    Returns
+    -------
+    callable
+        Decorator for a function ``read(*parameters) -> (family, family's parameters)`` of the
+        symbolic parameters of the distribution, in the order of its operation's ``dist_params``.
+
+    Examples
+    --------
+    >>> @conjugate_prior(pm.Weibull)
+    ... def weibull(alpha, beta):
+    ...     if known_value(alpha) != 1:
+    ...         raise NotConjugateError("its prior is Weibull with another shape than 1")
+    ...     return GAMMA, (alpha, 1 / beta)
+    """
+    op_type = rv_type(distribution)
+
+    def register(read: ReadPrior) -> ReadPrior:
+        _priors[op_type] = read
+        return read
+
+    return register
+
+
+def rv_type(distribution: Any) -> type[Op]:
+    """Return the type of the operation behind a PyMC distribution."""
+    if isinstance(distribution, type) and issubclass(distribution, Op):
+        return distribution
+    found = getattr(distribution, "rv_type", None) or type(getattr(distribution, "rv_op", None))
+    if not (isinstance(found, type) and issubclass(found, Op)):
+        raise TypeError(f"{distribution!r} is neither a PyMC distribution nor a type of Op")
+    return found
+
+
+def read_prior(op: Op, parameters: Sequence[TensorVariable]) -> tuple[Family, Parameters]:
+    """Write a prior as a member of a conjugate family.
+
+    Raises
+    ------
+    NotConjugateError
+        If it belongs to none.
+    """
+    read = _priors.get(type(op))
+    if read is None:
+        raise NotConjugateError(
+            f"its prior ({family_name(type(op))}) belongs to no conjugate family known here; known "
+            "are " + ", ".join(sorted(family_name(t) for t in _priors)) + ", Normal and MvNormal"
+        )
+    return read(*parameters)
+
+
+@conjugate_prior(BetaRV)
+def _beta(a: TensorVariable, b: TensorVariable) -> tuple[Family, Parameters]:
+    return BETA, (a, b)
+
+
+@conjugate_prior(UniformRV)
+def _uniform(low: TensorVariable, high: TensorVariable) -> tuple[Family, Parameters]:
+    bounds = known_value(low), known_value(high)
+    if any(x is None for x in bounds) or np.any(bounds[0] != 0) or np.any(bounds[1] != 1):
+        raise NotConjugateError("its prior is Uniform, which is conjugate on [0, 1] only")
+    return BETA, (pt.as_tensor(1.0), pt.as_tensor(1.0))
+
+
+@conjugate_prior(GammaRV)
+def _gamma(shape: TensorVariable, scale: TensorVariable) -> tuple[Family, Parameters]:
+    return GAMMA, (shape, 1 / scale)
+
+
+@conjugate_prior(ExponentialRV)
+def _exponential(scale: TensorVariable) -> tuple[Family, Parameters]:
+    return GAMMA, (pt.as_tensor(1.0), 1 / scale)
+
+
+@conjugate_prior(InvGammaRV)
+def _inverse_gamma(shape: TensorVariable, scale: TensorVariable) -> tuple[Family, Parameters]:
+    return INVERSE_GAMMA, (shape, scale)
+
+
+@conjugate_prior(DirichletRV)
+def _dirichlet(a: TensorVariable) -> tuple[Family, Parameters]:
+    return DIRICHLET, (a,)

@@ -1,0 +1,247 @@
+"""Normal priors on what enters normal means linearly: the conditional is one joint normal.
+
+Every factor, prior or likelihood, is a normal density of a residual r(theta) = r + J' theta. With
+residuals in units of their standard deviation, theta has the precision sum JJ' and the mean that
+solves (sum JJ') mean = - sum J r (Gelman et al., Bayesian Data Analysis, section 14.2).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import vectorize_graph
+from pytensor.tensor.linalg import cholesky, solve_triangular
+from pytensor.tensor.random.basic import LogNormalRV, MvNormalRV, NormalRV
+from pytensor.tensor.variable import TensorVariable
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
+
+from pymc_dapper.conjugacy.children import Child
+from pymc_dapper.conjugacy.relations import Affine, Independent, Power, read_relations
+from pymc_dapper.conjugacy.totals import total
+from pymc_dapper.reading.errors import NotConjugateError
+from pymc_dapper.reading.graphs import rebuild
+
+NORMAL = (NormalRV, MvNormalRV)
+"""Priors that conditionals given normal children have the form of."""
+
+
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """A normal residual, value minus mean, that is linear in theta.
+
+    Attributes
+    ----------
+    value, mean : TensorVariable
+        Its two parts, in terms of theta.
+    spread : TensorVariable
+        Standard deviation of each entry; or if ``joint``, the covariance matrix of the last axis.
+    joint : bool
+        Whether the entries of the last axis are correlated.
+    entries : TensorVariable or None
+        Which entry of theta each entry depends on, where it is one.
+    """
+
+    value: TensorVariable
+    mean: TensorVariable
+    spread: TensorVariable
+    joint: bool
+    entries: TensorVariable | None
+
+    def at(self, values: dict[Variable, Variable]) -> TensorVariable:
+        """Evaluate the residual at values of theta."""
+        value, mean = rebuild([self.value, self.mean], values)
+        return value - mean
+
+
+def read_residuals(children: Sequence[Child], thetas: Sequence[TensorVariable]) -> list[Residual]:
+    """Read the priors and children of parameters as normal residuals that are linear in them.
+
+    Parameters
+    ----------
+    children : sequence of Child
+        All variables whose distribution depends on the parameters, and these themselves.
+    thetas : sequence of TensorVariable
+        The parameters.
+
+    Returns
+    -------
+    list of Residual
+        One for each child.
+
+    Raises
+    ------
+    NotConjugateError
+        If a child isn't normal, if its spread depends on the parameters, or if its mean isn't
+        linear in them.
+    """
+    return [_read_residual(child, thetas) for child in children]
+
+
+def _read_residual(child: Child, thetas: Sequence[TensorVariable]) -> Residual:
+    if not isinstance(child.op, NormalRV | LogNormalRV | MvNormalRV):
+        raise NotConjugateError(
+            f"the likelihood of '{child.name}' ({child.family}), as a function of it, isn't that "
+            "of a normal mean; such are Normal, MvNormal and LogNormal"
+        )
+    mean, spread = child.parameters
+    value = pt.log(child.value) if isinstance(child.op, LogNormalRV) else child.value
+    try:
+        of_spread, of_value, of_mean = read_relations([spread, value, mean], thetas, positive=False)
+    except NotConjugateError as error:
+        raise NotConjugateError(
+            f"{child.name_parameter(0)} isn't a linear function of it, or {child.name_parameter(1)}"
+            f" depends on it: {error}"
+        ) from None
+    if not isinstance(of_spread, Independent):
+        raise NotConjugateError(
+            f"{child.name_parameter(1)} depends on it: as a function of it, the density isn't that "
+            "of a normal variable"
+        )
+    if isinstance(of_mean, Power) and of_mean.exponent != 1:
+        raise NotConjugateError(
+            f"{child.name_parameter(0)} is c * {_names(thetas)}^{of_mean.exponent:g}, which isn't "
+            "linear"
+        )
+    parts = [r for r in (of_value, of_mean) if not isinstance(r, Independent)]
+    entries = None
+    if len(parts) == 1 and isinstance(parts[0], Affine | Power):
+        entries = parts[0].entries
+    return Residual(value, mean, spread, isinstance(child.op, MvNormalRV), entries)
+
+
+def _names(thetas: Sequence[TensorVariable]) -> str:
+    return " and ".join(str(theta.name) for theta in thetas)
+
+
+def entrywise_normal(residuals: Sequence[Residual], theta: TensorVariable) -> list[TensorVariable]:
+    """Mean and standard deviation of a parameter whose entries are independent given the rest.
+
+    Parameters
+    ----------
+    residuals : sequence of Residual
+        None is joint, and all know their ``entries``.
+    theta : TensorVariable
+        The parameter.
+
+    Returns
+    -------
+    list of TensorVariable
+        Mean and standard deviation, in the shape of theta.
+    """
+    zero, one = pt.zeros(theta.type.shape), pt.ones(theta.type.shape)
+    precision, weighted = [], []
+    for residual in residuals:
+        assert residual.entries is not None
+        at_zero = residual.at({theta: zero})
+        # Parts apart: the difference of large values would lose digits of a small slope.
+        parts = [residual.value, residual.mean]
+        of_value, of_mean = (
+            b - a
+            for a, b in zip(
+                rebuild(parts, {theta: zero}), rebuild(parts, {theta: one}), strict=True
+            )
+        )
+        shape = pt.broadcast_shape(at_zero, residual.spread)
+        slope = pt.broadcast_to((of_value - of_mean) / residual.spread, shape)
+        rest = pt.broadcast_to(at_zero / residual.spread, shape)
+        precision.append(total(slope**2, residual.entries, theta))
+        weighted.append(total(slope * rest, residual.entries, theta))
+    total_precision = pt.add(*precision)
+    return [-pt.add(*weighted) / total_precision, total_precision**-0.5]
+
+
+def joint_normal(
+    residuals: Sequence[Residual], thetas: Sequence[TensorVariable], shapes: Sequence[Sequence[int]]
+) -> list[TensorVariable]:
+    """Put all residuals, as functions of all parameters together, in units of their sd.
+
+    Parameters
+    ----------
+    residuals : sequence of Residual
+        The residuals.
+    thetas : sequence of TensorVariable
+        The parameters.
+    shapes : sequence of sequence of int
+        Their shapes.
+
+    Returns
+    -------
+    list of TensorVariable
+        Slopes J, shape (d, n), and residuals r, shape (n,), such that all densities together are
+        exp(-|r + J' theta|^2 / 2), with theta the parameters flattened, one after the other.
+    """
+    sizes = [int(np.prod(shape)) for shape in shapes]
+    dim = sum(sizes)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    eye = np.eye(dim)
+    zeros: dict[Variable, Variable] = {
+        x: pt.zeros(shape) for x, shape in zip(thetas, shapes, strict=True)
+    }
+    # One unit vector of all parameters for each step along the new first axis.
+    units: dict[Variable, Variable] = {
+        x: pt.constant(eye[:, a:b].reshape((dim, *shape)))
+        for x, shape, a, b in zip(thetas, shapes, starts[:-1], starts[1:], strict=True)
+    }
+    designs, rests = [], []
+    for residual in residuals:
+        slopes: TensorVariable = pt.zeros(())
+        for part, sign in ((residual.value, 1.0), (residual.mean, -1.0)):
+            [start] = rebuild([part], zeros)
+            moved = vectorize_graph(part, units)
+            if moved is not part:
+                slopes = slopes + sign * _pad(moved - start, residual)
+        design, rest = _whiten(residual, slopes, residual.at(zeros), dim)
+        designs.append(design)
+        rests.append(rest)
+    return [pt.concatenate(designs, axis=1), pt.concatenate(rests)]
+
+
+def _pad(slopes: TensorVariable, residual: Residual) -> TensorVariable:
+    """Insert axes after the first, so that slopes broadcast against the residual."""
+    ndim = max(residual.value.type.ndim, residual.mean.type.ndim)
+    missing = ndim - (slopes.type.ndim - 1)
+    return slopes.dimshuffle(0, *["x"] * missing, *range(1, slopes.type.ndim))
+
+
+def _whiten(
+    residual: Residual, slopes: TensorVariable, rest: TensorVariable, dim: int
+) -> tuple[TensorVariable, TensorVariable]:
+    """Put a residual and its slopes in units of its standard deviations, one column per entry."""
+    if residual.joint:
+        lower = cholesky(residual.spread)
+        slopes = pt.broadcast_to(slopes, (dim, *rest.shape))
+        design = solve_triangular(lower, slopes, lower=True, b_ndim=1)
+        rest = solve_triangular(lower, rest, lower=True, b_ndim=1)
+    else:
+        shape = pt.broadcast_shape(rest, residual.spread)
+        design = pt.broadcast_to(slopes / residual.spread, (dim, *shape))
+        rest = pt.broadcast_to(rest / residual.spread, shape)
+    return design.reshape((dim, -1)), rest.flatten()
+
+
+def draw_entrywise(rng: np.random.Generator, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    """Draw independent normals."""
+    return mean + sd * rng.standard_normal(mean.shape)
+
+
+def draw_joint(rng: np.random.Generator, slopes: np.ndarray, residuals: np.ndarray) -> np.ndarray:
+    """Draw from the joint normal of density exp(-|residuals + slopes' theta|^2 / 2)."""
+    # LAPACK from SciPy: matrix products take numba ten times as long to compile as all the rest.
+    lower, info = dpotrf(slopes @ slopes.T, lower=1)
+    if info:
+        raise np.linalg.LinAlgError("the precision of a joint normal isn't positive definite")
+    mean, _ = dpotrs(lower, -(slopes @ residuals), lower=1)
+    deviation, _ = dtrtrs(lower, rng.standard_normal(len(slopes)), lower=1, trans=1)
+    return mean + deviation
+
+
+def log_density_entrywise(theta: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> float:
+    """Log-density of independent normals, up to a constant."""
+    return float(-0.5 * (((theta - mean) / sd) ** 2).sum())
+
+
+def log_density_joint(theta: np.ndarray, slopes: np.ndarray, residuals: np.ndarray) -> float:
+    """Log-density of a joint normal, up to a constant."""
+    return float(-0.5 * ((residuals + theta.ravel() @ slopes) ** 2).sum())

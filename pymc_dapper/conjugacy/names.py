@@ -1,0 +1,37 @@
+"""Names of distributions and of their parameters, for messages."""
+
+from pytensor.graph.op import Op
+
+PARAMETERS = {
+    "Bernoulli": ("p",),
+    "Beta": ("alpha", "beta"),
+    "Binomial": ("n", "p"),
+    "Categorical": ("p",),
+    "Exponential": ("scale",),
+    "Gamma": ("shape", "scale"),
+    "Geometric": ("p",),
+    "HalfNormal": ("location", "sd"),
+    "InverseGamma": ("shape", "scale"),
+    "LogNormal": ("mean of the logarithm", "sd of the logarithm"),
+    "Multinomial": ("n", "p"),
+    "MvNormal": ("mean", "covariance"),
+    "NegativeBinomial": ("n", "p"),
+    "Normal": ("mean", "sd"),
+    "Poisson": ("mean",),
+    "Uniform": ("lower bound", "upper bound"),
+}
+"""Names of the parameters of distributions, in the order of ``op.dist_params``."""
+
+
+LONGER = {
+    "InvGamma": "InverseGamma",
+    "NegBinomial": "NegativeBinomial",
+    "WeibullBeta": "Weibull",
+}
+"""Names as PyMC's users know them, where the operation's is another."""
+
+
+def family_name(rv_type: type[Op]) -> str:
+    """Name the distribution behind a type of random variable operation."""
+    name = rv_type.__name__.removesuffix("RandomVariable").removesuffix("RV")
+    return LONGER.get(name, name)

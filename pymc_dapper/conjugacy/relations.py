@@ -1,0 +1,437 @@
+"""How a variable of a model's graph depends on a parameter: not, by a power, or linearly.
+
+One small rule per operation, as for records (:mod:`pymc_dapper.reading.operations`). What isn't
+decided by a rule isn't conjugate: nothing is guessed from numbers.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any
+
+import pytensor.scalar as ps
+import pytensor.tensor as pt
+from pytensor.compile.ops import DeepCopyOp, ViewOp
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.op import Op
+from pytensor.graph.traversal import io_toposort
+from pytensor.raise_op import CheckAndRaise
+from pytensor.scalar.basic import ScalarOp
+from pytensor.tensor.basic import (
+    Alloc,
+    ExtractDiag,
+    Join,
+    MakeVector,
+    ScalarFromTensor,
+    TensorFromScalar,
+)
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.extra_ops import CumOp
+from pytensor.tensor.math import Dot
+from pytensor.tensor.reshape import JoinDims, SplitDims
+from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
+from pytensor.tensor.subtensor import (
+    AdvancedIncSubtensor,
+    AdvancedSubtensor,
+    IncSubtensor,
+    Subtensor,
+)
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.reading.errors import NotConjugateError
+from pymc_dapper.reading.naming import describe
+from pymc_dapper.reading.operations import known_value
+
+FOR_POSITIVE_ONLY = (ps.Abs, ps.Sign, ps.Sqrt, ps.Sqr, ps.Pow, ps.Reciprocal)
+
+
+class Relation:
+    """How a variable depends on the parameter."""
+
+
+@dataclass(frozen=True)
+class Independent(Relation):
+    """It doesn't."""
+
+
+@dataclass(frozen=True, eq=False)
+class Power(Relation):
+    """Each entry is c times a power of one entry of the parameter, c not depending on it.
+
+    Attributes
+    ----------
+    entries : TensorVariable
+        Which entry: the parameter itself, selected from, reshaped or repeated, with as many axes
+        as the variable; lengths of 1 are broadcast.
+    exponent : float
+        The power.
+    scaled : bool
+        Whether c may be another number than 1.
+    """
+
+    entries: TensorVariable
+    exponent: float = 1.0
+    scaled: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Affine(Relation):
+    """A linear function of the parameter plus what doesn't depend on it.
+
+    Attributes
+    ----------
+    entries : TensorVariable, optional
+        If each entry depends on one entry of the parameter only: which one, as for ``Power``.
+    """
+
+    entries: TensorVariable | None = None
+
+
+def read_relations(
+    graphs: Sequence[TensorVariable], parameters: Iterable[Variable], *, positive: bool
+) -> list[Relation]:
+    """Find out how variables depend on parameters.
+
+    Parameters
+    ----------
+    graphs : sequence of TensorVariable
+        The variables.
+    parameters : iterable of Variable
+        The parameters; a joint function of several is looked at as a whole.
+    positive : bool
+        Whether the parameters are positive, so that their roots and absolute values are powers.
+
+    Returns
+    -------
+    list of Relation
+        One for each graph.
+
+    Raises
+    ------
+    NotConjugateError
+        If an operation makes of the parameters what is neither a power nor linear: its message
+        names the operation.
+    """
+    relations: dict[Variable, Relation] = {x: Power(x) for x in parameters}
+    independent = Independent()
+    for node in io_toposort([], list(graphs)):
+        of_inputs = [relations.get(x, independent) for x in node.inputs]
+        if all(isinstance(relation, Independent) for relation in of_inputs):
+            continue
+        _check_power_free(node, of_inputs, positive)
+        of_outputs = follow_parameter(node.op, node, of_inputs)
+        relations.update(zip(node.outputs, of_outputs, strict=True))
+    return [relations.get(graph, independent) for graph in graphs]
+
+
+def _check_power_free(node: Apply, relations: Sequence[Relation], positive: bool) -> None:
+    """Refuse what holds for positive parameters only."""
+    scalar_op = node.op.scalar_op if isinstance(node.op, Elemwise) else None
+    if not positive and isinstance(scalar_op, FOR_POSITIVE_ONLY):
+        raise neither(node)
+
+
+def neither(node: Apply, why: str = "is neither a power of it nor linear in it") -> Any:
+    """Say that an operation breaks the relation."""
+    return NotConjugateError(f"the operation {describe(node)} {why}")
+
+
+@singledispatch
+def follow_parameter(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
+    """Say how the outputs of an operation depend on the parameter.
+
+    Dispatched on the type of ``op``; register a rule for an operation of your own with
+    ``@follow_parameter.register(MyOp)``.
+
+    Parameters
+    ----------
+    op : Op
+        The operation.
+    node : Apply
+        Its application.
+    relations : sequence of Relation
+        How each input depends on the parameter; at least one does.
+
+    Returns
+    -------
+    sequence of Relation
+        How each output does.
+
+    Raises
+    ------
+    NotConjugateError
+        If it is neither a power nor linear, or if there is no rule for the operation.
+    """
+    raise neither(node)
+
+
+def affine(node: Apply, relations: Sequence[Relation]) -> list[Affine | Independent]:
+    """Check that all inputs are at most affine; widen powers of 1 to that."""
+    widened: list[Affine | Independent] = []
+    for relation in relations:
+        if isinstance(relation, Power):
+            if relation.exponent != 1:
+                raise neither(node, f"acts on its power {relation.exponent:g}, which isn't linear")
+            widened.append(Affine(relation.entries))
+        else:
+            assert isinstance(relation, Affine | Independent)
+            widened.append(relation)
+    return widened
+
+
+def _one_dependent(node: Apply, relations: Sequence[Relation]) -> int:
+    """Return the position of the only input that depends on the parameter."""
+    dependent = [k for k, r in enumerate(relations) if not isinstance(r, Independent)]
+    if len(dependent) > 1:
+        raise neither(node, "combines it with itself in a way that is neither a power nor linear")
+    return dependent[0]
+
+
+# -- entry by entry ------------------------------------------------------------------------------
+
+
+@follow_parameter.register(Elemwise)
+def _elemwise(op: Elemwise, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
+    return [follow_scalar(op.scalar_op, node, relations)]
+
+
+@singledispatch
+def follow_scalar(op: ScalarOp, node: Apply, relations: Sequence[Relation]) -> Relation:
+    """Say how the output of an operation on entries depends on the parameter."""
+    raise neither(node)
+
+
+@follow_scalar.register(ps.Cast)
+@follow_scalar.register(ps.Identity)
+def _same(op: ScalarOp, node: Apply, relations: Sequence[Relation]) -> Relation:
+    if node.outputs[0].type.dtype not in ("float32", "float64"):
+        raise neither(node, "rounds it")
+    return relations[0]
+
+
+@follow_scalar.register(ps.Second)
+def _second(op: ps.Second, node: Apply, relations: Sequence[Relation]) -> Relation:
+    filled_with = relations[1]
+    if isinstance(filled_with, Power):
+        return replace(filled_with, entries=_broadcast(node, filled_with.entries))
+    if isinstance(filled_with, Affine) and filled_with.entries is not None:
+        return Affine(_broadcast(node, filled_with.entries))
+    return filled_with
+
+
+@follow_scalar.register(ps.Abs)
+def _abs(op: ps.Abs, node: Apply, relations: Sequence[Relation]) -> Relation:
+    [relation] = relations
+    if not isinstance(relation, Power):
+        raise neither(node)
+    return Power(relation.entries, relation.exponent, relation.scaled)
+
+
+@follow_scalar.register(ps.Sign)
+def _sign(op: ps.Sign, node: Apply, relations: Sequence[Relation]) -> Relation:
+    if not isinstance(relations[0], Power):
+        raise neither(node)
+    return Independent()
+
+
+@follow_scalar.register(ps.Sqrt)
+def _sqrt(op: ps.Sqrt, node: Apply, relations: Sequence[Relation]) -> Relation:
+    return _to_power(node, relations[0], 0.5)
+
+
+@follow_scalar.register(ps.Sqr)
+def _sqr(op: ps.Sqr, node: Apply, relations: Sequence[Relation]) -> Relation:
+    return _to_power(node, relations[0], 2.0)
+
+
+@follow_scalar.register(ps.Reciprocal)
+def _reciprocal(op: ps.Reciprocal, node: Apply, relations: Sequence[Relation]) -> Relation:
+    return _to_power(node, relations[0], -1.0)
+
+
+@follow_scalar.register(ps.Pow)
+def _pow(op: ps.Pow, node: Apply, relations: Sequence[Relation]) -> Relation:
+    exponent = known_value(node.inputs[1]) if isinstance(relations[1], Independent) else None
+    if exponent is None or exponent.min() != exponent.max():
+        raise neither(node, "raises it to a power that isn't one constant number")
+    return _to_power(node, relations[0], float(exponent.min()))
+
+
+def _to_power(node: Apply, relation: Relation, exponent: float) -> Relation:
+    if not isinstance(relation, Power):
+        raise neither(node)
+    return Power(relation.entries, relation.exponent * exponent, relation.scaled)
+
+
+@follow_scalar.register(ps.Neg)
+def _neg(op: ps.Neg, node: Apply, relations: Sequence[Relation]) -> Relation:
+    [relation] = affine(node, relations)
+    return relation
+
+
+@follow_scalar.register(ps.Add)
+@follow_scalar.register(ps.Sub)
+def _add(op: ScalarOp, node: Apply, relations: Sequence[Relation]) -> Relation:
+    return Affine(_common_entries(node, affine(node, relations)))
+
+
+@follow_scalar.register(ps.Switch)
+def _switch(op: ps.Switch, node: Apply, relations: Sequence[Relation]) -> Relation:
+    condition, *branches = relations
+    if not isinstance(condition, Independent):
+        raise neither(node, "switches on it")
+    return Affine(_common_entries(node, affine(node, branches)))
+
+
+@follow_scalar.register(ps.Mul)
+def _mul(op: ps.Mul, node: Apply, relations: Sequence[Relation]) -> Relation:
+    dependent = [r for r in relations if not isinstance(r, Independent)]
+    if len(dependent) == 1:
+        return _scaled(node, dependent[0])
+    powers = [r for r in dependent if isinstance(r, Power)]
+    if len(powers) < len(dependent) or len({r.entries for r in powers}) > 1:
+        raise neither(node, "multiplies it with itself")
+    return _scaled(node, Power(powers[0].entries, sum(r.exponent for r in powers)))
+
+
+@follow_scalar.register(ps.TrueDiv)
+def _true_div(op: ps.TrueDiv, node: Apply, relations: Sequence[Relation]) -> Relation:
+    above, below = relations
+    if isinstance(below, Independent):
+        return _scaled(node, above)
+    if isinstance(above, Independent) and isinstance(below, Power):
+        return _scaled(node, Power(below.entries, -below.exponent, True))
+    raise neither(node, "divides by a function of it")
+
+
+def _scaled(node: Apply, relation: Relation) -> Relation:
+    if isinstance(relation, Power):
+        return Power(_broadcast(node, relation.entries), relation.exponent, True)
+    assert isinstance(relation, Affine)
+    if relation.entries is None:
+        return relation
+    return Affine(_broadcast(node, relation.entries))
+
+
+def _common_entries(
+    node: Apply, relations: Sequence[Affine | Independent]
+) -> TensorVariable | None:
+    entries = [r.entries for r in relations if isinstance(r, Affine)]
+    first = entries[0]
+    if first is None or any(other is not first for other in entries):
+        return None
+    return _broadcast(node, first)
+
+
+def _broadcast(node: Apply, entries: TensorVariable) -> TensorVariable:
+    """Repeat entries along axes on which the output is longer."""
+    out = node.outputs[0]
+    if entries.type.broadcastable == out.type.broadcastable:
+        return entries
+    return pt.broadcast_to(entries, out.shape)
+
+
+# -- selecting, reshaping, repeating -------------------------------------------------------------
+
+
+@follow_parameter.register(DimShuffle)
+@follow_parameter.register(Reshape)
+@follow_parameter.register(SpecifyShape)
+@follow_parameter.register(JoinDims)
+@follow_parameter.register(SplitDims)
+@follow_parameter.register(Subtensor)
+@follow_parameter.register(AdvancedSubtensor)
+@follow_parameter.register(Alloc)
+@follow_parameter.register(ExtractDiag)
+@follow_parameter.register(ScalarFromTensor)
+@follow_parameter.register(TensorFromScalar)
+def _select(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
+    relation, *others = relations
+    if not all(isinstance(other, Independent) for other in others):
+        raise neither(node, "uses it as an index or a shape")
+
+    def select(entries: TensorVariable) -> TensorVariable:
+        return node.clone_with_new_inputs([entries, *node.inputs[1:]], strict=False).outputs[0]
+
+    if isinstance(relation, Power):
+        entries = _full(relation.entries, node.inputs[0])
+        return [Power(select(entries), relation.exponent, relation.scaled)]
+    assert isinstance(relation, Affine)
+    if relation.entries is None:
+        return [relation]
+    return [Affine(select(_full(relation.entries, node.inputs[0])))]
+
+
+def _full(entries: TensorVariable, like: Variable) -> TensorVariable:
+    if entries.type.broadcastable == like.type.broadcastable:
+        return entries
+    return pt.broadcast_to(entries, like.shape)
+
+
+@follow_parameter.register(Shape)
+@follow_parameter.register(Shape_i)
+def _shape(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
+    return [Independent()]
+
+
+@follow_parameter.register(ViewOp)
+@follow_parameter.register(DeepCopyOp)
+@follow_parameter.register(CheckAndRaise)
+def _unchanged(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
+    return [relations[0]]
+
+
+@follow_parameter.register(MakeVector)
+@follow_parameter.register(Join)
+def _join(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
+    # Which entry is which could be told, but a parameter is seldom taken apart and joined again.
+    affine(node, relations)
+    return [Affine()]
+
+
+@follow_parameter.register(IncSubtensor)
+@follow_parameter.register(AdvancedIncSubtensor)
+def _put(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
+    whole, part, *index = relations
+    if not all(isinstance(other, Independent) for other in index):
+        raise neither(node, "uses it as an index")
+    affine(node, [whole, part])
+    return [Affine()]
+
+
+# -- linear --------------------------------------------------------------------------------------
+
+
+@follow_parameter.register(CAReduce)
+def _reduce(op: CAReduce, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
+    if not isinstance(op.scalar_op, ps.Add):
+        raise neither(node)
+    affine(node, relations)
+    return [Affine()]
+
+
+@follow_parameter.register(CumOp)
+def _cumulate(op: CumOp, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
+    if op.mode != "add":
+        raise neither(node)
+    affine(node, relations)
+    return [Affine()]
+
+
+@follow_parameter.register(Dot)
+def _dot(op: Dot, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
+    affine(node, relations)
+    _one_dependent(node, relations)
+    return [Affine()]
+
+
+@follow_parameter.register(Blockwise)
+def _blockwise(op: Blockwise, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
+    # The same operation on each of a batch of arrays. Powers would need the batch's layout.
+    if isinstance(op.core_op, Reshape | Subtensor | AdvancedSubtensor):
+        affine(node, relations[:1])
+        if not all(isinstance(other, Independent) for other in relations[1:]):
+            raise neither(node, "uses it as an index or a shape")
+        return [Affine()] * len(node.outputs)
+    return follow_parameter.dispatch(type(op.core_op))(op.core_op, node, relations)

@@ -1,0 +1,94 @@
+"""Sums over the entries of a variable that share an entry of a parameter."""
+
+from math import prod
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.reading.graphs import rebuild
+
+
+def total(
+    terms: TensorVariable, entries: TensorVariable, parameter: TensorVariable
+) -> TensorVariable:
+    """Add up terms by the entry of the parameter that they belong to.
+
+    Parameters
+    ----------
+    terms : TensorVariable
+        The terms; may have more axes than ``entries``, or be longer where that has length 1.
+    entries : TensorVariable
+        A selection of the parameter's entries: which one each term belongs to.
+    parameter : TensorVariable
+        The parameter, of a static shape.
+
+    Returns
+    -------
+    TensorVariable
+        The sums, in the shape of the parameter.
+    """
+    # In double precision, whatever the model's is: counts must not be rounded.
+    terms = _sum_to(terms.astype("float64"), entries)
+    if entries is parameter:
+        return terms
+    if parameter.type.ndim == 0:
+        return terms.sum()
+    return _add_at(parameter, _numbers(entries, parameter).flatten(), terms.flatten())
+
+
+def total_by_category(
+    categories: TensorVariable, entries: TensorVariable, parameter: TensorVariable
+) -> TensorVariable:
+    """Count categories by the entry of a vector of probabilities that they belong to.
+
+    Parameters
+    ----------
+    categories : TensorVariable of int
+        Numbers of the last axis of ``entries``.
+    entries : TensorVariable
+        A selection of the parameter's entries; its leading axes are broadcast to ``categories``.
+    parameter : TensorVariable
+        The parameter, of a static shape.
+
+    Returns
+    -------
+    TensorVariable
+        The counts, in the shape of the parameter.
+    """
+    numbers = _numbers(entries, parameter)
+    if numbers.type.ndim == 1:
+        which = numbers[categories.flatten()]
+    else:
+        n_categories = numbers.shape[-1]
+        rows = pt.broadcast_to(numbers, (*categories.shape, n_categories))
+        rows = rows.reshape((-1, n_categories))
+        which = rows[pt.arange(rows.shape[0]), categories.flatten()]
+    return _add_at(parameter, which, pt.ones_like(which, dtype="float64"))
+
+
+def _sum_to(terms: TensorVariable, like: TensorVariable) -> TensorVariable:
+    """Add up along the axes on which ``like`` is broadcast to ``terms``."""
+    extra = terms.type.ndim - like.type.ndim
+    if extra:
+        terms = terms.sum(axis=tuple(range(extra)))
+    ones = zip(like.type.broadcastable, terms.type.broadcastable, strict=True)
+    repeated = tuple(k for k, (one, is_one) in enumerate(ones) if one and not is_one)
+    return terms.sum(axis=repeated, keepdims=True) if repeated else terms
+
+
+def _numbers(entries: TensorVariable, parameter: TensorVariable) -> TensorVariable:
+    """Which entry of the parameter, counted in C order, each one of the selection is."""
+    if entries is parameter and parameter.type.ndim == 1:
+        return pt.arange(parameter.type.shape[0])
+    shape = parameter.type.shape
+    numbers = np.arange(prod(shape)).reshape(shape)
+    [selected] = rebuild([entries], {parameter: pt.constant(numbers)})
+    return selected
+
+
+def _add_at(
+    parameter: TensorVariable, which: TensorVariable, terms: TensorVariable
+) -> TensorVariable:
+    shape = parameter.type.shape
+    return pt.zeros(prod(shape), dtype="float64")[which].inc(terms).reshape(shape)

@@ -1,0 +1,289 @@
+"""The defaults a user wants: which step takes which variable, and sampling with them."""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import pymc as pm
+from pymc.model import Model, modelcontext
+from pymc.step_methods.compound import BlockedStep
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+from xarray import DataTree
+
+from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
+from pymc_dapper.conjugacy.gaussian import NORMAL
+from pymc_dapper.reading.dependence import records_seen
+from pymc_dapper.reading.errors import NotConjugateError, ReadingError
+from pymc_dapper.releases import ATTRIBUTE, read_releases
+from pymc_dapper.steps.conjugate import ConjugateStep
+from pymc_dapper.steps.dapper import DapperStep
+from pymc_dapper.steps.lean_nuts import lean_nuts
+from pymc_dapper.steps.variables import record_values
+
+JOINT_NORMAL_LIMIT = 100
+"""Normal parameters are drawn jointly up to this many entries: the cost is their number's cube."""
+
+
+def assign_steps(
+    records: Variable | Sequence[Variable] | None = None,
+    model: Model | None = None,
+    *,
+    conjugate: bool = True,
+    dapper: Mapping[str, Any] | None = None,
+    nuts: Mapping[str, Any] | None = None,
+    compile_kwargs: Mapping[str, Any] | None = None,
+) -> list[BlockedStep]:
+    """Choose the steps for a model of latent confidential records.
+
+    :class:`DapperStep` takes the records, :class:`ConjugateStep` the parameters whose conditional
+    distribution it can draw from, and NUTS the other continuous ones. What is left, discrete
+    parameters, gets PyMC's choice from ``pm.sample``.
+
+    Parameters
+    ----------
+    records : variable or sequence of variables, optional
+        The latent records. If not given, they are found where the model leaves no doubt: the free
+        variables that a mechanism sees, if all have the same number of entries along their first
+        axis.
+    model : Model, optional
+        The model. Taken from the context if not given.
+    conjugate : bool, default True
+        Whether to look for conjugate parameters. Without, NUTS moves all continuous parameters
+        together: better where a conjugate one depends strongly on one that isn't.
+    dapper : dict, optional
+        Passed on to :class:`DapperStep`, such as ``{"track_records": True}``.
+    nuts : dict, optional
+        Passed on to ``pm.NUTS``, such as ``{"target_accept": 0.9}``.
+    compile_kwargs : dict, optional
+        Passed on to all steps.
+
+    Returns
+    -------
+    list of steps
+        For ``pm.sample(step=...)``.
+
+    Raises
+    ------
+    ReadingError
+        If records aren't given and the model leaves doubt about which they are, or if the model
+        can't be read (see :class:`DapperStep`).
+
+    Notes
+    -----
+    The privacy mechanism is left out of what NUTS evaluates at each leapfrog step, where it doesn't
+    depend on what NUTS moves. Its stat ``lp`` is then the log-density without the mechanism.
+
+    Examples
+    --------
+    >>> with model:
+    ...     idata = pm.sample(step=pmd.assign_steps([record]))
+    """
+    model = modelcontext(model)
+    records = find_records(model) if records is None else records
+    values = record_values(records, model)
+    options = {"model": model, "compile_kwargs": dict(compile_kwargs or {})}
+    step = DapperStep(values, **options, **(dapper or {}))
+    others = assign_parameter_steps(
+        values, model, conjugate=conjugate, nuts=nuts, compile_kwargs=compile_kwargs
+    )
+    return [step, *others]
+
+
+def assign_parameter_steps(
+    values: Sequence[TensorVariable],
+    model: Model,
+    *,
+    conjugate: bool = True,
+    nuts: Mapping[str, Any] | None = None,
+    compile_kwargs: Mapping[str, Any] | None = None,
+) -> list[BlockedStep]:
+    """Choose the steps for the parameters of a model, as :func:`assign_steps` does.
+
+    Parameters
+    ----------
+    values : sequence of TensorVariable
+        Value variables of the records: what is not to be moved.
+    model : Model
+        The model.
+    conjugate, nuts, compile_kwargs
+        See :func:`assign_steps`.
+
+    Returns
+    -------
+    list of steps
+        Steps for all continuous parameters, and for conjugate ones.
+    """
+    options = {"model": model, "compile_kwargs": dict(compile_kwargs or {})}
+    steps: list[BlockedStep] = []
+    left = [x for x in model.value_vars if x not in values]
+    if conjugate:
+        for block in _conjugate_blocks(model, [model.values_to_rvs[x] for x in left]):
+            steps.append(ConjugateStep(block, **options))
+            left = [x for x in left if model.values_to_rvs[x] not in block]
+    continuous = [x for x in left if x.dtype in ("float32", "float64")]
+    if continuous:
+        steps.append(lean_nuts(continuous, **options, **(nuts or {})))
+    elif nuts:
+        raise ValueError(
+            "nuts was given, but NUTS has no variable to move: all parameters are drawn from "
+            "their conditional distributions. Leave nuts out, or pass conjugate=False"
+        )
+    return steps
+
+
+def find_records(model: Model) -> list[TensorVariable]:
+    """Find the latent records of a model.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+
+    Returns
+    -------
+    list of TensorVariable
+        The free random variables that a mechanism sees, where all have a first axis of the same
+        length.
+
+    Raises
+    ------
+    ReadingError
+        If there are none, or if they aren't equally long.
+    """
+    seen = records_seen(model)
+    if not seen:
+        raise ReadingError(
+            "no latent records were found: no Potential, and no release added by a mechanism's "
+            "observe(), depends on a free variable. Pass the records, as in assign_steps([x])"
+        )
+    lengths = {rv.name: _length(model, rv) for rv in seen}
+    if None in lengths.values() or len(set(lengths.values())) > 1:
+        listed = ", ".join(
+            f"'{name}' ({'a scalar' if n is None else f'{n} along its first axis'})"
+            for name, n in lengths.items()
+        )
+        raise ReadingError(
+            "which variables are the latent records isn't clear: the mechanisms, or other "
+            f"Potentials, depend on {listed}. Pass the records, as in assign_steps([x])"
+        )
+    return seen
+
+
+def _length(model: Model, rv: TensorVariable) -> int | None:
+    if rv.type.ndim == 0 or rv.type.ndim == rv.owner.op.ndim_supp:
+        return None
+    return int(rv.shape[0].eval())
+
+
+def _conjugate_blocks(model: Model, rvs: Sequence[TensorVariable]) -> list[list[TensorVariable]]:
+    """Group the parameters that can be drawn from their conditionals by what is drawn together."""
+    single = [rv for rv in rvs if _conditionals(model, [rv])]
+    normal = [rv for rv in single if isinstance(rv.owner.op, NORMAL)]
+    blocks = [[rv] for rv in single if rv not in normal]
+    # Each may be linear in a mean without being so jointly: then they are drawn apart.
+    joint = _conditionals(model, normal) or _each(model, normal)
+    for conditional in joint:
+        size = sum(prod(shape) for shape in conditional.shapes)
+        together = list(conditional.rvs)
+        blocks += [together] if size <= JOINT_NORMAL_LIMIT else [[rv] for rv in together]
+    return blocks
+
+
+def _conditionals(model: Model, rvs: Sequence[TensorVariable]) -> list[Conditional]:
+    """Read the conditionals of parameters; empty where there are none to draw from."""
+    try:
+        return list(read_conditionals(model, rvs)) if rvs else []
+    except NotConjugateError:
+        return []
+
+
+def _each(model: Model, rvs: Sequence[TensorVariable]) -> list[Conditional]:
+    return [conditional for rv in rvs for conditional in _conditionals(model, [rv])]
+
+
+def sample(
+    draws: int = 1000,
+    *,
+    records: Variable | Sequence[Variable] | None = None,
+    keep_records: bool = False,
+    conjugate: bool = True,
+    dapper: Mapping[str, Any] | None = None,
+    nuts: Mapping[str, Any] | None = None,
+    model: Model | None = None,
+    var_names: Sequence[str] | None = None,
+    **kwargs: Any,
+) -> DataTree:
+    """Sample the posterior of a model of latent confidential records.
+
+    ``pm.sample`` with the steps of :func:`assign_steps`, and without the records in its result.
+
+    Parameters
+    ----------
+    draws : int, default 1000
+        Number of draws per chain after tuning.
+    records : variable or sequence of variables, optional
+        The latent records; see :func:`assign_steps`.
+    keep_records : bool, default False
+        Whether draws of the records are kept. Recording 10,000 values costs more than sampling
+        them.
+    conjugate, dapper, nuts
+        See :func:`assign_steps`. ``target_accept`` is taken as a part of ``nuts``.
+    model : Model, optional
+        The model. Taken from the context if not given.
+    var_names : sequence of str, optional
+        Variables to keep. All but the records if not given.
+    **kwargs
+        Passed on to ``pm.sample``: ``tune``, ``chains``, ``cores``, ``random_seed``, ``initvals``,
+        ``progressbar`` ...
+
+    Returns
+    -------
+    DataTree
+        As ``pm.sample`` returns it. Its attribute ``pymc_dapper_releases`` says what is known of
+        the mechanisms' budgets, for :func:`pymc_dapper.diagnostics.acceptance`.
+
+    Raises
+    ------
+    TypeError
+        If steps are passed: use ``pm.sample``, with :func:`assign_steps` for a part of them.
+    ReadingError
+        See :func:`assign_steps`.
+
+    Examples
+    --------
+    >>> with model:
+    ...     idata = pmd.sample(random_seed=1)
+    """
+    if "step" in kwargs:
+        raise TypeError(
+            "pmd.sample chooses the steps itself. To choose some, use "
+            "pm.sample(step=[..., *pmd.assign_steps(...)])"
+        )
+    if keep_records and var_names is not None:
+        raise TypeError("pass either var_names or keep_records: var_names says what is kept")
+    model = modelcontext(model)
+    nuts = dict(nuts or {})
+    if "target_accept" in kwargs:
+        nuts["target_accept"] = kwargs.pop("target_accept")
+    records = find_records(model) if records is None else records
+    record_names = {model.values_to_rvs[x].name for x in record_values(records, model)}
+    steps = assign_steps(
+        records,
+        model,
+        conjugate=conjugate,
+        dapper=dapper,
+        nuts=nuts,
+        compile_kwargs=kwargs.get("compile_kwargs"),
+    )
+    if var_names is None and not keep_records:
+        # Of a model without parameters, the records are all there is to keep.
+        others = [rv.name for rv in model.unobserved_RVs if rv.name not in record_names]
+        var_names = others or None
+    result = pm.sample(draws, step=steps, model=model, var_names=var_names, **kwargs)
+    if isinstance(result, DataTree):
+        factors = [
+            factor for step in steps if isinstance(step, DapperStep) for factor in step.factors
+        ]
+        result.attrs[ATTRIBUTE] = read_releases(model, factors).to_json()
+    return result

@@ -1,0 +1,60 @@
+"""NUTS that evaluates only what depends on the variables it moves."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pymc import NUTS, Model
+from pymc.blocking import PointType
+from pymc.model.core import ValueGradFunction
+from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.reading.dependence import dependent_factors
+
+
+def lean_nuts(
+    values: Sequence[TensorVariable],
+    model: Model,
+    *,
+    point: PointType | None = None,
+    **options: Any,
+) -> NUTS:
+    """Build PyMC's NUTS for some variables, without the factors that don't depend on them.
+
+    PyMC's own evaluates the model's whole log-density at each leapfrog step, the privacy mechanism
+    among it, even where that depends on nothing that NUTS moves.
+
+    Parameters
+    ----------
+    values : sequence of TensorVariable
+        Value variables to move.
+    model : Model
+        The model.
+    point : dict, optional
+        Values of the model's value variables. The model's own initial point if not given.
+    **options
+        Passed on to ``pm.NUTS``.
+
+    Returns
+    -------
+    NUTS
+        The step. Its stat ``lp`` is the log-density of the factors it evaluates.
+    """
+    point = model.initial_point() if point is None else point
+    values = list(values)
+    cost = sum(factor.sum() for factor in dependent_factors(model, values).values())
+    inputs = set(explicit_graph_inputs([cost]))
+    others = {x: point[x.name] for x in model.value_vars if x in inputs and x not in values}
+    compile_kwargs = options.get("compile_kwargs") or {}
+    function = ValueGradFunction(
+        [cost],
+        values,
+        others,
+        model=model,
+        initial_point=point,
+        ravel_inputs=True,
+        **compile_kwargs,
+    )
+    function.set_extra_values(point)
+    function.trust_input = True
+    return NUTS(values, model=model, initial_point=point, logp_dlogp_func=function, **options)

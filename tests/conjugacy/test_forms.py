@@ -1,0 +1,135 @@
+"""The conditional that is drawn from is the model's own, for every form."""
+
+import numpy as np
+import pytest
+from pymc.pytensorf import compile as pymc_compile
+from scipy.special import expit
+
+from pymc_dapper.conjugacy.check import check_conditional
+from pymc_dapper.conjugacy.conditional import read_conditionals
+from pymc_dapper.reading.graphs import inline_symbolic_ops
+from pymc_dapper.steps.conjugate import ConjugateStep
+from tests.conjugacy.forms import FORMS
+
+
+def random_point(model, rng):
+    """A point that nothing is special about, and that the model allows."""
+    point = model.initial_point()
+    for value in model.value_vars:
+        rv = model.values_to_rvs[value]
+        x = point[value.name]
+        if x.dtype.kind == "f":
+            noise = 0.5 * rng.normal(size=x.shape)
+            # What has no transform stays where it is: it may be bounded.
+            free = model.rvs_to_transforms[rv] is not None or rv.owner.op.name in ("normal",)
+            point[value.name] = (x + noise * free).astype(x.dtype)
+        elif rv.owner.op.name == "categorical":
+            k = rv.owner.inputs[-1].type.shape[-1] or 2
+            point[value.name] = rng.integers(k, size=x.shape).astype(x.dtype)
+        elif rv.owner.op.name == "bernoulli":
+            point[value.name] = rng.integers(2, size=x.shape).astype(x.dtype)
+    return point
+
+
+def random_theta(rvs, rng):
+    """Values in the support of parameters, not drawn from anything's conditional."""
+    thetas = []
+    for rv, shape in rvs:
+        z = rng.normal(size=shape)
+        match rv.owner.op.name:
+            case "beta" | "uniform":
+                thetas.append(expit(z))
+            case "dirichlet":
+                thetas.append(np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True))
+            case "normal" | "multivariate_normal":
+                thetas.append(z)
+            case _:
+                thetas.append(np.exp(z))
+    return thetas
+
+
+class Judge:
+    """The model's own log-density, of all that it consists of."""
+
+    def __init__(self, model):
+        [total] = inline_symbolic_ops([model.logp(jacobian=False)])
+        self.function = model.compile_fn(total, inputs=model.value_vars, mode="FAST_COMPILE")
+
+    def __call__(self, point):
+        return float(self.function(point))
+
+
+# What PyMC itself compiles for LKJCholeskyCov.
+@pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS")
+@pytest.mark.parametrize("name", FORMS)
+def test_ratios_of_the_conditional_are_the_models_own(name):
+    model, variables = FORMS[name]()
+    rng = np.random.default_rng(3)
+    judge = Judge(model)
+    for conditional in read_conditionals(model, variables):
+        check_conditional(conditional, model.initial_point())
+        given = list(conditional.given)
+        parameters = compiled(model, given, conditional.parameters)
+        to_values = compiled(model, [*conditional.thetas, *given], conditional.to_values or [])
+        names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
+        for _ in range(3):
+            point = random_point(model, rng)
+            at = [point[x.name] for x in given]
+            of = parameters(*at)
+            judged, ours = [], []
+            for _ in range(3):
+                thetas = random_theta(zip(conditional.rvs, conditional.shapes, strict=True), rng)
+                values = to_values(*thetas, *at) if conditional.to_values else thetas
+                judged.append(judge({**point, **dict(zip(names, values, strict=True))}))
+                flat = np.concatenate([x.ravel() for x in thetas]) if len(thetas) > 1 else thetas[0]
+                ours.append(conditional.log_density(flat, *of))
+            assert np.all(np.isfinite(judged)), name
+            tolerance = 1e-4 if name.startswith("single_precision") else 1e-8
+            np.testing.assert_allclose(np.diff(ours), np.diff(judged), tolerance, tolerance)
+
+
+IN_NUMBA = [
+    "several_kinds_of_children",
+    "dirichlet_rows_by_latent_group",
+    "gamma_precision_of_other_kinds",
+    "shared_data_and_dims",
+    "array_of_means_sliced",
+    "multivariate_children",
+    "single_precision_normal",
+    "single_precision_dirichlet",
+]
+
+
+@pytest.mark.parametrize("name", IN_NUMBA)
+def test_a_step_computes_the_same_in_numba(name):
+    model, variables = FORMS[name]()
+    step = ConjugateStep(variables, model=model)
+    point = random_point(model, np.random.default_rng(4))
+    step.setup_chain(np.random.default_rng(5), tune=0, draws=1)
+    new, _ = step.step(point)
+    for value in model.value_vars:
+        old = point[value.name]
+        assert (new[value.name].dtype, new[value.name].shape) == (old.dtype, old.shape)
+
+    rng = np.random.default_rng(5)
+    for conditional in read_conditionals(model, variables):
+        given = list(conditional.given)
+        at = [point[x.name] for x in given]
+        parameters = compiled(model, given, conditional.parameters)(*at)
+        values = thetas = conditional.split(conditional.draw(rng, *parameters))
+        if conditional.to_values:
+            to_values = compiled(model, [*conditional.thetas, *given], conditional.to_values)
+            values = to_values(*thetas, *at)
+        names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
+        expected = dict(zip(names, values, strict=True))
+        for value, x in expected.items():
+            tolerance = 1e-4 if x.dtype == "float32" else 1e-9
+            np.testing.assert_allclose(new[value], x, tolerance, tolerance)
+        point = {**point, **expected}
+
+
+def compiled(model, inputs, outputs):
+    with model:
+        return pymc_compile(
+            list(inputs), list(outputs), mode="FAST_COMPILE", on_unused_input="ignore"
+        )

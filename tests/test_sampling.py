@@ -1,0 +1,177 @@
+"""assign_steps and sample: which step takes which variable, and what is kept."""
+
+import logging
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+import pymc_dapper as pmd
+from pymc_dapper import ConjugateStep, DapperStep, ReadingError
+from pymc_dapper.steps.lean_nuts import lean_nuts
+from tests.models import admissions_model
+
+QUICK = {"draws": 20, "tune": 20, "chains": 2, "cores": 1, "progressbar": False, "random_seed": 3}
+QUICK |= {"compute_convergence_checks": False}
+
+
+@pytest.fixture(scope="module")
+def admissions():
+    return admissions_model()
+
+
+def assigned(model, *args, **kwargs):
+    steps = pmd.assign_steps(*args, model=model, **kwargs)
+    return [(type(step).__name__, sorted(x.name for x in step.vars)) for step in steps]
+
+
+def test_records_conjugate_and_other_parameters_get_their_steps():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 1)
+        slope = pm.Normal("slope", 0, 1)
+        log_sd = pm.Normal("log_sd", 0, 1)
+        p = pm.Beta("p", 1, 1)
+        x = pm.Bernoulli("x", p, shape=8)
+        y = pm.Normal("y", mu + slope * x, pt.exp(log_sd), shape=8)
+        pm.Potential("privacy", -((x * y).sum() ** 2))
+    assert assigned(model) == [
+        ("DapperStep", ["x", "y"]),
+        ("ConjugateStep", ["p_logodds__"]),
+        ("ConjugateStep", ["mu", "slope"]),
+        ("NUTS", ["log_sd"]),
+    ]
+    assert assigned(model, conjugate=False)[1:] == [
+        ("NUTS", ["log_sd", "mu", "p_logodds__", "slope"])
+    ]
+
+
+def test_normals_that_share_no_child_or_are_many_are_drawn_apart():
+    with pm.Model() as model:
+        a, b = pm.Normal("a", 0, 1), pm.Normal("b", 0, 1)
+        group = pm.Normal("group", 0, 1, shape=150)
+        x = pm.Normal("x", a, 1, shape=5)
+        y = pm.Normal("y", b + group[:5], 1, shape=5)
+        pm.Potential("privacy", -(((x + y).sum()) ** 2))
+    steps = assigned(model)
+    assert sorted(names for _, names in steps[1:]) == [["a"], ["b"], ["group"]]
+
+
+def test_a_discrete_parameter_is_left_to_pymc():
+    with pm.Model():
+        k = pm.DiscreteUniform("k", 1, 3)
+        x = pm.Normal("x", k, 1, shape=5)
+        pm.Potential("privacy", -(x.sum() ** 2))
+        idata = pmd.sample(**QUICK)
+    assert set(idata.posterior["k"].values.ravel()) <= {1, 2, 3}
+
+
+@pytest.fixture
+def group_model():
+    with pm.Model() as model:
+        group = pm.Normal("group", 0, 1, shape=3)
+        x = pm.Normal("x", 0, 1, shape=9)
+        pm.Potential("privacy", -((x.sum() - group.sum()) ** 2))
+    return model
+
+
+def test_records_are_not_guessed_where_there_is_doubt(group_model):
+    with pytest.raises(ReadingError, match=r"isn't clear.*'group' \(3 along.*'x' \(9 along"):
+        pmd.assign_steps(model=group_model)
+    assert assigned(group_model, [group_model["x"]])[0] == ("DapperStep", ["x"])
+
+
+def test_a_scalar_that_the_mechanism_sees_leaves_doubt():
+    with pm.Model() as model:
+        scale = pm.HalfNormal("scale")
+        u = pm.Normal("u", 0, 1, shape=9)
+        pm.Potential("privacy", -((scale * u.sum()) ** 2))
+    with pytest.raises(ReadingError, match=r"'scale' \(a scalar\), 'u' \(9 along its first axis\)"):
+        pmd.assign_steps(model=model)
+
+
+def test_a_model_without_a_mechanism_has_no_records():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 1)
+        pm.Normal("y", mu, 1, observed=[1.0, 2.0])
+    with pytest.raises(ReadingError, match=r"no latent records were found.*Pass the records"):
+        pmd.sample(model=model)
+
+
+def test_records_are_found_through_an_observed_release():
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 1)
+        x = pm.Bernoulli("x", p, shape=6)
+        pmd.LaplaceMechanism(1.0).observe("release", x.sum(), observed=2.5)
+    assert assigned(model)[0] == ("DapperStep", ["x"])
+
+
+def test_sample_leaves_the_records_out_and_says_who_took_what(admissions, caplog):
+    with caplog.at_level(logging.INFO, logger="pymc"), admissions:
+        idata = pmd.sample(**QUICK)
+    assert set(idata.posterior.data_vars) == {"p", "log_odds_ratio"}
+    assert idata.posterior["p"].shape == (2, 20, 4)
+    assert {"dapper_accept", "dapper_mechanism_logp"} <= set(idata.sample_stats.data_vars)
+    assert ">DapperStep: [record]" in caplog.text
+    assert ">ConjugateStep: [p]" in caplog.text
+
+
+def test_records_are_kept_on_request(admissions):
+    with admissions:
+        idata = pmd.sample(keep_records=True, **QUICK)
+    assert idata.posterior["record"].shape == (2, 20, 400)
+    # What is kept doesn't change what is drawn.
+    with admissions:
+        without = pmd.sample(var_names=["p"], **QUICK)
+    assert set(without.posterior.data_vars) == {"p"}
+    np.testing.assert_array_equal(idata.posterior["p"], without.posterior["p"])
+
+
+def test_options_reach_the_steps(admissions):
+    with admissions:
+        idata = pmd.sample(
+            conjugate=False, target_accept=0.95, dapper={"track_records": True}, **QUICK
+        )
+    assert pmd.diagnostics.record_acceptance(idata).sizes["record"] == 400
+    [nuts] = pmd.assign_steps(model=admissions, conjugate=False, nuts={"target_accept": 0.95})[1:]
+    assert nuts.target_accept == 0.95
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"step": []}, TypeError, "pmd.sample chooses the steps itself"),
+        ({"keep_records": True, "var_names": ["p"]}, TypeError, "either var_names or keep_records"),
+        ({"target_accept": 0.9}, ValueError, "NUTS has no variable to move"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(admissions, options, error, message):
+    with admissions, pytest.raises(error, match=message):
+        pmd.sample(**options)
+
+
+def test_steps_and_their_order_can_be_combined_with_others(admissions):
+    steps = pmd.assign_steps([admissions["record"]], admissions)
+    assert [type(step) for step in steps] == [DapperStep, ConjugateStep]
+
+
+def test_lean_nuts_has_the_gradient_of_the_whole_log_density(admissions):
+    """It leaves out the mechanism, which doesn't depend on p, and nothing else."""
+    p = admissions.rvs_to_values[admissions["p"]]
+    rng = np.random.default_rng(2)
+    point = admissions.initial_point() | {"record": rng.integers(0, 4, 400)}
+    lean = lean_nuts([p], admissions)._logp_dlogp_func
+    whole = admissions.logp_dlogp_function([p], ravel_inputs=True, initial_point=point)
+    for function in (lean, whole):
+        function.set_extra_values(point)
+    differences = []
+    for _ in range(3):
+        q = rng.normal(size=3)
+        (logp, gradient), (expected, expected_gradient) = (
+            lean._pytensor_function(q),
+            (whole._pytensor_function(q)),
+        )
+        np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-10)
+        differences.append(expected - logp)
+    mechanism = admissions.compile_logp(vars=[admissions["privacy"]])(point)
+    np.testing.assert_allclose(differences, mechanism)
