@@ -10,7 +10,17 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.mark.parametrize("name", ["mechanisms.md"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "conjugate-steps.md",
+        "mechanisms.md",
+        "monte-carlo-em.md",
+        "private-proportion.md",
+        "rejection-abc.md",
+        "sampling.md",
+    ],
+)
 def test_a_page_prints_what_it_says(name):
     blocks = re.findall(r"```(python|text)\n(.*?)```", (DOCS / name).read_text(), flags=re.DOTALL)
     names, printed = {}, ""

@@ -1,25 +1,127 @@
-"""Slow, independent answers that judge the samplers.
+"""Slow or special methods: independent answers that judge the samplers, and serve small problems.
 
-Nothing here imports a kernel, a step, PyMC or PyTensor: an answer that shares code with what it
-judges would share its mistakes. NumPy and SciPy only.
+Nothing here imports a kernel or a step: an answer that shares code with what it judges would share
+its mistakes. NumPy and SciPy only, but for rejection ABC from a ``pm.Model`` and for the densities
+of mechanisms, which are the package's own.
 
 `dirichlet_table`
     The exact posterior of a table's cell probabilities when only noisy counts are published.
 `enumeration`
     Brute force over every possible confidential data set, for tiny problems.
+`rejection_abc`
+    Independent draws from the posterior, by simulation and rejection.
+`monte_carlo_em`
+    Maximum likelihood by Monte Carlo EM, with the observed information.
+`poisson_laplace`
+    The closed-form posterior of a Poisson rate given a count with Laplace noise.
+`errors_in_counts`
+    Regression on noisy counts: what naive fitting does, and the exact likelihood.
+`proportion_tests`, `fiducial_proportion`
+    Tests and intervals for a proportion of which only a noisy count or share is published.
+`invariants`
+    Releases made under exactly known totals, their privacy loss, and their likelihood.
 """
 
+from pymc_dapper.reference._proportion import (
+    Interval,
+    ProportionTest,
+)
 from pymc_dapper.reference.dirichlet_table import (
     KnownTablePosterior,
     TablePosterior,
     gaussian_cell_loglik,
 )
-from pymc_dapper.reference.enumeration import conditional_posterior, dirichlet_posterior
+from pymc_dapper.reference.enumeration import (
+    conditional_posterior,
+    dirichlet_posterior,
+)
+from pymc_dapper.reference.errors_in_counts import (
+    CountRegression,
+    LeastSquares,
+    attenuation,
+)
+from pymc_dapper.reference.fiducial_proportion import (
+    Coverage,
+    FiducialProportion,
+    fiducial_cdf,
+    fiducial_coverage,
+    fiducial_proportion,
+    fiducial_test,
+)
+from pymc_dapper.reference.invariants import (
+    InvariantDraws,
+    ReleaseLaw,
+    log_likelihood,
+    privacy_loss,
+    release_law,
+    sample_under_invariants,
+)
+from pymc_dapper.reference.monte_carlo_em import (
+    EMEstimate,
+    EMIteration,
+    monte_carlo_em,
+)
+from pymc_dapper.reference.poisson_laplace import (
+    PoissonLaplace,
+    PoissonLaplacePosterior,
+)
+from pymc_dapper.reference.proportion_tests import (
+    NormalProportion,
+    RandomizedResponseEstimate,
+    UMPProportion,
+    laplace_sd,
+    normal_test,
+    randomized_response,
+    randomized_response_sd,
+    ump_test,
+    umpu_test,
+)
+from pymc_dapper.reference.rejection_abc import (
+    RejectionDraws,
+    mechanism_log_bound,
+    rejection_abc,
+    rejection_abc_model,
+)
 
 __all__ = [
+    "CountRegression",
+    "Coverage",
+    "EMEstimate",
+    "EMIteration",
+    "FiducialProportion",
+    "Interval",
+    "InvariantDraws",
     "KnownTablePosterior",
+    "LeastSquares",
+    "NormalProportion",
+    "PoissonLaplace",
+    "PoissonLaplacePosterior",
+    "ProportionTest",
+    "RandomizedResponseEstimate",
+    "RejectionDraws",
+    "ReleaseLaw",
     "TablePosterior",
+    "UMPProportion",
+    "attenuation",
     "conditional_posterior",
     "dirichlet_posterior",
+    "fiducial_cdf",
+    "fiducial_coverage",
+    "fiducial_proportion",
+    "fiducial_test",
     "gaussian_cell_loglik",
+    "laplace_sd",
+    "log_likelihood",
+    "mechanism_log_bound",
+    "monte_carlo_em",
+    "normal_test",
+    "privacy_loss",
+    "randomized_response",
+    "randomized_response_sd",
+    "rejection_abc",
+    "rejection_abc_model",
+    "release_law",
+    "sample_under_invariants",
+    "ump_test",
+    "umpu_test",
 ]

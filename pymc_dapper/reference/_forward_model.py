@@ -1,0 +1,158 @@
+"""A PyMC model run forward: independent draws from its prior, in compiled batches."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+from numpy.typing import NDArray
+from pymc.distributions.continuous import Flat, HalfFlat
+from pymc.distributions.transforms import _default_transform
+from pymc.pytensorf import collect_default_updates
+from pymc.pytensorf import compile as pymc_compile
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
+from pytensor.tensor.variable import TensorVariable
+
+FloatArray = NDArray[np.float64]
+
+
+class ForwardModel:
+    """Draws of a model's free variables from their prior, with its factors evaluated there.
+
+    The factors are the model's Potentials and the log-densities of its observed variables. A batch
+    is a compiled loop over the model's own graph, so that whatever the graph does to one draw it
+    does to each.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    var_names : sequence of str, optional
+        Which variables to return; all free and deterministic ones by default.
+
+    Attributes
+    ----------
+    model : Model
+        The model.
+    var_names : list of str
+        The variables that are returned.
+    factor_names : list of str
+        The factors, Potentials first.
+
+    Raises
+    ------
+    ValueError
+        If the model has no factor or no free variable, if a name isn't of such a variable, or if
+        the model's prior isn't what its forward graph draws from.
+    """
+
+    def __init__(self, model: pm.Model, var_names: Sequence[str] | None = None) -> None:
+        _check_drawable(model)
+        free = {x.name: x for x in (*model.free_RVs, *model.deterministics)}
+        self.model = model
+        self.var_names = list(free) if var_names is None else list(var_names)
+        unknown = [name for name in self.var_names if name not in free]
+        if unknown:
+            raise ValueError(
+                f"var_names: {unknown} aren't free or deterministic variables of the model, which "
+                f"has {list(free)}."
+            )
+        factors = _factors(model)
+        self.factor_names = list(factors)
+        if not factors:
+            raise ValueError(
+                "the model has no Potential and no observed variable: all draws from its prior "
+                "would be accepted. Add the privacy mechanism."
+            )
+        self._compile([free[name] for name in self.var_names], list(factors.values()))
+
+    def _compile(self, variables: list[TensorVariable], factors: list[TensorVariable]) -> None:
+        outputs = [*variables, *(factor.sum() for factor in factors)]
+        updates = collect_default_updates(outputs=outputs)
+        # Generators of our own: the model's are left as they are.
+        self._generators = [pytensor.shared(np.random.default_rng()) for _ in updates]
+
+        def one_draw(*generators: Variable) -> list[Variable]:
+            replace = dict(zip(updates, generators, strict=True))
+            return clone_replace([*outputs, *updates.values()], replace)
+
+        size = pt.lscalar("size")
+        batches = pytensor.scan(
+            one_draw,
+            outputs_info=[*(None for _ in outputs), *self._generators],
+            n_steps=size,
+            return_updates=False,
+        )
+        advanced = dict(zip(self._generators, batches[len(outputs) :], strict=True))
+        with self.model:
+            self._function = pymc_compile([size], batches[: len(outputs)], updates=advanced)
+
+    def seed(self, rng: np.random.Generator) -> None:
+        """Take the randomness of all following draws from a generator."""
+        for shared, child in zip(self._generators, rng.spawn(len(self._generators)), strict=True):
+            shared.set_value(child, borrow=True)
+
+    def draw(self, size: int) -> tuple[dict[str, NDArray[Any]], FloatArray]:
+        """Draw from the model.
+
+        Parameters
+        ----------
+        size : int
+            Number of draws.
+
+        Returns
+        -------
+        draws : dict of str to (size, ...) array
+            The variables.
+        log_factors : (size, F) array
+            The logarithm of each factor.
+        """
+        outputs = self._function(size)
+        n = len(self.var_names)
+        draws = dict(zip(self.var_names, outputs[:n], strict=True))
+        return draws, np.stack(outputs[n:], axis=1)
+
+    def released(self, factor: str) -> NDArray[Any] | None:
+        """Values that a mechanism released, where the model keeps them under the factor's name."""
+        variable = self.model.named_vars[factor]
+        if variable in self.model.observed_RVs:
+            data = self.model.rvs_to_values[variable]
+        else:
+            data = self.model.named_vars.get(f"{factor}_released")
+        return None if data is None else np.asarray(data.eval())
+
+
+def _factors(model: pm.Model) -> dict[str, TensorVariable]:
+    for variable in (*model.potentials, *model.observed_RVs):
+        # A mechanism knows which releases are possible; pm.set_data can have put in another one.
+        check = getattr(variable.tag, "check_data", None)
+        if check is not None:
+            check()
+    factors = {potential.name: potential for potential in model.potentials}
+    for rv in model.observed_RVs:
+        factors[rv.name] = pm.logp(rv, model.rvs_to_values[rv], warn_rvs=False)
+    return factors
+
+
+def _check_drawable(model: pm.Model) -> None:
+    """Check that drawing the free variables forward is drawing from the prior."""
+    if not model.free_RVs:
+        raise ValueError("the model has no free variables to draw.")
+    for rv in model.free_RVs:
+        if isinstance(rv.owner.op, Flat.rv_type | HalfFlat.rv_type):
+            raise ValueError(
+                f"'{rv.name}' has an improper prior, which can't be drawn from. Give it a proper "
+                "one."
+            )
+        transform = model.rvs_to_transforms[rv]
+        if transform is None:
+            continue
+        if type(transform) is not type(_default_transform(rv.owner.op, rv)):
+            raise ValueError(
+                f"'{rv.name}' has the transform {type(transform).__name__}, which may restrict its "
+                "values, as an ordering does. Draws from the prior ignore transforms. Leave it "
+                "out, and write a restriction as a factor of the model."
+            )

@@ -1,0 +1,96 @@
+"""Observed information by Louis' formula, from a weighted sample.
+
+The observed information is the mean of the complete data's information, given what is released,
+less the covariance of their score (Louis 1982, Journal of the Royal Statistical Society B 44,
+226-233).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LouisMoments:
+    """Score and information at theta, estimated from a weighted sample drawn there.
+
+    Attributes
+    ----------
+    score : (P,) array
+        Derivative of the observed log-likelihood.
+    score_mc_cov : (P, P) array
+        Monte Carlo covariance of `score`.
+    complete, missing : (P, P) array
+        Mean of the complete data's information, and covariance of their score.
+    information_mc_se : (P, P) array
+        Monte Carlo standard error of each entry of `information`.
+    ess : float
+        Effective number of draws.
+    """
+
+    score: FloatArray
+    score_mc_cov: FloatArray
+    complete: FloatArray
+    missing: FloatArray
+    information_mc_se: FloatArray
+    ess: float
+
+    @property
+    def information(self) -> FloatArray:
+        """Observed information, by Louis."""
+        return self.complete - self.missing
+
+    @property
+    def regular(self) -> bool:
+        """Whether the information is positive definite."""
+        return is_positive_definite(self.information)
+
+    @property
+    def zero_mc_se(self) -> FloatArray:
+        """Monte Carlo standard error of the zero of the score; nan where there is none."""
+        if not self.regular:
+            return np.full(len(self.score), np.nan)
+        inverse = np.linalg.inv(self.information)
+        return np.sqrt(np.diag(inverse @ self.score_mc_cov @ inverse))
+
+
+def louis(weights: FloatArray, score: FloatArray, hessian: FloatArray, ess: float) -> LouisMoments:
+    """Weighted moments of the complete score and information, summed over the blocks.
+
+    Parameters
+    ----------
+    weights : (M, K) array
+        Weights of M draws for K independent blocks; they add up to 1 over the draws.
+    score : (M, K, P) array
+        Score of the complete data.
+    hessian : (M, K, P, P) array
+        Second derivative of their log-likelihood.
+    ess : float
+        Effective number of draws.
+
+    Returns
+    -------
+    LouisMoments
+    """
+    mean_score = np.einsum("mk,mkp->kp", weights, score)
+    centred = score - mean_score
+    spread = np.einsum("mkp,mkq->mkpq", centred, centred)
+    terms = -hessian - spread
+    means = np.einsum("mk,mkpq->kpq", weights, terms)
+    squared = weights**2
+    return LouisMoments(
+        score=mean_score.sum(axis=0),
+        score_mc_cov=np.einsum("mk,mkpq->pq", squared, spread),
+        complete=-np.einsum("mk,mkpq->pq", weights, hessian),
+        missing=np.einsum("mk,mkpq->pq", weights, spread),
+        information_mc_se=np.sqrt(np.einsum("mk,mkpq->pq", squared, (terms - means) ** 2)),
+        ess=ess,
+    )
+
+
+def is_positive_definite(matrix: FloatArray) -> bool:
+    """Whether a symmetric matrix is finite and positive definite."""
+    return bool(np.isfinite(matrix).all() and np.linalg.eigvalsh(matrix).min() > 0)

@@ -1,0 +1,94 @@
+"""The density of a mechanism object as a NumPy function, and its largest value."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from numpy.typing import ArrayLike, NDArray
+from pymc.pytensorf import compile as pymc_compile
+
+from pymc_dapper.mechanisms import KNormMechanism, Mechanism, RandomizedResponse
+from pymc_dapper.mechanisms.additive import AdditiveNoise
+
+FloatArray = NDArray[np.float64]
+
+
+def mechanism_log_bound(mechanism: Mechanism, released: ArrayLike) -> float:
+    """Largest log-density of a release, over everything that the statistic could be.
+
+    Additive noise, K-norm noise and randomised response are most likely to release the statistic
+    itself. A clamped value that lies on a limit has probability 1 if the statistic is far beyond.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        One that adds noise, or randomised response.
+    released : array_like
+        What was released.
+
+    Returns
+    -------
+    float
+        The bound, summed over the entries of the release.
+
+    Raises
+    ------
+    TypeError
+        If it isn't known for mechanisms of this kind.
+    ValueError
+        If the release can't have come from the mechanism.
+    """
+    values = np.asarray(released)
+    mechanism.check_released("released", values)
+    if not isinstance(mechanism, AdditiveNoise | KNormMechanism | RandomizedResponse):
+        raise TypeError(
+            f"the largest density of {type(mechanism).__name__} isn't known here: work out an "
+            "upper bound of its log-density at this release, over all statistics, and give that."
+        )
+    log_density = np.asarray(mechanism.logp(values, values).eval())
+    clamp = getattr(mechanism, "clamp", None)
+    if clamp is not None:
+        lower, upper = (np.nan if limit is None else limit for limit in clamp)
+        log_density = np.where((values == lower) | (values == upper), 0.0, log_density)
+    return float(log_density.sum())
+
+
+def mechanism_log_density(mechanism: Mechanism, released: ArrayLike) -> Callable[[Any], FloatArray]:
+    """Log-density of a release as a function of statistics.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism.
+    released : array_like
+        What was released, of the shape of one statistic.
+
+    Returns
+    -------
+    callable
+        Maps statistics of shape ``(size, *shape)`` to log-densities of shape ``(size,)``. Raises
+        ValueError where the shape isn't that of the release.
+    """
+    values = np.asarray(released)
+    mechanism.check_released("released", values)
+    compiled: dict[str, Callable[[Any], Any]] = {}
+
+    def log_density(statistic: Any) -> FloatArray:
+        s = np.asarray(statistic)
+        if s.shape[1:] != values.shape:
+            raise ValueError(
+                f"the statistics have shape {s.shape[1:]} each, but the release has shape "
+                f"{values.shape}. The first axis is for the simulations."
+            )
+        dtype = "int64" if s.dtype.kind in "biu" else "float64"
+        if dtype not in compiled:
+            batch = pt.tensor("statistic", shape=(None, *values.shape), dtype=dtype)
+            terms = mechanism.logp(values, batch)
+            total = terms.sum(axis=tuple(range(1, terms.ndim)))
+            with pm.Model():  # invalid parameters give -inf, as in a model
+                compiled[dtype] = pymc_compile([batch], total)
+        return np.asarray(compiled[dtype](s.astype(dtype)))
+
+    return log_density

@@ -1,0 +1,47 @@
+"""A progress bar for long runs, or nothing in its place."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+
+class Report(Protocol):
+    """Say how far a run has come."""
+
+    def __call__(self, completed: float, note: str) -> None:
+        """Take the amount of work done so far, and what to write beside the bar."""
+
+
+@contextmanager
+def progress(description: str, total: float | None, *, show: bool) -> Iterator[Report]:
+    """Show a progress bar while the context lasts.
+
+    Parameters
+    ----------
+    description : str
+        What is going on.
+    total : float or None
+        Amount of work; None if it isn't known beforehand.
+    show : bool
+        Whether to show anything.
+
+    Yields
+    ------
+    Report
+        A function of the work done so far and of a note.
+    """
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, disable=not show) as bar:
+        task = bar.add_task(description, total=total, note="")
+
+        def report(completed: float, note: str) -> None:
+            bar.update(task, completed=completed, note=note)
+
+        yield report

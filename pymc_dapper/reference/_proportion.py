@@ -1,0 +1,189 @@
+"""What the methods for a private proportion share: checks, Laplace noise, tests by their tails."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import index
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.stats import binom
+
+from pymc_dapper.budget import PureDP, laplace_scale
+
+FloatArray = NDArray[np.float64]
+Alternative = Literal["greater", "less", "two-sided"]
+
+_ALTERNATIVES = get_args(Alternative)
+
+
+class Interval(NamedTuple):
+    """A confidence interval."""
+
+    lower: FloatArray
+    """Lower ends, in the shape of what was released."""
+    upper: FloatArray
+    """Upper ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProportionTest:
+    """A private test of H0: theta = theta0 about a proportion, as a function of the data.
+
+    Attributes
+    ----------
+    n : int
+        Number of records.
+    theta0 : float
+        Proportion under the null hypothesis.
+    alternative : {"greater", "less", "two-sided"}
+        What is taken for true where the null hypothesis is rejected.
+    level : float
+        Level that was asked for.
+    lower, upper : float
+        Rejected is where the released value is at most `lower` or at least `upper`; nan if the test
+        isn't of this form.
+    rejection : (n + 1,) array
+        Probability of rejection given that x = 0..n of the records have the property.
+    """
+
+    n: int
+    theta0: float
+    alternative: Alternative
+    level: float
+    lower: float
+    upper: float
+    rejection: FloatArray
+
+    @property
+    def size(self) -> float:
+        """Probability of rejection at theta0, exactly."""
+        return float(self.power(self.theta0))
+
+    def power(self, theta: ArrayLike) -> FloatArray:
+        """Probability of rejection, exactly.
+
+        Parameters
+        ----------
+        theta : array_like
+            True proportions, within [0, 1].
+
+        Returns
+        -------
+        ndarray
+            In the shape of `theta`.
+        """
+        true = np.asarray(theta, dtype=float)
+        if not np.all((true >= 0) & (true <= 1)):
+            raise ValueError(f"theta must be within [0, 1], got {theta!r}.")
+        return np.asarray(
+            binom.pmf(np.arange(self.n + 1), self.n, true[..., None]) @ self.rejection
+        )
+
+
+def check_n(n: int) -> int:
+    """Return the number of records, at least 1."""
+    if index(n) < 1:
+        raise ValueError(f"n, the number of records, must be at least 1, got {n}.")
+    return index(n)
+
+
+def check_released(released: ArrayLike) -> FloatArray:
+    """Return released values as floats, all of them finite."""
+    values = np.asarray(released, dtype=float)
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"what was released must be finite, got {released!r}.")
+    return values
+
+
+def check_theta0(theta0: float) -> float:
+    """Return a proportion that can be tested: neither 0 nor 1."""
+    if not 0 < theta0 < 1:
+        raise ValueError(
+            f"theta0 must be above 0 and below 1, got {theta0!r}. At 0 and 1 there is nothing "
+            "random in the data."
+        )
+    return float(theta0)
+
+
+def check_open_unit(value: float, name: str) -> float:
+    """Return a level, or a probability of coverage, between 0 and 1."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must be above 0 and below 1, got {value!r}.")
+    return float(value)
+
+
+def check_alternative(alternative: str) -> None:
+    """Refuse an alternative that isn't known."""
+    if alternative not in _ALTERNATIVES:
+        raise ValueError(f"alternative must be one of {_ALTERNATIVES}, got {alternative!r}.")
+
+
+def p_value_of(below: FloatArray, above: FloatArray, alternative: Alternative) -> FloatArray:
+    """p-value, from the probabilities of what lies below and above.
+
+    Parameters
+    ----------
+    below, above : ndarray
+        One-sided p-values: against "less" and against "greater".
+    alternative : {"greater", "less", "two-sided"}
+        Two-sided is twice the smaller one: equal tails.
+    """
+    check_alternative(alternative)
+    if alternative == "two-sided":
+        return np.minimum(1.0, 2 * np.minimum(below, above))
+    return above if alternative == "greater" else below
+
+
+def tail_test(
+    n: int,
+    theta0: float,
+    alternative: Alternative,
+    level: float,
+    critical: Callable[[float], float],
+    exceeds: Callable[[float], FloatArray],
+) -> ProportionTest:
+    """Test that rejects in one tail of the released value, or in both with half the level each.
+
+    Parameters
+    ----------
+    n, theta0, alternative, level
+        As in `ProportionTest`.
+    critical : callable
+        The value above which, under the null hypothesis, lies a given probability (nominally).
+    exceeds : callable
+        Maps a value to the probabilities that the release exceeds it, given x = 0..n.
+    """
+    check_alternative(alternative)
+    tail = check_open_unit(level, "level") / (2 if alternative == "two-sided" else 1)
+    lower = -np.inf if alternative == "greater" else critical(1 - tail)
+    upper = np.inf if alternative == "less" else critical(tail)
+    rejection = 1 - exceeds(lower) + exceeds(upper)
+    return ProportionTest(n, theta0, alternative, level, lower, upper, rejection)
+
+
+def root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Solve ``function(x) = 0`` between two points, to a float's precision."""
+    return float(brentq(function, low, high, xtol=1e-14, rtol=1e-14, maxiter=500))
+
+
+def proportion_scale(n: int, budget: PureDP) -> float:
+    """Scale of Laplace noise on a proportion of n records, one of which is replaced."""
+    return laplace_scale(budget, sensitivity=1 / check_n(n))
+
+
+def laplace_sf(x: ArrayLike, scale: float) -> FloatArray:
+    """P(noise > x) of Laplace noise."""
+    values = np.asarray(x, dtype=float)
+    tail = 0.5 * np.exp(-np.abs(values) / scale)
+    return np.where(values >= 0, tail, 1 - tail)
+
+
+def laplace_noise(
+    rng: np.random.Generator, scale: float, size: int | tuple[int, ...]
+) -> FloatArray:
+    """Draw Laplace noise: -sign(w) log(1 - 2 |w|) times the scale, w uniform on (-1/2, 1/2)."""
+    # From [0, 1) to (-1/2, 1/2]: its upper end would be infinite, so go to (-1/2, 1/2) by clipping.
+    w = np.maximum(rng.random(size) - 0.5, np.nextafter(-0.5, 0.0))
+    return -scale * np.sign(w) * np.log1p(-2 * np.abs(w))

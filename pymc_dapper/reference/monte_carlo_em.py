@@ -1,0 +1,593 @@
+r"""Maximum likelihood from a private release, by Monte Carlo EM.
+
+The likelihood of theta is the mean of the mechanism's density eta(s_dp | s(x)) over data sets x
+drawn from the model at theta. EM maximises it by the complete-data log-likelihood log f(x; theta):
+
+- E-step at theta_t: draw x_1, ..., x_M from the model at theta_t, with weights w_j proportional to
+  eta(s_dp | s(x_j)). Then Q(theta) = sum_j w_j log f(x_j; theta) estimates its mean given s_dp.
+- M-step: theta_{t+1} maximises Q.
+
+**Stopping.** Q has Monte Carlo error. The increase D of Q in an M-step has a standard error se,
+from the weights and the log-ratios log f(x_j; theta_{t+1}) - log f(x_j; theta_t). As in the
+ascent-based rule of Caffo, Jank and Jones (2005): a step counts if D - z se > 0, since the
+likelihood then most probably rose; if not, M grows and the step is made again. The iterations end
+when D + z se is below a tolerance.
+
+**Information.** By Louis (1982) the observed information is the mean, given s_dp, of the complete
+information -d^2 log f less the covariance of the complete score u = d log f. The second term is
+what noise and missing data take away. From a sample at the estimate both are weighted moments.
+
+**The last steps.** EM slows down near the maximum, the more so the more information is missing, and
+ends a little short of it. The sample that gives the information I gives the score S, too, so that
+Newton's step I^-1 S goes the rest of the way. It is repeated with new samples until it is no
+larger than its own Monte Carlo error, whose covariance is I^-1 Cov(S) I^-1.
+
+**Independent blocks.** Where release and model fall apart into K independent parts (each record
+with noise of its own, say), each part has weights of its own. One weight for all parts together
+would rest on a few draws only.
+
+References
+----------
+Gong, R. (2022). Exact inference with approximate computation for differentially private data via
+perturbations. Journal of Privacy and Confidentiality 12(2). arXiv:1909.12237.
+
+Caffo, B. S., Jank, W. and Jones, G. L. (2005). Ascent-based Monte Carlo expectation-maximization.
+Journal of the Royal Statistical Society B 67, 235-251.
+
+Louis, T. A. (1982). Finding the observed information matrix when using the EM algorithm. Journal of
+the Royal Statistical Society B 44, 226-233.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+from scipy.stats import chi2
+
+from pymc_dapper.reference._ellipse import ellipse
+from pymc_dapper.reference._louis import LouisMoments, is_positive_definite, louis
+from pymc_dapper.reference._progress import Report, progress
+
+FloatArray = NDArray[np.float64]
+Simulate = Callable[[FloatArray, int, np.random.Generator], Any]
+LogDensity = Callable[[FloatArray, Any], ArrayLike]
+Maximise = Callable[[Any, FloatArray], ArrayLike]
+Bounds = Sequence[tuple[float | None, float | None]]
+Seed = int | Sequence[int] | np.random.Generator | None
+
+Z = 0.6744897501960817
+"""Normal quantile of probability 3/4, as Caffo, Jank and Jones have it for all their errors."""
+GROWTH = 1.5
+"""By what the sample grows where a step doesn't count."""
+FEWEST_EFFECTIVE = 100
+"""With fewer effective draws, Monte Carlo errors aren't to be trusted."""
+LARGEST_SHARE = 0.25
+"""Monte Carlo error of the estimate that is tolerated, as a share of its standard error."""
+NEWTON_ROUNDS = 20
+"""Largest number of last steps."""
+NEWTON_ERRORS = 3.0
+"""Newton's steps end when they are shorter than so many of their Monte Carlo standard errors."""
+
+TOO_NOISY = (
+    "EM stopped: Q still increases by {:.3g}, but with standard error {:.1g} this can't be told "
+    "from noise, even with max_draws = {} draws. Raise max_draws or tolerance."
+)
+TOO_MANY = (
+    "EM stopped after max_iterations = {} M-steps, in the last of which Q increased by {:.3g}. "
+    "Raise max_iterations, or start closer."
+)
+NOT_REGULAR = (
+    "the observed information at theta = {} isn't positive definite, so that it says nothing about "
+    "precision. The maximum may lie at the end of the parameters' range, or the release may not "
+    "tell the parameters apart."
+)
+AT_THE_END = (
+    "the likelihood still rises at theta = {}, towards the end of the parameters' range. Standard "
+    "errors from the information aren't valid there."
+)
+ROUGH = (
+    "the Monte Carlo error of the estimate isn't small beside its standard error, with final_draws "
+    "= {}: the likelihood is flat. Raise final_draws."
+)
+TOO_FEW = (
+    "the last sample has only {:.0f} effective draws, too few for its Monte Carlo errors to be "
+    "trusted. If parts of the release are independent given the parameters, give each its own "
+    "weights (blocks); or raise final_draws."
+)
+STILL_MOVING = (
+    "the last steps, of size {}, are still larger than their Monte Carlo error. EM may have "
+    "stopped too early: lower tolerance, or raise final_draws."
+)
+
+
+class EMIteration(NamedTuple):
+    """One M-step.
+
+    Attributes
+    ----------
+    estimate : (P,) array
+        The maximiser.
+    draws : int
+        Number of draws in the E-step.
+    ess : float
+        Effective number of draws, 1 / sum of squared weights; the smallest of the blocks'.
+    gain, gain_se : float
+        Increase of Q and its Monte Carlo standard error.
+    counted : bool
+        Whether the step was taken, or made again with more draws.
+    """
+
+    estimate: FloatArray
+    draws: int
+    ess: float
+    gain: float
+    gain_se: float
+    counted: bool
+
+
+@dataclass(frozen=True, eq=False)
+class EMEstimate:
+    """A maximum likelihood estimate, with its two kinds of uncertainty.
+
+    `standard_errors` say how far the estimate lies from the truth, as noise and sampling have it;
+    `estimate_mc_se` how far it lies from the exact maximum, as the simulations have it.
+
+    Attributes
+    ----------
+    estimate : (P,) array
+        The estimate.
+    estimate_mc_se : (P,) array
+        Its Monte Carlo standard error.
+    information : (P, P) array
+        Observed information: `complete_information` less `missing_information`.
+    information_mc_se : (P, P) array
+        Monte Carlo standard error of each entry.
+    complete_information, missing_information : (P, P) array
+        Mean of the complete data's information given the release, and covariance of their score.
+    ess : float
+        Effective number of draws behind these, the smallest of the blocks'.
+    converged : bool
+        Whether both EM and the last steps ended by their rules, with small Monte Carlo errors. If
+        not, there was a warning.
+    iterations : tuple of EMIteration
+        The EM iterations.
+    """
+
+    estimate: FloatArray
+    estimate_mc_se: FloatArray
+    information: FloatArray
+    information_mc_se: FloatArray
+    complete_information: FloatArray
+    missing_information: FloatArray
+    ess: float
+    converged: bool
+    iterations: tuple[EMIteration, ...]
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Inverse of the observed information, shape (P, P).
+
+        Raises
+        ------
+        ValueError
+            If the information isn't positive definite.
+        """
+        if not is_positive_definite(self.information):
+            raise ValueError(NOT_REGULAR.format(self.estimate))
+        return np.linalg.inv(self.information)
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """Square roots of the diagonal of `covariance`, shape (P,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def region(
+        self, level: float = 0.95, *, parameters: tuple[int, int] = (0, 1), points: int = 200
+    ) -> FloatArray:
+        """Boundary of the Wald confidence region of two parameters.
+
+        Parameters
+        ----------
+        level : float
+            Asymptotic coverage.
+        parameters : (int, int)
+            Which two.
+        points : int
+            Number of points on the boundary.
+
+        Returns
+        -------
+        (points, 2) array
+
+        Raises
+        ------
+        ValueError
+            If the information isn't positive definite.
+        """
+        which = list(parameters)
+        covariance = self.covariance[np.ix_(which, which)]
+        return ellipse(self.estimate[which], covariance, math.sqrt(chi2.ppf(level, 2)), points)
+
+
+def monte_carlo_em(
+    simulate: Simulate,
+    log_mechanism: Callable[[Any], ArrayLike],
+    log_likelihood: LogDensity,
+    start: ArrayLike,
+    *,
+    maximise: Maximise | None = None,
+    score: LogDensity | None = None,
+    bounds: Bounds | None = None,
+    tolerance: float = 1e-3,
+    draws: int = 1_000,
+    max_draws: int = 200_000,
+    max_iterations: int = 500,
+    final_draws: int = 50_000,
+    random_seed: Seed = None,
+    progressbar: bool = True,
+) -> EMEstimate:
+    """Estimate a model's parameters by maximum likelihood, from a private release.
+
+    Parameters
+    ----------
+    simulate : callable
+        ``simulate(theta, size, rng)`` draws `size` confidential data sets (or what of them matters,
+        such as sufficient statistics) from the model at theta, an array of shape (P,). What it
+        returns is handed to the other functions as it is.
+    log_mechanism : callable
+        ``log_mechanism(data)`` is the release's log-density for each data set: shape (size,), or
+        (size, K) for K independent blocks. Constants may be left out.
+    log_likelihood : callable
+        ``log_likelihood(theta, data)`` is the complete data's log-likelihood for each data set, in
+        the same shape. Constants may be left out.
+    start : array_like
+        First value of theta, of shape (P,) or a number.
+    maximise : callable, optional
+        The M-step: ``maximise(data, weights)`` returns the theta that maximises
+        ``sum(weights * log_likelihood(theta, data))``. By default it is done numerically, by
+        SciPy's L-BFGS-B.
+    score : callable, optional
+        ``score(theta, data)`` is the derivative of `log_likelihood` by theta, one more axis of
+        length P. By default it is differenced numerically.
+    bounds : sequence of (low, high), optional
+        Range of each parameter; None for an open end.
+    tolerance : float
+        EM stops when Q most probably increases by less: in units of the log-likelihood.
+    draws : int
+        Number of draws in the first E-step. It grows as needed.
+    max_draws : int
+        Largest number of draws in an E-step: EM stops there if even these can't tell an increase
+        from noise.
+    max_iterations : int
+        Largest number of M-steps.
+    final_draws : int
+        Number of draws behind the information and the last steps.
+    random_seed : int, Generator, ..., optional
+        Seed, for `numpy.random.default_rng`.
+    progressbar : bool
+        Whether to show progress.
+
+    Returns
+    -------
+    EMEstimate
+
+    Warns
+    -----
+    UserWarning
+        If EM or the last steps didn't end by their rules, the information isn't positive definite,
+        it rests on fewer than 100 effective draws, or the Monte Carlo error of the estimate is more
+        than a quarter of its standard error.
+
+    Raises
+    ------
+    ValueError
+        If an argument makes no sense, a callable returns a wrong shape or a number that isn't one,
+        all weights are zero, or an M-step fails.
+
+    Notes
+    -----
+    The method, its stopping rule and their sources are described at the top of this module.
+
+    Examples
+    --------
+    >>> result = monte_carlo_em(
+    ...     lambda theta, size, rng: rng.poisson(theta[0], size),
+    ...     lambda s: -np.abs(37.4 - s) / 5,
+    ...     lambda theta, s: s * np.log(theta[0]) - theta[0],
+    ...     start=30.0,
+    ...     maximise=lambda s, weights: weights @ s,
+    ...     random_seed=1,
+    ...     progressbar=False,
+    ... )
+    >>> result.converged
+    True
+    """
+    theta = np.atleast_1d(np.array(start, dtype=float))
+    if theta.ndim != 1 or not np.isfinite(theta).all():
+        raise ValueError(f"start must be a finite number or a vector of them, got {start!r}.")
+    if bounds is not None and len(bounds) != theta.size:
+        raise ValueError(
+            f"bounds must have a pair for each of the {theta.size} parameters, got {len(bounds)}."
+        )
+    if not (math.isfinite(tolerance) and tolerance > 0):
+        raise ValueError(f"tolerance must be positive and finite, got {tolerance!r}.")
+    draws, max_draws = _at_least("draws", draws, 2), _at_least("max_draws", max_draws, 2)
+    final_draws = _at_least("final_draws", final_draws, 2)
+    max_iterations = _at_least("max_iterations", max_iterations, 1)
+
+    rng = np.random.default_rng(random_seed)
+    model = _CompleteModel(simulate, log_mechanism, log_likelihood, score)
+    m_step = _MStep(model, maximise, bounds)
+    with progress("Monte Carlo EM", None, show=progressbar) as report:
+        theta, iterations, trouble = _ascend(
+            model, m_step, theta, tolerance, draws, max_draws, max_iterations, rng, report
+        )
+        report(len(iterations), "information and last steps")
+        theta, moments, error = _newton(model, theta, bounds, final_draws, rng)
+    few = TOO_FEW.format(moments.ess) if moments.ess < FEWEST_EFFECTIVE else ""
+    rough = ROUGH.format(final_draws) if _is_rough(moments) else ""
+    problems = [problem for problem in (trouble, error, few, rough) if problem]
+    for problem in problems:
+        warnings.warn(problem, stacklevel=2)
+
+    return EMEstimate(
+        estimate=theta,
+        estimate_mc_se=moments.zero_mc_se,
+        information=moments.information,
+        information_mc_se=moments.information_mc_se,
+        complete_information=moments.complete,
+        missing_information=moments.missing,
+        ess=moments.ess,
+        converged=not problems,
+        iterations=tuple(iterations),
+    )
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Data sets with normalised weights; weights of shape (M, K)."""
+
+    data: Any
+    weights: FloatArray
+    shape: tuple[int, ...]
+
+    @property
+    def ess(self) -> float:
+        return float((1 / (self.weights**2).sum(axis=0)).min())
+
+    @property
+    def given_weights(self) -> FloatArray:
+        """The weights in the shape that the user's functions return."""
+        return self.weights.reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class _CompleteModel:
+    """The user's functions, checked where they are called."""
+
+    simulate: Simulate
+    log_mechanism: Callable[[Any], ArrayLike]
+    log_density: LogDensity
+    user_score: LogDensity | None
+
+    def sample(self, theta: FloatArray, size: int, rng: np.random.Generator) -> _Sample:
+        """Draw at theta, weighted by the mechanism."""
+        data = self.simulate(theta.copy(), size, rng)
+        log_weights = np.asarray(self.log_mechanism(data), dtype=float)
+        if log_weights.ndim not in (1, 2) or len(log_weights) != size:
+            raise ValueError(
+                f"log_mechanism must have shape ({size},), one log-density for each data set, or "
+                f"({size}, K) for K independent blocks. Got {log_weights.shape}."
+            )
+        if np.isnan(log_weights).any() or np.isposinf(log_weights).any():
+            raise ValueError(
+                f"log_mechanism is nan or inf for a data set drawn at theta = {theta}: its weight "
+                "would be, too. It must be finite, or -inf where the release is impossible."
+            )
+        return _Sample(data, importance_weights(log_weights, theta), log_weights.shape)
+
+    def log_likelihood(self, theta: FloatArray, sample: _Sample) -> FloatArray:
+        """Log-likelihood of each data set and block, of shape (M, K)."""
+        values = np.asarray(self.log_density(theta.copy(), sample.data), dtype=float)
+        if values.shape != sample.shape:
+            raise ValueError(
+                f"log_likelihood must have the shape that log_mechanism has, {sample.shape}, "
+                f"got {values.shape}."
+            )
+        return values.reshape(sample.weights.shape)
+
+    def score(self, theta: FloatArray, sample: _Sample) -> FloatArray:
+        """Give the derivative of the log-likelihood, of shape (M, K, P)."""
+        if self.user_score is None:
+            step = np.finfo(float).eps ** 0.25
+            return _difference(lambda t: self.log_likelihood(t, sample), theta, step)
+        values = np.asarray(self.user_score(theta.copy(), sample.data), dtype=float)
+        if values.shape != (*sample.shape, theta.size):
+            raise ValueError(
+                f"score must have shape {(*sample.shape, theta.size)}, the parameters along the "
+                f"last axis, got {values.shape}."
+            )
+        return values.reshape(*sample.weights.shape, theta.size)
+
+    def hessian(self, theta: FloatArray, sample: _Sample) -> FloatArray:
+        """Second derivative of the log-likelihood, of shape (M, K, P, P)."""
+        step = np.finfo(float).eps ** (0.25 if self.user_score is None else 1 / 3)
+        slope = _difference(lambda t: self.score(t, sample), theta, step)
+        return (slope + slope.swapaxes(-1, -2)) / 2
+
+
+@dataclass(frozen=True)
+class _MStep:
+    """The user's maximiser, or a numerical one."""
+
+    model: _CompleteModel
+    user: Maximise | None
+    bounds: Bounds | None
+
+    def __call__(self, theta: FloatArray, sample: _Sample) -> FloatArray:
+        """Maximise the weighted log-likelihood."""
+        if self.user is None:
+            return self._numerically(theta, sample)
+        new = np.atleast_1d(np.asarray(self.user(sample.data, sample.given_weights), dtype=float))
+        if new.shape != theta.shape or not np.isfinite(new).all():
+            raise ValueError(
+                f"maximise must return {theta.size} finite parameter(s), got {new.tolist()}."
+            )
+        return new
+
+    def _numerically(self, theta: FloatArray, sample: _Sample) -> FloatArray:
+        def objective(t: FloatArray) -> float:
+            value = -float((sample.weights * self.model.log_likelihood(t, sample)).sum())
+            return value if math.isfinite(value) else math.inf
+
+        def gradient(t: FloatArray) -> FloatArray:
+            score = self.model.score(t, sample)
+            return np.asarray(-np.einsum("mk,mkp->p", sample.weights, score))
+
+        jac = None if self.model.user_score is None else gradient
+        with np.errstate(all="ignore"):
+            found = minimize(objective, theta, jac=jac, bounds=self.bounds, method="L-BFGS-B")
+            stuck = not found.success and found.fun >= objective(theta)
+        if stuck or not found.fun < math.inf:
+            raise ValueError(
+                f"the numerical M-step failed at theta = {theta} ({found.message}). Give bounds "
+                "that keep the parameters where the log-likelihood is finite, put the parameters "
+                "on another scale, or give maximise=."
+            )
+        return np.asarray(found.x, dtype=float)
+
+
+def importance_weights(log_weights: FloatArray, theta: FloatArray) -> FloatArray:
+    """Weights of shape (M, K) that add up to 1 over the draws, for each block."""
+    blocks = log_weights.reshape(len(log_weights), -1)
+    impossible = np.isneginf(blocks).all(axis=0)
+    if impossible.any():
+        raise ValueError(
+            f"the release is impossible for all {len(blocks)} data sets drawn at theta = {theta}"
+            + (f", in block {impossible.argmax()}" if blocks.shape[1] > 1 else "")
+            + ". Start closer to the release, or take more draws."
+        )
+    return np.exp(blocks - logsumexp(blocks, axis=0))
+
+
+def _ascend(
+    model: _CompleteModel,
+    m_step: _MStep,
+    theta: FloatArray,
+    tolerance: float,
+    draws: int,
+    max_draws: int,
+    max_iterations: int,
+    rng: np.random.Generator,
+    report: Report,
+) -> tuple[FloatArray, list[EMIteration], str]:
+    """Iterate EM by the ascent-based rule; the last value says what went wrong, if anything."""
+    iterations: list[EMIteration] = []
+    for done in range(1, max_iterations + 1):
+        sample = model.sample(theta, draws, rng)
+        new = m_step(theta, sample)
+        gain, se = _gain(model, theta, new, sample)
+        small = gain + Z * se < tolerance
+        counted = small or gain - Z * se > 0
+        iterations.append(EMIteration(new, draws, sample.ess, gain, se, counted))
+        report(done, f"step {done}, {draws} draws, gain {gain:.2g} ± {se:.1g}")
+        if small:
+            return new, iterations, ""
+        if counted:
+            theta = new
+            # So many draws as would tell a gain of this size from noise.
+            needed = math.ceil(min(draws * (2 * Z * se / gain) ** 2, max_draws))
+            draws = max(draws, needed)
+        elif draws < max_draws:
+            draws = min(math.ceil(GROWTH * draws), max_draws)
+        else:
+            return theta, iterations, TOO_NOISY.format(gain, se, max_draws)
+    return theta, iterations, TOO_MANY.format(max_iterations, gain)
+
+
+def _gain(
+    model: _CompleteModel, theta: FloatArray, new: FloatArray, sample: _Sample
+) -> tuple[float, float]:
+    """Increase of Q, and its standard error."""
+    weights = sample.weights
+    with np.errstate(invalid="ignore"):
+        ratio = model.log_likelihood(new, sample) - model.log_likelihood(theta, sample)
+    used = weights > 0
+    if not np.isfinite(ratio[used]).all():
+        raise ValueError(
+            f"log_likelihood isn't finite at theta = {theta} or {new}, for data that the release "
+            "allows. It must be, or the M-step be kept where it is: see bounds."
+        )
+    ratio = np.where(used, ratio, 0.0)
+    means = (weights * ratio).sum(axis=0)
+    gain = float(means.sum())
+    size = float(np.abs(weights * ratio).sum())
+    if gain < -1e-6 * max(size, 1e-6):
+        raise ValueError(
+            f"the M-step from theta = {theta} to {new} made the weighted log-likelihood smaller, "
+            f"by {-gain:.3g}: maximise doesn't fit log_likelihood."
+        )
+    return gain, float(np.sqrt((weights**2 * (ratio - means) ** 2).sum()))
+
+
+def _newton(
+    model: _CompleteModel,
+    theta: FloatArray,
+    bounds: Bounds | None,
+    draws: int,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, LouisMoments, str]:
+    """Go to where the score is zero but for Monte Carlo error."""
+    for _ in range(NEWTON_ROUNDS):
+        sample = model.sample(theta, draws, rng)
+        moments = louis(
+            sample.weights, model.score(theta, sample), model.hessian(theta, sample), sample.ess
+        )
+        if not moments.regular:
+            return theta, moments, NOT_REGULAR.format(theta)
+        step = np.linalg.solve(moments.information, moments.score)
+        if not _within(theta + step, bounds):
+            return theta, moments, AT_THE_END.format(theta)
+        theta = theta + step
+        if np.all(np.abs(step) <= NEWTON_ERRORS * moments.zero_mc_se):
+            return theta, moments, ""
+    return theta, moments, STILL_MOVING.format(np.abs(step))
+
+
+def _is_rough(moments: LouisMoments) -> bool:
+    if not moments.regular:
+        return False  # which is worse, and said already
+    standard_errors = np.sqrt(np.diag(np.linalg.inv(moments.information)))
+    return bool(np.any(moments.zero_mc_se > LARGEST_SHARE * standard_errors))
+
+
+def _within(theta: FloatArray, bounds: Bounds | None) -> bool:
+    return bounds is None or all(
+        (low is None or low <= value) and (high is None or value <= high)
+        for value, (low, high) in zip(theta, bounds, strict=True)
+    )
+
+
+def _difference(
+    function: Callable[[FloatArray], FloatArray], theta: FloatArray, relative_step: float
+) -> FloatArray:
+    """Central differences by each parameter, along a new last axis."""
+    slopes = []
+    for p in range(theta.size):
+        step = np.zeros(theta.size)
+        step[p] = relative_step * max(abs(theta[p]), 1.0)
+        slopes.append((function(theta + step) - function(theta - step)) / (2 * step[p]))
+    return np.stack(slopes, axis=-1)
+
+
+def _at_least(name: str, value: int, least: int) -> int:
+    if index(value) < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    return index(value)
