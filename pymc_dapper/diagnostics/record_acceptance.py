@@ -1,11 +1,11 @@
-"""Diagnostics of private inference, from what sampling returns."""
+"""How often each record was moved."""
 
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-RECORD_STAT = "dapper_accept_by_record"
+from pymc_dapper.steps.stats import RECORD_STAT
 
 
 def record_acceptance(idata: Any, *, step: int | None = None) -> xr.DataArray:

@@ -5,7 +5,8 @@ import pymc as pm
 import pytest
 
 from pymc_dapper import DapperStep
-from pymc_dapper.diagnostics import RECORD_STAT, record_acceptance
+from pymc_dapper.diagnostics import record_acceptance
+from pymc_dapper.steps.stats import RECORD_STAT
 
 N, DRAWS, TUNE = 6, 40, 15
 WEIGHTS = np.array([0.0, 1.0, 1.0, 1.0, 1.0, 50.0])

@@ -1,0 +1,186 @@
+"""Acceptance of the records' proposals, beside what a privacy budget says about it."""
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from arviz_stats.base import array_stats
+
+from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.releases import ATTRIBUTE, Releases
+from pymc_dapper.steps.stats import ACCEPT_STAT
+
+STANDARD_ERRORS = 4
+"""How far below the floor, in Monte Carlo standard errors, a rate is before we say so."""
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """Acceptance of the records' proposals.
+
+    Attributes
+    ----------
+    rates : DataArray, dims (chain,)
+        Share of proposals accepted, over all records and draws; for several steps, dims (chain,
+        step).
+    errors : DataArray, dims as ``rates``
+        Monte Carlo standard errors.
+    floor : float or None
+        What the expected rate can't be below if the budget is right; None where nothing is known.
+    below_floor : bool
+        Whether a rate is below the floor by more than Monte Carlo error explains.
+    explanation : str
+        What the floor is, or why there is none.
+    """
+
+    rates: xr.DataArray
+    errors: xr.DataArray
+    floor: float | None
+    below_floor: bool
+    explanation: str
+
+    def __str__(self) -> str:
+        """Show rates, floor and explanation."""
+        chains = "\n".join(
+            f"chain {chain}: {_listed(rate.values)} (Monte Carlo error {_listed(error.values)})"
+            for chain, rate, error in zip(
+                self.rates["chain"].values, self.rates, self.errors, strict=True
+            )
+        )
+        return f"{chains}\n{self.explanation}"
+
+
+def _listed(values: np.ndarray) -> str:
+    return ", ".join(f"{value:.3g}" for value in np.atleast_1d(values))
+
+
+def acceptance(
+    idata: Any,
+    budget: PureDP | ZCDP | ApproxDP | None = None,
+    *,
+    neighbours: Literal["replace", "add_remove"] = "replace",
+) -> Acceptance:
+    """Compare the acceptance of records with the floor that a pure privacy budget implies.
+
+    Under epsilon-differential privacy for one replaced record, replacing a record changes the
+    density of the release by a factor of exp(-epsilon) at least. Where the records enter nothing
+    but the mechanism, this factor is the acceptance probability of a proposal, and so the floor
+    of its average.
+
+    Parameters
+    ----------
+    idata : DataTree
+        What ``pmd.sample``, or ``pm.sample`` with a ``DapperStep``, returned.
+    budget : PureDP, ZCDP or ApproxDP, optional
+        Privacy loss of all releases in the model together. What ``pmd.sample`` wrote into the
+        result if not given: the budgets that the mechanisms were calibrated to, added up.
+    neighbours : {"replace", "add_remove"}
+        Which data sets the budget compares. Replacing a record is removing one and adding another:
+        it counts twice.
+
+    Returns
+    -------
+    Acceptance
+        Rates per chain, with their Monte Carlo error and the floor.
+
+    Raises
+    ------
+    ValueError
+        If no ``DapperStep`` was among the steps, or for other ``neighbours``.
+
+    Warns
+    -----
+    UserWarning
+        If a rate is below the floor by more than four Monte Carlo standard errors: the
+        sensitivity or the noise scale was given wrongly, or the budget is another one.
+
+    Notes
+    -----
+    zCDP and approximate differential privacy imply no floor: with some probability the ratio of
+    densities may be arbitrarily small.
+
+    A high rate is no sign of good mixing. At a small budget it is near 1 by this very bound, while
+    parameters and records follow each other slowly: look at effective sample sizes and at
+    :func:`missing_information`.
+
+    References
+    ----------
+    Ju, N., Awan, J. A., Gong, R., and Rao, V. A. (2022). Data augmentation MCMC for Bayesian
+    inference from privatized data. Advances in Neural Information Processing Systems 35.
+    Section 3.2.
+    """
+    stats = idata["sample_stats"]
+    if ACCEPT_STAT not in stats:
+        raise ValueError("no DapperStep was among the steps: there is no acceptance of records")
+    if neighbours not in ("replace", "add_remove"):
+        raise ValueError(f"neighbours must be 'replace' or 'add_remove', got {neighbours!r}")
+    by_draw = stats[ACCEPT_STAT]
+    by_draw = by_draw.rename({dim: "step" for dim in by_draw.dims if dim not in ("chain", "draw")})
+    by_draw = by_draw.transpose("chain", "draw", ...)
+    rates = by_draw.mean("draw")
+    errors = xr.apply_ufunc(_error, by_draw, input_core_dims=[["draw"]], vectorize=True)
+
+    if budget is None:
+        budget, unknown = _budget_of(idata)
+    else:
+        unknown = ""
+    floor, explanation = None, unknown
+    if isinstance(budget, PureDP):
+        epsilon = budget.epsilon * (2 if neighbours == "add_remove" else 1)
+        floor = math.exp(-epsilon)
+        twice = ", counted twice for a replaced record" if epsilon > budget.epsilon else ""
+        explanation = (
+            f"By {budget}{twice}, proposals are accepted with probability {floor:.3g} at least, if "
+            "the records enter nothing but the mechanism. A rate near 1 is no sign of good mixing."
+        )
+    elif budget is not None:
+        explanation = (
+            f"{budget} implies no floor of the acceptance: only pure differential privacy does. A "
+            "rate near 1 is no sign of good mixing."
+        )
+    below = floor is not None and bool(np.any(rates + STANDARD_ERRORS * errors < floor))
+    if below:
+        explanation = (
+            f"A rate is below {floor:.3g}, what {budget} allows, by more than Monte Carlo error. "
+            "The sensitivity or the scale of the noise was given wrongly, the budget is another "
+            "one, or the records enter more than the mechanism."
+        )
+        warnings.warn(explanation, UserWarning, stacklevel=2)
+    return Acceptance(rates, errors, floor, below, explanation)
+
+
+def _error(draws: np.ndarray) -> float:
+    if np.ptp(draws) == 0:
+        return 0.0
+    return float(array_stats.mcse(draws[None], chain_axis=0, draw_axis=1, method="mean"))
+
+
+def _budget_of(idata: Any) -> tuple[PureDP | ZCDP | ApproxDP | None, str]:
+    """Add up the budgets that a result knows; or say why that isn't the whole loss."""
+    text = idata.attrs.get(ATTRIBUTE)
+    if text is None:
+        return None, (
+            "The result doesn't know its budget (pmd.sample writes it): pass one, as in "
+            "acceptance(idata, pmd.PureDP(1))."
+        )
+    releases = Releases.from_json(text)
+    if releases.other_factors:
+        names = ", ".join(f"'{name}'" for name in releases.other_factors)
+        return None, (
+            f"There is no floor: the records also enter {names}, which isn't a mechanism that says "
+            "its budget. If it is one, pass the budget of all releases together."
+        )
+    nameless = [name for name, budget in releases.budgets.items() if budget is None]
+    if nameless:
+        return None, (
+            f"The mechanism of '{nameless[0]}' wasn't calibrated to a budget: pass one, as in "
+            "acceptance(idata, pmd.PureDP(1))."
+        )
+    budgets = [budget for budget in releases.budgets.values() if budget is not None]
+    for budget in budgets:
+        if not isinstance(budget, PureDP):
+            return budget, ""
+    return PureDP(sum(budget.epsilon for budget in budgets if isinstance(budget, PureDP))), ""

@@ -1,0 +1,183 @@
+"""How much of the information on parameters is missing because records are latent."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from arviz_stats.base import array_stats
+from pymc import Model
+from pymc.blocking import PointType
+from pymc.pytensorf import compile as pymc_compile
+from pymc.step_methods.compound import CompoundStep
+from pymc.util import RandomState, get_random_generator
+from pytensor.graph.basic import Variable
+
+from pymc_dapper.reading.values import forward
+from pymc_dapper.sampling import assign_parameter_steps, find_records
+from pymc_dapper.steps.conjugate import ConjugateStep
+from pymc_dapper.steps.variables import record_values
+
+
+def missing_information(
+    idata: Any,
+    model: Model,
+    *,
+    records: Variable | Sequence[Variable] | None = None,
+    thin: int = 1,
+    sweeps: int | None = None,
+    tune: int = 500,
+    random_seed: RandomState = None,
+) -> xr.Dataset:
+    """Estimate the Bayesian fraction of missing information of each parameter.
+
+    That is 1 - E[Var(theta | x)] / Var(theta | s_dp): the share of a parameter's posterior
+    variance that would be gone, on average, if the confidential records x were known. It is what a
+    sampler that alternates between records and parameters suffers from: near 1, both follow each
+    other slowly.
+
+    Parameters
+    ----------
+    idata : DataTree
+        What ``pmd.sample(keep_records=True)`` returned, with all free variables.
+    model : Model
+        The model.
+    records : variable or sequence of variables, optional
+        The records. Found as :func:`pymc_dapper.assign_steps` does if not given.
+    thin : int, default 1
+        Use every ``thin``-th draw.
+    sweeps : int, optional
+        Updates of all parameters, with the records held fixed, from one draw of them to an
+        independent one. 1 if not given and one conjugate step draws them all; else 10. More where
+        NUTS moves parameters that hang together strongly.
+    tune : int, default 500
+        Updates to tune NUTS with, where it is needed.
+    random_seed : int, Generator, ..., optional
+        Seed.
+
+    Returns
+    -------
+    Dataset
+        For each parameter, in its shape, the fraction; with dim ``statistic``: "fraction" and its
+        Monte Carlo "error".
+
+    Raises
+    ------
+    ValueError
+        If the records' draws, or those of another free variable, weren't kept.
+
+    Notes
+    -----
+    A posterior draw is a draw of theta given its own x. With theta' drawn from p(theta | x) as
+    well, E[(theta - theta')^2] / 2 = E[Var(theta | x)], so one further draw of theta at each
+    kept draw is enough. It starts at theta, where it should end: short runs need no warm-up.
+
+    If theta is drawn from p(theta | x) as one block, its lag-1 autocorrelation in the chain equals
+    the fraction: (theta_t, x_t+1) is a draw from the joint posterior whatever moves x, and
+    theta_t+1 a draw from p(theta | x_t+1). Only if x is drawn exactly as one block, too, is the
+    fraction the chain's rate of convergence (Liu 1994). Records that are moved one by one make it
+    slower, which shows from lag 2 on.
+
+    References
+    ----------
+    Liu, J. S. (1994). The fraction of missing information and convergence rate for data
+    augmentation. Computing Science and Statistics 26.
+    """
+    if thin < 1:
+        raise ValueError(f"thin must be at least 1, got {thin}")
+    if sweeps is not None and sweeps < 1:
+        raise ValueError(f"sweeps must be at least 1, got {sweeps}")
+    posterior = idata["posterior"]
+    _check_kept(posterior, model)
+    records = find_records(model) if records is None else records
+    of_records = record_values(records, model)
+    steps = assign_parameter_steps(of_records, model)
+    exact = len(steps) == 1 and isinstance(steps[0], ConjugateStep) and steps[0].is_one_block
+    sweeps = sweeps or (1 if exact else 10)
+
+    draws = posterior.isel(draw=slice(None, None, thin))
+    points = _value_points(draws, model)
+    step = CompoundStep(steps)
+    step.setup_chain(get_random_generator(random_seed), tune, len(points))
+    if not all(isinstance(each, ConjugateStep) for each in steps):
+        step.tune = True
+        _tune(step, points, tune)
+    step.stop_tuning()
+
+    parameters = [rv for rv in model.free_RVs if model.rvs_to_values[rv] not in of_records]
+    with model:
+        to_natural = pymc_compile(
+            list(model.value_vars),
+            model.replace_rvs_by_values(parameters),
+            on_unused_input="ignore",
+        )
+    again: dict[str, list[np.ndarray]] = {rv.name: [] for rv in parameters}
+    for point in points:
+        moved = point
+        for _ in range(sweeps):
+            moved, _ = step.step(moved)
+        values = to_natural(*(moved[x.name] for x in model.value_vars))
+        for rv, value in zip(parameters, values, strict=True):
+            again[rv.name].append(value)
+    return xr.Dataset(
+        {name: _fraction(draws[name], np.array(second)) for name, second in again.items()}
+    )
+
+
+def _check_kept(posterior: Any, model: Model) -> None:
+    missing = [rv.name for rv in model.free_RVs if rv.name not in posterior]
+    if missing:
+        names = ", ".join(f"'{name}'" for name in missing)
+        raise ValueError(
+            f"the result has no draws of {names}: sample with pmd.sample(keep_records=True) (or "
+            "pm.sample without var_names), and use thin= here where there are many"
+        )
+
+
+def _value_points(draws: Any, model: Model) -> list[PointType]:
+    """Write draws as points of the model's value variables."""
+    naturals = [rv.type(name=rv.name) for rv in model.free_RVs]
+    values = forward(model, dict(zip(model.free_RVs, naturals, strict=True)))
+    with model:
+        compiled = pymc_compile(naturals, values, on_unused_input="ignore")
+    stacked = [draws[rv.name].values for rv in model.free_RVs]
+    names = [model.rvs_to_values[rv].name for rv in model.free_RVs]
+    chains, length = stacked[0].shape[:2]
+    return [
+        dict(zip(names, compiled(*(x[chain, draw] for x in stacked)), strict=True))
+        for chain in range(chains)
+        for draw in range(length)
+    ]
+
+
+def _tune(step: CompoundStep, points: Sequence[PointType], tune: int) -> None:
+    """Let NUTS find its step size and scales, at records as they come."""
+    for k in range(tune):
+        step.step(points[k % len(points)])
+
+
+def _fraction(first: xr.DataArray, second: np.ndarray) -> xr.DataArray:
+    """One minus the ratio of within to total variance, and its Monte Carlo error."""
+    shape = first.shape
+    a = first.values.reshape(*shape[:2], -1)
+    b = second.reshape(a.shape)
+    centre = np.concatenate([a, b], axis=1).mean(axis=(0, 1))
+    total = ((a - centre) ** 2 + (b - centre) ** 2) / 2
+    within = (a - b) ** 2 / 2
+    # The ratio of two means, linearised for its error.
+    ratio = within.mean(axis=(0, 1)) / total.mean(axis=(0, 1))
+    residual = (within - ratio * total) / total.mean(axis=(0, 1))
+    errors = [_mcse(residual[..., k]) for k in range(residual.shape[-1])]
+    return xr.DataArray(
+        np.stack([1 - ratio, np.array(errors)]).reshape(2, *shape[2:]),
+        dims=("statistic", *first.dims[2:]),
+        coords={"statistic": ["fraction", "error"], **_coords(first)},
+    )
+
+
+def _coords(draws: xr.DataArray) -> dict[str, Iterable[Any]]:
+    return {str(dim): draws[dim].values for dim in draws.dims[2:]}
+
+
+def _mcse(x: np.ndarray) -> float:
+    return float(array_stats.mcse(x, chain_axis=0, draw_axis=1, method="mean"))

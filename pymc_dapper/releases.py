@@ -1,0 +1,76 @@
+"""What a model says about how its releases were made, written into a result and read from it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pymc import Model
+
+from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+
+ATTRIBUTE = "pymc_dapper_releases"
+BUDGETS = {kind.__name__: kind for kind in (PureDP, ZCDP, ApproxDP)}
+
+
+@dataclass(frozen=True)
+class Releases:
+    """The factors through which records act, and the budgets of those that are mechanisms.
+
+    Attributes
+    ----------
+    budgets : dict of str to budget or None
+        Budget that each release's mechanism was calibrated to, by the release's name; None where
+        the mechanism doesn't say.
+    other_factors : tuple of str
+        Names of the factors that the records enter and that aren't mechanisms known as such.
+    """
+
+    budgets: dict[str, PureDP | ZCDP | ApproxDP | None]
+    other_factors: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """Write as text."""
+        budgets = {
+            name: None if budget is None else {"kind": type(budget).__name__, **asdict(budget)}
+            for name, budget in self.budgets.items()
+        }
+        return json.dumps({"budgets": budgets, "other_factors": list(self.other_factors)})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Releases":
+        """Read what :meth:`to_json` wrote."""
+        content = json.loads(text)
+        return cls(
+            {name: _budget(budget) for name, budget in content["budgets"].items()},
+            tuple(content["other_factors"]),
+        )
+
+
+def _budget(content: dict[str, Any] | None) -> PureDP | ZCDP | ApproxDP | None:
+    if content is None:
+        return None
+    content = dict(content)
+    return BUDGETS[content.pop("kind")](**content)
+
+
+def read_releases(model: Model, factors: Sequence[str]) -> Releases:
+    """Find out which factors of a model are mechanisms, and what they were calibrated to.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    factors : sequence of str
+        Names of the factors that the records enter, their prior not included.
+
+    Returns
+    -------
+    Releases
+        What is known.
+    """
+    mechanisms = {name: getattr(model[name].tag, "mechanism", None) for name in factors}
+    return Releases(
+        {name: m.budget for name, m in mechanisms.items() if m is not None},
+        tuple(name for name, m in mechanisms.items() if m is None),
+    )

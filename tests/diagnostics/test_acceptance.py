@@ -1,0 +1,117 @@
+"""Acceptance of records against what a privacy budget implies."""
+
+import warnings
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dapper as pmd
+from pymc_dapper.diagnostics import acceptance
+from pymc_dapper.releases import ATTRIBUTE, Releases
+
+OPTIONS = {"draws": 400, "tune": 50, "chains": 2, "cores": 1, "progressbar": False}
+OPTIONS |= {"random_seed": 4, "compute_convergence_checks": False}
+EPSILON = 0.8
+
+
+def sampled(scale):
+    with pm.Model():
+        p = pm.Beta("p", 2, 2)
+        x = pm.Beta("x", 1 + p, 2 - p, shape=40)
+        mechanism = pmd.LaplaceMechanism(scale, budget=pmd.PureDP(EPSILON))
+        mechanism.potential("release", x.sum(), released=12.0)
+        return pmd.sample(**OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def calibrated():
+    return sampled(scale=1 / EPSILON)
+
+
+def test_rates_are_above_the_floor_of_the_right_budget(calibrated):
+    found = acceptance(calibrated)
+    assert found.floor == pytest.approx(np.exp(-EPSILON))
+    assert found.rates.dims == ("chain",)
+    assert np.all(found.rates > found.floor)
+    assert not found.below_floor
+    assert "chain 0: 0." in str(found)
+    assert "no sign of good mixing" in str(found)
+    rates = calibrated["sample_stats"]["dapper_accept"].mean("draw")
+    np.testing.assert_allclose(found.rates, rates)
+
+
+def test_too_small_a_scale_is_found_out():
+    # Calibrated as if the sensitivity were a twentieth of what it is: far below the floor.
+    result = sampled(scale=0.05 / EPSILON)
+    with pytest.warns(UserWarning, match="below 0.449.*sensitivity or the scale.*wrongly"):
+        found = acceptance(result)
+    assert found.below_floor
+
+
+def test_a_rate_just_below_the_floor_is_within_monte_carlo_error(calibrated):
+    found = acceptance(calibrated)
+    # A budget whose floor lies half a standard error above the lower rate.
+    k = int(np.argmin(found.rates.values))
+    floor = float(found.rates[k] + 0.5 * found.errors[k])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not acceptance(calibrated, pmd.PureDP(-np.log(floor))).below_floor
+
+
+def test_neighbours_that_add_or_remove_count_twice(calibrated):
+    found = acceptance(calibrated, pmd.PureDP(0.3), neighbours="add_remove")
+    assert found.floor == pytest.approx(np.exp(-0.6))
+    assert "counted twice" in found.explanation
+
+
+@pytest.mark.parametrize("budget", [pmd.ZCDP(0.5), pmd.ApproxDP(1, 1e-6)])
+def test_other_budgets_have_no_floor(calibrated, budget):
+    found = acceptance(calibrated, budget)
+    assert found.floor is None
+    assert "implies no floor" in found.explanation
+
+
+def with_releases(idata, budgets, other_factors=()):
+    copy = idata.copy()
+    copy.attrs[ATTRIBUTE] = Releases(budgets, other_factors).to_json()
+    return copy
+
+
+def test_several_releases_add_up(calibrated):
+    two = with_releases(calibrated, {"a": pmd.PureDP(0.5), "b": pmd.PureDP(0.6)})
+    assert acceptance(two).floor == pytest.approx(np.exp(-1.1))
+    mixed = with_releases(calibrated, {"a": pmd.PureDP(0.5), "b": pmd.ZCDP(0.6)})
+    assert acceptance(mixed).floor is None
+
+
+def test_why_there_is_no_floor_is_said(calibrated):
+    without = calibrated.copy()
+    del without.attrs[ATTRIBUTE]
+    assert "doesn't know its budget" in acceptance(without).explanation
+    nameless = with_releases(calibrated, {"release": None})
+    assert "'release' wasn't calibrated to a budget" in acceptance(nameless).explanation
+    other = with_releases(calibrated, {"release": pmd.PureDP(1)}, ("answer",))
+    assert "also enter 'answer'" in acceptance(other).explanation
+
+
+def test_sample_writes_what_the_model_knows():
+    with pm.Model():
+        x = pm.Normal("x", 0, 1, shape=5)
+        budget = pmd.ZCDP(0.1)
+        gaussian = pmd.GaussianMechanism.calibrate(budget, sensitivity=1)
+        gaussian.observe("mean", x.sum(), observed=0.3)
+        pm.Potential("other", -(x**2).sum())
+        result = pmd.sample(**OPTIONS)
+    releases = Releases.from_json(result.attrs[ATTRIBUTE])
+    assert releases == Releases({"mean": budget}, ("other",))
+
+
+def test_bad_arguments(calibrated):
+    with pytest.raises(ValueError, match="neighbours must be"):
+        acceptance(calibrated, neighbours="swap")
+    with pm.Model():
+        pm.Normal("x")
+        plain = pm.sample(**OPTIONS)
+    with pytest.raises(ValueError, match="no DapperStep was among the steps"):
+        acceptance(plain)
