@@ -1,11 +1,13 @@
 """Records with few possible values: exact draws from what their prior and public answers say."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 import pytensor.tensor as pt
 from pymc.distributions.discrete import DiscreteUniformRV
+from pytensor.graph.op import Op
 from pytensor.tensor.random.basic import BernoulliRV, BinomialRV, CategoricalRV, categorical
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
@@ -58,9 +60,38 @@ def _support(rv: TensorVariable) -> range | None:
     return range(int(low.min()), int(high.max()) + 1)
 
 
+@dataclass(frozen=True)
+class Prior:
+    """The prior of a record variable.
+
+    Attributes
+    ----------
+    op : Op
+        Its random variable operation.
+    parameters : tuple of TensorVariable
+        The parameters of its distribution.
+    log_density : TensorVariable, shape (n,)
+        Its log-density at each record.
+    """
+
+    op: Op
+    parameters: tuple[TensorVariable, ...]
+    log_density: TensorVariable
+
+    def probability(self, value: int) -> TensorVariable:
+        """Probability of a value, with an entry per record or one for all."""
+        if isinstance(self.op, CategoricalRV):
+            return self.parameters[0][..., value]
+        if isinstance(self.op, BernoulliRV):
+            [p] = self.parameters
+            return p if value else 1 - p
+        return pt.exp(self.log_density)
+
+
 def exact_draws(
     records: Sequence[TensorVariable],
-    log_density: TensorVariable,
+    priors: Sequence[Prior],
+    log_likelihoods: Sequence[TensorVariable],
     values: np.ndarray,
 ) -> list[TensorVariable]:
     """Build the graph that draws all records from a density in which they don't interact.
@@ -69,8 +100,10 @@ def exact_draws(
     ----------
     records : sequence of TensorVariable
         Value variables of the records, each of shape (n,).
-    log_density : TensorVariable, shape (n,)
-        Log-density of each record, not normalised.
+    priors : sequence of Prior
+        The prior of each.
+    log_likelihoods : sequence of TensorVariable, each of shape (n,)
+        What else the log-density of each record consists of.
     values : ndarray of int, shape (number of values, number of variables)
         All values that a record can take.
 
@@ -79,25 +112,31 @@ def exact_draws(
     list of TensorVariable
         The draws, in the order of ``records``.
     """
-    at_values = [
-        rebuild(
-            [log_density],
-            {
-                x: pt.full(x.type.shape, v, dtype=x.dtype)
-                for x, v in zip(records, value, strict=True)
-            },
-        )[0]
-        for value in values
-    ]
-    log_weights = pt.stack(at_values, axis=1)
-    log_weights = pt.switch(pt.isnan(log_weights), -np.inf, log_weights)
+
+    def at_values(graphs: Sequence[TensorVariable]) -> TensorVariable:
+        """Evaluate a graph for each value, with all records at it: columns of one matrix."""
+        columns = []
+        for graph, value in zip(graphs, values, strict=True):
+            at = {x: pt.full(x.type.shape, v, x.dtype) for x, v in zip(records, value, strict=True)}
+            columns.append(pt.atleast_1d(rebuild([graph], at)[0]))
+        return pt.stack(columns, axis=1)
+
+    # Weights are multiplied, not their logarithms added: those that no parameter enters are
+    # constants then, and a categorical prior's need no logarithm.
+    weights: TensorVariable = pt.ones((1, len(values)))
+    for prior, column in zip(priors, values.T, strict=True):
+        weights = weights * at_values([prior.probability(value) for value in column])
+    for log_likelihood in log_likelihoods:
+        logs = at_values([log_likelihood] * len(values))
+        logs = pt.switch(pt.isnan(logs), -np.inf, logs)
+        largest = logs.max(axis=1, keepdims=True)
+        weights = weights * pt.exp(logs - pt.switch(pt.isfinite(largest), largest, 0.0))
     # A record for which nothing is possible gets any value: the sweep's log-density then says so.
-    largest = log_weights.max(axis=1, keepdims=True)
-    possible = pt.isfinite(largest)
-    weights = pt.switch(possible, pt.exp(log_weights - pt.switch(possible, largest, 0)), 1.0)
+    weights = pt.switch(weights > 0, weights, 0.0)
+    total = weights.sum(axis=1, keepdims=True)
+    probabilities = pt.switch(total > 0, weights / total, 1 / len(values))
 
     rng = random_generator_type("rng")
-    probabilities = weights / weights.sum(axis=1, keepdims=True)
     _, chosen = categorical(probabilities, rng=rng, return_next_rng=True)
     table = pt.constant(values)
     return [table[chosen, k].astype(x.dtype) for k, x in enumerate(records)]
