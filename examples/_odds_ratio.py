@@ -1,10 +1,12 @@
 """What the examples report of an odds ratio: a table of quantiles, and a figure."""
 
 import numpy as np
+from _figures import COLOURS, save
 from matplotlib.figure import Figure
 
+__all__ = ["COLOURS", "draw", "print_quantiles", "save"]
+
 PROBABILITIES = (0.05, 0.5, 0.95)
-COLOURS = {"confidential": "#595959", "naive": "#c1500a", "private": "#1b5fa6"}
 
 
 def print_quantiles(sampled, exact):
@@ -79,10 +81,3 @@ def draw(sampled, exact, labels, limits, ticks):
         axes.spines[["left", "top", "right"]].set_visible(False)
     above.set_ylim(bottom=0)
     return figure
-
-
-def save(figure, output):
-    """Save a figure, in a folder that may not be there yet, and say where."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(output, dpi=150)
-    print(f"\nFigure: {output}")

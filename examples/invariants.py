@@ -17,7 +17,7 @@ from pathlib import Path
 
 import arviz as az
 import numpy as np
-from _odds_ratio import save
+from _figures import save
 from matplotlib.figure import Figure
 from scipy import stats
 

@@ -17,7 +17,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from _odds_ratio import save
+from _figures import save
 from matplotlib.figure import Figure
 
 from pymc_dapper.budget import PureDP

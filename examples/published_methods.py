@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pymc as pm
-from _odds_ratio import COLOURS, save
+from _figures import COLOURS, save
 from matplotlib.figure import Figure
 from scipy.optimize import minimize
 from scipy.stats import norm

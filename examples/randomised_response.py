@@ -21,7 +21,8 @@ import arviz as az
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from _odds_ratio import draw, print_quantiles, save
+from _figures import save
+from _odds_ratio import draw, print_quantiles
 from scipy.stats import gaussian_kde
 
 import pymc_dapper as pmd

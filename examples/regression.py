@@ -9,8 +9,8 @@ The script prints the posterior summaries and saves a figure to examples/output/
 (another place: --output PATH). It shows three analyses:
 
 private       of the released sums, with clamping and noise taken into account
-naive         of the released sums as if they were true, x'x being replaced by the nearest matrix
-              that is positive semi-definite (Higham 1988): noise can make it indefinite
+naive         of the released sums as if they were true. Noise made x'x indefinite, so its inverse
+              is replaced by the nearest matrix that is positive semi-definite (Higham 1988)
 confidential  of the true records: for teaching, since an analyst doesn't have them
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pymc as pm
-from matplotlib.figure import Figure
+from _figures import COLOURS, compare, posterior, save
 from scipy.stats import norm
 
 import pymc_dapper as pmd
@@ -30,36 +30,44 @@ DATA = json.loads((HERE / "data" / "regression.json").read_text(encoding="utf-8"
 OUTPUT = HERE / "output" / "regression.png"
 
 COEFFICIENTS = ["intercept", "x1", "x2"]
+TRUE = [-1.79, -2.89, -0.66]  # what the records were simulated with
 X_MEAN = np.array([0.9, -1.17])
 NOISE_VARIANCE = 2.0  # of y given x: the paper's text says sd 2, its code variance 2
 PRIOR_SD = 2.0  # of each coefficient
-COLOURS = {"confidential": "#595959", "naive": "#c1500a", "private": "#1b5fa6"}
+RELEASED, RECORDS = np.array(DATA["released"]), np.array(DATA["confidential"])
+N, CLAMP = DATA["n"], tuple(DATA["clamp"])
+WIDTH = (CLAMP[1] - CLAMP[0]) / 2  # of the clamped range, which is scaled to [-1, 1]
 
 
-def build_model(released, n, clamp, mechanism):
+def build_model():
     """Records are latent variables; the statistic and its noise are written as released."""
+    mechanism = pmd.LaplaceMechanism.calibrate(pmd.PureDP(DATA["epsilon"]), sensitivity=15)
     with pm.Model(coords={"coefficient": COEFFICIENTS}) as model:
         b = pm.Normal("b", 0, PRIOR_SD, dims="coefficient")
-        x = pm.Normal("x", X_MEAN, 1, shape=(n, 2))
-        y = pm.Normal("y", b[0] + x @ b[1:], np.sqrt(NOISE_VARIANCE), shape=n)
-        sums = pmd.statistics.regression(x, y, clamp=clamp)
-        mechanism.potential("privacy", sums, released=released)
+        x = pm.Normal("x", X_MEAN, 1, shape=(N, 2))
+        y = pm.Normal("y", b[0] + x @ b[1:], np.sqrt(NOISE_VARIANCE), shape=N)
+        sums = pmd.statistics.regression(x, y, clamp=CLAMP)
+        mechanism.potential("privacy", sums, released=RELEASED)
     return model
 
 
-def posterior_of_coefficients(xx, xy):
-    """Mean and covariance of the coefficients given x'x and x'y: the textbook's normal."""
-    covariance = np.linalg.inv(xx / NOISE_VARIANCE + np.eye(len(xx)) / PRIOR_SD**2)
-    return covariance @ xy / NOISE_VARIANCE, covariance
+def sample(draws, tune, chains):
+    """DapperStep for the records, one joint normal draw for the coefficients."""
+    with build_model():
+        return pmd.sample(
+            draws,
+            tune=tune,
+            chains=chains,
+            random_seed=1,
+            progressbar=False,
+            compute_convergence_checks=False,
+        )
 
 
-def cross_products(sums, n, clamp):
-    """x'x and x'y, with a column of ones, from the sums of records scaled to [-1, 1]."""
-    width = (clamp[1] - clamp[0]) / 2
+def cross_products(sums):
+    """x'x and x'y, with a column of ones, of the scaled records."""
     y, x1y, x2y, _, x1, x11, x2, x12, x22 = sums
-    xx = np.array([[n, x1, x2], [x1, x11, x12], [x2, x12, x22]])
-    scale = np.array([1, width, width])
-    return xx * np.outer(scale, scale), np.array([y, x1y, x2y]) * scale * width
+    return np.array([[N, x1, x2], [x1, x11, x12], [x2, x12, x22]]), np.array([y, x1y, x2y])
 
 
 def nearest_positive_semidefinite(matrix):
@@ -68,79 +76,79 @@ def nearest_positive_semidefinite(matrix):
     return (vectors * np.maximum(values, 0)) @ vectors.T
 
 
-def closed_forms(released, records, n, clamp):
-    """What the two analyses say that need no sampling."""
-    xx, xy = cross_products(released, n, clamp)
-    y, x = records[:, 0], np.column_stack([np.ones(n), records[:, 1:]])
-    return {
-        "confidential": posterior_of_coefficients(x.T @ x, x.T @ y),
-        "naive": posterior_of_coefficients(nearest_positive_semidefinite(xx), xy),
-    }
+def in_units_of_records(mean, inverse):
+    """Coefficients, and their covariance given the inverse of x'x, from those of scaled records.
+
+    With y and x scaled alike the slopes stay as they are; the intercept is a length.
+    """
+    units = np.array([WIDTH, 1, 1])
+    return mean * units, NOISE_VARIANCE * inverse * np.outer(units, units) / WIDTH**2
 
 
-def print_table(sampled, closed):
+def naive(released=RELEASED):
+    """Mean and covariance of the coefficients under a flat prior, the sums taken as true."""
+    xx, xy = cross_products(released)
+    inverse = nearest_positive_semidefinite(np.linalg.inv(xx))
+    return in_units_of_records(inverse @ xy, inverse)
+
+
+def confidential():
+    """The same, from the records."""
+    y, x = RECORDS[:, 0], np.column_stack([np.ones(N), RECORDS[:, 1:]])
+    inverse = np.linalg.inv(x.T @ x)
+    return inverse @ x.T @ y, NOISE_VARIANCE * inverse
+
+
+def summary_of_normal(mean, covariance):
+    """Mean, sd, 5 % and 95 % quantile of each coefficient."""
+    law = norm(mean, np.sqrt(np.diag(covariance)))
+    return np.transpose([law.mean(), law.std(), law.ppf(0.05), law.ppf(0.95)])
+
+
+def print_table(sampled):
     """Print mean, standard deviation and 90 % interval of each coefficient, by each analysis."""
     print("\nPosterior of the coefficients\n")
     print(f"{'':26}{'mean':>8}{'sd':>8}{'5 %':>8}{'95 %':>8}")
+    private = [sampled.mean(axis=0), sampled.std(axis=0), *np.quantile(sampled, [0.05, 0.95], 0)]
+    rows = {
+        "confidential": summary_of_normal(*confidential()),
+        "naive": summary_of_normal(*naive()),
+        "private": np.transpose(private),
+    }
     for k, coefficient in enumerate(COEFFICIENTS):
-        for analysis, (mean, covariance) in closed.items():
-            law = norm(mean[k], np.sqrt(covariance[k, k]))
-            numbers = (law.mean(), law.std(), *law.ppf([0.05, 0.95]))
-            _print_row(coefficient, analysis, numbers)
-        draws = sampled[:, k]
-        _print_row(
-            coefficient, "private", (draws.mean(), draws.std(), *np.quantile(draws, [0.05, 0.95]))
-        )
+        for analysis, summaries in rows.items():
+            cells = "".join(f"{number:8.2f}" for number in summaries[k])
+            print(f"{coefficient:12}{analysis:14}{cells}")
 
 
-def _print_row(coefficient, analysis, numbers):
-    print(f"{coefficient:12}{analysis:14}" + "".join(f"{number:8.2f}" for number in numbers))
+def draw(sampled):
+    """Private, naive and confidential, one panel per coefficient; dashed: the simulation's truth.
 
-
-def draw(sampled, closed):
-    """Private against naive above, private against confidential below."""
-    figure = Figure(figsize=(9, 5.2), layout="constrained")
-    rows = figure.subplots(2, 3, sharex="col")
-    for row, analysis in zip(rows, ("naive", "confidential"), strict=True):
-        mean, covariance = closed[analysis]
-        for k, axes in enumerate(row):
-            law = norm(mean[k], np.sqrt(covariance[k, k]))
-            low = min(law.ppf(1e-3), np.quantile(sampled[:, k], 1e-3))
-            high = max(law.ppf(1 - 1e-3), np.quantile(sampled[:, k], 1 - 1e-3))
-            grid = np.linspace(low, high, 400)
-            axes.hist(
-                sampled[:, k],
-                np.linspace(low, high, 51),
-                density=True,
-                color=COLOURS["private"],
-                alpha=0.35,
-                label="private",
-            )
-            axes.plot(grid, law.pdf(grid), color=COLOURS[analysis], linewidth=2, label=analysis)
-            axes.set_yticks([])
-            axes.spines[["left", "top", "right"]].set_visible(False)
-        row[0].legend(frameon=False, loc="upper left")
-    for axes, coefficient in zip(rows[0], COEFFICIENTS, strict=True):
+    The naive peaks go far beyond the top: it is sure of the wrong numbers.
+    """
+    draws = {"private": sampled}
+    # Evenly spread quantiles: a picture of the normal law without Monte Carlo error.
+    standard = norm.ppf((np.arange(len(sampled)) + 0.5) / len(sampled))[:, np.newaxis]
+    for name, (mean, covariance) in (("naive", naive()), ("confidential", confidential())):
+        draws[name] = mean + standard * np.sqrt(np.diag(covariance))
+    labels = {"dims": {"b": ["coefficient"]}, "coords": {"coefficient": COEFFICIENTS}}
+    analyses = {name: posterior("b", values, **labels) for name, values in draws.items()}
+    plot = compare(analyses, COLOURS, figsize=(10, 3.6))
+    for k, coefficient in enumerate(COEFFICIENTS):
+        axes = plot.viz["plot"]["b"].sel(coefficient=coefficient).item()
+        top = 6 * np.histogram(sampled[:, k], 60, density=True)[0].max()
+        axes.set_ylim(0, top)
+        axes.axvline(TRUE[k], color="#999999", linewidth=1, linestyle=(0, (4, 3)), zorder=0)
         axes.set_title(coefficient, loc="left")
-    figure.suptitle("Posterior of regression coefficients, from nine noisy sums")
-    return figure
+    return plot.viz["figure"].item()
 
 
 def main(draws=10_000, tune=2_000, output=OUTPUT):
     """Sample, print the table, save the figure."""
-    released, records = np.array(DATA["released"]), np.array(DATA["confidential"])
-    n, clamp = DATA["n"], tuple(DATA["clamp"])
-    mechanism = pmd.LaplaceMechanism.calibrate(pmd.PureDP(DATA["epsilon"]), sensitivity=15)
-    model = build_model(released, n, clamp, mechanism)
-    with model:
-        idata = pmd.sample(draws, tune=tune, chains=4, random_seed=1)
+    idata = sample(draws, tune, chains=4)
     sampled = idata.posterior["b"].values.reshape(-1, len(COEFFICIENTS))
-    closed = closed_forms(released, records, n, clamp)
-    print_table(sampled, closed)
-    figure = draw(sampled, closed)
-    Path(output).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(output, dpi=150)
-    print(f"\nFigure: {output}")
+    print_table(sampled)
+    save(draw(sampled), Path(output))
 
 
 if __name__ == "__main__":

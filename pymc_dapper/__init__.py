@@ -23,15 +23,19 @@ from pymc_dapper.reading import (
     UnknownOperationError,
     follow_records,
 )
+from pymc_dapper.reading.counts import invariant
 from pymc_dapper.sampling import assign_steps, sample
 from pymc_dapper.steps.conjugate import ConjugateStep
+from pymc_dapper.steps.counts import CountStep
 from pymc_dapper.steps.dapper import DapperStep
 from pymc_dapper.steps.function import FunctionStep
+from pymc_dapper.steps.interweave import InterweaveStep
 
 __all__ = [
     "ZCDP",
     "ApproxDP",
     "ConjugateStep",
+    "CountStep",
     "CustomMechanism",
     "DapperStep",
     "DiscreteGaussian",
@@ -40,6 +44,7 @@ __all__ = [
     "DiscreteLaplaceMechanism",
     "FunctionStep",
     "GaussianMechanism",
+    "InterweaveStep",
     "KNormMechanism",
     "LInfMechanism",
     "LaplaceMechanism",
@@ -57,6 +62,7 @@ __all__ = [
     "conjugacy",
     "diagnostics",
     "follow_records",
+    "invariant",
     "sample",
     "statistics",
 ]

@@ -1,6 +1,7 @@
 """The defaults a user wants: which step takes which variable, and sampling with them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -8,6 +9,7 @@ import pymc as pm
 from pymc.model import Model, modelcontext
 from pymc.step_methods.compound import BlockedStep
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 from xarray import DataTree
 
@@ -15,9 +17,13 @@ from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
 from pymc_dapper.conjugacy.gaussian import NORMAL
 from pymc_dapper.reading.dependence import records_seen
 from pymc_dapper.reading.errors import NotConjugateError, ReadingError
+from pymc_dapper.reading.model import read_model
+from pymc_dapper.reading.record_maps import can_interweave
 from pymc_dapper.releases import ATTRIBUTE, read_releases
 from pymc_dapper.steps.conjugate import ConjugateStep
+from pymc_dapper.steps.counts import CountStep, can_be_counted, count_values
 from pymc_dapper.steps.dapper import DapperStep
+from pymc_dapper.steps.interweave import InterweaveStep
 from pymc_dapper.steps.lean_nuts import lean_nuts
 from pymc_dapper.steps.variables import record_values
 
@@ -29,28 +35,40 @@ def assign_steps(
     records: Variable | Sequence[Variable] | None = None,
     model: Model | None = None,
     *,
+    counts: Variable | Sequence[Variable] | None = None,
     conjugate: bool = True,
+    interweave: bool = True,
     dapper: Mapping[str, Any] | None = None,
     nuts: Mapping[str, Any] | None = None,
     compile_kwargs: Mapping[str, Any] | None = None,
 ) -> list[BlockedStep]:
-    """Choose the steps for a model of latent confidential records.
+    """Choose the steps for a model of latent confidential records, or of latent counts of them.
 
-    :class:`DapperStep` takes the records, :class:`ConjugateStep` the parameters whose conditional
-    distribution it can draw from, and NUTS the other continuous ones. What is left, discrete
-    parameters, gets PyMC's choice from ``pm.sample``.
+    :class:`DapperStep` takes the records, :class:`CountStep` the counts, :class:`ConjugateStep` the
+    parameters whose conditional distribution it can draw from, and NUTS the other continuous ones.
+    What is left, discrete parameters, gets PyMC's choice from ``pm.sample``.
+    :class:`InterweaveStep` moves the continuous parameters that the records follow once more,
+    together with the records: at a small privacy budget the chain would crawl without.
 
     Parameters
     ----------
     records : variable or sequence of variables, optional
-        The latent records. If not given, they are found where the model leaves no doubt: the free
-        variables that a mechanism sees, if all have the same number of entries along their first
-        axis.
+        The latent records. If neither they nor counts are given, they are found where the model
+        leaves no doubt: the free variables that a mechanism sees and that aren't counts, if all
+        have the same number of entries along their first axis.
     model : Model, optional
         The model. Taken from the context if not given.
+    counts : variable or sequence of variables, optional
+        Latent counts, such as the cells of a table. If neither they nor records are given, they
+        are found among what the mechanism sees: Multinomial and DirichletMultinomial variables,
+        scalar counts, and vectors of counts that the mechanism sees in another way than by sums
+        over their first axis.
     conjugate : bool, default True
         Whether to look for conjugate parameters. Without, NUTS moves all continuous parameters
         together: better where a conjugate one depends strongly on one that isn't.
+    interweave : bool, default True
+        Whether to add an :class:`InterweaveStep` where the records' distribution has a map that it
+        knows. It chooses in tuning how many moves are worth their cost, none at a large budget.
     dapper : dict, optional
         Passed on to :class:`DapperStep`, such as ``{"track_records": True}``.
     nuts : dict, optional
@@ -80,14 +98,65 @@ def assign_steps(
     ...     idata = pm.sample(step=pmd.assign_steps([record]))
     """
     model = modelcontext(model)
-    records = find_records(model) if records is None else records
-    values = record_values(records, model)
+    latent = _latent(model, records, counts)
     options = {"model": model, "compile_kwargs": dict(compile_kwargs or {})}
-    step = DapperStep(values, **options, **(dapper or {}))
-    others = assign_parameter_steps(
-        values, model, conjugate=conjugate, nuts=nuts, compile_kwargs=compile_kwargs
+    steps: list[BlockedStep] = []
+    if latent.records:
+        steps.append(DapperStep(latent.records, **options, **(dapper or {})))
+    elif dapper:
+        raise ValueError("dapper was given, but the model has counts only: leave it out")
+    if latent.counts:
+        steps.append(CountStep(latent.counts, **options))
+    steps += assign_parameter_steps(
+        latent.all, model, conjugate=conjugate, nuts=nuts, compile_kwargs=compile_kwargs
     )
-    return [step, *others]
+    if interweave:
+        followers, moved = _movable(model, latent)
+        if moved:
+            steps.append(InterweaveStep(moved, records=followers, **options))
+    return steps
+
+
+@dataclass(frozen=True)
+class _Latent:
+    """Value variables of latent records and of latent counts."""
+
+    records: list[TensorVariable]
+    counts: list[TensorVariable]
+
+    @property
+    def all(self) -> list[TensorVariable]:
+        """Both."""
+        return [*self.records, *self.counts]
+
+
+def _latent(
+    model: Model,
+    records: Variable | Sequence[Variable] | None,
+    counts: Variable | Sequence[Variable] | None,
+) -> _Latent:
+    """Find latent records and counts where neither are given."""
+    if records is None and counts is None:
+        seen = records_seen(model)
+        counts = [rv for rv in seen if _is_table(model, rv)]
+        records = [] if counts and len(counts) == len(seen) else find_records(model)
+    return _Latent(
+        [] if records is None else record_values(records, model),
+        [] if counts is None else count_values(counts, model),
+    )
+
+
+def _is_table(model: Model, rv: TensorVariable) -> bool:
+    """Whether a variable is a table of counts, and not one count for each record."""
+    if not can_be_counted(model, rv):
+        return False
+    if rv.type.ndim == 0 or rv.owner.op.ndim_supp > 0:
+        return True
+    try:
+        reading = read_model(model, [model.rvs_to_values[rv]], model.initial_point())
+    except ReadingError:
+        return True
+    return len(reading.additive_factors) < len(reading.factors)
 
 
 def assign_parameter_steps(
@@ -132,6 +201,20 @@ def assign_parameter_steps(
     return steps
 
 
+def _movable(model: Model, latent: _Latent) -> tuple[list[TensorVariable], list[TensorVariable]]:
+    """Find the continuous parameters that latent variables can follow, and these variables."""
+    rvs = [model.values_to_rvs[value] for value in latent.all]
+    parameters = [
+        rv for rv in model.free_RVs if rv not in rvs and rv.dtype in ("float32", "float64")
+    ]
+    records = [model.values_to_rvs[value] for value in latent.records]
+    for followers in (rvs, records):
+        moved = can_interweave(model, parameters, followers) if followers and parameters else []
+        if moved:
+            return followers, list(moved)
+    return [], []
+
+
 def find_records(model: Model) -> list[TensorVariable]:
     """Find the latent records of a model.
 
@@ -143,15 +226,15 @@ def find_records(model: Model) -> list[TensorVariable]:
     Returns
     -------
     list of TensorVariable
-        The free random variables that a mechanism sees, where all have a first axis of the same
-        length.
+        The free random variables that a mechanism sees and that aren't tables of counts, where all
+        have a first axis of the same length.
 
     Raises
     ------
     ReadingError
         If there are none, or if they aren't equally long.
     """
-    seen = records_seen(model)
+    seen = [rv for rv in records_seen(model) if not _is_table(model, rv)]
     if not seen:
         raise ReadingError(
             "no latent records were found: no Potential, and no release added by a mechanism's "
@@ -167,6 +250,14 @@ def find_records(model: Model) -> list[TensorVariable]:
             "which variables are the latent records isn't clear: the mechanisms, or other "
             f"Potentials, depend on {listed}. Pass the records, as in assign_steps([x])"
         )
+    for rv in model.free_RVs:
+        parents = [x.name for x in seen if x in ancestors(rv.owner.inputs)]
+        if parents and rv not in seen:
+            raise ReadingError(
+                f"which variables are the latent records isn't clear: a mechanism, or another "
+                f"Potential, depends on '{parents[0]}', and so does the distribution of "
+                f"'{rv.name}', which is free, too. Pass the records, as in assign_steps([x])"
+            )
     return seen
 
 
@@ -206,8 +297,10 @@ def sample(
     draws: int = 1000,
     *,
     records: Variable | Sequence[Variable] | None = None,
+    counts: Variable | Sequence[Variable] | None = None,
     keep_records: bool = False,
     conjugate: bool = True,
+    interweave: bool = True,
     dapper: Mapping[str, Any] | None = None,
     nuts: Mapping[str, Any] | None = None,
     model: Model | None = None,
@@ -222,12 +315,12 @@ def sample(
     ----------
     draws : int, default 1000
         Number of draws per chain after tuning.
-    records : variable or sequence of variables, optional
-        The latent records; see :func:`assign_steps`.
+    records, counts : variable or sequence of variables, optional
+        The latent records and counts; see :func:`assign_steps`.
     keep_records : bool, default False
         Whether draws of the records are kept. Recording 10,000 values costs more than sampling
-        them.
-    conjugate, dapper, nuts
+        them. Counts are always kept.
+    conjugate, interweave, dapper, nuts
         See :func:`assign_steps`. ``target_accept`` is taken as a part of ``nuts``.
     model : Model, optional
         The model. Taken from the context if not given.
@@ -266,12 +359,14 @@ def sample(
     nuts = dict(nuts or {})
     if "target_accept" in kwargs:
         nuts["target_accept"] = kwargs.pop("target_accept")
-    records = find_records(model) if records is None else records
-    record_names = {model.values_to_rvs[x].name for x in record_values(records, model)}
+    latent = _latent(model, records, counts)
+    record_names = {model.values_to_rvs[x].name for x in latent.records}
     steps = assign_steps(
-        records,
+        latent.records,
         model,
+        counts=latent.counts,
         conjugate=conjugate,
+        interweave=interweave,
         dapper=dapper,
         nuts=nuts,
         compile_kwargs=kwargs.get("compile_kwargs"),

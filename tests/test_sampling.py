@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
-from pymc_dapper import ConjugateStep, DapperStep, ReadingError
+from pymc_dapper import ConjugateStep, DapperStep, InterweaveStep, ReadingError
 from pymc_dapper.steps.lean_nuts import lean_nuts
 from tests.models import admissions_model
 
@@ -40,8 +40,9 @@ def test_records_conjugate_and_other_parameters_get_their_steps():
         ("ConjugateStep", ["p_logodds__"]),
         ("ConjugateStep", ["mu", "slope"]),
         ("NUTS", ["log_sd"]),
+        ("InterweaveStep", ["log_sd", "mu", "p_logodds__", "slope"]),
     ]
-    assert assigned(model, conjugate=False)[1:] == [
+    assert assigned(model, conjugate=False, interweave=False)[1:] == [
         ("NUTS", ["log_sd", "mu", "p_logodds__", "slope"])
     ]
 
@@ -53,7 +54,7 @@ def test_normals_that_share_no_child_or_are_many_are_drawn_apart():
         x = pm.Normal("x", a, 1, shape=5)
         y = pm.Normal("y", b + group[:5], 1, shape=5)
         pm.Potential("privacy", -(((x + y).sum()) ** 2))
-    steps = assigned(model)
+    steps = assigned(model, interweave=False)
     assert sorted(names for _, names in steps[1:]) == [["a"], ["b"], ["group"]]
 
 
@@ -64,6 +65,56 @@ def test_a_discrete_parameter_is_left_to_pymc():
         pm.Potential("privacy", -(x.sum() ** 2))
         idata = pmd.sample(**QUICK)
     assert set(idata.posterior["k"].values.ravel()) <= {1, 2, 3}
+
+
+def test_records_without_a_map_get_no_interweaving():
+    with pm.Model() as model:
+        weight = pm.Beta("weight", 1, 1)
+        parts = [pm.Normal.dist(0, 1), pm.Normal.dist(5, 1)]
+        x = pm.Mixture("x", [weight, 1 - weight], parts, shape=6)
+        pm.Potential("privacy", -(x.sum() ** 2))
+    assert [name for name, _ in assigned(model)] == ["DapperStep", "NUTS"]
+
+
+def test_tables_of_counts_get_a_step_of_their_own():
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(3))
+        table = pm.Multinomial("table", 60, p)
+        total = pm.Poisson("total", 5)
+        x = pm.Bernoulli("x", 0.3, shape=7)
+        pmd.LaplaceMechanism(2.0).potential("cells", table, released=[20.0, 25.0, 13.0])
+        pmd.LaplaceMechanism(2.0).potential("sum", total + x.sum(), released=7.0)
+        result = pmd.sample(**QUICK)
+    assert assigned(model)[:3] == [
+        ("DapperStep", ["x"]),
+        ("CountStep", ["table", "total"]),
+        ("ConjugateStep", ["p_simplex__"]),
+    ]
+    # Counts are few, and of interest; records aren't.
+    assert set(result.posterior.data_vars) == {"p", "table", "total"}
+    assert np.all(result.posterior["table"].sum("table_dim_0") == 60)
+
+
+def test_a_count_for_each_record_is_a_record_if_only_sums_are_seen():
+    def model_with(mechanism):
+        with pm.Model() as model:
+            rate = pm.Gamma("rate", 2, 1)
+            visits = pm.Poisson("visits", rate, shape=6)
+            mechanism(visits)
+        return model
+
+    def sum_seen(visits):
+        pmd.LaplaceMechanism(2.0).potential("s", visits.sum(), released=9.0)
+
+    def each_seen(visits):
+        pmd.LaplaceMechanism(2.0).potential("s", visits, released=np.arange(6.0))
+
+    assert assigned(model_with(sum_seen))[0] == ("DapperStep", ["visits"])
+    assert assigned(model_with(each_seen))[0] == ("CountStep", ["visits"])
+    model = model_with(each_seen)
+    assert assigned(model, [model["visits"]])[0] == ("DapperStep", ["visits"])
+    with pytest.raises(ValueError, match="the model has counts only"):
+        pmd.assign_steps(model=model, dapper={"track_records": True})
 
 
 @pytest.fixture
@@ -88,6 +139,32 @@ def test_a_scalar_that_the_mechanism_sees_leaves_doubt():
         pm.Potential("privacy", -((scale * u.sum()) ** 2))
     with pytest.raises(ReadingError, match=r"'scale' \(a scalar\), 'u' \(9 along its first axis\)"):
         pmd.assign_steps(model=model)
+
+
+def test_a_constrained_parameter_is_not_taken_for_a_record():
+    with pm.Model() as model:
+        effect = pm.Normal("effect", 0, 1, shape=4)
+        pm.Potential("sum_to_zero", -(effect.sum() ** 2))
+        x = pm.Normal("x", effect[np.arange(20) % 4], 1, shape=20)
+        pm.Normal("release", x.sum(), 2, observed=9.0)
+    with pytest.raises(
+        ReadingError, match=r"depends on 'effect', and so does .* 'x', which is free"
+    ):
+        pmd.assign_steps(model=model)
+
+
+def test_discrete_parameters_used_as_an_index_are_left_alone():
+    with pm.Model() as model:
+        mean = pm.Normal("mean", 0, 1, shape=3)
+        group = pm.Categorical("group", np.ones(3) / 3)
+        x = pm.Normal("x", mean[group], 1, shape=5)
+        pm.Potential("privacy", -((8 - x.sum()) ** 2))
+    assert assigned(model, [x], interweave=False) == [
+        ("DapperStep", ["x"]),
+        ("ConjugateStep", ["mean"]),
+    ]
+    with pytest.raises(pmd.NotConjugateError, match=r"its prior .Categorical. belongs to no"):
+        ConjugateStep([group], model=model)
 
 
 def test_a_model_without_a_mechanism_has_no_records():
@@ -133,7 +210,8 @@ def test_options_reach_the_steps(admissions):
             conjugate=False, target_accept=0.95, dapper={"track_records": True}, **QUICK
         )
     assert pmd.diagnostics.record_acceptance(idata).sizes["record"] == 400
-    [nuts] = pmd.assign_steps(model=admissions, conjugate=False, nuts={"target_accept": 0.95})[1:]
+    options = {"conjugate": False, "interweave": False, "nuts": {"target_accept": 0.95}}
+    [nuts] = pmd.assign_steps(model=admissions, **options)[1:]
     assert nuts.target_accept == 0.95
 
 
@@ -152,7 +230,7 @@ def test_options_that_contradict_each_other_are_refused(admissions, options, err
 
 def test_steps_and_their_order_can_be_combined_with_others(admissions):
     steps = pmd.assign_steps([admissions["record"]], admissions)
-    assert [type(step) for step in steps] == [DapperStep, ConjugateStep]
+    assert [type(step) for step in steps] == [DapperStep, ConjugateStep, InterweaveStep]
 
 
 def test_lean_nuts_has_the_gradient_of_the_whole_log_density(admissions):

@@ -42,8 +42,14 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
         if state is None:
             continue
         given = [state[x.name] for x in conditional.given]
-        parameters = [np.asarray(x) for x in _compile(conditional)(*given)]
-        first, second = (conditional.draw(rng, *parameters) for _ in range(2))
+        try:
+            parameters = [np.asarray(x) for x in _compile(conditional)(*given)]
+            first, second = (conditional.draw(rng, *parameters) for _ in range(2))
+        except Exception as error:
+            raise NotConjugateError(
+                f"the conditional of {names} can't be drawn from: {error}. Look for data, or a "
+                "start of other variables, that the model excludes"
+            ) from error
         expected = [log_density(state, conditional.split(theta)) for theta in (first, second)]
         if not np.all(np.isfinite(expected)):
             continue

@@ -106,12 +106,13 @@ def read_children(
         value = parameters[rv] if rv in parameters else read([rv])[0]
         if rv not in parameters and depends([value]):
             raise _moved(rv.name, names)
-        if not hasattr(rv.owner.op, "dist_params"):
+        try:
+            dist_params = read(rv.owner.op.dist_params(rv.owner))
+        except (AttributeError, ValueError):  # an operation for a graph, without a signature
             raise NotConjugateError(
                 f"the distribution of '{rv.name}' ({family_name(type(rv.owner.op))}) depends on "
                 f"{names}, and isn't written in terms of parameters that can be read"
-            )
-        dist_params = read(rv.owner.op.dist_params(rv.owner))
+            ) from None
         children.append(Child(rv.name, rv.owner.op, value, tuple(dist_params)))
     return children
 

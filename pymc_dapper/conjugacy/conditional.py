@@ -16,7 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.conjugacy import gaussian
 from pymc_dapper.conjugacy.children import Child, read_children, read_link
-from pymc_dapper.conjugacy.families import Family, read_prior
+from pymc_dapper.conjugacy.families import Family, check_prior, read_prior
 from pymc_dapper.conjugacy.rules import find_rule
 from pymc_dapper.reading.errors import NotConjugateError
 from pymc_dapper.reading.graphs import rebuild
@@ -160,6 +160,8 @@ def _read_conditional(
     lengths: dict[str, int],
 ) -> Conditional:
     for rv in rvs:
+        if not isinstance(rv.owner.op, gaussian.NORMAL):
+            check_prior(rv.owner.op)
         _check_support(model, rv)
     shapes = [static_shape(rv, known) for rv in rvs]
     # In double precision, whatever the model's is.

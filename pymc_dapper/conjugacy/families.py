@@ -158,6 +158,21 @@ def rv_type(distribution: Any) -> type[Op]:
     return found
 
 
+def check_prior(op: Op) -> None:
+    """Check that a prior belongs to a conjugate family.
+
+    Raises
+    ------
+    NotConjugateError
+        If it doesn't.
+    """
+    if type(op) not in _priors:
+        raise NotConjugateError(
+            f"its prior ({family_name(type(op))}) belongs to no conjugate family known here; known "
+            "are " + ", ".join(sorted(family_name(t) for t in _priors)) + ", Normal and MvNormal"
+        )
+
+
 def read_prior(op: Op, parameters: Sequence[TensorVariable]) -> tuple[Family, Parameters]:
     """Write a prior as a member of a conjugate family.
 
@@ -166,13 +181,8 @@ def read_prior(op: Op, parameters: Sequence[TensorVariable]) -> tuple[Family, Pa
     NotConjugateError
         If it belongs to none.
     """
-    read = _priors.get(type(op))
-    if read is None:
-        raise NotConjugateError(
-            f"its prior ({family_name(type(op))}) belongs to no conjugate family known here; known "
-            "are " + ", ".join(sorted(family_name(t) for t in _priors)) + ", Normal and MvNormal"
-        )
-    return read(*parameters)
+    check_prior(op)
+    return _priors[type(op)](*parameters)
 
 
 @conjugate_prior(BetaRV)

@@ -15,7 +15,7 @@ from pytensor.graph.replace import vectorize_graph
 from pytensor.tensor.linalg import cholesky, solve_triangular
 from pytensor.tensor.random.basic import LogNormalRV, MvNormalRV, NormalRV
 from pytensor.tensor.variable import TensorVariable
-from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
+from scipy.linalg.lapack import dgeqrf, dtrtrs
 
 from pymc_dapper.conjugacy.children import Child
 from pymc_dapper.conjugacy.relations import Affine, Independent, Power, read_relations
@@ -228,13 +228,17 @@ def draw_entrywise(rng: np.random.Generator, mean: np.ndarray, sd: np.ndarray) -
 
 def draw_joint(rng: np.random.Generator, slopes: np.ndarray, residuals: np.ndarray) -> np.ndarray:
     """Draw from the joint normal of density exp(-|residuals + slopes' theta|^2 / 2)."""
-    # LAPACK from SciPy: matrix products take numba ten times as long to compile as all the rest.
-    lower, info = dpotrf(slopes @ slopes.T, lower=1)
+    # By the QR decomposition of the slopes: their products would square the condition number. And
+    # by LAPACK from SciPy: numba takes ten times as long to compile products as all the rest.
+    dim = len(slopes)
+    triangle, _, _, info = dgeqrf(np.vstack([slopes, residuals]).T)
+    if info == 0:
+        # |residuals + slopes' theta| = |R theta + q| but for a constant.
+        towards = rng.standard_normal(dim) - triangle[:dim, dim]
+        theta, info = dtrtrs(triangle[:dim, :dim], towards)
     if info:
         raise np.linalg.LinAlgError("the precision of a joint normal isn't positive definite")
-    mean, _ = dpotrs(lower, -(slopes @ residuals), lower=1)
-    deviation, _ = dtrtrs(lower, rng.standard_normal(len(slopes)), lower=1, trans=1)
-    return mean + deviation
+    return theta
 
 
 def log_density_entrywise(theta: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> float:

@@ -4,6 +4,7 @@ from math import prod
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.reading.graphs import rebuild
@@ -57,10 +58,11 @@ def total_by_category(
         The counts, in the shape of the parameter.
     """
     numbers = _numbers(entries, parameter)
+    n_categories = numbers.shape[-1]
+    categories = _in_range(categories, n_categories, "a category")
     if numbers.type.ndim == 1:
         which = numbers[categories.flatten()]
     else:
-        n_categories = numbers.shape[-1]
         rows = pt.broadcast_to(numbers, (*categories.shape, n_categories))
         rows = rows.reshape((-1, n_categories))
         which = rows[pt.arange(rows.shape[0]), categories.flatten()]
@@ -91,4 +93,11 @@ def _add_at(
     parameter: TensorVariable, which: TensorVariable, terms: TensorVariable
 ) -> TensorVariable:
     shape = parameter.type.shape
+    which = _in_range(which, prod(shape), "an index")
     return pt.zeros(prod(shape), dtype="float64")[which].inc(terms).reshape(shape)
+
+
+def _in_range(index: TensorVariable, length: TensorVariable | int, what: str) -> TensorVariable:
+    """Raise where an index is out of range: compiled code would read and write elsewhere."""
+    inside = pt.all(pt.ge(index, 0) & pt.lt(index, length))
+    return Assert(f"{what} in the data, or of a record, is out of range")(index, inside)

@@ -64,7 +64,8 @@ def missing_information(
     Raises
     ------
     ValueError
-        If the records' draws, or those of another free variable, weren't kept.
+        If the records' draws, or those of another free variable, weren't kept; or if a parameter is
+        discrete.
 
     Notes
     -----
@@ -92,6 +93,7 @@ def missing_information(
     records = find_records(model) if records is None else records
     of_records = record_values(records, model)
     steps = assign_parameter_steps(of_records, model)
+    _check_all_moved(model, [*of_records, *(x for step in steps for x in step.vars)])
     exact = len(steps) == 1 and isinstance(steps[0], ConjugateStep) and steps[0].is_one_block
     sweeps = sweeps or (1 if exact else 10)
 
@@ -131,6 +133,16 @@ def _check_kept(posterior: Any, model: Model) -> None:
         raise ValueError(
             f"the result has no draws of {names}: sample with pmd.sample(keep_records=True) (or "
             "pm.sample without var_names), and use thin= here where there are many"
+        )
+
+
+def _check_all_moved(model: Model, moved: Sequence[Variable]) -> None:
+    fixed = [model.values_to_rvs[x].name for x in model.value_vars if x not in moved]
+    if fixed:
+        names = ", ".join(f"'{name}'" for name in fixed)
+        raise ValueError(
+            f"{names} can't be drawn given the records here: missing_information knows conjugate "
+            "draws and NUTS, which discrete parameters have neither of"
         )
 
 

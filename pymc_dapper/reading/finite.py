@@ -17,6 +17,9 @@ from pymc_dapper.reading.operations import known_value
 
 MAX_VALUES = 16
 
+LARGEST_RANGE = 300.0
+"""Range of log-likelihoods whose exponentials, times a prior, are far from the smallest double."""
+
 
 def possible_values(rvs: Sequence[TensorVariable]) -> np.ndarray | None:
     """List all values that a record can take.
@@ -121,18 +124,21 @@ def exact_draws(
             columns.append(pt.atleast_1d(rebuild([graph], at)[0]))
         return pt.stack(columns, axis=1)
 
-    # Weights are multiplied, not their logarithms added: those that no parameter enters are
-    # constants then, and a categorical prior's need no logarithm.
-    weights: TensorVariable = pt.ones((1, len(values)))
+    prior_weights: TensorVariable = pt.ones((1, len(values)))
     for prior, column in zip(priors, values.T, strict=True):
-        weights = weights * at_values([prior.probability(value) for value in column])
-    for log_likelihood in log_likelihoods:
-        logs = at_values([log_likelihood] * len(values))
-        logs = pt.switch(pt.isnan(logs), -np.inf, logs)
+        prior_weights = prior_weights * at_values([prior.probability(value) for value in column])
+    prior_weights = pt.switch(prior_weights > 0, prior_weights, 0.0)
+    logs = sum(at_values([x] * len(values)) for x in log_likelihoods)
+    logs = pt.switch(pt.isnan(logs), -np.inf, logs)
+    if not _can_underflow(logs):
+        # Constants, so that a draw takes no exponential and a categorical prior no logarithm.
+        weights = prior_weights * pt.exp(logs - logs.max(axis=1, keepdims=True))
+    else:
+        # Relative to the largest that the prior allows: all weights could else be rounded to zero.
+        logs = logs + pt.log(prior_weights)
         largest = logs.max(axis=1, keepdims=True)
-        weights = weights * pt.exp(logs - pt.switch(pt.isfinite(largest), largest, 0.0))
+        weights = pt.exp(logs - pt.switch(pt.isfinite(largest), largest, 0.0))
     # A record for which nothing is possible gets any value: the sweep's log-density then says so.
-    weights = pt.switch(weights > 0, weights, 0.0)
     total = weights.sum(axis=1, keepdims=True)
     probabilities = pt.switch(total > 0, weights / total, 1 / len(values))
 
@@ -140,3 +146,12 @@ def exact_draws(
     _, chosen = categorical(probabilities, rng=rng, return_next_rng=True)
     table = pt.constant(values)
     return [table[chosen, k].astype(x.dtype) for k, x in enumerate(records)]
+
+
+def _can_underflow(logs: TensorVariable) -> bool:
+    """Whether ratios of likelihoods may be too small for a double, or aren't known beforehand."""
+    known = known_value(logs)
+    if known is None or not np.all(np.isfinite(known.max(axis=1))):
+        return True
+    finite = np.where(np.isfinite(known), known, np.inf)
+    return bool(np.max(known.max(axis=1) - finite.min(axis=1)) > LARGEST_RANGE)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pytensor.tensor as pt
 from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
@@ -19,12 +19,12 @@ from pymc_dapper.reading.factors import (
     SeparableFactor,
     read_factors,
 )
-from pymc_dapper.reading.finite import exact_draws, possible_values
+from pymc_dapper.reading.finite import Prior, exact_draws, possible_values
 from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.reading.proposals import read_proposals
-from pymc_dapper.reading.randomness import Randomness, with_randomness
+from pymc_dapper.reading.randomness import Randomness, check_sources, with_randomness
 from pymc_dapper.reading.records import check_independence, check_records
-from pymc_dapper.reading.values import dim_lengths, frozen_dims, shared_data
+from pymc_dapper.reading.values import at_values, dim_lengths, frozen_dims, shared_data
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ class ModelReading:
         Where the draws of ``proposals`` come from: inputs of theirs.
     proposals : tuple of TensorVariable
         A draw of all records given the parameters, in the order of ``records``: from their prior,
-        or from their prior times the separable factors.
+        or from their prior times the separable factors. A transformed record is nan where it was
+        drawn outside of what its value variable can reach.
     proposes_conditionally : bool
         Whether the proposals heed the separable factors, so that these don't decide on them.
     factors : tuple of Factor
@@ -85,6 +86,14 @@ class ModelReading:
         """Names of the record variables, as the model has them."""
         names = {value.name: rv.name for value, rv in self.model.values_to_rvs.items()}
         return [names[x.name] for x in self.records]
+
+    @property
+    def transformed(self) -> list[TensorVariable]:
+        """The records that PyMC keeps in another space than that of their prior."""
+        transforms = self.model.rvs_to_transforms
+        values = self.model.values_to_rvs.items()
+        names = {value.name for value, rv in values if transforms[rv] is not None}
+        return [x for x in self.records if x.name in names]
 
     @property
     def n_records(self) -> int:
@@ -147,14 +156,20 @@ def read_model(
         )
 
     separable = [factor for factor in factors if isinstance(factor, SeparableFactor)]
-    finite = possible_values(rvs) if separable else None
+    untransformed = all(model.rvs_to_transforms[rv] is None for rv in rvs)
+    finite = possible_values(rvs) if separable and untransformed else None
     if finite is not None:
-        priors = [prior for prior in factors_of(rvs) if isinstance(prior, SeparableFactor)]
-        terms = [factor.log_densities for factor in (*priors, *separable)]
-        proposals = exact_draws(records, pt.add(*terms), finite)
+        log_priors = [x.log_densities for x in factors_of(rvs) if isinstance(x, SeparableFactor)]
+        priors = [
+            Prior(rv.owner.op, _parameters(model, rv, known), log_prior)
+            for rv, log_prior in zip(rvs, log_priors, strict=True)
+        ]
+        likelihoods = [factor.log_densities for factor in separable]
+        proposals = exact_draws(records, priors, likelihoods, finite)
     else:
         proposals = rebuild(read_proposals(model, rvs), known)
     randomness, proposals = with_randomness(proposals)
+    check_sources(proposals, [rv.name for rv in rvs])
 
     graphs = [*proposals, *(factor.as_written for factor in factors)]
     inputs = set(explicit_graph_inputs(graphs))
@@ -169,3 +184,10 @@ def read_model(
         data=tuple(shared_data(graphs)),
         dim_lengths=lengths,
     )
+
+
+def _parameters(
+    model: Model, rv: TensorVariable, known: Mapping[Variable, Variable]
+) -> tuple[TensorVariable, ...]:
+    """Return the parameters of a variable's distribution, in terms of value variables."""
+    return tuple(rebuild(at_values(model, rv.owner.op.dist_params(rv.owner), {}), known))

@@ -32,7 +32,7 @@ def model():
 @pytest.fixture(scope="module")
 def result(model):
     with model:
-        return pmd.sample(20_000, keep_records=True, **OPTIONS)
+        return pmd.sample(20_000, keep_records=True, interweave=False, **OPTIONS)
 
 
 def autocorrelation(result, lag):
@@ -132,6 +132,12 @@ def test_what_it_needs_is_said(result, model):
         without = pmd.sample(20, **OPTIONS)
     with pytest.raises(ValueError, match=r"no draws of 'x'.*keep_records=True"):
         missing_information(without, model)
+    with pm.Model() as discrete:
+        k = pm.DiscreteUniform("k", 0, 3)
+        pm.Potential("privacy", -(pm.Normal("x", k, 1, shape=2).sum() ** 2))
+        kept = pmd.sample(20, keep_records=True, **OPTIONS)
+    with pytest.raises(ValueError, match="'k' can't be drawn given the records"):
+        missing_information(kept, discrete)
     for wrong in ({"thin": 0}, {"sweeps": 0}):
         with pytest.raises(ValueError, match="must be at least 1"):
             missing_information(result, model, **wrong)

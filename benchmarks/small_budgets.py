@@ -1,0 +1,341 @@
+"""Effective draws at small privacy budgets, with InterweaveStep and without.
+
+Five models, seven budgets, in one run:
+
+(a) the mean of 100 clamped normals with Laplace noise
+(b) the same, mean and standard deviation both unknown
+(c) example 3 of the dapper paper: a regression from nine noisy sums
+(d) example 2 of the dapper paper: a table of counts with discrete Gaussian noise
+(e) a logistic regression with a public design and noisy sufficient statistics
+
+Without: `DapperStep` and the step for the parameters that `pmd.assign_steps` chooses. With: the
+same, and `InterweaveStep`. Drawn anew: another move takes its place, which proposes parameters and
+all records anew (see `Refresh`). Prints a table for docs/small-budgets.md, and saves the figure
+that stands there.
+
+    python benchmarks/small_budgets.py [--draws 4000] [--models abcde] [--output DIRECTORY]
+"""
+
+import argparse
+import json
+import logging
+import warnings
+from pathlib import Path
+from time import process_time
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from arviz_stats.base import array_stats
+from pymc.step_methods.compound import BlockedStep
+from scipy import stats
+
+import pymc_dapper as pmd
+from pymc_dapper.steps.interweave import InterweaveStep
+
+ROOT = Path(__file__).parents[1]
+EPSILONS = [100, 30, 10, 3, 1, 0.3, 0.1]
+TITLES = {
+    "a": "(a) mean",
+    "b": "(b) mean and sd",
+    "c": "(c) regression",
+    "d": "(d) table of counts",
+    "e": "(e) logistic regression",
+}
+
+
+class Case:
+    """A model whose budget and released values are shared data, and how to release anew.
+
+    Attributes
+    ----------
+    parameters, records : list of str
+        Names of the variables.
+    statistic : ndarray
+        The confidential statistic.
+    scale : callable
+        Scale of the noise at a budget, of each entry of the statistic.
+    noise : ndarray
+        Noise of scale 1, the same at all budgets.
+    draw : callable
+        Records from their prior, given the parameters' values on the unconstrained scale.
+    """
+
+    def __init__(self, model, parameters, records, statistic, scale, noise, draw):
+        self.model, self.parameters, self.records = model, parameters, records
+        self.statistic, self.scale, self.noise = np.asarray(statistic), scale, noise
+        self.draw = draw
+
+    def release(self, epsilon):
+        scale = self.scale(epsilon)
+        released = self.statistic + scale * self.noise
+        if self.statistic.dtype.kind == "i":
+            released = np.round(released).astype(int)
+        self.model.set_data("scale", scale)
+        self.model.set_data("released", released)
+
+
+def normal_sums(known_sd):
+    """100 normals, clamped to [-3, 3]: their noisy sum; if the sd is unknown, that of squares."""
+    n = 100
+    rng = np.random.default_rng(1)
+    clamped = np.clip(rng.normal(0.3, 1, n), -3, 3)
+    # The budget is divided evenly among the sums; each has its own sensitivity.
+    sensitivity = np.array([6.0]) if known_sd else 2 * np.array([6.0, 9.0])
+    powers = np.arange(1, len(sensitivity) + 1)
+    with pm.Model() as model:
+        scale = pm.Data("scale", sensitivity)
+        released = pm.Data("released", np.zeros(len(powers)))
+        mu = pm.Normal("mu", 0, 1)
+        sd = 1.0 if known_sd else pt.sqrt(pm.InverseGamma("variance", 3, 2))
+        x = pm.Normal("x", mu, sd, shape=n)
+        sums = pt.stack([(pt.clip(x, -3, 3) ** int(k)).sum() for k in powers])
+        pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, scale), released))
+    parameters = ["mu"] if known_sd else ["mu", "variance"]
+    statistic = [(clamped**k).sum() for k in powers]
+    noise = np.random.default_rng(2).laplace(size=len(powers))
+
+    def draw(rng, mu, log_variance=0.0):
+        return {"x": mu + np.exp(log_variance / 2) * rng.standard_normal(n)}
+
+    return Case(model, parameters, ["x"], statistic, lambda eps: sensitivity / eps, noise, draw)
+
+
+def regression():
+    """Noisy sums of example 3, clamped to [-10, 10] and divided by 10; the paper's budget is 10."""
+    data = json.loads((ROOT / "examples" / "data" / "regression.json").read_text(encoding="utf-8"))
+    confidential = np.array(data["confidential"])
+    n = len(confidential)
+    with pm.Model() as model:
+        scale, released = pm.Data("scale", 1.5), pm.Data("released", np.zeros(9))
+        b = pm.Normal("b", 0, 2, shape=3)
+        x = pm.Normal("x", np.array([0.9, -1.17]), 1, shape=(n, 2))
+        y = pm.Normal("y", b[0] + x @ b[1:], np.sqrt(2), shape=n)
+        sums = nine_sums(pt.clip(y / 10, -1, 1), pt.clip(x / 10, -1, 1), pt.stack)
+        pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, scale), released))
+    scaled = np.clip(confidential / 10, -1, 1)
+    statistic = nine_sums(scaled[:, 0], scaled[:, 1:], np.stack)
+    noise = np.random.default_rng(2).laplace(size=9)
+
+    def draw(rng, b):
+        x = np.array([0.9, -1.17]) + rng.standard_normal((n, 2))
+        return {"x": x, "y": b[0] + x @ b[1:] + np.sqrt(2) * rng.standard_normal(n)}
+
+    return Case(model, ["b"], ["x", "y"], statistic, lambda eps: 15 / eps, noise, draw)
+
+
+def nine_sums(y, x, stack):
+    u, v = x[:, 0], x[:, 1]
+    return stack([part.sum() for part in (y, u * y, v * y, y**2, u, u**2, v, u * v, v**2)])
+
+
+def table():
+    """Four noisy counts; the paper's sigma is taken as that at a budget of 1."""
+    data = json.loads((ROOT / "examples" / "data" / "admissions.json").read_text(encoding="utf-8"))
+    with pm.Model() as model:
+        sigma, released = pm.Data("scale", 1.0), pm.Data("released", np.zeros(4, dtype=int))
+        p = pm.Dirichlet("p", np.ones(4))
+        record = pm.Categorical("record", p=p, shape=data["n"])
+        counts = pmd.statistics.counts(record, 4)
+        law = pmd.DiscreteGaussian.dist(mu=counts, sigma=sigma)
+        pm.Potential("privacy", pm.logp(law, released).sum())
+    noise = np.random.default_rng(2).normal(size=4)
+
+    def draw(rng, on_simplex):
+        p = np.exp(np.append(on_simplex, -on_simplex.sum()))
+        return {"record": rng.choice(4, data["n"], p=p / p.sum())}
+
+    statistic = data["confidential"]
+    return Case(model, ["p"], ["record"], statistic, lambda eps: data["sigma"] / eps, noise, draw)
+
+
+def logistic_regression():
+    """Four coefficients, 200 records; the noisy statistic is the design's product with y."""
+    n = 200
+    rng = np.random.default_rng(1)
+    design = np.column_stack([np.ones(n), rng.uniform(-1, 1, (n, 3))])
+    true = rng.random(n) < 1 / (1 + np.exp(-design @ np.array([-0.5, 1.0, -1.0, 0.5])))
+    with pm.Model() as model:
+        scale, released = pm.Data("scale", 4.0), pm.Data("released", np.zeros(4))
+        b = pm.Normal("b", 0, 2, shape=4)
+        y = pm.Bernoulli("y", logit_p=design @ b, shape=n)
+        pm.Potential("privacy", pm.logp(pm.Laplace.dist(design.T @ y, scale), released))
+    noise = np.random.default_rng(2).laplace(size=4)
+
+    def draw(rng, b):
+        return {"y": (rng.random(n) < 1 / (1 + np.exp(-design @ b))).astype(int)}
+
+    return Case(model, ["b"], ["y"], design.T @ true, lambda eps: 4 / eps, noise, draw)
+
+
+CASES = {
+    "a": lambda: normal_sums(known_sd=True),
+    "b": lambda: normal_sums(known_sd=False),
+    "c": regression,
+    "d": table,
+    "e": logistic_regression,
+}
+
+
+class Refresh(BlockedStep):
+    """Another move: parameters from a fitted t distribution, and all records anew given them.
+
+    Accepted by the ratio of mechanism times prior of the parameters over their proposal density: a
+    pseudo-marginal move whose one particle is a whole data set. Eight proposals per iteration, as
+    many as InterweaveStep makes moves at most.
+    """
+
+    name = "refresh"
+    stats_dtypes_shapes = {"refresh_accept": (np.float64, [])}  # noqa: RUF012
+
+    def __init__(self, vars, *, case, model=None, rng=None, blocked=True):
+        self.vars = [model.rvs_to_values[model[name]] for name in case.parameters]
+        self.case, self.blocked, self.rng = case, blocked, np.random.default_rng(rng)
+        factors = [*(model[name] for name in case.parameters), model["privacy"]]
+        self.log_density = model.compile_logp(factors)
+
+    def setup_chain(self, rng, tune, draws):
+        super().setup_chain(rng, tune, draws)
+        self.tune_steps, self.seen, self.proposal = tune, [], None
+
+    def step(self, point):
+        shapes = [point[value.name].shape for value in self.vars]
+        theta = np.concatenate([np.ravel(point[value.name]) for value in self.vars])
+        if len(self.seen) < self.tune_steps:
+            self.seen.append(theta)
+            if len(self.seen) == self.tune_steps:
+                seen = np.array(self.seen[self.tune_steps // 2 :])
+                shape = np.atleast_2d(np.cov(seen.T))
+                self.proposal = stats.multivariate_t(seen.mean(axis=0), shape, df=4, seed=self.rng)
+        if self.proposal is None:
+            return point, [{"refresh_accept": np.nan}]
+        weight, accepted = self.log_density(point) - self.proposal.logpdf(theta), 0
+        for _ in range(8):
+            new = np.atleast_1d(self.proposal.rvs())
+            splits = np.split(new, np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1])
+            values = [part.reshape(shape) for part, shape in zip(splits, shapes, strict=True)]
+            named = {x.name: value for x, value in zip(self.vars, values, strict=True)}
+            proposed = {**point, **named, **self.case.draw(self.rng, *values)}
+            new_weight = self.log_density(proposed) - self.proposal.logpdf(new)
+            if -self.rng.standard_exponential() < new_weight - weight:
+                point, weight, accepted = proposed, new_weight, accepted + 1
+        return point, [{"refresh_accept": accepted / 8}]
+
+
+def measure(case, steps, draws, tune):
+    """Effective draws of the slowest parameter, per 1,000 iterations and per second of CPU time."""
+    began = []
+
+    def note(trace, draw):
+        if not draw.tuning and not began:
+            began.append(process_time())
+
+    with case.model:
+        idata = pm.sample(
+            draws=draws,
+            tune=tune,
+            chains=1,
+            cores=1,
+            step=steps,
+            var_names=case.parameters,
+            callback=note,
+            random_seed=1,
+            progressbar=False,
+            compute_convergence_checks=False,
+        )
+    seconds = process_time() - began[0]
+    sizes = []
+    for name in case.parameters:
+        values = idata.posterior[name].values.reshape(1, draws, -1)
+        sizes += [
+            float(array_stats.ess(values[..., k], chain_axis=0, draw_axis=1, method="bulk"))
+            for k in range(values.shape[-1])
+        ]
+    slowest = min(sizes)
+    sampled = idata.sample_stats
+    moves = int(sampled["interweave_moves"][0, -1]) if "interweave_moves" in sampled else None
+    return {"per_1000": 1000 * slowest / draws, "per_second": slowest / seconds, "moves": moves}
+
+
+def compare(name, draws, tune):
+    """All budgets of one model."""
+    case = CASES[name]()
+    case.release(1)
+    model = case.model
+    parameters, records = ([model[x] for x in group] for group in (case.parameters, case.records))
+    with model:
+        # The parameters' own step, without what assign_steps may add for small budgets.
+        plain = [step for step in pmd.assign_steps(records) if not isinstance(step, InterweaveStep)]
+        ways = {
+            "without": plain,
+            "with": [*plain, InterweaveStep(parameters, records=records)],
+            "refresh": [*plain, Refresh(parameters, case=case, model=model)],
+        }
+    results = []
+    for epsilon in EPSILONS:
+        case.release(epsilon)
+        row = {way: measure(case, steps, draws, tune) for way, steps in ways.items()}
+        results.append({"model": name, "epsilon": epsilon, **row})
+        print(table_row(results[-1]), flush=True)
+    return results
+
+
+HEADER = """\
+| model | epsilon | without | with | without, per s | with, per s | moves | drawn anew |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
+
+
+def table_row(row):
+    without, with_ = row["without"], row["with"]
+    return (
+        f"| {TITLES[row['model']]} | {row['epsilon']} | {without['per_1000']:.0f} | "
+        f"{with_['per_1000']:.0f} | {without['per_second']:,.0f} | {with_['per_second']:,.0f} | "
+        f"{with_['moves']} | {row['refresh']['per_1000']:.0f} |"
+    )
+
+
+def draw(results):
+    """One panel per model: effective draws per 1,000 iterations against the budget."""
+    names = list(dict.fromkeys(row["model"] for row in results))
+    figure, axes = plt.subplots(
+        1, len(names), figsize=(2.6 * len(names), 2.8), sharey=True, squeeze=False
+    )
+    for axis, name in zip(axes[0], names, strict=True):
+        rows = [row for row in results if row["model"] == name]
+        epsilons = [row["epsilon"] for row in rows]
+        for way, color, offset in (("with", "C0", (0, 7)), ("without", "C1", (10, -9))):
+            values = [max(row[way]["per_1000"], 1) for row in rows]
+            axis.plot(epsilons, values, "o-", color=color, markersize=4)
+            axis.annotate(
+                way, (epsilons[-1], values[-1]), offset, textcoords="offset points", color=color
+            )
+        axis.set(xscale="log", yscale="log", title=TITLES[name], xlabel="privacy budget, epsilon")
+        axis.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0, 0].set_ylim(1, 4000)
+    axes[0, 0].set_ylabel("effective draws\nper 1,000 iterations")
+    figure.tight_layout()
+    return figure
+
+
+def main(draws, tune, models, output):
+    logging.getLogger("pymc").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", message="Only one chain")
+    print(HEADER, flush=True)
+    results = [row for name in models for row in compare(name, draws, tune)]
+    output.mkdir(parents=True, exist_ok=True)
+    draw(results).savefig(output / "small_budgets.png", dpi=150)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--draws", type=int, default=4000)
+    parser.add_argument("--tune", type=int, default=1000)
+    parser.add_argument("--models", default="abcde")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "figures")
+    arguments = parser.parse_args()
+    main(arguments.draws, arguments.tune, arguments.models, arguments.output)

@@ -1,0 +1,36 @@
+"""Markdown tables, and a page whose tables a script fills in."""
+
+import re
+
+
+def table(header, rows):
+    """A Markdown table; cells are text already."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def numbers(values, digits=3):
+    """Numbers as cells."""
+    return [f"{value:.{digits}f}" for value in values]
+
+
+def _block(name):
+    return re.compile(rf"(<!-- table: {re.escape(name)} -->\n\n)(.*?)(?=\n\n|\Z)", flags=re.DOTALL)
+
+
+def read(page, name):
+    """The table that a page shows under a name: its rows, each a list of cells."""
+    found = _block(name).search(page)
+    if found is None:
+        raise KeyError(f"the page has no table '{name}'")
+    return [
+        [cell.strip() for cell in line.strip("| ").split("|")] for line in found[2].splitlines()
+    ]
+
+
+def fill(page, tables):
+    """The page with each of its tables replaced by the one of the same name."""
+    for name, text in tables.items():
+        read(page, name)
+        page = _block(name).sub(lambda found, text=text: found[1] + text, page)
+    return page

@@ -1,0 +1,299 @@
+"""From how a model sees its counts to a compiled sweep over them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor import scalar as ps
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.graph.traversal import io_toposort
+from pytensor.scalar.basic import Composite
+from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.random.type import random_generator_type
+from pytensor.tensor.variable import TensorVariable
+from scipy import sparse
+
+from pymc_dapper.compiled.count_op import CountSweep, TermFunction
+from pymc_dapper.compiled.functions import JitFunction, numba_mode, with_parameter_checks
+from pymc_dapper.compiled.sweep import _rewritten
+from pymc_dapper.kernels.count_line import Structure
+from pymc_dapper.kernels.count_sweep import Schedule, Swept, pack
+from pymc_dapper.reading.counts.model import CountReading, Terms
+from pymc_dapper.reading.counts.moves import Moves
+from pymc_dapper.reading.graphs import frontier, rebuild
+
+
+@dataclass(frozen=True)
+class CompiledCountSweep:
+    """The compiled sweep over all cells.
+
+    Attributes
+    ----------
+    op : CountSweep
+        The operation.
+    structure : Structure
+        What the log-density sees of the counts.
+    schedule : Schedule
+        The moves.
+    inputs : JitFunction
+        ``inputs(*parameters, *data) -> context``: what else a sweep depends on.
+    update : JitFunction
+        ``update(rng, counts, curvatures, packed, coefficients, *parameters, *data)``; what it
+        returns, :func:`pymc_dapper.kernels.count_sweep.sweep_counts` says.
+    """
+
+    op: CountSweep
+    structure: Structure
+    schedule: Schedule
+    inputs: JitFunction
+    update: JitFunction
+
+    def __call__(
+        self,
+        rng: np.random.Generator,
+        counts: np.ndarray,
+        curvatures: np.ndarray | None,
+        given: Sequence[np.ndarray],
+    ) -> Swept:
+        """Sweep once.
+
+        Parameters
+        ----------
+        rng : Generator
+            Source of randomness.
+        counts : ndarray of int64, shape (number of cells,)
+            The counts before.
+        curvatures : ndarray of float64, optional
+            Measured in an earlier sweep. They are measured anew if not given: for tuning.
+        given : sequence of ndarray
+            Parameters and data.
+
+        Returns
+        -------
+        Swept
+            The counts after, and what came of the sweep.
+        """
+        return self._sweep(rng, counts, curvatures, given, self._packed)
+
+    def log_density(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> float:
+        """Return the log-density of counts, without what doesn't depend on them."""
+        rng = np.random.default_rng(0)  # not used: nothing moves
+        return self._sweep(rng, counts, None, given, self._packed_without_moves).log_density
+
+    @cached_property
+    def _packed(self) -> np.ndarray:
+        return pack(self.structure, self.schedule)
+
+    @cached_property
+    def _packed_without_moves(self) -> np.ndarray:
+        return pack(self.structure, schedule_of(Moves.none()))
+
+    def _sweep(
+        self,
+        rng: np.random.Generator,
+        counts: np.ndarray,
+        curvatures: np.ndarray | None,
+        given: Sequence[np.ndarray],
+        packed: np.ndarray,
+    ) -> Swept:
+        if curvatures is None:
+            curvatures = np.zeros(0)
+        counts, moved, log_density, gain, curvatures = self.update(
+            rng, counts, curvatures, packed, self.structure.coefficients, *given
+        )
+        return Swept(counts, float(moved), float(log_density), float(gain), curvatures)
+
+
+def compile_count_sweep(
+    reading: CountReading,
+    moves: Moves,
+    *,
+    compile_kwargs: dict[str, Any] | None = None,
+    sweep_op: type[CountSweep] = CountSweep,
+) -> CompiledCountSweep:
+    """Compile the sweep of a model.
+
+    Parameters
+    ----------
+    reading : CountReading
+        How the model sees its counts.
+    moves : Moves
+        The moves of a sweep.
+    compile_kwargs : dict, optional
+        Passed on to PyMC's ``compile``. The mode must be one of numba's.
+    sweep_op : type
+        The operation, with its kernel.
+
+    Returns
+    -------
+    CompiledCountSweep
+        The compiled functions.
+    """
+    compile_kwargs = compile_kwargs or {}
+    mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
+    structure = _layout(reading)
+    table = _context(reading)
+    whole, whole_context = _whole(reading, mode)
+    functions = tuple(_term_function(terms) for terms in reading.terms)
+    op = sweep_op(functions, whole, sum(terms.size * len(terms.linear) for terms in reading.terms))
+
+    rng, counts = random_generator_type("rng"), pt.lvector("counts")
+    curvatures, packed = pt.dvector("curvatures"), pt.lvector("packed")
+    inputs = [rng, counts, curvatures, packed, pt.dvector("coefficients")]
+    context = [table, *whole_context]
+    swept = op(*inputs, *context)
+    given = [*reading.parameters, *reading.placeholders.values()]
+    options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs}
+    return CompiledCountSweep(
+        op=op,
+        structure=structure,
+        schedule=schedule_of(moves),
+        inputs=JitFunction(given, context, **options),
+        update=JitFunction([*inputs, *given], swept, **options),
+    )
+
+
+def _layout(reading: CountReading) -> Structure:
+    """Give numbers to all linear functions, term by term; those of whole factors come last."""
+    matrices: list[sparse.csr_array] = []
+    terms: list[np.ndarray] = []
+    kinds: list[np.ndarray] = []
+    contexts: list[np.ndarray] = []
+    first: list[np.ndarray] = []
+    n_rows, n_terms, n_context = 0, 0, 0
+    for kind, each in enumerate(reading.terms):
+        n_linear, numbers = len(each.linear), np.arange(each.size)
+        stacked = sparse.vstack(list(each.linear.values()), format="csr")
+        # The linear functions of a term stand next to each other.
+        matrices.append(stacked[np.arange(each.size * n_linear).reshape(n_linear, -1).T.ravel()])
+        terms.append(np.repeat(n_terms + numbers, n_linear))
+        kinds.append(np.full(each.size, kind))
+        first.append(n_rows + numbers * n_linear)
+        contexts.append(n_context + numbers * len(each.fixed))
+        n_rows += each.size * n_linear
+        n_terms += each.size
+        n_context += each.size * len(each.fixed)
+    for whole in reading.wholes:
+        for linear in whole.linear.values():
+            matrices.append(linear.matrix)
+            terms.append(np.full(linear.matrix.shape[0], -1))
+    columns_of_cells = sparse.vstack(matrices, format="csc")
+    columns_of_cells.eliminate_zeros()
+    arrays = (
+        columns_of_cells.indptr,
+        columns_of_cells.indices,
+        columns_of_cells.data,
+        *(np.concatenate([np.zeros(0), *each]) for each in (terms, kinds, first, contexts)),
+    )
+    dtypes = [np.float64 if name == "coefficients" else np.int64 for name in Structure._fields]
+    return Structure(*(x.astype(dtype) for x, dtype in zip(arrays, dtypes, strict=True)))
+
+
+def _context(reading: CountReading) -> TensorVariable:
+    """Put what terms depend on beside the counts into one vector, term by term."""
+    tables = [
+        pt.stack([x.astype("float64") for x in terms.fixed.values()], axis=1).ravel()
+        for terms in reading.terms
+        if terms.fixed
+    ]
+    return pt.concatenate(tables) if tables else pt.zeros(0)
+
+
+def _whole(reading: CountReading, mode: Mode) -> tuple[Any, list[Variable]]:
+    """Write the factors that aren't sums of terms as functions of one vector."""
+    if not reading.wholes:
+        return None, []
+    flat = pt.vector("linear", dtype="float64")
+    values: dict[Variable, Variable] = {}
+    start = 0
+    for factor in reading.wholes:
+        for x, linear in factor.linear.items():
+            stop = start + linear.matrix.shape[0]
+            at_counts = flat[start:stop].reshape(linear.shape) + linear.offset
+            values[x] = at_counts.astype(x.dtype)
+            start = stop
+    [log_density] = rebuild([pt.add(*(f.log_density for f in reading.wholes))], values)
+    log_density = log_density.astype("float64")
+    context = frontier([flat], log_density)
+    return _rewritten([flat, *context], log_density, mode), context
+
+
+def _term_function(terms: Terms) -> TermFunction:
+    """Write a term as a function of float64 numbers."""
+    arguments = [*terms.linear, *terms.fixed]
+    function = terms.function.astype("float64")
+    # Numerically stable forms, where PyTensor knows them.
+    stable = rewrite_graph(function, include=("canonicalize", "stabilize", "specialize"))
+    try:
+        op = _composite(arguments, stable)
+    except NotImplementedError:
+        op = _composite(arguments, function)
+    return TermFunction(op, len(terms.linear), len(terms.fixed))
+
+
+def _composite(arguments: Sequence[Variable], function: TensorVariable) -> Composite:
+    inputs = [ps.float64() for _ in arguments]
+    scalars: dict[Variable, Variable] = {}
+    for argument, number in zip(arguments, inputs, strict=True):
+        dtype = argument.type.dtype
+        scalars[argument] = number if dtype == "float64" else ps.cast(number, dtype)
+    for node in io_toposort([], [function]):
+        scalars[node.outputs[0]] = _scalar_output(
+            node, [_as_scalar(x, scalars) for x in node.inputs]
+        )
+    return Composite(inputs, [ps.cast(_as_scalar(function, scalars), "float64")])
+
+
+def _scalar_output(node: Apply, inputs: list[Variable]) -> Variable:
+    if isinstance(node.op, Elemwise):
+        return node.op.scalar_op.make_node(*inputs).outputs[0]
+    if isinstance(node.op, DimShuffle | ScalarFromTensor | TensorFromScalar):
+        return inputs[0]
+    raise NotImplementedError(f"{node.op} of scalars")
+
+
+def _as_scalar(x: Variable, scalars: dict[Variable, Variable]) -> Variable:
+    if x in scalars:
+        return scalars[x]
+    if isinstance(x, Constant):
+        value = np.asarray(x.data)
+        return ps.ScalarConstant(ps.get_scalar_type(value.dtype), value.item())
+    raise NotImplementedError(f"{x} is no argument")
+
+
+def schedule_of(moves: Moves) -> Schedule:
+    """Write moves as the kernel takes them."""
+    places = [cells for grid in moves.grids for row in grid.cells for cells in row]
+    shapes = np.array([(len(g.cells), len(g.cells[0])) for g in moves.grids]).reshape(-1, 2)
+    n_places = shapes.prod(axis=1)
+    directions = moves.directions.tocsr()
+    arrays = Schedule(
+        single=moves.single,
+        group_starts=_starts(moves.groups),
+        group_cells=_joined(moves.groups),
+        passes=moves.passes,
+        grid_rows=shapes[:, 0],
+        grid_columns=shapes[:, 1],
+        grid_places=np.cumsum(n_places) - n_places,
+        place_starts=_starts(places),
+        place_cells=_joined(places),
+        grid_passes=np.array([grid.passes for grid in moves.grids]),
+        direction_starts=directions.indptr,
+        direction_cells=directions.indices,
+        direction_steps=directions.data,
+    )
+    return Schedule(*(np.ascontiguousarray(x, dtype=np.int64) for x in arrays))
+
+
+def _starts(groups: Sequence[np.ndarray]) -> np.ndarray:
+    return np.cumsum([0] + [len(cells) for cells in groups])
+
+
+def _joined(groups: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *groups])

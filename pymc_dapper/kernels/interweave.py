@@ -1,0 +1,165 @@
+"""Moves of a few parameters by elliptical slices of a fitted multivariate t distribution.
+
+The target density is divided by a t density that was fitted to it. A t distribution is a normal one
+of random scale, and for a normal prior an ellipse through the present value and a random one is
+left invariant. So: draw the scale given the present value, draw the ellipse, and slice the quotient
+along it. Where the fit is good, most points of the ellipse are accepted, and the next value is all
+but independent of the present one, in any number of dimensions. Where it isn't, the slice shrinks
+towards the present value: the move gets short, but it is never rejected as a whole.
+
+Nishihara, R., Murray, I., and Adams, R. P. (2014). Parallel MCMC with generalized elliptical slice
+sampling. Journal of Machine Learning Research 15, section 3.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+DEGREES_OF_FREEDOM = 4.0
+"""Of the t distribution. Few, since from tails heavier than its own there are hardly any moves."""
+
+MAX_SHRINKS = 24
+"""After as many the value stays; a slice is then some 1e-7 of the ellipse long."""
+
+
+class Fit(NamedTuple):
+    """Location and scale matrix of the t distribution.
+
+    Attributes
+    ----------
+    mean : ndarray of float64, shape (d,)
+        Its location.
+    factor : ndarray of float64, shape (d, d)
+        Lower triangular Cholesky factor of its scale matrix.
+    """
+
+    mean: np.ndarray
+    factor: np.ndarray
+
+
+class Variates(NamedTuple):
+    """All that is random about k moves.
+
+    Attributes
+    ----------
+    normals : ndarray of float64, shape (k, d)
+        Standard normal: the ellipses.
+    chi_squares : ndarray of float64, shape (k,)
+        Chi-squared with DEGREES_OF_FREEDOM + d degrees of freedom: the scales.
+    exponentials : ndarray of float64, shape (k,)
+        Standard exponential: how far below the present log-density a slice lies.
+    angles : ndarray of float64, shape (k, MAX_SHRINKS)
+        Uniform on (0, 1): where on the ellipse to look, at first and after each shrinking.
+    """
+
+    normals: np.ndarray
+    chi_squares: np.ndarray
+    exponentials: np.ndarray
+    angles: np.ndarray
+
+
+def draw_variates(rng: np.random.Generator, k: int, dim: int) -> Variates:
+    """Draw what k moves in ``dim`` dimensions need."""
+    return Variates(
+        rng.standard_normal((k, dim)),
+        rng.chisquare(DEGREES_OF_FREEDOM + dim, k),
+        rng.standard_exponential(k),
+        rng.random((k, MAX_SHRINKS)),
+    )
+
+
+@njit(inline="always")
+def log_t(squared_norm: float, dim: int) -> float:
+    """Log-density of the standard t distribution, but for a constant."""
+    return -0.5 * (DEGREES_OF_FREEDOM + dim) * np.log1p(squared_norm / DEGREES_OF_FREEDOM)
+
+
+# Inlined throughout, as in `record_sweep`: a function passed on as a value can't be cached on disk.
+@njit(inline="always")
+def move_parameters(
+    log_density: Callable[..., float],
+    context: tuple[Any, ...],
+    start: np.ndarray,
+    movable: bool,
+    fit: Fit,
+    variates: Variates,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Move the parameters several times: a deterministic function of its arguments.
+
+    Parameters
+    ----------
+    log_density : callable
+        ``log_density(theta, context) -> float``, compiled by numba.
+    context : tuple of ndarray
+        What the log-density depends on besides the parameters (the noise, released values).
+    start : ndarray of float64, shape (d,)
+        The present parameters.
+    movable : bool
+        Whether to move at all.
+    fit : Fit
+        The t distribution.
+    variates : Variates
+        Of k moves.
+
+    Returns
+    -------
+    path : ndarray of float64, shape (k + 1, d)
+        The parameters at the start and after each move.
+    evaluations : ndarray of int64, shape (k,)
+        How often each move evaluated the log-density. All zero if the start is impossible.
+    log_density : float
+        Log-density at the end of the path.
+    """
+    n_moves, dim = variates.normals.shape
+    path = np.empty((n_moves + 1, dim))
+    path[0] = start
+    evaluations = np.zeros(n_moves, dtype=np.int64)
+
+    present = log_density(start, context) if movable else -np.inf
+    possible = np.isfinite(present)
+    at = np.empty(dim)  # the present value where the t distribution is a standard one
+    ray = np.empty(dim)  # the other end of the ellipse
+    tried = np.empty(dim)
+    proposed = np.empty(dim)
+    for i in range(dim):
+        rest = start[i] - fit.mean[i]
+        for j in range(i):
+            rest -= fit.factor[i, j] * at[j]
+        at[i] = rest / fit.factor[i, i]
+    squared_norm = np.dot(at, at)
+
+    for k in range(n_moves):
+        path[k + 1] = path[k]
+        if not possible:
+            continue
+        # Given the present value, the scale is inverse gamma distributed.
+        scale = np.sqrt((DEGREES_OF_FREEDOM + squared_norm) / variates.chi_squares[k])
+        for i in range(dim):
+            ray[i] = scale * variates.normals[k, i]
+        height = present - log_t(squared_norm, dim) - variates.exponentials[k]
+        angle = 2 * np.pi * variates.angles[k, 0]
+        lower, upper = angle - 2 * np.pi, angle
+        for shrinks in range(1, MAX_SHRINKS):
+            evaluations[k] += 1
+            for i in range(dim):
+                tried[i] = np.cos(angle) * at[i] + np.sin(angle) * ray[i]
+            for i in range(dim):
+                proposed[i] = fit.mean[i]
+                for j in range(i + 1):
+                    proposed[i] += fit.factor[i, j] * tried[j]
+            there = log_density(proposed, context)
+            if np.isfinite(there) and there - log_t(np.dot(tried, tried), dim) > height:
+                present = there
+                squared_norm = np.dot(tried, tried)
+                for i in range(dim):
+                    at[i] = tried[i]
+                    path[k + 1, i] = proposed[i]
+                break
+            if angle < 0:
+                lower = angle
+            else:
+                upper = angle
+            angle = lower + (upper - lower) * variates.angles[k, shrinks]
+    return path, evaluations, present

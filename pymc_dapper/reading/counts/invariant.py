@@ -1,0 +1,61 @@
+"""State what is published exactly, beside the noisy values."""
+
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.tensor.variable import TensorVariable
+
+
+def invariant(name: str, expression: Any, value: Any) -> TensorVariable:
+    """Add what is known exactly of the counts to the model in context.
+
+    Parameters
+    ----------
+    name : str
+        Name of the Potential that says so.
+    expression : tensor_like
+        Totals of latent counts, or other linear functions of them.
+    value : array_like or shared variable
+        What they are known to be; integers, in the expression's shape.
+
+    Returns
+    -------
+    TensorVariable
+        The Potential: 0 where all of them agree, -inf elsewhere. CountStep reads it, and keeps it
+        by the moves it makes.
+
+    Raises
+    ------
+    ValueError
+        If the value isn't of integers, or has another shape than the expression.
+
+    Notes
+    -----
+    ``pm.Potential(name, pt.switch(pt.all(pt.eq(expression, value)), 0, -np.inf))`` says the same.
+
+    Examples
+    --------
+    >>> with pm.Model():
+    ...     table = pm.Poisson("table", 10, shape=(2, 3))
+    ...     pmd.invariant("row_totals", table.sum(axis=1), [25, 40])
+    """
+    expression = pt.as_tensor(getattr(expression, "value", expression))
+    data = value if isinstance(value, SharedVariable) else None
+    values = np.asarray(value if data is None else data.get_value())
+    expected = expression.type.shape
+    fits = len(expected) == values.ndim and all(
+        size in (None, length) for size, length in zip(expected, values.shape, strict=True)
+    )
+    if not fits:
+        raise ValueError(
+            f"'{name}': the known value has shape {values.shape}, where the expression has shape "
+            f"{expected}"
+        )
+    if not np.array_equal(values, np.round(values.astype(float))):
+        raise ValueError(f"'{name}': what is known of counts must be integers, got {values}")
+    known = pt.constant(values.astype(np.int64)) if data is None else data
+    agrees = pt.all(pt.eq(expression, known))
+    return pm.Potential(name, pt.switch(agrees, np.asarray(0.0), np.asarray(-np.inf)))

@@ -1,0 +1,471 @@
+"""Walk through a factor of the log-density, from the counts on, and split it into terms."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc.logprob.utils import CheckParameterValue
+from pytensor import scalar as ps
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.traversal import io_toposort
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.elemwise import CAReduce, Elemwise
+from pytensor.tensor.shape import Shape, Shape_i
+from pytensor.tensor.variable import TensorVariable
+from scipy import sparse
+
+from pymc_dapper.reading.counts import linear
+from pymc_dapper.reading.counts.roles import (
+    Entrywise,
+    Fixed,
+    Kind,
+    Linear,
+    Mixed,
+    Part,
+    Reduced,
+    Role,
+    Rows,
+    all_indices,
+    part_of,
+    size,
+    take,
+    take_values,
+)
+from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.reading.naming import describe
+from pymc_dapper.reading.operations import known_value
+
+
+class CountWalk:
+    """A walk through graphs, from the counts on, that notes how each variable depends on them.
+
+    Parameters
+    ----------
+    counts : sequence of TensorVariable
+        Value variables of the counts, of static shapes. Their cells are numbered in this order.
+    data : mapping of Variable to ndarray
+        Values of shared data, for indices and coefficients that are held there.
+
+    Attributes
+    ----------
+    roles : dict of Variable to Role
+        The role of every variable met that depends on the counts.
+    frozen : dict of Variable to ndarray
+        The data whose values became part of the linear structure.
+    """
+
+    def __init__(self, counts: Sequence[TensorVariable], data: Mapping[Variable, np.ndarray]):
+        self._data = data
+        self._scalars: dict[tuple[Variable, tuple[int, ...]], Variable] = {}
+        self.roles: dict[Variable, Role] = {}
+        self.frozen: dict[Variable, np.ndarray] = {}
+        shapes = [count.type.shape for count in counts]
+        n_cells = sum(size(shape) for shape in shapes)
+        identity = sparse.eye_array(n_cells, format="csr")
+        start = 0
+        for count, shape in zip(counts, shapes, strict=True):
+            cells = np.arange(start, start + size(shape))
+            zeros = pt.zeros(shape, dtype=count.dtype)
+            self.roles[count] = Linear(shape, identity[cells], zeros)
+            start += size(shape)
+
+    def follow(self, graph: TensorVariable) -> Role:
+        """Walk to the end of a graph, and return its role."""
+        for node in io_toposort([], [graph]):
+            if node.outputs[0] in self.roles:
+                continue  # met in another factor
+            roles = [self.role(variable) for variable in node.inputs]
+            if all(isinstance(role, Fixed) for role in roles) or isinstance(
+                node.op, Shape | Shape_i
+            ):
+                continue
+            mixed = [role for role in roles if isinstance(role, Mixed)]
+            role = mixed[0] if mixed else self._visit(node, roles)
+            self.roles.update(dict.fromkeys(node.outputs, role))
+        return self.role(graph)
+
+    def role(self, variable: Variable) -> Role:
+        """Return the role of a variable met already."""
+        return self.roles.get(variable, Fixed())
+
+    def known(self, variable: Variable) -> np.ndarray | None:
+        """Value of a constant, or of shared data that is then held fixed; else None."""
+        value = linear.constant_value(variable)
+        if value is not None:
+            return value
+        constants = {data: pt.constant(value) for data, value in self._data.items()}
+        [at_data] = rebuild([variable], constants)
+        value = known_value(at_data)
+        if value is not None:
+            used = [x for x in self._data if rebuild([variable], {x: x.type()}) != [variable]]
+            self.frozen.update({x: self._data[x] for x in used})
+        return value
+
+    def _visit(self, node: Apply, roles: Sequence[Role]) -> Role:
+        shape = _shape(node)
+        if shape is None or len(node.outputs) > 1:
+            return Mixed(f"the operation {describe(node)} has a shape that isn't known beforehand")
+        role: Role | None = None
+        if isinstance(node.op, Elemwise):
+            role = self._elemwise(node, roles, shape)
+        elif isinstance(node.op, CAReduce):
+            role = self._reduction(node, roles, shape)
+        elif isinstance(node.op, CheckAndRaise | CheckParameterValue):
+            role = roles[0] if all(isinstance(each, Fixed) for each in roles[1:]) else None
+        else:
+            role = linear.transform(node, roles, shape, self.known)
+            if role is None:
+                role = self._moved(node, roles, shape)
+        if role is None:
+            return Mixed(f"the operation {describe(node)} ties entries together")
+        return role
+
+    # Elementwise operations -------------------------------------------------------------------
+
+    def _elemwise(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Role | None:
+        if any(isinstance(role, Reduced) for role in roles):
+            return self._elemwise_of_sums(node, roles, shape)
+        role = linear.elemwise(node, roles, shape)
+        return role or self._entrywise(node, roles, shape)
+
+    def _entrywise(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Entrywise:
+        entries = [
+            self._entries(x, role, shape) for x, role in zip(node.inputs, roles, strict=True)
+        ]
+        of_counts: dict[Variable, Rows] = {}
+        fixed: dict[Variable, TensorVariable] = {}
+        for each in entries:
+            of_counts.update(each.linear)
+            fixed.update(each.fixed)
+        return Entrywise(
+            shape,
+            node.op(*(each.function for each in entries)),
+            of_counts,
+            fixed,
+            self._equality(node, roles, shape),
+            _required(node, entries),
+        )
+
+    def _entries(self, x: Variable, role: Role, shape: tuple[int, ...]) -> Entrywise:
+        """See a variable as a function of its entries, broadcast to a shape."""
+        if isinstance(role, Entrywise):
+            indices = np.broadcast_to(all_indices(role.shape), shape)
+            spread = take(role, indices, shape)
+            assert isinstance(spread, Entrywise)
+            return spread
+        constant = _single_value(x)
+        if constant is not None:
+            return Entrywise(shape, constant, {}, {})
+        scalar = self._scalars.setdefault((x, shape), pt.scalar(dtype=x.type.dtype))
+        if isinstance(role, Linear):
+            indices = np.broadcast_to(all_indices(role.shape), shape).ravel()
+            rows = Rows(role.matrix[indices], take_values(role.offset.ravel(), indices))
+            return Entrywise(shape, scalar, {scalar: rows}, {})
+        return Entrywise(shape, scalar, {}, {scalar: pt.broadcast_to(x, shape).ravel()})
+
+    def _equality(
+        self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]
+    ) -> tuple[Rows, bool] | None:
+        scalar_op = node.op.scalar_op
+        if isinstance(scalar_op, ps.EQ | ps.NEQ) and all(
+            isinstance(role, Fixed | Linear) for role in roles
+        ):
+            a, b = node.inputs
+            difference = (a.astype("float64") - b.astype("float64")).owner
+            in_float = [
+                Linear(role.shape, role.matrix, role.offset.astype("float64"))
+                if isinstance(role, Linear)
+                else role
+                for role in roles
+            ]
+            role = linear.elemwise(difference, in_float, shape)
+            assert isinstance(role, Linear)
+            return Rows(role.matrix, role.offset.ravel()), isinstance(scalar_op, ps.EQ)
+        if isinstance(scalar_op, ps.Invert) and isinstance(roles[0], Entrywise):
+            equality = roles[0].equality
+            return None if equality is None else (equality[0], not equality[1])
+        return None
+
+    # Sums, and conditions on several entries --------------------------------------------------
+
+    def _reduction(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Role | None:
+        [x], [role] = node.inputs, roles
+        kind = _kind(node.op.scalar_op)
+        if kind is None:
+            return None
+        if kind != "add" and x.type.dtype != "bool":
+            return None
+        inside = role.shape  # type: ignore[attr-defined]
+        axes = range(len(inside)) if node.op.axis is None else node.op.axis
+        kept = [1 if axis in axes else length for axis, length in enumerate(inside)]
+        targets = np.broadcast_to(all_indices(tuple(kept)), inside).ravel()
+        if isinstance(role, Linear):
+            return linear.total(node, role, targets, shape)
+        reduced = self._reduced(x, role, inside, kind)
+        if reduced is None:
+            return None
+        parts = [Part(part.terms, targets[part.targets]) for part in reduced.parts]
+        return Reduced(shape, kind, tuple(parts))
+
+    def _reduced(
+        self, x: Variable, role: Role, shape: tuple[int, ...], kind: Kind
+    ) -> Reduced | None:
+        """See a variable, broadcast to a shape, as a reduction; None if it is of another kind."""
+        if isinstance(role, Reduced):
+            spread = take(role, np.broadcast_to(all_indices(role.shape), shape), shape)
+            assert isinstance(spread, Reduced)
+            return spread if role.kind == kind else None
+        if isinstance(role, Fixed):
+            return Reduced(shape, kind)
+        terms = self._entries(x, role, shape)
+        return Reduced(shape, kind, (Part(terms, np.arange(size(shape))),))
+
+    def _elemwise_of_sums(
+        self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]
+    ) -> Reduced | None:
+        match node.op.scalar_op:
+            case ps.Add() | ps.Sub() | ps.Neg():
+                return self._sum(node, roles, shape)
+            case ps.Mul() | ps.TrueDiv():
+                return self._scaled(node, roles, shape)
+            case ps.OR() | ps.AND():
+                return self._joined(node, roles, shape, _kind(node.op.scalar_op))
+            case ps.Invert():
+                return self._inverted(roles[0])
+            case ps.Cast() | ps.Identity():
+                role, to_float = roles[0], node.outputs[0].dtype.startswith("float")
+                if isinstance(role, Reduced) and role.kind == "add" and to_float:
+                    return role
+            case ps.Switch():
+                return self._switch(node, roles, shape)
+        return None
+
+    def _sum(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
+        parts: list[Part] = []
+        for k, (x, role) in enumerate(zip(node.inputs, roles, strict=True)):
+            reduced = self._reduced(x, role, shape, "add")
+            if reduced is None:
+                return None
+            minus = isinstance(node.op.scalar_op, ps.Neg) or (
+                isinstance(node.op.scalar_op, ps.Sub) and k == 1
+            )
+            parts += [_mapped(part, lambda f: -f) if minus else part for part in reduced.parts]
+        return Reduced(shape, "add", tuple(parts))
+
+    def _scaled(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
+        of_counts = [k for k, role in enumerate(roles) if not isinstance(role, Fixed)]
+        if len(of_counts) != 1 or (isinstance(node.op.scalar_op, ps.TrueDiv) and of_counts != [0]):
+            return None
+        [place] = of_counts
+        reduced = self._reduced(node.inputs[place], roles[place], shape, "add")
+        if reduced is None:
+            return None
+        parts = []
+        for part in reduced.parts:
+            function, fixed = part.terms.function, dict(part.terms.fixed)
+            arguments: list[Variable] = []
+            for k, x in enumerate(node.inputs):
+                if k == place:
+                    arguments.append(function)
+                    continue
+                factor = self._entries(x, Fixed(), shape)
+                arguments.append(factor.function)
+                for scalar, values in factor.fixed.items():
+                    # One for each term: another vector than that of one for each entry.
+                    own = scalar.type()
+                    arguments[-1] = own
+                    fixed[own] = take_values(values, part.targets)
+            scaled = Entrywise(
+                part.terms.shape, node.op(*arguments), dict(part.terms.linear), fixed
+            )
+            parts.append(Part(scaled, part.targets))
+        return Reduced(shape, "add", tuple(parts))
+
+    def _joined(
+        self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...], kind: Kind | None
+    ) -> Reduced | None:
+        if kind is None or node.outputs[0].type.dtype != "bool":
+            return None
+        joined = [
+            self._reduced(x, role, shape, kind) for x, role in zip(node.inputs, roles, strict=True)
+        ]
+        if any(reduced is None for reduced in joined):
+            return None
+        return Reduced(shape, kind, tuple(p for r in joined if r is not None for p in r.parts))
+
+    def _inverted(self, role: Role) -> Reduced | None:
+        if not isinstance(role, Reduced) or role.kind == "add":
+            return None
+        return Reduced(
+            role.shape,
+            "and" if role.kind == "or" else "or",
+            tuple(_mapped(part, pt.invert, invert_equality=True) for part in role.parts),
+        )
+
+    def _switch(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
+        """Choose between -inf and a sum, or by a condition that doesn't depend on the counts."""
+        condition, *branches = node.inputs
+        if isinstance(roles[0], Fixed):
+            return self._masked(condition, branches, roles[1:], shape)
+        impossible = [_is_minus_infinity(branch) for branch in branches]
+        if sum(impossible) != 1:
+            return None
+        where = impossible.index(True)
+        role = roles[0]
+        # Impossible where any of them holds, or possible where all of them hold.
+        kind: Kind = "or" if where == 0 else "and"
+        conditions = self._reduced(condition, role, shape, kind)
+        possible = self._reduced(branches[1 - where], roles[2 - where], shape, "add")
+        if conditions is None or possible is None:
+            return None
+        hard = [_hard(part, impossible_if=where == 0) for part in conditions.parts]
+        return Reduced(shape, "add", (*possible.parts, *hard))
+
+    def _masked(
+        self,
+        condition: Variable,
+        branches: Sequence[Variable],
+        roles: Sequence[Role],
+        shape: tuple[int, ...],
+    ) -> Reduced | None:
+        parts: list[Part] = []
+        mask, zero = pt.broadcast_to(condition, shape).ravel(), np.asarray(0.0)
+        for use, branch, role in zip((True, False), branches, roles, strict=True):
+            reduced = self._reduced(branch, role, shape, "add")
+            if reduced is None:
+                return None
+            for part in reduced.parts:
+                chosen = pt.scalar(dtype=condition.type.dtype)
+                f = part.terms.function
+                function = pt.switch(chosen, f, zero) if use else pt.switch(chosen, zero, f)
+                fixed = {**part.terms.fixed, chosen: take_values(mask, part.targets)}
+                terms = Entrywise(part.terms.shape, function, part.terms.linear, fixed)
+                parts.append(Part(terms, part.targets))
+        return Reduced(shape, "add", tuple(parts))
+
+    # Operations that move entries about -------------------------------------------------------
+
+    def _moved(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Role | None:
+        moved = linear.moved_entries(node, roles, self.known)
+        if moved is None:
+            return None
+        sources, positions = moved
+        of_counts = [k for k, _ in sources if not isinstance(roles[k], Fixed)]
+        if len(sources) == 1 and len(of_counts) == 1:
+            return take(roles[of_counts[0]], positions, shape)
+        joined = linear.joined(node, roles, shape, [k for k, _ in sources], positions)
+        if joined is not None:
+            return joined
+        kind: Kind = "add" if node.outputs[0].type.dtype != "bool" else "or"
+        parts: list[Part] = []
+        for k, start in sources:
+            x, role = node.inputs[k], roles[k]
+            inside = () if x.type.ndim == 0 else getattr(role, "shape", x.type.shape)
+            reduced = self._reduced(x, role, inside, kind)
+            if reduced is None:
+                return None
+            here = np.flatnonzero((positions >= start) & (positions < start + size(inside)))
+            chosen = take(reduced, positions[here] - start, (len(here),))
+            assert isinstance(chosen, Reduced)
+            parts += [
+                part_of(part, np.arange(len(part.targets)), here[part.targets])
+                for part in chosen.parts
+            ]
+        return Reduced(shape, kind, tuple(parts))
+
+
+def as_terms(role: Role, walk: CountWalk, graph: TensorVariable) -> tuple[Part, ...]:
+    """See what a factor adds up as terms, whatever its shape is."""
+    if isinstance(role, Reduced):
+        return role.parts
+    reduced = walk._reduced(graph, role, role.shape, "add")  # type: ignore[attr-defined]
+    assert reduced is not None
+    return reduced.parts
+
+
+def _hard(part: Part, *, impossible_if: bool) -> Part:
+    """Turn a condition into terms that are 0 or -inf."""
+    terms = part.terms
+    zero, minus_infinity = np.asarray(0.0), np.asarray(-np.inf)
+    branches = (minus_infinity, zero) if impossible_if else (zero, minus_infinity)
+    function = pt.switch(terms.function, *branches)
+    requires: tuple[Rows, ...] = ()
+    if terms.equality is not None and terms.equality[1] != impossible_if:
+        requires = (terms.equality[0],)
+    hard = Entrywise(terms.shape, function, terms.linear, terms.fixed, requires=requires)
+    return Part(hard, part.targets)
+
+
+def _required(node: Apply, entries: Sequence[Entrywise]) -> tuple[Rows, ...]:
+    """Say what must be zero for a sum or a choice not to be -inf."""
+    match node.op.scalar_op:
+        case ps.Add() | ps.Cast() | ps.Identity():
+            return tuple(rows for each in entries for rows in each.requires)
+        case ps.Sub():
+            return entries[0].requires
+        case ps.Switch():
+            condition, *branches = entries
+            if condition.equality is None:
+                return ()
+            rows, if_zero = condition.equality
+            possible, impossible = branches if if_zero else reversed(branches)
+            if _is_minus_infinity(impossible.function):
+                return (rows, *possible.requires)
+    return ()
+
+
+def says_only_what_is_required(terms: Entrywise) -> bool:
+    """Say whether terms are zero wherever they are not -inf."""
+    node = terms.function.owner
+    if len(terms.requires) != 1 or node is None or not isinstance(node.op, Elemwise):
+        return False
+    return isinstance(node.op.scalar_op, ps.Switch) and all(
+        linear.constant_value(branch) is not None for branch in node.inputs[1:]
+    )
+
+
+def _mapped(
+    part: Part,
+    function: Callable[[TensorVariable], TensorVariable],
+    *,
+    invert_equality: bool = False,
+) -> Part:
+    terms, equality = part.terms, None
+    if invert_equality and terms.equality is not None:
+        equality = (terms.equality[0], not terms.equality[1])
+    mapped = Entrywise(terms.shape, function(terms.function), terms.linear, terms.fixed, equality)
+    return Part(mapped, part.targets)
+
+
+def _kind(scalar_op: ps.ScalarOp) -> Kind | None:
+    match scalar_op:
+        case ps.Add():
+            return "add"
+        case ps.OR():
+            return "or"
+        case ps.AND():
+            return "and"
+    return None
+
+
+def _shape(node: Apply) -> tuple[int, ...] | None:
+    """Shape of a node's output, where it is known beforehand."""
+    output = node.outputs[0]
+    shape = getattr(output.type, "shape", ())
+    if None not in shape:
+        return tuple(shape)
+    lengths = known_value(pt.as_tensor(output.shape))
+    return None if lengths is None else tuple(int(length) for length in lengths)
+
+
+def _single_value(x: Variable) -> TensorVariable | None:
+    """Return a constant with the same value everywhere as a scalar."""
+    value = linear.constant_value(x)
+    if value is None or value.size == 0 or not np.all(value == value.flat[0]):
+        return None
+    return pt.constant(np.asarray(value.flat[0]))
+
+
+def _is_minus_infinity(x: Variable) -> bool:
+    value = linear.constant_value(x)
+    return value is not None and bool(np.all(np.isneginf(value)))

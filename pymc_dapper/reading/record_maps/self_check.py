@@ -1,0 +1,163 @@
+"""A numerical check that records come back from their noise, made before anything is sampled."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from pymc.pytensorf import compile as pymc_compile
+from pytensor.graph.basic import Variable
+
+from pymc_dapper.reading.errors import ReadingError
+from pymc_dapper.reading.proposals import read_proposals
+from pymc_dapper.reading.randomness import with_randomness
+from pymc_dapper.reading.record_maps.noise_held_fixed import NoiseHeldFixed
+
+ROUNDING = 1e-6
+LOG_DENSITY_ROUNDING = 1e-8
+
+
+class CheckedNoise(NamedTuple):
+    """A state at which the log-density with the noise held fixed is known.
+
+    Attributes
+    ----------
+    records : list of ndarray
+        The records that move.
+    uniforms : list of ndarray
+        The uniform variates.
+    log_density : float
+        The log-density there, the parameters as they are at the initial point.
+    """
+
+    records: list[np.ndarray]
+    uniforms: list[np.ndarray]
+    log_density: float
+
+    def agrees(self, log_density: float) -> bool:
+        """Compare with a log-density computed in another way."""
+        return _same(log_density, self.log_density)
+
+
+def check_noise(reading: NoiseHeldFixed, point: Mapping[str, np.ndarray]) -> CheckedNoise:
+    """Compare maps and log-density with the model.
+
+    From a random state, the records must come back from their noise as they are. Other parameters
+    must move them to where their noise is the same. There, the log-density must be the sum of the
+    factors as the model has them.
+
+    Parameters
+    ----------
+    reading : NoiseHeldFixed
+        How the model was read.
+    point : dict of str to ndarray
+        Values of the value variables; the parameters' are used.
+
+    Returns
+    -------
+    CheckedNoise
+        A state, and the log-density there.
+
+    Raises
+    ------
+    ReadingError
+        If a map doesn't bring records back, or if reading and model disagree.
+    """
+    rng = np.random.default_rng(0)
+    point = {**point, **_drawn(reading, point, rng)}
+    uniforms = [rng.random(u.type.shape) for u in reading.uniforms]
+    moved = {x.name: point[x.name] + _small_change(rng, x.type.shape) for x in reading.parameters}
+    n = len(reading.records)
+    evaluate = _compile(
+        reading,
+        [
+            *reading.parameters,
+            *reading.records,
+            *reading.given,
+            *reading.uniforms,
+            *reading.proposed,
+        ],
+        [*reading.noise, *reading.moved_records, reading.log_density],
+    )
+
+    def at(point: Mapping[str, np.ndarray], to: Mapping[str, np.ndarray]) -> tuple[Any, ...]:
+        variables = (*reading.parameters, *reading.records, *reading.given)
+        present = [np.asarray(point[x.name]) for x in variables]
+        new = [np.asarray(to[x.name], dtype=x.dtype) for x in reading.parameters]
+        *values, log_density = evaluate(*present, *uniforms, *new)
+        return values[:n], values[n:], float(log_density)
+
+    _, returned, log_density = at(point, point)
+    noise, new_records, new_log_density = at(point, moved)
+    elsewhere = {x.name: new for x, new in zip(reading.records, new_records, strict=True)}
+    new_noise, *_ = at({**point, **moved, **elsewhere}, moved)
+    names = reading.names(reading.records)
+    for name, x, back, before, after in zip(
+        names, reading.records, returned, noise, new_noise, strict=True
+    ):
+        # In a discrete record's step of the cdf, the noise is drawn anew.
+        fixed = x.dtype.startswith("float")
+        if _differ(back, point[x.name]) or (fixed and _differ(after, before)):
+            raise ReadingError(
+                f"the map from noise to the records '{name}' isn't the inverse of that from the "
+                "records to their noise. If the map is your own, `RecordMap.records` must undo "
+                "`RecordMap.noise`; else please report the model"
+            )
+    state = {**point, **moved, **elsewhere}
+    expected = _as_written(reading, state)
+    if np.isfinite(new_log_density) and not _same(new_log_density, expected):
+        raise ReadingError(
+            f"InterweaveStep can't read the model exactly: the log-density with the records' noise "
+            f"held fixed is {new_log_density:.10g} where the model has {expected:.10g}. Nothing "
+            "has been sampled. Please report the model"
+        )
+    return CheckedNoise([np.asarray(point[x.name]) for x in reading.records], uniforms, log_density)
+
+
+def _drawn(
+    reading: NoiseHeldFixed, point: Mapping[str, np.ndarray], rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Draw the records from their prior; none, if it can't be drawn from."""
+    model = reading.model
+    rvs = [model[name] for name in reading.names(reading.records)]
+    randomness, proposals = with_randomness(read_proposals(model, rvs))
+    values = [x for x in model.value_vars if x.name not in {r.name for r in reading.records}]
+    try:
+        draw = _compile(reading, [*randomness.inputs, *values], proposals)
+        drawn = draw(*randomness.draw(rng), *(np.asarray(point[x.name]) for x in values))
+    except Exception:  # whatever a distribution of the user's raises
+        return {}
+    return {
+        x.name: np.asarray(new, dtype=x.dtype)
+        for x, new in zip(reading.records, drawn, strict=True)
+    }
+
+
+def _small_change(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return 0.1 * rng.standard_normal(shape)
+
+
+def _as_written(reading: NoiseHeldFixed, point: Mapping[str, np.ndarray]) -> float:
+    """Sum of the factors as the model has them."""
+    model = reading.model
+    total = model.logp([model[name] for name in reading.factors])
+    evaluate = _compile(reading, model.value_vars, [total])
+    return float(evaluate(*(np.asarray(point[x.name], dtype=x.dtype) for x in model.value_vars))[0])
+
+
+def _differ(a: np.ndarray, b: np.ndarray) -> bool:
+    both = np.isfinite(a) & np.isfinite(b)
+    return not np.allclose(a[both], b[both], rtol=ROUNDING, atol=ROUNDING)
+
+
+def _same(computed: float, expected: float) -> bool:
+    if not np.isfinite(expected):
+        return not np.isfinite(computed)
+    return bool(abs(computed - expected) <= LOG_DENSITY_ROUNDING * (1 + abs(expected)))
+
+
+def _compile(reading: NoiseHeldFixed, inputs: Sequence[Variable], outputs: Sequence[Variable]):  # type: ignore[no-untyped-def]
+    # Python mode: each function is called a few times at most.
+    with reading.model:
+        return pymc_compile(
+            list(inputs), list(outputs), mode="FAST_COMPILE", on_unused_input="ignore"
+        )

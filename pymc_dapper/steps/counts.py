@@ -1,0 +1,378 @@
+"""CountStep: updates of latent tables of counts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pymc.blocking import PointType, StatsType
+from pymc.exceptions import SamplingError
+from pymc.model import Model, modelcontext
+from pymc.pytensorf import compile as pymc_compile
+from pymc.step_methods.compound import BlockedStep, StepMethodState
+from pymc.step_methods.state import dataclass_state
+from pymc.util import RandomGenerator, get_random_generator
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.tensor.variable import TensorVariable
+from rich.progress import TextColumn
+from rich.table import Column
+from scipy import sparse
+
+from pymc_dapper.compiled.count_data import CountData
+from pymc_dapper.compiled.count_op import CountSweep
+from pymc_dapper.compiled.count_sweep import compile_count_sweep
+from pymc_dapper.reading.counts.description import describe_counts, summarise_counts
+from pymc_dapper.reading.counts.model import CountReading, check_counts, read_counts
+from pymc_dapper.reading.counts.moves import find_moves
+from pymc_dapper.reading.counts.self_check import WrittenFactors, check_gain, split
+from pymc_dapper.reading.counts.start import find_start
+from pymc_dapper.reading.errors import ReadingError
+from pymc_dapper.steps.variables import record_values
+
+CHECKED_SWEEPS = 3
+
+
+@dataclass_state
+class CountStepState(StepMethodState):
+    """What a chain needs to go on exactly where it stopped."""
+
+    sweeps_done: int
+    tuning_sweeps: int
+    curvatures: np.ndarray
+
+
+class CountStep(BlockedStep):
+    """Update latent tables of counts, given parameters and released values.
+
+    People move between cells, or a cell's count changes by itself, one line of possible tables
+    after the other. Each time the new table is drawn by a slice sampler on the integers, from
+    what the prior and the mechanism say of the tables on that line. What a prior or an invariant
+    fixes, such as a total, stays as it is. A move costs as much as the terms of the log-density
+    that see its cells, whether hundreds or millions of people are counted.
+
+    Parameters
+    ----------
+    vars : variable or sequence of variables
+        The counts: free Multinomial, Binomial, Poisson, NegativeBinomial, DirichletMultinomial or
+        BetaBinomial variables (or their value variables), of any shape.
+    model : Model, optional
+        The model. Taken from the context if not given.
+    rng : int, Generator, ..., optional
+        Seed of the step. ``pm.sample`` passes each chain its own generator.
+    blocked : bool, default True
+        Whether several variables are updated by one step. Otherwise each gets a step of its own.
+    compile_kwargs : dict, optional
+        Passed on to PyMC's ``compile``. The mode must be one of numba's.
+    initial_point : dict, optional
+        Values of the model's value variables, to check the reading of the model at. The model's own
+        initial point if not given.
+    moves : array_like of int, shape (number of moves, number of cells), optional
+        A Markov basis of the invariants, if these are others than totals of disjoint or nested
+        groups or the two margins of tables. Cells are numbered as the variables come, each raveled.
+    max_start_sweeps : int, default 1000
+        A chain may start where the model gives the counts zero density. Its first step then
+        repeats sweeps, until the density is positive, at most this many times.
+
+    Raises
+    ------
+    ReadingError
+        If a variable isn't a count; if nothing in the model depends on the counts; if invariants
+        contradict each other, or no moves are known that keep them and reach every table; or if
+        no counts could have led to what was released.
+
+    Attributes
+    ----------
+    sweep : CompiledCountSweep
+        The compiled sweep.
+
+    Notes
+    -----
+    The sampler statistics are ``count_accept``, the share of the moves of a sweep that changed the
+    table, of those that could, and ``count_logp``, the log-density after the sweep of all factors
+    that the counts enter, but for what doesn't depend on them.
+
+    If the model's own initial point breaks an invariant, or is impossible given what was released,
+    the step gives the model another one for its counts (``model.set_initval``), unless you gave
+    one.
+
+    Shared data (``pm.Data``) are read again when a chain starts.
+
+    References
+    ----------
+    Neal, R. M. (2003). Slice sampling. Annals of Statistics 31(3). Section 4.
+
+    Diaconis, P., and Sturmfels, B. (1998). Algebraic algorithms for sampling from conditional
+    distributions. Annals of Statistics 26(1). What moves connect tables of known margins.
+
+    Examples
+    --------
+    >>> with pm.Model() as model:
+    ...     p = pm.Dirichlet("p", np.ones(4))
+    ...     table = pm.Multinomial("table", n=1_000_000, p=p)
+    ...     pmd.DiscreteGaussianMechanism(sigma=100).potential("privacy", table, released=counts)
+    ...     idata = pm.sample(step=[CountStep([table])])
+    """
+
+    name = "counts"
+    stats_dtypes_shapes: dict[str, tuple[type, list[int]]] = {  # noqa: RUF012 (PyMC's)
+        "count_accept": (np.float64, []),
+        "count_logp": (np.float64, []),
+    }
+    _state_class = CountStepState
+    _sweep_op = CountSweep
+
+    def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
+        """Refuse what PyMC's own constructor would choke on."""
+        if args:
+            raise TypeError(
+                f"{cls.__name__} takes only the counts by position: pass everything else by name, "
+                "as in model=model"
+            )
+        if not isinstance(vars, Variable) and len(vars) == 0:
+            raise ReadingError(
+                f"{cls.__name__} was given an empty list: pass the count variables it is to update"
+            )
+        return super().__new__(cls, vars, **kwargs)
+
+    def __init__(
+        self,
+        vars: Variable | Sequence[Variable],
+        *,
+        model: Model | None = None,
+        rng: RandomGenerator = None,
+        blocked: bool = True,
+        compile_kwargs: dict[str, Any] | None = None,
+        initial_point: PointType | None = None,
+        moves: ArrayLike | None = None,
+        max_start_sweeps: int = 1000,
+    ):
+        model = modelcontext(model)
+        if max_start_sweeps < 1:
+            raise ValueError(f"max_start_sweeps must be at least 1, got {max_start_sweeps}")
+        self.vars = count_values(vars, model)
+        self.blocked = blocked
+        self.rng = get_random_generator(rng)
+        self.max_start_sweeps = max_start_sweeps
+
+        point = model.initial_point() if initial_point is None else initial_point
+        self._reading = read_counts(model, self.vars, point)
+        self._data = CountData(self._reading)
+        self._parameter_names = [x.name for x in self._reading.parameters]
+        self._invariants = _Invariants(self._reading)
+        self._moves = find_moves(
+            self._invariants.matrix,
+            [matrix for terms in self._reading.terms for matrix in terms.linear.values()],
+            self._reading.bounded_cells(),
+            self._invariants.names,
+            moves,
+        )
+        self.sweep = compile_count_sweep(
+            self._reading, self._moves, compile_kwargs=compile_kwargs, sweep_op=self._sweep_op
+        )
+        self._start_chain(0)
+        self._check(model, point, may_set_initial=initial_point is None)
+
+    def _check(self, model: Model, point: PointType, *, may_set_initial: bool) -> None:
+        """Find a possible start, and compare with the model's own log-density from there on."""
+        rng, given = np.random.default_rng(0), self._given(point)
+        written = WrittenFactors(self._reading, given)
+        initial = self._counts(point)
+        start = self._possible_start(initial, given, rng, ReadingError)
+        counts = start
+        for _ in range(CHECKED_SWEEPS):
+            swept = self.sweep(rng, counts, None, given)
+            check_gain(written, counts, swept.counts, swept.gain)
+            counts = swept.counts
+        self._first_curvatures = swept.curvatures
+        if may_set_initial and not np.isfinite(written(initial).sum()):
+            for rv, value in zip(self._reading.rvs, split(self._reading, start), strict=True):
+                if model.rvs_to_initial_values[rv] is None:
+                    model.set_initval(rv, value)
+
+    def describe(self) -> str:
+        """Describe how the model was read.
+
+        Returns
+        -------
+        str
+            The counts, the terms of the log-density that see them, what is kept fixed, and the
+            moves of a sweep.
+        """
+        return describe_counts(self._reading, self._moves)
+
+    def __repr__(self) -> str:
+        """Summarise how the model was read."""
+        return f"<CountStep: {summarise_counts(self._reading)}>"
+
+    def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
+        """Start a chain: take its generator, read shared data anew.
+
+        Raises
+        ------
+        ValueError
+            If shared data changed in shape since the step was built, or in what they say about
+            which counts are added up.
+        """
+        super().setup_chain(rng, tune, draws)
+        self._data.read()
+        self._start_chain(tune)
+
+    def _start_chain(self, tune: int) -> None:
+        self.sweeps_done = 0
+        self.tuning_sweeps = tune
+        self.curvatures = getattr(self, "_first_curvatures", np.zeros(0))
+
+    def step(self, point: PointType) -> tuple[PointType, StatsType]:
+        """Sweep over all cells once; the first step of a chain, until the counts are possible."""
+        given, counts = self._given(point), self._counts(point)
+        if self.sweeps_done == 0:
+            counts = self._possible_start(counts, given, self.rng, SamplingError)
+        # At sweeps 0, 1, 2, 4, 8, ... of the tuning: as the chain finds its place.
+        measures = (
+            self.sweeps_done < self.tuning_sweeps and self.sweeps_done & (self.sweeps_done - 1) == 0
+        )
+        swept = self.sweep(self.rng, counts, None if measures else self.curvatures, given)
+        self.curvatures = swept.curvatures
+        self.sweeps_done += 1
+        names = [count.name for count in self._reading.records]
+        new = dict(zip(names, split(self._reading, swept.counts), strict=True))
+        stats = {"count_accept": swept.moved, "count_logp": swept.log_density}
+        return {**point, **new}, [stats]
+
+    def _possible_start(
+        self,
+        counts: np.ndarray,
+        given: list[np.ndarray],
+        rng: np.random.Generator,
+        error: type[Exception],
+    ) -> np.ndarray:
+        """Return counts that have the known totals and a positive density."""
+        counts = find_start(
+            self._invariants.matrix, self._invariants.known(given), self._invariants.names, counts
+        )
+        for _ in range(self.max_start_sweeps):
+            if np.isfinite(self._log_density(counts, given)):
+                return counts
+            counts = self.sweep(rng, counts, None, given).counts
+        raise error(self._impossible_start())
+
+    def _log_density(self, counts: np.ndarray, given: list[np.ndarray]) -> float:
+        return self.sweep.log_density(counts, given)
+
+    def _counts(self, point: PointType) -> np.ndarray:
+        values = [np.asarray(point[x.name]).ravel() for x in self._reading.records]
+        return np.concatenate(values).astype(np.int64)
+
+    def _given(self, point: PointType) -> list[np.ndarray]:
+        parameters = [np.asarray(point[name], order="C") for name in self._parameter_names]
+        return parameters + self._data.values
+
+    def _impossible_start(self) -> str:
+        names = ", ".join(f"'{rv.name}'" for rv in self._reading.rvs)
+        factors = ", ".join(f"'{name}'" for name in self._reading.as_written)
+        return (
+            f"CountStep found no possible start for the counts {names}: after "
+            f"{self.max_start_sweeps} sweeps the log-density of {factors} is still -inf or nan. "
+            "Either no counts can have led to what was released (look for a total that can't be "
+            "reached, a wrong shape or scale, a nan), or they are hard to find: then give a start "
+            f"that fits, as initval= of the variable, or raise max_start_sweeps"
+        )
+
+    @staticmethod
+    def _progressbar_config(n_chains: int = 1) -> tuple[list[TextColumn], dict[str, list[float]]]:
+        columns = [
+            TextColumn(
+                "{task.fields[count_accept]:0.2f}",
+                table_column=Column("Moved", ratio=1),
+            )
+        ]
+        return columns, {"count_accept": [0.0] * n_chains}
+
+    @staticmethod
+    def _make_progressbar_update_functions() -> tuple[Any, ...]:
+        def update_stats(step_stats: dict[str, Any]) -> dict[str, Any]:
+            return {"count_accept": step_stats["count_accept"]}
+
+        return (update_stats,)
+
+
+def count_values(variables: Variable | Sequence[Variable], model: Model) -> list[TensorVariable]:
+    """Turn what a user passes as counts into value variables of the model.
+
+    Raises
+    ------
+    ReadingError
+        If one of them isn't a free random variable of the model.
+    """
+    try:
+        return record_values(variables, model)
+    except ReadingError as error:
+        raise ReadingError(str(error).replace("records", "counts")) from None
+
+
+def can_be_counted(model: Model, rv: TensorVariable) -> bool:
+    """Say whether a variable is one that CountStep is for.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    rv : TensorVariable
+        A random variable of it.
+
+    Returns
+    -------
+    bool
+        Whether it is a free variable of one of the families, which something else in the model
+        depends on.
+    """
+    if rv not in model.free_RVs:
+        return False
+    try:
+        check_counts(model, [rv])
+        read_counts(model, [model.rvs_to_values[rv]], model.initial_point())
+    except ReadingError:
+        return False
+    return True
+
+
+class _Invariants:
+    """The linear equations that a model's counts satisfy.
+
+    Attributes
+    ----------
+    matrix : csr_array, shape (number of equations, number of cells)
+        Their coefficients.
+    names : list of str
+        The factor that each comes from.
+    """
+
+    def __init__(self, reading: CountReading):
+        empty = sparse.csr_array((0, reading.n_cells))
+        rows = [invariant.rows for invariant in reading.invariants]
+        self.matrix = sparse.vstack([empty, *(each.matrix for each in rows)], format="csr")
+        self.names = [
+            invariant.factor
+            for invariant in reading.invariants
+            for _ in range(invariant.rows.matrix.shape[0])
+        ]
+        offsets = [each.offset for each in rows]
+        unknown = set(explicit_graph_inputs(offsets)) & set(reading.parameters)
+        if unknown:
+            listed = ", ".join(f"'{x.name}'" for x in unknown)
+            raise ReadingError(
+                f"what {', '.join(sorted({repr(name) for name in self.names}))} hold fixed depends "
+                f"on {listed}, which another step would change. If that is a count, too, pass it "
+                "to the same CountStep"
+            )
+        inputs = [*reading.parameters, *reading.placeholders.values()]
+        with reading.model:
+            self._offsets = pymc_compile(
+                inputs, offsets, mode="FAST_COMPILE", on_unused_input="ignore"
+            )
+
+    def known(self, given: Sequence[np.ndarray]) -> np.ndarray:
+        """Return what the equations must come to."""
+        values = [np.asarray(x, dtype=np.float64) for x in self._offsets(*given)]
+        return -np.concatenate([np.zeros(0), *values])

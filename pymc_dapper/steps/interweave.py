@@ -1,0 +1,354 @@
+"""InterweaveStep: parameters and records moved together, with the records' noise held fixed."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pymc.blocking import PointType, StatsType
+from pymc.model import Model, modelcontext
+from pymc.step_methods.compound import BlockedStep, StepMethodState
+from pymc.step_methods.state import dataclass_state
+from pymc.util import RandomGenerator, get_random_generator
+from pytensor.graph.basic import Variable
+from rich.progress import TextColumn
+from rich.table import Column
+
+from pymc_dapper.compiled.data import SharedData
+from pymc_dapper.compiled.interweave import compile_moves
+from pymc_dapper.compiled.interweave_op import ParameterMoves
+from pymc_dapper.kernels.interweave import Fit, draw_variates
+from pymc_dapper.kernels.interweave_tuning import (
+    DEFAULT_MOVES,
+    FIRST_FIT,
+    MAX_MOVES,
+    MIN_MEASURED,
+    best_number_of_moves,
+    fit_draws,
+    unfitted,
+)
+from pymc_dapper.reading.errors import ReadingError
+from pymc_dapper.reading.record_maps import read_noise_held_fixed
+from pymc_dapper.reading.record_maps.self_check import CheckedNoise, check_noise
+from pymc_dapper.steps.variables import parameter_values, record_values
+
+
+@dataclass_state
+class InterweaveStepState(StepMethodState):
+    """What a chain needs to go on exactly where it stopped."""
+
+    steps_done: int
+    tuning_steps: int
+    n_moves: int
+    mean: np.ndarray
+    factor: np.ndarray
+    tuning_paths: np.ndarray
+    tuning_evaluations: np.ndarray
+
+
+class InterweaveStep(BlockedStep):
+    """Move parameters together with the records, the records' own randomness held fixed.
+
+    A record is a function of the parameters and of noise that knows nothing of them,
+    x_i = F^-1(u_i; theta). Given the records, theta can move only as far as they allow, and if the
+    privacy budget is small, that is hardly at all compared with how little the released values say
+    of it. This step moves theta to theta' with the noise held fixed, so that the records follow:
+    x_i' = F^-1(F(x_i; theta); theta'). The records' prior then has no say; the parameters' prior,
+    the privacy mechanism and whatever else depends on the parameters or the records decide.
+
+    Use it beside a :class:`DapperStep` for the records and any other step for the parameters
+    (``pmd.sample`` does). Each is exact by itself; what one does slowly, another does fast.
+
+    Parameters
+    ----------
+    vars : variable or sequence of variables
+        The parameters: continuous free random variables (or their value variables). Those that the
+        records' prior doesn't depend on are left to other steps.
+    records : variable or sequence of variables
+        The records that are to follow. Those whose prior doesn't depend on the parameters, directly
+        or through other records, stay as they are.
+    model : Model, optional
+        The model. Taken from the context if not given.
+    rng : int, Generator, ..., optional
+        Seed of the step. ``pm.sample`` passes each chain its own generator.
+    blocked : bool, default True
+        Whether several parameters are moved together. Otherwise each gets a step of its own.
+    compile_kwargs : dict, optional
+        Passed on to PyMC's ``compile``. The mode must be one of numba's.
+    initial_point : dict, optional
+        Values of the model's value variables, to check the reading of the model at. The model's own
+        initial point if not given.
+    moves : int, optional
+        Moves per iteration after tuning. Chosen in tuning if not given; 4 if there is hardly any.
+
+    Raises
+    ------
+    ReadingError
+        If a variable isn't a parameter or a record, or if no parameter moves any record.
+    NoRecordMapError
+        If the records' distribution can't be written as a function of parameters and noise.
+
+    Warns
+    -----
+    UserWarning
+        At the end of tuning, if no other step has moved a parameter.
+
+    Notes
+    -----
+    A move is an elliptical slice of a multivariate t distribution that is fitted to the parameters
+    in tuning, and frozen after it [1]_. How many moves an iteration makes, from 0 to 8, is chosen
+    in tuning, too: as many as give the most effective draws for the evaluations they cost.
+
+    The sampler statistics are ``interweave_accept``, the share of the points looked at that were
+    accepted (nan if no move was made), and ``interweave_moves``, the number of moves.
+
+    The step owns the parameters, so PyMC adds no other step for them: pass one.
+
+    References
+    ----------
+    .. [1] Nishihara, R., Murray, I., and Adams, R. P. (2014). Parallel MCMC with generalized
+       elliptical slice sampling. Journal of Machine Learning Research 15. Section 3.
+    .. [2] Yu, Y., and Meng, X.-L. (2011). To center or not to center: that is not the question.
+       Journal of Computational and Graphical Statistics 20(3). Section 2.
+
+    Examples
+    --------
+    >>> with pm.Model() as model:
+    ...     mu = pm.Normal("mu", 0, 1)
+    ...     x = pm.Normal("x", mu, 1, shape=100)
+    ...     pm.Laplace("noisy_sum", pt.clip(x, -3, 3).sum(), 60, observed=35.0)
+    ...     steps = [pmd.DapperStep([x]), pm.NUTS([mu]), pmd.InterweaveStep([mu], records=[x])]
+    ...     idata = pm.sample(step=steps)
+    """
+
+    name = "interweave"
+    stats_dtypes_shapes: dict[str, tuple[type, list[int]]] = {  # noqa: RUF012 (PyMC's attribute)
+        "interweave_accept": (np.float64, []),
+        "interweave_moves": (np.int64, []),
+    }
+    _state_class = InterweaveStepState
+    _moves_op = ParameterMoves
+    _read = staticmethod(read_noise_held_fixed)
+
+    def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
+        """Refuse what PyMC's own constructor would choke on."""
+        if args:
+            raise TypeError(
+                f"{cls.__name__} takes only the parameters by position: pass everything else by "
+                "name, as in records=[x]"
+            )
+        if not isinstance(vars, Variable) and len(vars) == 0:
+            raise ReadingError(
+                f"{cls.__name__} was given an empty list: pass the parameters that it is to move"
+            )
+        return super().__new__(cls, vars, **kwargs)
+
+    def __init__(
+        self,
+        vars: Variable | Sequence[Variable],
+        *,
+        records: Variable | Sequence[Variable],
+        model: Model | None = None,
+        rng: RandomGenerator = None,
+        blocked: bool = True,
+        compile_kwargs: dict[str, Any] | None = None,
+        initial_point: PointType | None = None,
+        moves: int | None = None,
+    ):
+        model = modelcontext(model)
+        if moves is not None and moves < 0:
+            raise ValueError(f"moves must be at least 0, got {moves}")
+        self.blocked = blocked
+        self.rng = get_random_generator(rng)
+        self.moves = moves
+
+        point = model.initial_point() if initial_point is None else initial_point
+        parameters = parameter_values(vars, model)
+        reading = self._read(model, parameters, record_values(records, model), point)
+        checked = check_noise(reading, point)
+        self._move = compile_moves(reading, compile_kwargs=compile_kwargs, moves_op=self._moves_op)
+        self._reading = reading
+        self._data = SharedData(reading, f"the InterweaveStep for {self._quoted(reading.records)}")
+        self._parameter_names = [x.name for x in reading.parameters]
+        self._moving_names = [x.name for x in (*reading.parameters, *reading.records)]
+        self._given_names = [x.name for x in reading.given]
+        self.vars = [x for x in parameters if x.name in self._parameter_names]
+        self._dim = int(sum(np.prod(x.type.shape) for x in reading.parameters))
+        self._n_records = sum(int(np.prod(x.type.shape)) for x in reading.records)
+        self._start_chain(0)
+        self._check_compiled(checked, point)
+
+    def _check_compiled(self, checked: CheckedNoise, point: PointType) -> None:
+        """Compare what was compiled with the model's own log-density at a known state.
+
+        PyTensor compiles at the first call. Here, forked workers inherit the result.
+        """
+        names = [x.name for x in self._reading.records]
+        state = {**point, **dict(zip(names, checked.records, strict=True))}
+        rng = np.random.default_rng(0)
+        *_, log_density = self._call(state, checked.uniforms, unfitted(self._flat(state)), 0, rng)
+        if np.isfinite(log_density) and not checked.agrees(float(log_density)):
+            raise ReadingError(
+                f"the compiled log-density is {float(log_density):.10g} where the model has "
+                f"{checked.log_density:.10g}. If the model uses an operation of your own, its "
+                "numba implementation differs from its `perform`, or an older one was loaded from "
+                "PyTensor's cache"
+            )
+
+    def describe(self) -> str:
+        """Describe how the model was read.
+
+        Returns
+        -------
+        str
+            The parameters, the records that follow, and the factors that decide.
+        """
+        reading = self._reading
+        lines = [
+            f"Moves {self._quoted(reading.parameters)} with the noise of the records held fixed.",
+            f"Records that follow: {self._quoted(reading.records)}",
+            "Factors that decide: " + ", ".join(f"'{name}'" for name in reading.factors),
+        ]
+        if reading.left_alone:
+            names = ", ".join(f"'{name}'" for name in reading.left_alone)
+            lines.append(
+                f"Left to other steps, since the records' prior doesn't depend on it: {names}"
+            )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """Summarise how the model was read."""
+        reading = self._reading
+        parameters = ", ".join(reading.names(reading.parameters))
+        return f"<InterweaveStep: {parameters}; {', '.join(reading.names(reading.records))} follow>"
+
+    def _quoted(self, values: Sequence[Variable]) -> str:
+        return ", ".join(f"'{name}'" for name in self._reading.names(values))
+
+    def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
+        """Start a chain: take its generator, forget what was learnt, read shared data anew.
+
+        Raises
+        ------
+        ValueError
+            If shared data changed in shape since the step was built.
+        """
+        super().setup_chain(rng, tune, draws)
+        self._data.read()
+        self._start_chain(tune)
+
+    def _start_chain(self, tune: int) -> None:
+        self.steps_done = 0
+        self.tuning_steps = tune
+        self.n_moves = DEFAULT_MOVES if self.moves is None else self.moves
+        self.mean, self.factor = np.zeros(self._dim), np.eye(self._dim)
+        tuning_moves = max(self.n_moves, MAX_MOVES)
+        self.tuning_paths = np.empty((tune, tuning_moves + 1, self._dim))
+        self.tuning_evaluations = np.empty((tune, tuning_moves), dtype=np.int64)
+
+    def step(self, point: PointType) -> tuple[PointType, StatsType]:
+        """Move the parameters, and the records with them."""
+        if self.steps_done == 0:
+            self.mean, self.factor = unfitted(self._flat(point))
+        tuning = self.steps_done < self.tuning_steps
+        n_moves = self.tuning_evaluations.shape[1] if tuning else self.n_moves
+        new, looked_at = point, 0
+        if n_moves > 0:
+            uniforms = [self.rng.random(x.type.shape) for x in self._reading.uniforms]
+            fit = Fit(self.mean, self.factor)
+            *values, path, evaluations, _ = self._call(point, uniforms, fit, n_moves, self.rng)
+            looked_at = int(evaluations.sum())
+            if looked_at > 0:
+                new = {**point, **dict(zip(self._moving_names, values, strict=True))}
+            if tuning:
+                self.tuning_paths[self.steps_done] = path
+                self.tuning_evaluations[self.steps_done] = evaluations
+        self.steps_done += 1
+        if tuning:
+            self._tune()
+        accept = n_moves / looked_at if looked_at else np.nan
+        return new, [{"interweave_accept": accept, "interweave_moves": n_moves}]
+
+    def _call(
+        self,
+        point: PointType,
+        uniforms: list[np.ndarray],
+        fit: Fit,
+        n_moves: int,
+        rng: np.random.Generator,
+    ) -> tuple[Any, ...]:
+        names = (*self._moving_names, *self._given_names)
+        state = [np.asarray(point[name], order="C") for name in names]
+        variates = draw_variates(rng, n_moves, self._dim)
+        return self._move(*state, *self._data.values, *uniforms, *fit, *variates)
+
+    def _flat(self, point: PointType) -> np.ndarray:
+        parts = [np.ravel(point[name]) for name in self._parameter_names]
+        return np.concatenate(parts).astype(np.float64)
+
+    def _tune(self) -> None:
+        """Fit the t distribution, more and more rarely; in the second half, count what pays."""
+        done, half = self.steps_done, self.tuning_steps // 2
+        if done == self.tuning_steps:
+            self._freeze()
+        elif 2 < done == half or (done < half and _is_doubling(done)):
+            self._fit(self.tuning_paths[done // 2 : done, -1])
+
+    def _fit(self, draws: np.ndarray) -> None:
+        self.mean, self.factor = fit_draws(draws)
+
+    def _freeze(self) -> None:
+        """Take over what was learnt in the second half of tuning."""
+        second_half = slice(self.tuning_steps // 2, None)
+        paths = self.tuning_paths[second_half]
+        if self.moves is None:
+            evaluations = self.tuning_evaluations[second_half]
+            self.n_moves = best_number_of_moves(paths, evaluations, self._n_records)
+        if len(paths) > 2:
+            self._fit(paths[:, -1])
+        self._warn_if_alone(self.tuning_paths)
+        self.tuning_paths = self.tuning_paths[:0].copy()
+        self.tuning_evaluations = self.tuning_evaluations[:0].copy()
+
+    def _warn_if_alone(self, paths: np.ndarray) -> None:
+        unmoved = np.all(paths[:-1, -1] == paths[1:, 0], axis=0)
+        if len(paths) < MIN_MEASURED or not unmoved.any():
+            return
+        start = 0
+        alone = []
+        for parameter in self._reading.parameters:
+            stop = start + int(np.prod(parameter.type.shape))
+            if unmoved[start:stop].any():
+                alone.append(parameter)
+            start = stop
+        names = self._quoted(alone)
+        warnings.warn(
+            f"InterweaveStep is the only step that moves {names}. The draws are right, but at a "
+            "large privacy budget the released values pin down what the step could move, and they "
+            "come slowly. Pass another step beside it, such as pm.NUTS, or use pmd.assign_steps",
+            UserWarning,
+            stacklevel=2,
+        )
+
+    @staticmethod
+    def _progressbar_config(n_chains: int = 1) -> tuple[list[TextColumn], dict[str, list[float]]]:
+        columns = [
+            TextColumn(
+                "{task.fields[interweave_moves]}",
+                table_column=Column("Interweaving moves", ratio=1),
+            )
+        ]
+        return columns, {"interweave_moves": [0] * n_chains}
+
+    @staticmethod
+    def _make_progressbar_update_functions() -> tuple[Any, ...]:
+        def update_stats(step_stats: dict[str, Any]) -> dict[str, Any]:
+            return {"interweave_moves": step_stats["interweave_moves"]}
+
+        return (update_stats,)
+
+
+def _is_doubling(done: int) -> bool:
+    """Whether ``done`` is FIRST_FIT times a power of 2."""
+    times, rest = divmod(done, FIRST_FIT)
+    return rest == 0 and times > 0 and times & (times - 1) == 0

@@ -1,0 +1,190 @@
+"""The transition matrix of the compiled sweep over counts, enumerated without looking inside it.
+
+The log-density is a sum of terms, each of which is looked up in a table by the value of a linear
+function of the counts; so one compiled sweep serves for any model. It asks for random numbers of
+two kinds: integers in a range, and the exponential that sets the level of a slice. Each is answered
+from a script, and what was asked is noted. So all answers can be gone through, one after the other,
+with their probabilities. The level matters only by which tables lie above it: one level between
+each two differences of log-densities is enough.
+"""
+
+import numpy as np
+from numba import float64, int64, njit
+from numba.experimental import jitclass
+from scipy import sparse
+
+from pymc_dapper.kernels import count_sweep
+from pymc_dapper.kernels.count_line import Structure, sum_of_terms
+from pymc_dapper.kernels.count_sweep import Schedule
+
+LEVEL = -1
+
+
+@jitclass([("script", float64[:]), ("position", int64), ("options", int64)])
+class Script:
+    """Answers in place of a random generator."""
+
+    def __init__(self, script):
+        self.script = script
+        self.position = 0
+        self.options = 0  # of the first question that the script has no answer to
+
+    def answer(self, options):
+        if self.position < len(self.script):
+            value = self.script[self.position]
+        else:
+            value = 0.0
+            if self.position == len(self.script):
+                self.options = options
+        self.position += 1
+        return value
+
+    def integers(self, low, high):
+        return low + int(self.answer(high - low))
+
+    def standard_exponential(self):
+        return self.answer(LEVEL)
+
+
+@njit(inline="always")
+def look_up(kind, first, start, values, slopes, t, context):
+    """A term: context[0] holds its values for 0, 1, ..., and before them how many there are."""
+    place = values[first] + t * slopes[first]
+    if place < 0 or place >= context[0][start]:
+        return -np.inf
+    return context[0][start + 1 + int(place)]
+
+
+@njit(inline="always")
+def nothing_else(values, slopes, t, context):
+    return 0.0
+
+
+@njit(inline="always")
+def log_density(context, kinds, first, contexts, values, slopes, terms, n_terms, whole, t):
+    return sum_of_terms(
+        look_up,
+        nothing_else,
+        context,
+        kinds,
+        first,
+        contexts,
+        values,
+        slopes,
+        terms,
+        n_terms,
+        whole,
+        t,
+    )
+
+
+def compiled(kernel):
+    """Compile a sweep that draws from a script."""
+
+    @njit
+    def sweep(script, counts, context, structure, schedule, curvatures):
+        draws = Script(script)
+        swept = kernel(log_density, context, structure, schedule, counts, curvatures, draws)
+        return swept.counts, swept.log_density, draws.options
+
+    return sweep
+
+
+SWEEP = compiled(count_sweep.sweep_counts)
+
+
+def schedule(single=(), directions=()):
+    """Moves of single cells, and others with the steps of all cells."""
+    empty = np.zeros(0, dtype=np.int64)
+    steps = sparse.csr_array(np.atleast_2d(directions)) if len(directions) else None
+    moves = dict.fromkeys(Schedule._fields, empty) | {
+        "single": np.array(single, dtype=np.int64),
+        "group_starts": np.zeros(1, dtype=np.int64),
+        "place_starts": np.zeros(1, dtype=np.int64),
+        "direction_starts": np.zeros(1, dtype=np.int64),
+    }
+    if steps is not None:
+        moves["direction_starts"] = steps.indptr.astype(np.int64)
+        moves["direction_cells"] = steps.indices.astype(np.int64)
+        moves["direction_steps"] = steps.data.astype(np.int64)
+    return Schedule(**moves)
+
+
+class Model:
+    """A log-density of counts.
+
+    Parameters
+    ----------
+    linear : array_like, shape (number of terms, number of cells)
+        What each term sees.
+    tables : list of array_like
+        The terms' values where that is 0, 1, ....
+    """
+
+    def __init__(self, linear, tables):
+        matrix = sparse.csc_array(np.array(linear, dtype=float))
+        sizes = np.array([len(table) for table in tables])
+        n = len(tables)
+        self.context = (np.concatenate([x for table in tables for x in ([len(table)], table)]),)
+        self.structure = Structure(
+            matrix.indptr.astype(np.int64),
+            matrix.indices.astype(np.int64),
+            matrix.data,
+            np.arange(n),
+            np.zeros(n, dtype=np.int64),
+            np.arange(n),
+            np.cumsum(sizes + 1) - sizes - 1,
+        )
+
+    def matrix(self, states, moves, curvature, kernel=SWEEP):
+        """Transition matrix of a sweep, between tables.
+
+        `curvature` is that of each term; None to have it measured at the present table.
+        """
+        self._curvatures = np.zeros(0) if curvature is None else np.array(curvature, dtype=float)
+        index = {tuple(state): k for k, state in enumerate(states)}
+        levels = self._levels(states)
+        matrix = np.zeros((len(states), len(states)))
+        for state in states:
+            for outcome, probability in self._outcomes(kernel, state, moves, levels):
+                matrix[index[tuple(state)], index[outcome]] += probability
+        np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
+        return matrix
+
+    def _run(self, kernel, script, state, moves):
+        return kernel(
+            np.array(script, dtype=np.float64),
+            np.array(state),
+            self.context,
+            self.structure,
+            moves,
+            self._curvatures,
+        )
+
+    def _levels(self, states):
+        """A level between each two differences of log-densities, with its probability."""
+        at = np.array([self._run(SWEEP, (), state, schedule())[1] for state in states])
+        gaps = np.sort(np.subtract.outer(at, at).ravel())
+        gaps = gaps[gaps > 1e-9]
+        gaps = gaps[np.diff(gaps, prepend=0) > 1e-9]
+        edges = np.concatenate([[0.0], gaps, [np.inf]])
+        between = np.append((edges[:-2] + edges[1:-1]) / 2, edges[-2] + 1)
+        return list(zip(between, -np.diff(np.exp(-edges)), strict=True))
+
+    def _outcomes(self, kernel, state, moves, levels):
+        pending = [((), 1.0)]
+        while pending:
+            script, probability = pending.pop()
+            counts, _, options = self._run(kernel, script, state, moves)
+            if options == 0:
+                yield tuple(counts.tolist()), probability
+            elif options == LEVEL:
+                pending += [((*script, level), probability * p) for level, p in levels]
+            else:
+                pending += [((*script, k), probability / options) for k in range(options)]
+
+
+def connected(*matrices):
+    """Whether every table can be reached from every other."""
+    steps = sum((matrix > 0).astype(float) for matrix in matrices)
+    return bool(np.all(np.linalg.matrix_power(steps + np.eye(len(steps)), len(steps)) > 0))

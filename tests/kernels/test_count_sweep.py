@@ -1,0 +1,206 @@
+"""The sweep over counts leaves exact conditional posteriors as they are, by enumeration."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from numba import njit
+from scipy import stats
+from scipy.special import gammaln
+
+from pymc_dapper.kernels import count_line, count_sweep
+from pymc_dapper.kernels.count_line import State, update_line
+from pymc_dapper.kernels.count_sweep import Swept
+from tests.counts_enumeration import Model, compiled, connected, log_density, schedule
+
+N, P = 4, np.array([0.2, 0.3, 0.5])
+RELEASED, SD, PAIR, SCALE = np.array([1.4, 0.7, 2.5]), 1.1, 0.3, 1.5
+TABLES = [x for x in product(range(N + 1), repeat=3) if sum(x) == N]
+COUNTS = np.arange(N + 1)
+
+
+def normalised(logp):
+    weights = np.exp(np.array(logp) - np.max(logp))
+    return weights / weights.sum()
+
+
+def exact():
+    """Probabilities of three cells, given noisy counts and a noisy total of two."""
+    return normalised(
+        [
+            stats.multinomial.logpmf(x, N, P)
+            + stats.norm.logpdf(RELEASED, x, SD).sum()
+            + stats.laplace.logpdf(PAIR, x[0] + x[1], SCALE)
+            for x in TABLES
+        ]
+    )
+
+
+def cells_and_pair(coefficient=1):
+    """The same as terms; without the multinomial coefficient if that is 0."""
+    of_cells = [
+        COUNTS * np.log(p) - coefficient * gammaln(COUNTS + 1) + stats.norm.logpdf(r, COUNTS, SD)
+        for p, r in zip(P, RELEASED, strict=True)
+    ]
+    of_pair = stats.laplace.logpdf(PAIR, COUNTS, SCALE)
+    return Model([*np.eye(3), [1, 1, 0]], [*of_cells, of_pair])
+
+
+def error(matrix, posterior):
+    """Largest change that a sweep makes to a posterior."""
+    return np.abs(posterior @ matrix - posterior).max()
+
+
+EXCHANGES = [[1, -1, 0], [0, 1, -1], [1, 0, -1]]
+
+
+@pytest.mark.parametrize("curvature", [0.1, 1.5], ids=["wide", "narrow"])
+def test_exchanges_leave_the_posterior_as_it_is(curvature):
+    model = cells_and_pair()
+    matrices = [
+        model.matrix(TABLES, schedule(directions=[each]), [curvature] * 4) for each in EXCHANGES
+    ]
+    assert max(error(matrix, exact()) for matrix in matrices) < 1e-10
+    assert connected(*matrices)
+    assert not connected(matrices[0])
+
+
+def test_widths_that_depend_on_the_table_do_not():
+    # Which is why they are measured while tuning only. With one mode they would do no harm.
+    bowl, humps = -0.25 * (np.arange(6) - 2.5) ** 2, np.array([0.0, 1.0, -3.0, -4.0, 0.5, 1.5])
+    model, posterior = Model([[1], [1]], [bowl, humps]), normalised(bowl + humps)
+    counts, moves = [(k,) for k in range(6)], schedule(single=[0])
+    assert error(model.matrix(counts, moves, [0.5, 2.0]), posterior) < 1e-10
+    assert error(model.matrix(counts, moves, None), posterior) > 1e-4
+
+
+def test_a_prior_without_its_coefficient_shows():
+    moves = schedule(directions=EXCHANGES[:1])
+    assert error(cells_and_pair(0).matrix(TABLES, moves, [1.0] * 4), exact()) > 1e-2
+
+
+# Counts that move by themselves, with a noisy total ----------------------------------------------
+
+SIZES, SUM, TIGHT = (1, 2), 2.2, 0.6
+BOTH = list(product(range(SIZES[0] + 1), range(SIZES[1] + 1)))
+
+
+def two_counts():
+    """A Binomial and a BetaBinomial, bounded by their density only, and their noisy total."""
+    first = stats.binom.logpmf(np.arange(SIZES[0] + 1), SIZES[0], 0.3)
+    second = stats.betabinom.logpmf(np.arange(SIZES[1] + 1), SIZES[1], 1.5, 2.0)
+    total = stats.norm.logpdf(SUM, np.arange(sum(SIZES) + 1), TIGHT)
+    posterior = normalised([first[x] + second[y] + total[x + y] for x, y in BOTH])
+    return Model([[1, 0], [0, 1], [1, 1]], [first, second, total]), posterior
+
+
+def test_single_moves_leave_the_posterior_as_it_is():
+    model, posterior = two_counts()
+    matrix = model.matrix(BOTH, schedule(single=[0, 1]), [1.0] * 3)
+    assert error(matrix, posterior) < 1e-10
+    assert connected(matrix)
+
+
+@njit(inline="always")
+def stale_values(log_density, context, structure, schedule, counts, curvatures, draws):
+    """Forget what a move does to the totals that other moves see."""
+    state = State(counts.copy(), count_line.start_values(structure, counts))
+    line = count_line.new_line(structure, 4)
+    before = state.values.copy()
+    for cell in schedule.single:
+        line.cells[0], line.steps[0] = cell, 1
+        update_line(log_density, context, structure, curvatures, state, line, 1, draws)
+        state.values[:] = before
+    return Swept(state.counts, 0.0, 0.0, 0.0, curvatures)
+
+
+def test_a_stale_total_shows():
+    model, posterior = two_counts()
+    moves = schedule(single=[0, 1])
+    matrix = model.matrix(BOTH, moves, [1.0] * 3, compiled(stale_values))
+    assert error(matrix, posterior) > 1e-3
+
+
+# Known margins ----------------------------------------------------------------------------------
+
+
+def test_only_swaps_connect_tables_of_known_margins():
+    rates, released = np.array([0.7, 1.1, 2.0, 0.4]), np.array([0.2, 1.0, 0.9, 0.4])
+    tables = [(0, 2, 1, 0), (1, 1, 0, 1)]  # rows add up to 2 and 1, columns to 1 and 2
+    terms = [
+        stats.poisson.logpmf(COUNTS, rate) + stats.norm.logpdf(r, COUNTS, 1.0)
+        for rate, r in zip(rates, released, strict=True)
+    ]
+    posterior = normalised([sum(terms[k][x] for k, x in enumerate(each)) for each in tables])
+    model = Model(np.eye(4), terms)
+    matrix = model.matrix(tables, schedule(directions=[[1, -1, -1, 1]]), [1.0] * 4)
+    assert error(matrix, posterior) < 1e-10
+    assert connected(matrix)
+    assert not connected(model.matrix(tables, schedule(), [1.0] * 4))
+
+
+# Impossible tables, and which lines are drawn ----------------------------------------------------
+
+
+@njit
+def sweep(draws, counts, context, structure, schedule, curvatures):
+    return count_sweep.sweep_counts(
+        log_density, context, structure, schedule, counts, curvatures, draws
+    )
+
+
+@pytest.mark.parametrize("start", [0, 199])
+def test_from_an_impossible_table_a_possible_one_is_found(start):
+    narrow = np.full(200, -np.inf)
+    narrow[120:123] = 0.0
+    model = Model([[1]], [narrow])
+    rng, counts, swept = np.random.default_rng(3), np.array([start]), None
+    for _ in range(200):
+        moves = schedule(single=[0])
+        swept = sweep(rng, counts, model.context, model.structure, moves, np.ones(1))
+        counts = swept.counts
+    assert 120 <= counts[0] <= 122
+    assert swept.log_density == 0
+
+
+def lines(moves, seed=0):
+    starts, cells, steps = count_sweep.plan(moves, np.random.default_rng(seed))
+    return [
+        dict(zip(cells[i:j].tolist(), steps[i:j].tolist(), strict=True))
+        for i, j in pairwise(starts)
+    ]
+
+
+def test_a_pass_pairs_all_cells_of_a_group_at_random():
+    moves = schedule()._replace(
+        group_starts=np.array([0, 5]), group_cells=np.arange(10, 15), passes=np.array([2])
+    )
+    drawn = lines(moves)
+    assert len(drawn) == 4
+    for first, second in (drawn[:2], drawn[2:]):
+        assert sorted(first.values()) == sorted(second.values()) == [-1, 1]
+        assert len({*first, *second} & set(range(10, 15))) == 4
+    # Any two of five cells are a pair in 1/5 of the passes.
+    seen = [frozenset(line) for seed in range(2_000) for line in lines(moves, seed)]
+    shares = np.array([seen.count(frozenset(x)) for x in [(10, 11), (12, 14)]]) / 4_000
+    assert np.all(np.abs(shares - 0.2) < 4 * np.sqrt(0.2 * 0.8 / 4_000))
+
+
+def test_a_pass_over_a_grid_swaps_each_cell_once():
+    cells = np.arange(6)
+    moves = schedule()._replace(
+        grid_rows=np.array([2]),
+        grid_columns=np.array([3]),
+        grid_passes=np.array([1]),
+        grid_places=np.array([0]),
+        place_starts=np.arange(7),
+        place_cells=cells,
+    )
+    [swap] = lines(moves)
+    change = np.zeros(6, dtype=int)
+    for cell, step in swap.items():
+        change[cell] = step
+    table = change.reshape(2, 3)
+    assert np.all(table.sum(axis=0) == 0)
+    assert np.all(table.sum(axis=1) == 0)
+    assert np.abs(table).sum() == 4

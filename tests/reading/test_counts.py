@@ -1,0 +1,245 @@
+"""How models of counts are read: what is linear, terms, invariants, and moves."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from scipy import sparse
+
+from pymc_dapper import ReadingError
+from pymc_dapper.reading.counts import find_moves, invariant, read_counts
+from pymc_dapper.reading.counts.roles import Linear
+from pymc_dapper.reading.counts.start import find_start
+from pymc_dapper.reading.counts.walk import CountWalk
+from pymc_dapper.reading.graphs import inline_symbolic_ops
+
+SHAPE = (2, 3)
+WEIGHTS = np.arange(6.0).reshape(3, 2)
+PLACES = np.array([1, 0, 1])
+
+
+LINEAR = {
+    "sum": lambda x: x.sum(),
+    "margins": lambda x: pt.concatenate([x.sum(axis=0), x.sum(axis=1)]),
+    "difference": lambda x: 3 - x[0] + 2 * x[1] / 4,
+    "product": lambda x: x @ WEIGHTS,
+    "product from the left": lambda x: WEIGHTS @ x,
+    "product with a vector": lambda x: pt.dot(x, WEIGHTS[:, 1]),
+    "einsum": lambda x: pt.einsum("ij,jk->ik", x, WEIGHTS),
+    "reshaped": lambda x: x.T.reshape((6,))[::2],
+    "looked up": lambda x: x[:, PLACES].flatten(),
+    "stacked": lambda x: pt.stack([x[0, 1], x[1, 2], pt.constant(4)]),
+    "cumulative": lambda x: pt.cumsum(x, axis=1),
+    "added up by group": lambda x: pt.zeros((2, 2))[:, PLACES].inc(x),
+    "set": lambda x: pt.zeros((3, 3))[1:, :].set(x),
+    "broadcast": lambda x: x[:, None, :] + np.ones((2, 4, 3)),
+    "mean": lambda x: x.mean(axis=1),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_what_is_linear_is_read_with_its_coefficients(name):
+    x = pt.tensor("x", dtype="int64", shape=SHAPE)
+    [statistic] = inline_symbolic_ops([LINEAR[name](x)])
+    role = CountWalk([x], {}).follow(statistic)
+    assert isinstance(role, Linear)
+    for seed in range(3):
+        counts = np.random.default_rng(seed).integers(0, 9, SHAPE)
+        expected = statistic.eval({x: counts})
+        found = (
+            role.matrix @ counts.ravel()
+            + role.offset.eval({x: counts}, on_unused_input="ignore").ravel()
+        )
+        np.testing.assert_allclose(found.reshape(role.shape), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["square", "product of two", "maximum", "sorted"])
+def test_what_is_not_linear_is_not(name):
+    x = pt.tensor("x", dtype="int64", shape=SHAPE)
+    statistic = {
+        "square": x**2,
+        "product of two": x[0] * x[1],
+        "maximum": x.max(axis=0),
+        "sorted": pt.sort(x),
+    }[name]
+    assert not isinstance(CountWalk([x], {}).follow(statistic), Linear)
+
+
+def read(model, *names):
+    values = [model.rvs_to_values[model[name]] for name in names]
+    return read_counts(model, values, model.initial_point())
+
+
+def test_terms_of_the_same_cells_are_added_up_and_totals_are_invariants():
+    with pm.Model() as model:
+        x = pm.Multinomial("x", n=[30, 40], p=np.ones((2, 3)) / 3)
+        pm.Normal("cells", x, 2.0, observed=np.ones((2, 3)))
+        pm.Laplace("columns", x.sum(axis=0), 2.0, observed=np.ones(3))
+        pm.Potential("distance", -pt.sqrt(((x - 3) ** 2).sum()))
+    reading = read(model, "x")
+    assert [(terms.factors, terms.size) for terms in reading.terms] == [
+        (("x", "cells"), 6),
+        (("columns",), 3),
+    ]
+    [whole] = reading.wholes
+    assert whole.factor == "distance"
+    assert "Sqrt" in whole.reason
+    [known] = reading.invariants
+    np.testing.assert_array_equal(
+        known.rows.matrix.toarray(), [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
+    )
+    np.testing.assert_array_equal(known.rows.offset.eval(), [-30, -40])
+
+
+@pytest.mark.parametrize(
+    "potential",
+    [
+        lambda x: pt.switch(pt.all(pt.eq(x.sum(axis=1), [4, 5])), 0, -np.inf),
+        lambda x: pt.switch(pt.eq(x.sum(axis=1), [4, 5]), 0.0, -np.inf),
+        lambda x: pt.switch(pt.neq(x.sum(axis=1), [4, 5]), -np.inf, 0.0).sum(),
+        lambda x: pt.switch(pt.any(pt.neq(x.sum(axis=1), [4, 5])), -np.inf, -(x**2).sum()),
+        lambda x: pt.switch(~pt.all(pt.eq(x.sum(axis=1), [4, 5])), -np.inf, 0.0),
+        lambda x: pm.math.log(1.0) + pt.switch(pt.eq(x.sum(axis=1), [4, 5]), 0.0, -np.inf),
+    ],
+)
+def test_invariants_may_be_written_in_several_ways(potential):
+    with pm.Model() as model:
+        x = pm.Poisson("x", 3, shape=(2, 3))
+        pm.Potential("known", potential(x))
+    [known] = read(model, "x").invariants
+    np.testing.assert_array_equal(
+        known.rows.matrix.toarray(), [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
+    )
+    np.testing.assert_array_equal(known.rows.offset.eval(), [-4, -5])
+
+
+# Moves --------------------------------------------------------------------------------
+
+
+def tables(equations, known, largest):
+    """All tables that satisfy equations."""
+    cells = product(range(largest + 1), repeat=len(equations[0]))
+    return [x for x in cells if np.array_equal(np.array(equations) @ x, known)]
+
+
+def steps(moves):
+    """All steps of one person that the moves may take."""
+    n = moves.directions.shape[1]
+    found = [*np.eye(n, dtype=int)[moves.single], *moves.directions.toarray()]
+    for cells in moves.groups:
+        for a, b in product(cells, repeat=2):
+            if a != b:
+                found.append(np.eye(n, dtype=int)[a] - np.eye(n, dtype=int)[b])
+    for grid in moves.grids:
+        n_rows, n_columns = len(grid.cells), len(grid.cells[0])
+        for i, k, j, m in product(range(n_rows), range(n_rows), range(n_columns), range(n_columns)):
+            if i != k and j != m:
+                corners = [grid.cells[i][j], grid.cells[k][m], grid.cells[i][m], grid.cells[k][j]]
+                for a, b, c, d in product(*corners):
+                    found.append(
+                        sum(
+                            s * np.eye(n, dtype=int)[x]
+                            for s, x in ((1, a), (1, b), (-1, c), (-1, d))
+                        )
+                    )
+    return [*found, *(-np.array(each) for each in found)]
+
+
+def reached(start, moves, allowed):
+    allowed, seen, pending = set(allowed), {start}, [start]
+    possible = steps(moves)
+    while pending:
+        table = np.array(pending.pop())
+        for step in possible:
+            new = tuple((table + step).tolist())
+            if new in allowed and new not in seen:
+                seen.add(new)
+                pending.append(new)
+    return seen
+
+
+def moves_of(equations, statistics=(), given=None):
+    matrix = sparse.csr_array(np.array(equations, dtype=float))
+    n = matrix.shape[1]
+    names = [f"known{k}" for k in range(matrix.shape[0])]
+    return find_moves(matrix, statistics, np.zeros(n, dtype=bool), names, given)
+
+
+ROWS = [[1, 1, 0, 0], [0, 0, 1, 1]]
+COLUMNS = [[1, 0, 1, 0], [0, 1, 0, 1]]
+SYSTEMS = {
+    "one total": ([[1, 1, 1]], [4]),
+    "disjoint totals": ([[1, 1, 0, 0], [0, 0, 1, 1]], [2, 3]),
+    "nested totals": ([[1, 1, 1, 1], [1, 1, 0, 0]], [4, 1]),
+    "a total of some": ([[0, 1, 1]], [3]),
+    "a latent total": ([[1, 1, -1]], [0]),
+    "two margins": (ROWS + COLUMNS, [1, 1, 1, 1]),
+    "two margins and what follows": ([*ROWS, COLUMNS[0], [1, 1, 1, 1]], [2, 1, 1, 3]),
+    "margins of pairs": ([[1, 1, 1, 1, 0, 0], [1, 1, 0, 0, 1, 0], [0, 0, 1, 1, 0, 1]], [2, 2, 1]),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_moves_connect_all_tables_of_known_totals(name):
+    equations, known = SYSTEMS[name]
+    allowed = tables(equations, known, 4)
+    assert len(allowed) > 1
+    moves = moves_of(equations)
+    assert all(not np.any(np.array(equations) @ step) for step in steps(moves))
+    assert reached(allowed[0], moves, allowed) == set(allowed)
+
+
+def test_without_swaps_two_margins_are_not_connected():
+    equations, known = SYSTEMS["two margins"]
+    allowed = tables(equations, known, 4)
+    moves = moves_of(equations)
+    without = replace(moves, grids=(), directions=moves.directions[:0])
+    assert reached(allowed[0], without, allowed) != set(allowed)
+
+
+UNKNOWN = [[1, 1, 0, 0, 1], [0, 1, 1, 0, 2], [1, 0, 1, 1, 0]]
+
+
+def test_other_systems_are_refused_by_name_unless_moves_are_given():
+    with pytest.raises(ReadingError, match=r"'known0', 'known1', 'known2' hold fixed.*`moves=`"):
+        moves_of(UNKNOWN)
+    kernel = [[1, -1, 1, -2, 0], [-1, -1, -1, 2, 0]]
+    with pytest.raises(ReadingError, match=r"the move .* changes what 'known0' holds fixed"):
+        moves_of(UNKNOWN, given=np.array(kernel)[1:])
+    basis = np.array([[1, -2, 0, -1, 1], [-1, 0, -2, 3, 1]])
+    assert not np.any(np.array(UNKNOWN) @ basis.T)
+    assert moves_of(UNKNOWN, given=basis).directions.shape == (2, 5)
+    with pytest.raises(ReadingError, match="moves has shape"):
+        moves_of(UNKNOWN, given=np.zeros((2, 4), dtype=int))
+    with pytest.raises(ReadingError, match="moves must be integers"):
+        moves_of(UNKNOWN, given=basis / 2)
+
+
+def test_margins_of_bounded_counts_are_refused():
+    with pm.Model() as model:
+        x = pm.Binomial("x", n=3, p=0.5, shape=(3, 3))
+        invariant("rows", x.sum(axis=1), [3, 3, 3])
+        invariant("columns", x.sum(axis=0), [3, 3, 3])
+    reading = read(model, "x")
+    matrix = sparse.vstack([each.rows.matrix for each in reading.invariants], format="csr")
+    with pytest.raises(ReadingError, match="without upper bounds"):
+        find_moves(matrix, [], reading.bounded_cells(), ["rows"] * 3 + ["columns"] * 3)
+
+
+def test_cells_that_share_part_of_a_statistic_exchange_people_too():
+    statistics = [sparse.csr_array(np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]]))]
+    moves = moves_of([[1, 1, 1, 1]], statistics=statistics)
+    assert [cells.tolist() for cells in moves.groups] == [[0, 1, 2, 3], [0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_start_has_the_known_totals(name):
+    equations, known = SYSTEMS[name]
+    matrix = sparse.csr_array(np.array(equations, dtype=float))
+    names = [f"known{k}" for k in range(len(known))]
+    start = find_start(matrix, np.array(known, dtype=float), names, np.full(matrix.shape[1], 7))
+    np.testing.assert_array_equal(matrix @ start, known)
+    assert start.min() >= 0

@@ -1,0 +1,52 @@
+"""The admissions table as latent counts, against the exact posterior and against latent records."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dapper import DapperStep
+from pymc_dapper.reference import TablePosterior, gaussian_cell_loglik
+from pymc_dapper.steps.counts import CountStep
+from tests.models import N_APPLICANTS, RELEASED, SIGMA, admissions_model
+from tests.monte_carlo import smallest_ess, z_scores
+
+
+def log_odds_ratio(model, step):
+    with model:
+        draws = pm.sample(
+            draws=4_000,
+            tune=500,
+            chains=2,
+            cores=1,
+            step=[step],
+            random_seed=4,
+            var_names=["p", "log_odds_ratio"],
+            progressbar=False,
+        ).posterior["log_odds_ratio"]
+    return draws.values
+
+
+@pytest.fixture(scope="module")
+def by_counts():
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(4))
+        table = pm.Multinomial("table", n=N_APPLICANTS, p=p)
+        pm.Potential("privacy", -0.5 * (((RELEASED - table) / SIGMA) ** 2).sum())
+        pm.Deterministic("log_odds_ratio", pt.log(p[0] * p[3] / (p[1] * p[2])))
+        step = CountStep([table])
+    return log_odds_ratio(model, step)
+
+
+def test_counts_give_the_exact_posterior(by_counts):
+    exact = TablePosterior(np.ones(4), gaussian_cell_loglik(RELEASED, SIGMA, N_APPLICANTS))
+    z = z_scores(by_counts, exact.log_odds_ratio())
+    assert smallest_ess(by_counts) >= 1_000
+    assert max(abs(value) for value in z.values()) < 4, z
+
+
+def test_counts_and_records_agree(by_counts):
+    model = admissions_model()
+    by_records = log_odds_ratio(model, DapperStep([model["record"]], model=model))
+    error = [x.std() / np.sqrt(smallest_ess(x)) for x in (by_counts, by_records)]
+    assert abs(by_counts.mean() - by_records.mean()) < 4 * np.hypot(*error)

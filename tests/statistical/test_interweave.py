@@ -1,0 +1,259 @@
+"""DapperStep and InterweaveStep, by themselves, against exact posteriors.
+
+No other step moves the parameters, so that a fault of the move isn't diluted.
+"""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from scipy.special import gammaln, logsumexp
+from scipy.stats import beta, binom, gamma, laplace, norm, poisson
+
+from pymc_dapper import DapperStep
+from pymc_dapper.steps.interweave import InterweaveStep
+from tests import interweave_twins as twins
+from tests.monte_carlo import smallest_ess, z_scores
+from tests.quadrature import (
+    Tabulated,
+    linear_gaussian,
+    log_density_of_noisy_clipped_sum,
+    marginals,
+    normals,
+)
+from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
+
+pytestmark = pytest.mark.filterwarnings("ignore:InterweaveStep is the only step")
+
+
+def run(model, records, parameters, exact, step_type=InterweaveStep, draws=8_000, **kwargs):
+    with model:
+        sweep = DapperStep([model[name] for name in records])
+        step = step_type(
+            [model[name] for name in parameters],
+            records=[model[name] for name in records],
+            **kwargs,
+        )
+    return compare(model, [sweep, step], exact, draws=draws, tune=1_000)
+
+
+# Mean and sd of clipped records: location and scale move, the scale on the log scale.
+
+N, BOUNDS, NOISE, RELEASED = 4, (-1.0, 1.5), 0.6, 3.1
+
+
+@pytest.fixture(scope="module")
+def clipped():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 1)
+        sigma = pm.Gamma("sigma", 4, 4)
+        total = pt.clip(pm.Normal("record", mu, sigma, shape=N), *BOUNDS).sum()
+        pm.Potential("privacy", pm.logp(pm.Laplace.dist(total, NOISE), RELEASED))
+    grids = np.linspace(-4, 5, 181), np.linspace(1e-9, 5, 101)
+    mu, sigma = np.meshgrid(*grids, indexing="ij")
+    log_likelihood = log_density_of_noisy_clipped_sum(
+        RELEASED, lambda error: laplace.logpdf(error, 0, NOISE), N, mu, sigma, BOUNDS, cells=100
+    )
+    log_prior = norm.logpdf(mu) + gamma.logpdf(sigma, 4, scale=1 / 4)
+    exact = dict(zip(("mu", "sigma"), marginals(grids, log_prior + log_likelihood), strict=True))
+    return model, ["record"], ["mu", "sigma"], exact
+
+
+def test_mean_and_sd_given_a_clipped_sum(clipped):
+    assert_agrees(run(*clipped))
+
+
+@pytest.mark.parametrize("moves", [1, 3])
+def test_a_given_number_of_moves(clipped, moves):
+    assert_agrees(run(*clipped, moves=moves, draws=16_000 // moves))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        twins.without_jacobian_of_the_transform("sigma"),
+        twins.with_jacobian_of_the_records("sigma"),
+        twins.with_stale_records,
+        twins.without_factor("privacy"),
+    ],
+    ids=["no jacobian of the transform", "jacobian of the records", "stale sums", "no mechanism"],
+)
+def test_a_fault_in_the_move_is_told_apart(clipped, fault, monkeypatch):
+    assert_disagrees(run(*clipped, twins.with_fault(fault, monkeypatch), draws=5_000))
+
+
+# A released sum, and one public outcome per record: two kinds of factors, all normal.
+
+
+@pytest.fixture(scope="module")
+def with_outcomes():
+    outcomes = np.array([3.9, 1.2, 4.4])
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 1.5)
+        x = pm.Normal("record", mu, 1, shape=3)
+        pm.Normal("outcome", x, 2.0, observed=outcomes)
+        pm.Normal("release", x.sum(), 3.0, observed=0.3)
+    cov = np.block(
+        [[np.array([[2.25]]), np.full((1, 3), 2.25)], [np.full((3, 1), 2.25), 2.25 + np.eye(3)]]
+    )
+    design = np.hstack([np.zeros((4, 1)), np.vstack([np.eye(3), np.ones(3)])])
+    noise = np.diag([4.0, 4.0, 4.0, 9.0])
+    mean, cov, _ = linear_gaussian(np.zeros(4), cov, design, noise, [*outcomes, 0.3])
+    return model, ["record"], ["mu"], {"mu": normals(mean, cov)[0]}
+
+
+def test_separable_factors_decide_too(with_outcomes):
+    assert_agrees(run(*with_outcomes))
+
+
+def test_a_separable_factor_left_out_is_told_apart(with_outcomes, monkeypatch):
+    fault = twins.with_fault(twins.without_factor("outcome"), monkeypatch)
+    assert_disagrees(run(*with_outcomes, fault))
+
+
+# Discrete records: their noise is drawn anew, within their step of the cdf.
+
+
+def noisy_total(prior, law, grid, totals, released, scale):
+    """Posterior of a parameter given the noisy sum of discrete records."""
+    theta = grid[:, None]
+    log_likelihood = logsumexp(law(totals, theta) + laplace.logpdf(released, totals, scale), axis=1)
+    return Tabulated(grid, prior(grid) + log_likelihood)
+
+
+@pytest.fixture(scope="module")
+def yes_or_no():
+    with pm.Model() as model:
+        p = pm.Beta("p", 2, 3)
+        x = pm.Bernoulli("record", p, shape=6)
+        pm.Laplace("release", x.sum(), 1.5, observed=5.2)
+    exact = noisy_total(
+        lambda p: beta.logpdf(p, 2, 3),
+        lambda k, p: binom.logpmf(k, 6, p),
+        np.linspace(1e-9, 1 - 1e-9, 2001),
+        np.arange(7),
+        5.2,
+        1.5,
+    )
+    return model, ["record"], ["p"], {"p": exact}
+
+
+@pytest.fixture(scope="module")
+def counts():
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", 3, 1.5)
+        x = pm.Poisson("record", rate, shape=5)
+        pm.Laplace("release", x.sum(), 2.0, observed=17.0)
+    exact = noisy_total(
+        lambda rate: gamma.logpdf(rate, 3, scale=1 / 1.5),
+        lambda k, rate: poisson.logpmf(k, 5 * rate),
+        np.linspace(1e-9, 16, 4001),
+        np.arange(200),
+        17.0,
+        2.0,
+    )
+    return model, ["record"], ["rate"], {"rate": exact}
+
+
+@pytest.fixture(scope="module")
+def categories():
+    """Three categories; of the two noisy counts, the exact posterior by enumeration."""
+    n, released, scale = 5, np.array([3.8, 0.4, 1.1]), 1.0
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.array([2.0, 2.5, 3.0]))
+        x = pm.Categorical("record", p=p, shape=n)
+        pm.Laplace("release", pt.eye(3)[x].sum(axis=0), scale, observed=released)
+    tables = np.array([(a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a)])
+    alpha = np.array([2.0, 2.5, 3.0])
+    # Dirichlet-multinomial probability of each table, times the mechanism.
+    log_weights = (gammaln(alpha + tables) - gammaln(1 + tables)).sum(axis=1)
+    log_weights += laplace.logpdf(released, tables, scale).sum(axis=1)
+    weights = np.exp(log_weights - logsumexp(log_weights))
+    grid = np.linspace(1e-9, 1 - 1e-9, 2001)
+    exact = []
+    for k in range(3):
+        a = alpha[k] + tables[:, k]
+        b = alpha.sum() + n - a
+        exact.append(Tabulated(grid, np.log(beta.pdf(grid[:, None], a, b) @ weights)))
+    return model, ["record"], ["p"], {"p": exact}
+
+
+@pytest.mark.parametrize("case", ["yes_or_no", "counts", "categories"])
+def test_discrete_records(case, request):
+    assert_agrees(run(*request.getfixturevalue(case)))
+
+
+def test_noise_that_is_not_drawn_anew_is_told_apart(yes_or_no, monkeypatch):
+    fault = twins.with_fault(twins.without_randomised_noise, monkeypatch)
+    assert_disagrees(run(*yes_or_no, fault))
+
+
+# Records that depend on records, positive records, several parameters: Geweke's joint test.
+
+
+SCALE = 3.0
+
+
+def linked_model():
+    with pm.Model() as model:
+        theta = pm.Gamma("theta", 3, 2)
+        slope = pm.Normal("slope", 0.5, 1)
+        x = pm.Gamma("x", 2, theta, shape=3)
+        y = pm.Normal("y", slope * x, 0.5 + theta, shape=3)
+        released = pm.Data("released", np.zeros(2))
+        pm.Normal("child", slope, 1, observed=0.0)
+        # Bounded sums and much noise: a chain that mixes within few iterations.
+        sums = pt.stack([pt.clip(x, 0, 2).sum(), pt.clip(x * y, -2, 2).sum()])
+        pm.Potential("release", pm.logp(pm.Laplace.dist(sums, SCALE), released))
+    return model
+
+
+def geweke(model, step_type, iterations=8_000, seed=3):
+    """Alternate between drawing what was released and stepping; the parameters keep their prior.
+
+    The outcome "child" is a constant, and belongs to the prior of slope.
+    """
+    rng = np.random.default_rng(seed)
+    with model:
+        sweep = DapperStep([model["x"], model["y"]])
+        step = step_type([model["theta"], model["slope"]], records=[model["x"], model["y"]])
+    for each in (sweep, step):
+        each.setup_chain(rng.spawn(1)[0], tune=1_000, draws=iterations)
+    point = model.initial_point()
+    draws = np.empty((iterations + 1_000, 2))
+    for i in range(len(draws)):
+        x, y = np.exp(point["x_log__"]), point["y"]
+        sums = np.array([np.clip(x, 0, 2).sum(), np.clip(x * y, -2, 2).sum()])
+        released = sums + rng.laplace(scale=SCALE, size=2)
+        for each in (sweep, step):
+            each._data.values = [released]
+            point, _ = each.step(point)
+        draws[i] = np.exp(point["theta_log__"]), point["slope"]
+    return draws[1_000:]
+
+
+class Prior:
+    def __init__(self, law):
+        self.mean, self.sd, self.quantile = law.mean(), law.std(), law.ppf
+
+
+def prior_agreement(draws):
+    # N(0.5, 1) times the factor of child, N(0 | slope, 1).
+    laws = gamma(3, scale=1 / 2), norm(0.25, np.sqrt(0.5))
+    chains = draws.reshape(4, -1, 2)
+    assert min(smallest_ess(chains[..., k]) for k in range(2)) > 500
+    z = [z_scores(chains[..., k], Prior(law)) for k, law in enumerate(laws)]
+    return max(abs(value) for each in z for value in each.values())
+
+
+def test_parameters_keep_their_prior_if_releases_are_drawn_anew():
+    assert prior_agreement(geweke(linked_model(), InterweaveStep)) < 4
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [twins.without_jacobian_of_the_transform("theta"), twins.without_factor("child")],
+    ids=["no jacobian of the transform", "no factor of a child"],
+)
+def test_a_fault_changes_the_prior(fault, monkeypatch):
+    assert prior_agreement(geweke(linked_model(), twins.with_fault(fault, monkeypatch))) > 4

@@ -1,0 +1,232 @@
+"""CountStep as a step of PyMC's: protocol, seeds, shared data, starts, refusals."""
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from pymc.step_methods.state import equal_dataclass_values
+
+from pymc_dapper import ReadingError
+from pymc_dapper.reading.counts import invariant
+from pymc_dapper.steps.counts import CountStep, can_be_counted
+
+
+@pytest.fixture(scope="module")
+def model():
+    with pm.Model() as m:
+        released = pm.Data("released", np.array([11.0, 13.0, 5.0, 11.0]))
+        p = pm.Dirichlet("p", np.ones(4))
+        x = pm.Multinomial("x", n=40, p=p)
+        pm.Potential("privacy", -0.5 * (((released - x) / 2) ** 2).sum())
+    return m
+
+
+@pytest.fixture(scope="module")
+def step(model):
+    return CountStep([model["x"]], model=model)
+
+
+def sample(model, step, **kwargs):
+    options = {"draws": 20, "tune": 10, "chains": 2, "cores": 1, "random_seed": 5} | kwargs
+    with model:
+        return pm.sample(
+            step=[step, pm.Metropolis([model["p"]])],
+            progressbar=False,
+            compute_convergence_checks=False,
+            **options,
+        )
+
+
+def test_the_same_seed_gives_the_same_draws_on_any_number_of_cores(model, step):
+    runs = [sample(model, step), sample(model, step, cores=2), sample(model, step, random_seed=6)]
+    first, second, other = (run.posterior["x"].values for run in runs)
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, other)
+    stats = runs[0].sample_stats
+    assert np.all((stats["count_accept"] > 0) & (stats["count_accept"] <= 1))
+    assert np.all(first.sum(axis=-1) == 40)
+
+
+def test_the_log_density_is_the_models_but_for_what_does_not_depend_on_counts(model, step):
+    idata = sample(model, step, chains=1)
+    logp = model.compile_logp([model["x"], model["privacy"]])
+    simplex = model.rvs_to_transforms[model["p"]]
+    x, p = idata.posterior["x"].values[0], idata.posterior["p"].values[0]
+    # The counts of a draw were updated given the draw of p before it.
+    expected = [
+        logp({"x": counts, "p_simplex__": simplex.forward(pt.as_tensor(before)).eval()})
+        for counts, before in zip(x[1:], p[:-1], strict=True)
+    ]
+    found = idata.sample_stats["count_logp"].values[0, 1:]
+    assert np.std(expected) > 0.1
+    assert np.ptp(found - np.array(expected)) < 1e-9
+
+
+def test_sampling_state_restores_a_draw_exactly(model, step):
+    step.setup_chain(np.random.default_rng(7), tune=5, draws=10)
+    point = model.initial_point()
+    for _ in range(3):
+        point, _ = step.step(point)
+    saved = step.sampling_state
+    first, stats = step.step(point)
+    elsewhere, _ = step.step(first)
+    assert not np.array_equal(elsewhere["x"], first["x"])
+    step.sampling_state = saved
+    assert equal_dataclass_values(step.sampling_state, saved)
+    again, again_stats = step.step(point)
+    np.testing.assert_array_equal(again["x"], first["x"])
+    assert again_stats == stats
+
+
+def test_a_pickled_step_draws_the_same_and_leaves_its_point_alone(model, step):
+    point = model.initial_point()
+    before, results = point["x"].copy(), []
+    for each in (step, cloudpickle.loads(cloudpickle.dumps(step))):
+        each.setup_chain(np.random.default_rng(8), tune=0, draws=10)
+        results.append(each.step(point)[0]["x"])
+    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(point["x"], before)
+    assert results[0].dtype == before.dtype
+
+
+def test_shared_data_are_read_again_when_a_chain_starts(model, step):
+    old = model["released"].get_value()
+    try:
+        pm.set_data({"released": np.array([30.0, 4, 3, 3])}, model=model)
+        step.setup_chain(np.random.default_rng(8), tune=0, draws=10)
+        point = model.initial_point()
+        for _ in range(20):
+            point, _ = step.step(point)
+        assert point["x"][0] > 20
+        pm.set_data({"released": np.zeros(3)}, model=model)
+        with pytest.raises(ValueError, match=r"'released' had shape .*build a new step"):
+            step.setup_chain(np.random.default_rng(8), tune=0, draws=10)
+    finally:
+        pm.set_data({"released": old}, model=model)
+
+
+def test_it_says_how_the_model_was_read(step):
+    assert repr(step) == "<CountStep: 4 cells of x; privacy>"
+    described = step.describe()
+    assert "x: 1 total" in described
+    assert "6 exchanges between two cells, within 1 group" in described
+
+
+def test_the_progress_bar_shows_how_many_moves_changed_something(step):
+    columns, stats = step._progressbar_config(n_chains=2)
+    assert columns[0].get_table_column().header == "Moved"
+    assert stats == {"count_accept": [0.0] * 2}
+    [update] = step._make_progressbar_update_functions()
+    assert update({"count_accept": 0.5, "count_logp": -1.0}) == {"count_accept": 0.5}
+
+
+# Known totals ------------------------------------------------------------------------------------
+
+
+def test_a_start_with_the_known_totals_is_found_and_given_to_the_model():
+    with pm.Model() as m:
+        x = pm.Poisson("x", 5, shape=(2, 3))
+        total = pm.Data("total", np.array([100, 7]))
+        invariant("totals", x.sum(axis=1), total)
+        pm.Normal("released", x, 3.0, observed=np.full((2, 3), 10.0))
+        step = CountStep([x])
+    start = m.initial_point()["x"]
+    np.testing.assert_array_equal(start.sum(axis=1), [100, 7])
+    # Other totals, the same model: the chain starts from a table that has them.
+    pm.set_data({"total": np.array([20, 0])}, model=m)
+    step.setup_chain(np.random.default_rng(1), tune=0, draws=5)
+    point, _ = step.step({"x": start})
+    np.testing.assert_array_equal(point["x"].sum(axis=1), [20, 0])
+
+
+# Refusals ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def refused():
+    with pm.Model() as m:
+        rate = pm.Gamma("rate", 2, 1)
+        pm.Categorical("record", p=np.ones(3) / 3, shape=5)
+        pm.DiscreteUniform("uniform", 0, 5)
+        pm.Poisson("seen", rate, observed=3)
+        count = pm.Poisson("count", rate)
+        pm.Deterministic("double", 2 * count)
+    return m
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("rate", "'rate' is continuous: CountStep updates counts"),
+        ("record", "'record' is not a count but has a category for each record: DapperStep"),
+        ("uniform", "'uniform' has a prior that CountStep doesn't know"),
+        ("seen", "'seen' is observed: .* latent counts that it depends on"),
+        ("double", "'double' is computed from other variables"),
+        ("count", "nothing in the model depends on the counts 'count'"),
+    ],
+)
+def test_what_is_no_latent_count_is_refused_by_name(refused, name, message):
+    with pytest.raises(ReadingError, match=message):
+        CountStep([refused[name]], model=refused)
+    assert not can_be_counted(refused, refused[name])
+
+
+def test_what_can_be_counted_is_said(model):
+    assert can_be_counted(model, model["x"])
+    assert not can_be_counted(model, model["p"])
+
+
+def test_other_arguments_go_by_name(model):
+    with pytest.raises(TypeError, match="takes only the counts by position"):
+        CountStep([model["x"]], model)
+    with pytest.raises(ReadingError, match="an empty list: pass the count variables"):
+        CountStep([], model=model)
+    with pytest.raises(ValueError, match="max_start_sweeps must be at least 1"):
+        CountStep([model["x"]], model=model, max_start_sweeps=0)
+
+
+def test_a_release_of_another_shape_is_refused():
+    with pm.Model():
+        released = pm.Data("released", np.zeros(3))
+        x = pm.Multinomial("x", n=10, p=np.ones(4) / 4)
+        pm.Potential("privacy", -((released - x) ** 2).sum())
+        with pytest.raises(ReadingError, match=r"'privacy' can't be evaluated with the shapes"):
+            CountStep([x])
+
+
+def test_totals_that_contradict_each_other_are_refused():
+    with pm.Model():
+        x = pm.Multinomial("x", n=10, p=np.ones(4) / 4)
+        invariant("published", x.sum(), 12)
+        pm.Normal("released", x, 1.0, observed=np.ones(4))
+        with pytest.raises(ReadingError, match=r"no table of counts .*'published' and 'x' say"):
+            CountStep([x])
+
+
+def test_counts_that_cannot_reach_a_total_are_refused():
+    with pm.Model():
+        x = pm.Binomial("x", n=[3, 4], p=0.5)
+        invariant("published", x.sum(), 9)
+        pm.Normal("released", x, 1.0, observed=np.ones(2))
+        with pytest.raises(ReadingError, match=r"no possible start .* a total that can't be"):
+            CountStep([x], max_start_sweeps=3)
+
+
+def test_a_total_that_another_step_changes_is_refused():
+    with pm.Model():
+        n = pm.Poisson("n", 20)
+        x = pm.Multinomial("x", n=n, p=np.ones(3) / 3)
+        pm.Normal("released", x, 1.0, observed=np.ones(3))
+        with pytest.raises(ReadingError, match=r"'x' hold fixed depends on 'n'.*same CountStep"):
+            CountStep([x])
+
+
+@pytest.mark.parametrize(
+    ("value", "message"), [([1, 2, 3], r"shape \(3,\), where"), ([1.5, 2], "must be integers")]
+)
+def test_an_invariant_must_be_integers_of_the_right_shape(value, message):
+    with pm.Model():
+        x = pm.Poisson("x", 5, shape=(2, 3))
+        with pytest.raises(ValueError, match=message):
+            invariant("rows", x.sum(axis=1), value)
