@@ -14,11 +14,14 @@ DOCS = Path(__file__).parents[1] / "docs"
     "name",
     [
         "conjugate-steps.md",
+        "latent-counts.md",
         "mechanisms.md",
         "monte-carlo-em.md",
         "private-proportion.md",
+        "reading-a-model.md",
         "rejection-abc.md",
         "sampling.md",
+        "small-budgets.md",
     ],
 )
 def test_a_page_prints_what_it_says(name):

@@ -10,7 +10,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.compiled import interweave_counts  # noqa: F401  (registers maps)
 from pymc_dapper.compiled.functions import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.compiled.interweave_op import ParameterMoves
-from pymc_dapper.compiled.sweep import _rewritten
+from pymc_dapper.compiled.sweep import rewritten
 from pymc_dapper.reading.graphs import frontier, rebuild
 from pymc_dapper.reading.record_maps import NoiseHeldFixed
 
@@ -50,7 +50,7 @@ def compile_moves(
         [reading.log_density], dict(zip(reading.proposed, _unravel(theta, reading), strict=True))
     )
     context = frontier([theta], log_density)
-    op = moves_op(_rewritten([theta, *context], log_density, mode))
+    op = moves_op(rewritten([theta, *context], log_density, mode))
     start = pt.concatenate([x.ravel().astype("float64") for x in reading.parameters])
     fit = [pt.vector("mean", dtype="float64"), pt.matrix("factor", dtype="float64")]
     variates = [

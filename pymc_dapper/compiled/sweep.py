@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from inspect import signature
 from math import prod
 from typing import Any
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
+from pymc.pytensorf import compile as pymc_compile
 from pytensor.compile.aliasing import add_supervisor_to_fgraph
 from pytensor.compile.io import In
 from pytensor.compile.mode import Mode
@@ -20,6 +24,7 @@ from pymc_dapper.compiled.sweep_op import EntrySweep, FullSweep, RecordSweep
 from pymc_dapper.reading.entrywise import EntrywiseDensity, read_entrywise
 from pymc_dapper.reading.graphs import frontier, rebuild
 from pymc_dapper.reading.model import ModelReading
+from pymc_dapper.reading.proposals import all_entries, as_rows
 from pymc_dapper.reading.randomness import Randomness
 
 
@@ -35,10 +40,14 @@ class CompiledSweep:
         ``decide(*records, *proposals, log_uniforms, *parameters, *data) -> (*records, accepted,
         mechanism_logp)``: the records after the sweep, which proposals were accepted (shape (n,)),
         and the log-density of all factors that the records enter except their prior.
+    as_written : JitFunction or None
+        ``as_written(*records, *parameters, *data) -> (log_density,)``: the same log-density as the
+        model has it, where the sweep's may have lost digits; None where it can't.
     """
 
     propose: Callable[..., tuple[np.ndarray, ...]]
     decide: JitFunction
+    as_written: JitFunction | None
 
 
 def compile_sweep(
@@ -66,17 +75,18 @@ def compile_sweep(
         The compiled functions.
     """
     compile_kwargs = compile_kwargs or {}
+    _check_options(compile_kwargs)
     data = {shared: shared.type(name=shared.name) for shared in reading.data}
     given = [*reading.parameters, *data.values()]
 
     proposed = [x.type(name=f"{x.name}_proposed") for x in reading.records]
     log_uniforms = pt.vector("log_uniforms", dtype="float64")
     mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
-    accepted, logp = _decide(reading, proposed, log_uniforms, mode, sweep_op)
-    updated = [
-        pt.switch(accepted.reshape((-1,) + (1,) * (new.type.ndim - 1)), new, old).astype(old.dtype)
-        for old, new in zip(reading.records, proposed, strict=True)
-    ]
+    possible, candidates = _possible(reading, proposed)
+    accepted, logp = _decide(reading, candidates, log_uniforms, mode, sweep_op)
+    updated = _choose(accepted, candidates, reading.records)
+    if possible is not None:
+        accepted = accepted & possible
 
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs}
     return CompiledSweep(
@@ -91,7 +101,32 @@ def compile_sweep(
             rebuild([*updated, accepted, logp], data),
             **options,
         ),
+        as_written=JitFunction(
+            [*reading.records, *given],
+            rebuild([_at([factor.as_written for factor in reading.factors], {})], data),
+            **options,
+        )
+        if any(factor.expanded for factor in reading.additive_factors)
+        else None,
     )
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Check that PyMC's ``compile`` takes options.
+
+    Raises
+    ------
+    TypeError
+        If it doesn't; the message names the option.
+    """
+    known = {*signature(pymc_compile).parameters, *signature(pytensor.function).parameters}
+    known -= {"inputs", "outputs", "on_unused_input", "kwargs"}
+    for name in options:
+        if name not in known:
+            raise TypeError(
+                f"compile_kwargs: PyMC's compile has no option '{name}' to pass on. It has "
+                + ", ".join(sorted(known))
+            )
 
 
 @dataclass(frozen=True)
@@ -103,6 +138,30 @@ class _Propose:
 
     def __call__(self, rng: np.random.Generator, *given: np.ndarray) -> tuple[np.ndarray, ...]:
         return self.from_noise(*self.randomness.draw(rng), *given)
+
+
+def _possible(
+    reading: ModelReading, proposed: list[TensorVariable]
+) -> tuple[TensorVariable | None, list[TensorVariable]]:
+    """Which proposals have a value in the space of the value variables; None if all do.
+
+    Records for which there is none are proposed to stay as they are.
+    """
+    pairs = zip(reading.records, proposed, strict=True)
+    finite = [all_entries(pt.isfinite(new)) for x, new in pairs if x in reading.transformed]
+    if not finite:
+        return None, proposed
+    possible = reduce(pt.and_, finite)
+    return possible, _choose(possible, proposed, reading.records)
+
+
+def _choose(
+    chosen: TensorVariable, new: Sequence[TensorVariable], old: Sequence[TensorVariable]
+) -> list[TensorVariable]:
+    """Take the new values of the records chosen, and the old ones of the others."""
+    return [
+        pt.switch(as_rows(chosen, b), b, a).astype(a.dtype) for a, b in zip(old, new, strict=True)
+    ]
 
 
 def _decide(
@@ -180,7 +239,7 @@ def _apply(
 ) -> tuple[TensorVariable, TensorVariable]:
     """Sweep over the records, against a log-density of ``state``."""
     context = frontier([state], log_density)
-    op = sweep_op(_rewritten([state, *context], log_density, mode))
+    op = sweep_op(rewritten([state, *context], log_density, mode))
     accepted, logp = op(*removed_and_added, *log_removed_and_added, log_uniforms, *context)
     return accepted, logp
 
@@ -194,7 +253,7 @@ def _apply_to_entries(
     mode: Mode,
 ) -> tuple[TensorVariable, TensorVariable]:
     """Sweep over the records, against a log-density with a term for each entry of a sum."""
-    op = sweep_op(_rewritten([density.entry, *density.values], density.term, mode))
+    op = sweep_op(rewritten([density.entry, *density.values], density.term, mode))
     columns = [x.astype("float64") for x in density.context]
     n_entries = prod(density.sum.total.type.shape)
     context = pt.stack(columns, axis=1) if columns else pt.zeros((n_entries, 0))
@@ -267,7 +326,7 @@ def _shape(x: TensorVariable) -> list[Any]:
     return [x.shape[k] if size is None else size for k, size in enumerate(x.type.shape)]
 
 
-def _rewritten(inputs: list[Variable], output: TensorVariable, mode: Mode) -> FrozenFunctionGraph:
+def rewritten(inputs: list[Variable], output: TensorVariable, mode: Mode) -> FrozenFunctionGraph:
     """Optimise a graph for the backend; its inputs stay untouched when it is evaluated."""
     graph = FunctionGraph(inputs, [output], clone=True)
     specs = [In(x, borrow=True, mutable=False) for x in graph.inputs]

@@ -114,7 +114,7 @@ def _funcify_entries(op: EntrySweep, node: Apply, **kwargs: Any) -> tuple[Callab
 
         @numba_njit
         def log_term(entry, values):  # type: ignore[no-untyped-def]
-            return model_log_term(entry, *to_fixed_tuple(values, n_values))
+            return model_log_term(entry, *to_fixed_tuple(values, n_values))  # type: ignore[call-arg]
 
     @numba_njit
     def entry_sweep(removed, added, log_removed, log_added, log_uniforms, context):  # type: ignore[no-untyped-def]
@@ -130,7 +130,7 @@ def _cache_key(op: Op, model_key: str | None) -> str | None:
     """Key of the compiled kernel: by its source, and by what it was compiled with."""
     if model_key is None:
         return None
-    source = inspect.getsource(sys.modules[op.kernel.__module__])  # type: ignore[attr-defined]
+    source = inspect.getsource(sys.modules[op.kernel.__module__])
     key = (type(op).__module__, type(op).__qualname__, source, model_key)
     return sha256(repr(key).encode()).hexdigest()
 

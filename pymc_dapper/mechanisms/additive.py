@@ -67,6 +67,29 @@ class AdditiveNoise(Mechanism):
         """Draw noise."""
 
     @property
+    @abstractmethod
+    def _noise_shape(self) -> tuple[int, ...]:
+        """Shape of the noise scale: an entry of the statistic has the scale in its place."""
+
+    def _check_shape(self, shape: tuple[int | None, ...]) -> None:
+        """Check that the noise scale doesn't have more entries than the statistic of a shape."""
+        scale = self._noise_shape
+        pairs = zip(reversed(scale), reversed(shape), strict=False)
+        if len(scale) > len(shape) or any(k not in (1, n) and n is not None for k, n in pairs):
+            raise ValueError(
+                f"the noise scale of {type(self).__name__} has shape {scale}, which doesn't fit a "
+                f"statistic of shape {shape}: give one scale for all entries, or one for each entry"
+            )
+
+    def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
+        shape = super()._released_shape(name, statistic)
+        try:
+            self._check_shape(shape)
+        except ValueError as error:
+            raise ValueError(f"'{name}': {error}") from None
+        return shape
+
+    @property
     def integer(self) -> bool:
         """Whether the released values are integers."""
         return self._discrete or self.rounding
@@ -84,9 +107,15 @@ class AdditiveNoise(Mechanism):
         TensorVariable
             The normalised log-density (log-probability where the release is discrete) of each
             entry.
+
+        Raises
+        ------
+        ValueError
+            If there are more noise scales than entries.
         """
         released, statistic = as_tensor(released), as_tensor(statistic)
         distance = released - statistic
+        self._check_shape(distance.type.shape)
         logp = self._log_probability_of_rounded(distance) if self.rounding else self._at(distance)
         if self.clamp is None:
             return logp
@@ -128,6 +157,7 @@ class AdditiveNoise(Mechanism):
         return released.astype("int64") if self.integer else released
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        self._check_shape(statistic.shape)
         if self._discrete and not np.array_equal(statistic, np.round(statistic)):
             raise ValueError(
                 f"{type(self).__name__} adds integer noise to integers, got the statistic "
@@ -207,6 +237,10 @@ class LaplaceMechanism(AdditiveNoise):
     def _noise(self, **kwargs: Any) -> TensorVariable:
         return pm.Laplace.dist(0.0, b=as_tensor(self.scale), **kwargs)
 
+    @property
+    def _noise_shape(self) -> tuple[int, ...]:
+        return np.shape(self.scale)
+
     def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return rng.laplace(0.0, self.scale, size=size)
 
@@ -266,6 +300,10 @@ class DiscreteLaplaceMechanism(AdditiveNoise):
     def _noise(self, **kwargs: Any) -> TensorVariable:
         return DiscreteLaplace.dist(0.0, as_tensor(self.scale), **kwargs)
 
+    @property
+    def _noise_shape(self) -> tuple[int, ...]:
+        return np.shape(self.scale)
+
     def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return np.asarray(DiscreteLaplaceRV.rng_fn(rng, 0.0, self.scale, size))
 
@@ -284,6 +322,10 @@ class _GaussianFamily(AdditiveNoise):
         """Check the options."""
         super().__post_init__()
         positive("sigma", self.sigma)
+
+    @property
+    def _noise_shape(self) -> tuple[int, ...]:
+        return np.shape(self.sigma)
 
     @classmethod
     def calibrate(
@@ -441,6 +483,10 @@ class TulapMechanism(AdditiveNoise):
 
     def _noise(self, **kwargs: Any) -> TensorVariable:
         return Tulap.dist(0.0, as_tensor(self.b), as_tensor(self.q), **kwargs)
+
+    @property
+    def _noise_shape(self) -> tuple[int, ...]:
+        return np.broadcast_shapes(np.shape(self.b), np.shape(self.q))
 
     def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return np.asarray(TulapRV.rng_fn(rng, 0.0, self.b, self.q, size))

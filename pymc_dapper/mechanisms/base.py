@@ -234,11 +234,15 @@ class Mechanism(ABC):
 
 
 def as_tensor(value: Any) -> TensorVariable:
-    """Make a tensor of a statistic with its sensitivity, or of anything tensor-like."""
+    """Make a tensor of a statistic with its sensitivity, or of anything tensor-like.
+
+    Unsigned integers and bools become int64, so that a difference of them doesn't wrap around.
+    """
     value = getattr(value, "value", value)
     if not isinstance(value, Variable):
         value = np.asarray(value)  # PyTensor would hold a plain float in single precision
-    return pt.as_tensor_variable(value)
+    tensor = pt.as_tensor_variable(value)
+    return tensor.astype("int64") if np.dtype(tensor.dtype).kind in "bu" else tensor
 
 
 def positive(name: str, value: ArrayLike) -> np.ndarray:

@@ -75,8 +75,8 @@ def _record_axis(node: Apply, roles: Sequence[Role]) -> int:
 
 
 def _terms(node: Apply, x: TensorVariable, role: Role, axis: int) -> Terms:
-    """Write an operand as a combination."""
-    one = pt.ones((1,) * x.type.ndim, dtype="float64")
+    """Write an operand as a combination, in a precision that its products don't overflow."""
+    one, x = pt.ones((1,) * x.type.ndim, dtype="float64"), x.astype("float64")
     match role:
         case Combination():
             return role.terms

@@ -67,10 +67,14 @@ class AdditiveFactor(_Factor):
         The factor's log-density, a function of the totals of ``sums``.
     sums : tuple of RecordSum
         The sums over records it depends on.
+    expanded : bool
+        Whether products of single records with sums over them were expanded: if the records lie
+        far from zero, digits may then be lost.
     """
 
     log_density: TensorVariable
     sums: tuple[RecordSum, ...]
+    expanded: bool
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,10 @@ def read_factors(
                 factors.append(SeparableFactor(name, as_written, walk.per_record(followed, role)))
             case FunctionOfSums():
                 sums.extend(walk.sums)
-                factors.append(AdditiveFactor(name, as_written, _total(followed), tuple(walk.sums)))
+                total = _total(followed)
+                factors.append(
+                    AdditiveFactor(name, as_written, total, tuple(walk.sums), walk.expanded)
+                )
     return factors
 
 
@@ -179,6 +186,8 @@ class RecordWalk:
     ----------
     sums : list of RecordSum
         The sums over records met on the way.
+    expanded : bool
+        Whether products of single records with sums over them were expanded on the way.
     """
 
     def __init__(self, records: Sequence[TensorVariable], known_sums: Sequence[RecordSum] = ()):
@@ -188,6 +197,7 @@ class RecordWalk:
         # Variables of the graph that the walk computes in another way than the model does.
         self._rewritten: dict[Variable, Variable] = {}
         self.sums: list[RecordSum] = []
+        self.expanded = False
 
     def follow(self, graph: TensorVariable) -> tuple[Role, TensorVariable]:
         """Walk to the end of a graph.
@@ -219,6 +229,7 @@ class RecordWalk:
             self._roles.update(dict.fromkeys(node.outputs, FunctionOfSums()))
         elif mixed:
             role, replacement = combine(node.op, node, roles, self._sum)
+            self.expanded = True
             output = node.outputs[0] if replacement is None else replacement
             self._rewritten[original.outputs[0]] = output
             self._roles[output] = role

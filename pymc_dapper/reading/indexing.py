@@ -123,7 +123,8 @@ def _accumulate(
     rows = [r for r in (by_index, value) if isinstance(r, Rows)]
     if op.set_instead_of_inc or index.type.ndim != 1 or common_rows(node, rows).axis != 0:
         raise mixes(node, "fills in some of the records")
-    at = pt.eq(index[:, None], pt.arange(buffer.shape[0]))
+    counted = pt.switch(index < 0, index + buffer.shape[0], index)  # a negative one from the end
+    at = pt.eq(counted[:, None], pt.arange(buffer.shape[0]))
     values = pt.broadcast_to(values, (index.shape[0], *buffer.shape[1:]))
     at = at.reshape((index.shape[0], buffer.shape[0], *[1] * (buffer.type.ndim - 1)))
     terms = pt.switch(at, values[:, None], 0).astype(node.outputs[0].dtype)

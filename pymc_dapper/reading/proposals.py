@@ -1,7 +1,10 @@
 """The records' prior, read as the distribution that proposes new records."""
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+import pytensor.tensor as pt
 from pymc import Model
 from pytensor.tensor.variable import TensorVariable
 
@@ -23,7 +26,8 @@ def read_proposals(model: Model, records: Sequence[TensorVariable]) -> list[Tens
     -------
     list of TensorVariable
         The draws, in the order of ``records`` and in the space of their value variables (that is,
-        transformed where PyMC transforms them).
+        transformed where PyMC transforms them). Records whose draw no finite value stands for are
+        nan.
     """
     draws: dict[TensorVariable, TensorVariable] = {}
     values: dict[TensorVariable, TensorVariable] = {}
@@ -34,5 +38,31 @@ def read_proposals(model: Model, records: Sequence[TensorVariable]) -> list[Tens
         draw = prior.outputs[rv.owner.outputs.index(rv)]
         transform = model.rvs_to_transforms[rv]
         draws[rv] = draw
-        values[rv] = draw if transform is None else transform.forward(draw, *parameters)
+        values[rv] = draw if transform is None else _transformed(transform, draw, parameters)
     return inline_symbolic_ops([values[rv] for rv in records])
+
+
+def _transformed(transform: Any, draw: TensorVariable, parameters: list) -> TensorVariable:
+    """Take draws to the space of their value variable; nan for records that have no value there.
+
+    PyMC reads a transform that isn't the prior's own as a truncation: draws outside what the value
+    variable can reach are impossible. So are those that round to an end of the support.
+    """
+    value = transform.forward(draw, *parameters)
+    reached = transform.backward(value, *parameters)
+    tolerance = float(np.sqrt(np.finfo(value.dtype).eps))
+    # The model sees `reached`, which may lie at an end of the support where the draw didn't.
+    finite = pt.isfinite(transform.forward(reached, *parameters))
+    same = pt.isclose(reached, draw, rtol=tolerance, atol=tolerance)
+    exists = all_entries(finite) & all_entries(same)
+    return pt.switch(as_rows(exists, value), value, np.nan).astype(value.dtype)
+
+
+def all_entries(rows: TensorVariable) -> TensorVariable:
+    """For each record, whether all of its entries are true."""
+    return rows.all(axis=tuple(range(1, rows.type.ndim))) if rows.type.ndim > 1 else rows
+
+
+def as_rows(per_record: TensorVariable, like: TensorVariable) -> TensorVariable:
+    """Add axes of length 1 to a vector, so that it broadcasts against arrays of records."""
+    return per_record.reshape((-1,) + (1,) * (like.type.ndim - 1))

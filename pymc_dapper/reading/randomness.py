@@ -13,15 +13,19 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
+from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.random.basic import (
     BernoulliRV,
+    BinomialRV,
     CategoricalRV,
     ExponentialRV,
     HalfNormalRV,
     LaplaceRV,
     LogNormalRV,
+    MultinomialRV,
     NormalRV,
     UniformRV,
 )
@@ -29,7 +33,9 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.graphs import rebuild, with_inputs
+from pymc_dapper.reading.naming import describe
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,11 @@ def with_randomness[V: Variable](graphs: Sequence[V]) -> tuple[Randomness, list[
         nonlocal latest
         if not isinstance(node.op, RandomVariable):
             return with_inputs(node, inputs)
-        node = node.clone_with_new_inputs([latest, *inputs[1:]], strict=False)
+        inputs = [latest, *inputs[1:]]
+        for k in COUNTS.get(type(node.op), ()):
+            # NumPy takes no others here, even if they are whole; numba takes both.
+            inputs[2 + k] = inputs[2 + k].astype("int64")
+        node = node.clone_with_new_inputs(inputs, strict=False)
         next_rng, draw = node.outputs
         shape = draw.type.shape[: draw.type.ndim - node.op.ndim_supp]
         known = tuple(length for length in shape if length is not None)
@@ -116,6 +126,36 @@ def with_randomness[V: Variable](graphs: Sequence[V]) -> tuple[Randomness, list[
     graphs = rebuild(graphs, replace_node=replace_node)
     return Randomness(tuple(noise), None if latest is first else first), graphs
 
+
+def check_sources(graphs: Sequence[Variable], names: Sequence[str]) -> None:
+    """Check that all random draws of the records come from the sources handed over.
+
+    Parameters
+    ----------
+    graphs : sequence of Variable
+        Graphs that :func:`with_randomness` returned.
+    names : sequence of str
+        Names of the records, for the message.
+
+    Raises
+    ------
+    ReadingError
+        If an operation has a generator of its own, such as a loop that draws.
+    """
+    for node in io_toposort([], list(graphs)):
+        if any(
+            isinstance(x, SharedVariable) and x.type == random_generator_type for x in node.inputs
+        ):
+            listed = ", ".join(f"'{name}'" for name in names)
+            raise ReadingError(
+                f"the prior of the records {listed} is drawn in a loop (operation "
+                f"{describe(node)}), which DapperStep can't hand a chain's random numbers to. Use "
+                "another distribution, or give a CustomDist a `random` function"
+            )
+
+
+COUNTS: dict[type[Op], tuple[int, ...]] = {BinomialRV: (0,), MultinomialRV: (0,)}
+"""Which parameters of a distribution are whole numbers."""
 
 KINDS: dict[type[Op], str] = {
     BernoulliRV: "random",

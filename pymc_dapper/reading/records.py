@@ -103,9 +103,13 @@ def check_independence(
 
 
 def _parameters(rv: TensorVariable) -> list[tuple[TensorVariable, int]]:
-    op = rv.owner.op
-    parameters = op.dist_params(rv.owner)
-    core_ndims = op.ndims_params or [0] * len(parameters)
+    op, node = rv.owner.op, rv.owner
+    if op.ndims_params is None:
+        # A distribution made of others, without a signature that tells parameters from the rest.
+        parameters = [x for x in node.inputs if isinstance(x.type, TensorType)]
+        core_ndims = [0] * len(parameters)
+    else:
+        parameters, core_ndims = op.dist_params(node), op.ndims_params
     return [
         (parameter, core_ndim)
         for parameter, core_ndim in zip(parameters, core_ndims, strict=True)

@@ -11,9 +11,14 @@ from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.factors import AdditiveFactor, Factor, FullFactor, SeparableFactor
 from pymc_dapper.reading.graphs import dependent_variables, rebuild
 from pymc_dapper.reading.model import ModelReading
+from pymc_dapper.reading.proposals import read_proposals
+from pymc_dapper.reading.randomness import with_randomness
 
 # Sums over records are formed in another order than in the model: rounding, far below this.
 TOLERANCE = {"float64": 1e-8, "float32": 1e-5}
+
+MAX_PROPOSALS = 100
+FEWEST_POSSIBLE = 1e-3
 
 
 class CheckedState(NamedTuple):
@@ -42,8 +47,9 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
     """Compare what the sweep will compute with the model's own log-density.
 
     At two random states of the records and one that mixes their rows, each record's contributions
-    must depend on that record alone, and a factor computed from cached sums must equal the factor
-    as the model has it.
+    must depend on that record alone, and a factor computed from cached sums, and from nothing else
+    that depends on the records, must equal the factor as the model has it. This is checked at a
+    point of the parameters, and at one drawn from their prior, if it has any.
 
     Parameters
     ----------
@@ -62,82 +68,242 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
     ReadingError
         If the reading and the model disagree: the message names the factor.
     """
-    parameters = [point[x.name] for x in reading.parameters]
+    rng = np.random.default_rng(0)
+    factors = [_CompiledFactor(reading, factor) for factor in reading.factors]
     try:
-        propose = _compile(
-            reading, [*reading.randomness.inputs, *reading.parameters], reading.proposals
-        )
-    except NotImplementedError as error:
-        raise _undrawable(reading, error) from error
-    # For the states looked at here only. Each call gets its own: a function leaves its input alone.
-    rng, *rngs = np.random.default_rng(0).spawn(3)
-    try:
-        first, second = (propose(*reading.randomness.draw(each), *parameters) for each in rngs)
-    except Exception as error:
-        raise _undrawable(reading, error) from error
-    # At random, since a rule may be wrong in a way that keeps a regular pattern.
-    changed = rng.permutation(reading.n_records) % 2 == 0
-    mixed = [_rows(changed, b, a) for a, b in zip(first, second, strict=True)]
+        states = _draw_states(reading, rng, point)
+        parameters = [point[x.name] for x in reading.parameters]
+        log_density = sum(factor.check(states, parameters) for factor in factors)
+    except _NoValueError as error:
+        raise ReadingError(str(error)) from error.__cause__
 
-    log_density = 0.0
-    for factor in reading.factors:
-        evaluate = _evaluator(reading, factor, [factor.as_written], parameters)
-        expected = float(evaluate(mixed)[0])
-        log_density += expected
+    # The prior may well reach to where a model has no value, or where digits are lost.
+    try:
+        elsewhere = _draw_parameters(reading, rng, point)
+        states_there = _draw_states(reading, rng, elsewhere)
+        parameters = [elsewhere[x.name] for x in reading.parameters]
+        for factor in factors:
+            factor.check(states_there, parameters, allow_lost_digits=True)
+    except _NoValueError:
+        pass
+    return CheckedState(states.mixed, log_density, _tolerance(reading, reading.factors))
+
+
+class _NoValueError(Exception):
+    """Something can't be drawn or evaluated."""
+
+
+class _States(NamedTuple):
+    """Two states of the records, and one with the rows of the second where ``changed``."""
+
+    first: list[np.ndarray]
+    second: list[np.ndarray]
+    mixed: list[np.ndarray]
+    changed: np.ndarray
+
+
+class _CompiledFactor:
+    """A factor of the log-density, as functions of the records and of parameters."""
+
+    def __init__(self, reading: ModelReading, factor: Factor):
+        self.factor = factor
+        self.tolerance = _tolerance(reading, [factor])
+        inputs = [*reading.records, *reading.parameters]
+        self._as_written = _compile(reading, inputs, [factor.as_written])
         if isinstance(factor, FullFactor):
-            continue  # evaluated as the model has it
-        evaluate = _evaluator(reading, factor, _per_record(factor), parameters)
-        at_first, at_second, at_mixed = (evaluate(state) for state in (first, second, mixed))
-        for a, b, both in zip(at_first, at_second, at_mixed, strict=True):
-            if not np.allclose(both, _rows(changed, b, a), rtol=1e-10, atol=1e-12, equal_nan=True):
-                raise _misread(factor, "what it computes for one record depends on others")
+            return
+        self._per_record = _compile(reading, inputs, _per_record(factor))
         if isinstance(factor, AdditiveFactor):
+            # Where a shape isn't known beforehand, the function of the sums still asks the records
+            # for it.
+            self._totals = [sum_.total for sum_ in factor.sums]
+            cached = [total.type() for total in self._totals]
+            to_cached = dict(zip(self._totals, cached, strict=True))
+            [at_sums] = rebuild([factor.log_density], to_cached)
+            self._at_sums = _compile(reading, [*cached, *inputs], [at_sums])
+
+    def check(
+        self,
+        states: _States,
+        parameters: Sequence[np.ndarray],
+        *,
+        allow_lost_digits: bool = False,
+    ) -> float:
+        """Check the factor at some parameters, and return its log-density at the mixed state."""
+        [as_written] = self._call(self._as_written, states.mixed, parameters)
+        expected = _log_density(as_written)
+        if isinstance(self.factor, FullFactor):
+            return expected  # evaluated as the model has it
+        at_first, at_second, at_mixed = (
+            self._call(self._per_record, state, parameters) for state in states[:3]
+        )
+        for a, b, both in zip(at_first, at_second, at_mixed, strict=True):
+            if not _close(both, _rows(states.changed, b, a)):
+                raise _misread(self.factor, "what it computes for one record depends on others")
+        if isinstance(self.factor, AdditiveFactor):
             totals = [
                 a.sum(axis=0) + (b - a).sum(axis=0) for a, b in zip(at_first, at_mixed, strict=True)
             ]
-            computed = _from_sums(reading, factor, totals, [*mixed, *parameters])
+            # Other records than those that the sums are of: only the sums may make a difference.
+            computed = self._from_sums(totals, states.first, parameters)
         else:
-            [log_densities] = at_mixed
-            computed = log_densities.sum()
-        if not _same(float(computed), expected, _tolerance(reading, [factor])):
-            raise _misread(factor, f"it is {expected:.10g}, but record by record {computed:.10g}")
-    return CheckedState(mixed, log_density, _tolerance(reading, reading.factors))
+            totals = at_mixed
+            computed = float(at_mixed[0].sum())
+        if _same(computed, expected, self.tolerance):
+            return expected
+        if allow_lost_digits:
+            if not np.isfinite([computed, expected]).all():
+                return expected
+            if isinstance(self.factor, AdditiveFactor):
+                nearby = self._from_sums(_nearby(totals), states.first, parameters)
+                change = nearby - computed
+                if not abs(computed - expected) > 10 * abs(change):
+                    return expected
+        raise _misread(self.factor, f"it is {expected:.10g}, but record by record {computed:.10g}")
 
+    def _from_sums(
+        self,
+        sums: Sequence[np.ndarray],
+        records: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+    ) -> float:
+        """Evaluate the factor at sums; the records are asked for their shapes only."""
+        values = [x.astype(total.dtype) for x, total in zip(sums, self._totals, strict=True)]
+        return _log_density(self._call(self._at_sums, [*values, *records], parameters)[0])
 
-def _evaluator(
-    reading: ModelReading,
-    factor: Factor,
-    outputs: Sequence[Variable],
-    parameters: Sequence[np.ndarray],
-) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-    """Compile graphs of a factor as a function of the records."""
-    compiled = _compile(reading, [*reading.records, *reading.parameters], outputs)
-
-    def evaluate(records: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def _call(
+        self,
+        function: Callable[..., list[np.ndarray]],
+        values: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+    ) -> list[np.ndarray]:
         try:
-            return list(compiled(*records, *parameters))
+            with np.errstate(all="ignore"):
+                return list(function(*values, *parameters))
+        except np.linalg.LinAlgError:
+            return [np.asarray(np.nan)]  # a singular matrix: an impossible state
         except Exception as error:
-            raise ReadingError(
-                f"'{factor.name}' can't be evaluated at the initial point: {error}"
+            raise _NoValueError(
+                f"'{self.factor.name}' can't be evaluated at the initial point: {error}"
             ) from error
 
-    return evaluate
+
+def _draw_states(
+    reading: ModelReading, rng: np.random.Generator, point: Mapping[str, np.ndarray]
+) -> _States:
+    """Draw states of the records, given the parameters of a point."""
+    parameters = [point[x.name] for x in reading.parameters]
+    start = [point[x.name] for x in reading.records]
+    inputs = [*reading.randomness.inputs, *reading.parameters]
+
+    try:
+        propose = _compile(reading, inputs, reading.proposals)
+    except NotImplementedError as error:
+        raise _undrawable(reading, error) from error
+
+    def proposal(rng: np.random.Generator) -> list[np.ndarray]:
+        try:
+            return propose(*reading.randomness.draw(rng), *parameters)
+        except Exception as error:
+            raise _undrawable(reading, error) from error
+
+    first, second = (_draw_state(reading, proposal, each, start) for each in rng.spawn(2))
+    # At random, since a rule may be wrong in a way that keeps a regular pattern.
+    changed = rng.permutation(reading.n_records) % 2 == 0
+    mixed = [_rows(changed, b, a) for a, b in zip(first, second, strict=True)]
+    return _States(first, second, mixed, changed)
 
 
-def _from_sums(
+def _draw_parameters(
+    reading: ModelReading, rng: np.random.Generator, point: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Draw the parameters from their prior; what it depends on else is taken from a point."""
+    model, names = reading.model, {x.name for x in reading.parameters}
+    rvs = [rv for rv in model.free_RVs if model.rvs_to_values[rv].name in names]
+    if not rvs:
+        raise _NoValueError("there are no parameters")
+    try:
+        randomness, priors = with_randomness(read_proposals(model, rvs))
+        draw = _compile(reading, [*randomness.inputs, *model.value_vars], priors)
+        values = [point[x.name] for x in model.value_vars]
+        drawn = draw(*randomness.draw(rng.spawn(1)[0]), *values)
+    except Exception as error:  # whatever a distribution of the user's raises
+        raise _NoValueError("the parameters can't be drawn from their prior") from error
+    if not all(np.all(np.isfinite(x)) for x in drawn):
+        raise _NoValueError("the parameters have no finite value")
+    new = {
+        model.rvs_to_values[rv].name: np.asarray(x, dtype=model.rvs_to_values[rv].dtype)
+        for rv, x in zip(rvs, drawn, strict=True)
+    }
+    return {**point, **new}
+
+
+def _draw_state(
     reading: ModelReading,
-    factor: AdditiveFactor,
-    sums: Sequence[np.ndarray],
-    point: Sequence[np.ndarray],
-) -> float:
-    """Evaluate the factor at sums that were updated record by record."""
-    totals = [sum_.total for sum_ in factor.sums]
-    cached = [total.type() for total in totals]
-    [at_sums] = rebuild([factor.log_density], dict(zip(totals, cached, strict=True)))
-    # Where a shape isn't known beforehand, the function of the sums still asks the records for it.
-    evaluate = _compile(reading, [*cached, *reading.records, *reading.parameters], [at_sums])
-    values = [value.astype(total.dtype) for value, total in zip(sums, totals, strict=True)]
-    return float(evaluate(*values, *point)[0])
+    proposal: Callable[[np.random.Generator], list[np.ndarray]],
+    rng: np.random.Generator,
+    start: list[np.ndarray],
+) -> list[np.ndarray]:
+    """Draw a state of the records in which each has a possible value.
+
+    That is the first possible proposal; if there is none, its value in ``start``.
+    """
+    state, found = start, np.zeros(reading.n_records, dtype=bool)
+    n_possible, n_drawn = 0, 0
+    # A function leaves its generator as it is: each call gets one of its own.
+    for each in rng.spawn(MAX_PROPOSALS):
+        drawn = proposal(each)
+        possible = _possible(reading, drawn)
+        state = [_rows(possible & ~found, a, b) for a, b in zip(drawn, state, strict=True)]
+        found |= possible
+        n_possible += int(np.count_nonzero(possible))
+        n_drawn += len(possible)
+        if found.all():
+            break
+    if n_possible < FEWEST_POSSIBLE * n_drawn:
+        raise _out_of_reach(reading, n_possible / n_drawn)
+    return state
+
+
+def _possible(reading: ModelReading, drawn: Sequence[np.ndarray]) -> np.ndarray:
+    possible = np.ones(reading.n_records, dtype=bool)
+    for x, values in zip(reading.records, drawn, strict=True):
+        if x in reading.transformed:
+            possible &= np.isfinite(values).reshape(len(values), -1).all(axis=1)
+    return possible
+
+
+def _out_of_reach(reading: ModelReading, share: float) -> _NoValueError:
+    transforms = reading.model.rvs_to_transforms.items()
+    described = ", ".join(
+        f"'{rv.name}' ({type(transform).__name__})"
+        for rv, transform in transforms
+        if transform is not None and rv.name in reading.record_names
+    )
+    return _NoValueError(
+        f"DapperStep proposes records from their prior, but only {share:.2%} of its draws are "
+        f"values that the transforms of the records can reach: {described}. Use the prior's own "
+        "transform, or a prior that keeps to where the transform leads"
+    )
+
+
+def _log_density(value: np.ndarray) -> float:
+    # For a singular matrix, PyTensor's `solve` in Python gives nan (or what the cast to integers
+    # makes of it) in the shape of the matrix.
+    return float(value) if np.ndim(value) == 0 else np.nan
+
+
+def _close(computed: np.ndarray, expected: np.ndarray) -> bool:
+    size = np.max(np.abs(expected), initial=1.0, where=np.isfinite(expected))
+    return np.allclose(computed, expected, rtol=1e-10, atol=1e-12 * size, equal_nan=True)
+
+
+def _nearby(sums: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Change sums by more than rounding does, and hardly at all; integers aren't rounded."""
+    rng = np.random.default_rng(0)
+    return [
+        x * (1 + 1e-12 * rng.standard_normal(x.shape)) if x.dtype.kind == "f" else x for x in sums
+    ]
 
 
 def _same(computed: float, expected: float, tolerance: float) -> bool:
@@ -153,9 +319,9 @@ def _tolerance(reading: ModelReading, factors: Sequence[Factor]) -> float:
     return TOLERANCE["float32" if single else "float64"]
 
 
-def _undrawable(reading: ModelReading, error: Exception) -> ReadingError:
+def _undrawable(reading: ModelReading, error: Exception) -> _NoValueError:
     names = ", ".join(f"'{name}'" for name in reading.record_names)
-    return ReadingError(
+    return _NoValueError(
         f"the prior of the records {names} can't be drawn from, and DapperStep proposes records "
         f"from their prior: {error}. Use a proper distribution; give a CustomDist a `dist` or a "
         "`random` function"

@@ -24,10 +24,14 @@ from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.model import ModelReading, read_model
 from pymc_dapper.reading.self_check import CheckedState, check_reading
 from pymc_dapper.steps.stats import RECORD_STAT
-from pymc_dapper.steps.variables import record_values
+from pymc_dapper.steps.variables import complete_point, record_values
 
 FULL_EVALUATION_LIMIT = 1_000
 """With as many records, factors that take full evaluations are refused unless allowed."""
+
+
+LARGEST_ERROR = 1e-4
+"""A log-density that is off by less changes the draws by less than can be seen in them."""
 
 
 @dataclass_state
@@ -64,8 +68,8 @@ class DapperStep(BlockedStep):
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
     initial_point : dict, optional
-        Values of the model's value variables, to check the reading of the model at. The model's own
-        initial point if not given.
+        Values of the model's value variables, to check the reading of the model at. Those not
+        given are taken from the model's own initial point.
     track_records : bool, default False
         Keep each record's acceptance rate per chain, for
         :func:`pymc_dapper.diagnostics.record_acceptance`.
@@ -84,6 +88,8 @@ class DapperStep(BlockedStep):
         If a variable isn't a record, if nothing in the model depends on the records, if the
         model's log-density sees them in a way that the step doesn't understand, or if it would
         take full evaluations for too many records.
+    TypeError, ValueError
+        If another argument can't be used: the message names it.
 
     Warns
     -----
@@ -137,9 +143,10 @@ class DapperStep(BlockedStep):
                 f"{cls.__name__} takes only the records by position: pass everything else by name, "
                 "as in model=model"
             )
-        if not isinstance(vars, Variable) and len(vars) == 0:
+        if not isinstance(vars, Variable) and not (isinstance(vars, Sequence) and len(vars)):
+            what = "an empty list" if isinstance(vars, Sequence) else repr(vars)
             raise ReadingError(
-                f"{cls.__name__} was given an empty list: pass the record variables it is to update"
+                f"{cls.__name__} was given {what}: pass the record variables it is to update"
             )
         return super().__new__(cls, vars, **kwargs)
 
@@ -164,7 +171,7 @@ class DapperStep(BlockedStep):
         self.rng = get_random_generator(rng)
         self.max_start_sweeps = max_start_sweeps
 
-        point = model.initial_point() if initial_point is None else initial_point
+        point = complete_point(model, initial_point)
         reading = read_model(model, self.vars, point)
         _check_full_evaluation(reading, allow_full_evaluation)
         checked = check_reading(reading, point)
@@ -193,7 +200,7 @@ class DapperStep(BlockedStep):
     def _check_compiled(self, checked: CheckedState, given: list[np.ndarray]) -> None:
         """Compare what was compiled with the model's own log-density at a known state."""
         never = np.full(self._reading.n_records, np.inf)
-        compiled = self.sweep.decide(*checked.records, *checked.records, never, *given)[-1]
+        compiled = self._decide(checked.records, checked.records, never, given)[-1]
         if not checked.agrees(float(compiled)):
             raise ReadingError(
                 f"the compiled sweep gives the log-density {float(compiled):.10g} where the model "
@@ -253,6 +260,8 @@ class DapperStep(BlockedStep):
                 records, accepted, logp = self._update(records, given, self.rng)
                 sweeps += 1
         self.sweeps_done += 1
+        if self.sweep.as_written is not None and self.sweeps_done > self.tuning_sweeps:
+            self._check_digits(self.sweep.as_written(*records, *given)[0], logp)
 
         stats: dict[str, Any] = {
             "dapper_accept": float(np.count_nonzero(accepted) / len(accepted)),
@@ -286,8 +295,46 @@ class DapperStep(BlockedStep):
         """One sweep: propose all records, then decide on them one after the other."""
         proposals = self.sweep.propose(rng, *given)
         log_uniforms = -rng.standard_exponential(len(records[0]))
-        *records, accepted, logp = self.sweep.decide(*records, *proposals, log_uniforms, *given)
+        *records, accepted, logp = self._decide(records, proposals, log_uniforms, given)
         return records, accepted, logp
+
+    def _decide(
+        self,
+        records: Sequence[np.ndarray],
+        proposals: Sequence[np.ndarray],
+        log_uniforms: np.ndarray,
+        given: list[np.ndarray],
+    ) -> tuple[Any, ...]:
+        try:
+            return self.sweep.decide(*records, *proposals, log_uniforms, *given)
+        except np.linalg.LinAlgError as error:
+            raise ReadingError(self._singular(error)) from error
+
+    def _singular(self, error: np.linalg.LinAlgError) -> str:
+        factors = ", ".join(f"'{factor.name}'" for factor in self._reading.factors)
+        return (
+            f"the log-density of {factors} can't be evaluated: {str(error).rstrip('.')}. Records "
+            "may make a matrix singular. Write pt.linalg.solve(A, b) in the place of "
+            "pt.linalg.inv(A) @ b: it gives nan there, which is an impossible state to DapperStep"
+        )
+
+    def _check_digits(self, as_written: np.ndarray, computed: np.ndarray) -> None:
+        """Compare the log-density after a sweep with the model's own.
+
+        Raises
+        ------
+        SamplingError
+            If a difference could be seen in the draws.
+        """
+        if np.isfinite(as_written) and not abs(as_written - computed) < LARGEST_ERROR:
+            factors = ", ".join(f"'{f.name}'" for f in self._reading.additive_factors if f.expanded)
+            raise SamplingError(
+                f"DapperStep has lost digits in {factors}: the log-density is {as_written:.10g}, "
+                f"but {computed:.10g} from sums over the records. At the parameters that the chain "
+                "has come to, the records lie far from zero compared with how they vary: subtract "
+                "a public constant from them first, or give the parameters a prior that keeps them "
+                "from there"
+            )
 
     def _impossible_start(self) -> str:
         records = _quoted(self._reading)

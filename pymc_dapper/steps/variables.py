@@ -1,8 +1,11 @@
 """Which variables a user can hand to a step."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 from pymc import Model
+from pymc.blocking import PointType
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
@@ -57,6 +60,49 @@ def parameter_values(
         If one of them isn't a free random variable of the model.
     """
     return _free_values(variables, model, "the parameters of its distribution")
+
+
+def complete_point(model: Model, given: Mapping[str, Any] | None) -> PointType:
+    """Complete a point by the model's initial point.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    given : mapping of str to array_like, optional
+        Values of some value variables.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Values of all value variables.
+
+    Raises
+    ------
+    ValueError
+        If there is no value variable of a name, or its value has another shape or isn't a number
+        of its type.
+    """
+    point = model.initial_point()
+    for name, value in (given or {}).items():
+        if name not in point:
+            raise ValueError(
+                f"initial_point: '{name}' is not a value variable of the model. Its value "
+                "variables are " + ", ".join(f"'{known}'" for known in point)
+            )
+        expected, values = np.asarray(point[name]), np.asarray(value)
+        if values.shape != expected.shape:
+            raise ValueError(
+                f"initial_point: '{name}' has shape {values.shape}, where the model has "
+                f"{expected.shape}"
+            )
+        if not np.can_cast(values.dtype, expected.dtype, "same_kind"):
+            raise ValueError(
+                f"initial_point: '{name}' is of type {values.dtype}, where the model has "
+                f"{expected.dtype}"
+            )
+        point[name] = values.astype(expected.dtype)
+    return point
 
 
 def _free_values(

@@ -1,5 +1,7 @@
 """Additive noise: likelihood, calibration, releases, guarantees, and use in a model."""
 
+import re
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -345,3 +347,42 @@ def test_nonsense_is_refused(make, message):
 def test_each_entry_of_a_prediction_has_noise_of_its_own():
     drawn = pm.draw(LaplaceMechanism(2.0)._random(pt.zeros(3), None), random_seed=1)
     assert len(set(drawn)) == 3
+
+
+# Types and shapes that would change the likelihood ------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint64", "bool"])
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, *PUBLISHED], ids=str)
+def test_differences_of_unsigned_integers_do_not_wrap(mechanism, dtype):
+    released, statistic = np.array([0, 1], dtype=dtype), np.array([1, 0], dtype=dtype)
+    signed = mechanism.logp(released.astype("int64"), statistic.astype("int64"))
+    np.testing.assert_array_equal(
+        mechanism.logp(released, statistic).eval(mode="FAST_COMPILE"),
+        signed.eval(mode="FAST_COMPILE"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "shape"),
+    [
+        (LaplaceMechanism(np.ones((3, 1))), (3,)),
+        (GaussianMechanism(np.ones(3)), ()),
+        (DiscreteLaplaceMechanism(np.ones(2)), (1,)),
+        (DiscreteGaussianMechanism(np.ones(2)), (3,)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("how", ["potential", "observe", "logp", "release"])
+def test_more_noise_scales_than_entries_are_refused(mechanism, shape, how):
+    statistic = np.zeros(shape, dtype=int)
+    calls = {
+        "potential": lambda: mechanism.potential("s_dp", statistic, released=statistic),
+        "observe": lambda: mechanism.observe("s_dp", statistic, observed=statistic),
+        "logp": lambda: mechanism.logp(statistic, statistic),
+        "release": lambda: mechanism.release(statistic, random_seed=1),
+    }
+    scale = getattr(mechanism, "scale", getattr(mechanism, "sigma", None))
+    message = f"has shape {np.shape(scale)}, which doesn't fit a statistic of shape {shape}"
+    with pm.Model(), pytest.raises(ValueError, match=re.escape(message)):
+        calls[how]()

@@ -342,3 +342,11 @@ def test_an_impossible_release_is_refused(how, released, message):
         table = pt.eye(3)[pm.Categorical("record", np.ones(3) / 3, shape=30)].sum(axis=0)
         with pytest.raises(ValueError, match=message):
             getattr(LInfMechanism(1.0), how)("privacy", table, **{keyword: released})
+
+
+@pytest.mark.parametrize("norm", [1, 2, np.inf])
+def test_differences_of_unsigned_integers_do_not_wrap(norm):
+    mechanism = KNormMechanism(2.0, norm)
+    released, statistic = np.array([1, 5]), np.array([3, 2])
+    unsigned = mechanism.logp(released.astype("uint8"), statistic.astype("uint64"))
+    assert unsigned.eval() == mechanism.logp(released, statistic).eval()

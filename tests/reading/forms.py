@@ -452,6 +452,19 @@ def multivariate_noise_on_each_record():
     pm.MvNormal("answers", x, cov=np.array([[1.0, 0.3], [0.3, 0.8]]), observed=Z2)
 
 
+@form
+def deviations_of_small_integers():
+    # Their squares don't fit into int8.
+    x = pm.Poisson("record", 12.0, shape=N).astype("int8")
+    gaussian(((x - x.mean()) ** 2).sum(), released=80.0, sigma=20.0)
+
+
+@form
+def counts_from_the_end():
+    k = pm.Poisson("record", 1.0, shape=N)
+    gaussian(pt.inc_subtensor(pt.zeros(9)[k - 1], 1.0))
+
+
 # Not additive -----------------------------------------------------------------------------------
 
 

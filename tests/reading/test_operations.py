@@ -9,7 +9,7 @@ from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
 
 import pymc_dapper as pmd
-from pymc_dapper.reading import Rows
+from pymc_dapper.reading import Fixed, Rows
 from tests.models import admissions_model
 
 
@@ -111,4 +111,42 @@ def test_a_numba_implementation_that_is_another_one_is_found_out_before_sampling
 
     model, record = model_with(Cubed())  # in numba, it does what Winsorise does
     with pytest.raises(pmd.ReadingError, match="the compiled sweep gives the log-density"):
+        pmd.DapperStep([record], model=model)
+
+
+class Mean(Winsorise):
+    """An operation that mixes all records."""
+
+    def make_node(self, x):
+        return Apply(self, [x], [pt.dscalar()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = np.asarray(inputs[0].mean())
+
+
+def test_a_rule_that_denies_a_dependence_on_records_is_found_out():
+    pmd.follow_records.register(Mean)(lambda op, node, roles: [Fixed()])
+    with pm.Model() as model:
+        record = pm.Normal("record", 0, 1, shape=9)
+        pm.Potential("privacy", -pt.abs(pt.clip(record, -1, 1).sum() + Mean()(record)))
+    with pytest.raises(
+        pmd.ReadingError, match=r"'privacy' exactly: it is .*, but record by record"
+    ):
+        pmd.DapperStep([record], model=model)
+
+
+class ReverseFarOut(Winsorise):
+    """An operation that moves records to other places, if they lie far from zero."""
+
+    def perform(self, node, inputs, output_storage):
+        [x] = inputs
+        output_storage[0][0] = x[::-1].copy() if abs(x.mean()) > 5 else x.copy()
+
+
+def test_the_reading_is_checked_at_parameters_from_the_prior_too():
+    pmd.follow_records.register(ReverseFarOut)(lambda op, node, roles: roles)
+    with pm.Model() as model:
+        record = pm.Normal("record", pm.Normal("mu", 0, 1e4), 1, shape=9)
+        pm.Potential("privacy", -pt.abs((ReverseFarOut()(record) * np.arange(9)).sum()))
+    with pytest.raises(pmd.ReadingError, match="'privacy' exactly"):
         pmd.DapperStep([record], model=model)

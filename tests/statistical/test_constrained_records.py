@@ -1,6 +1,6 @@
 """Records that PyMC transforms: proposed in their own space, kept in that of their value variable.
 
-In all models but the last two, a function of the records with Laplace noise is released that
+In most models, a function of the records with Laplace noise is released that
 follows Gamma(shape, rate) in total: the exact posterior of the rate is an integral over that total.
 """
 
@@ -10,8 +10,9 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from pymc.distributions.transforms import Interval, ordered
 from scipy.special import logsumexp
-from scipy.stats import gamma, laplace, norm
+from scipy.stats import binom, gamma, laplace, norm
 
 from pymc_dapper import DapperStep
 from tests import broken
@@ -185,3 +186,88 @@ def test_a_transform_with_the_bound_at_the_start_is_told_apart(uniform_model, un
         return [np.log(clipped) - np.log1p(-clipped)]
 
     assert_disagrees(run_uniform(uniform_model, with_propose(uniform_step, at_start)))
+
+
+# A transform that isn't the prior's own cuts the prior off ---------------------------------------
+
+
+CUT_N = 20
+
+
+@pytest.fixture(scope="module")
+def cut_step():
+    # Normal records, kept positive: a record is above 1 with probability 2 (1 - Phi(1)).
+    with pm.Model() as model:
+        record = pm.Normal(
+            "record", 0, 1, shape=CUT_N, transform=Interval(0, None), initval=np.ones(CUT_N)
+        )
+        pm.Normal("s_dp", (record > 1).sum(), 1.5, observed=9.0)
+    return DapperStep([record], model=model)
+
+
+def z_of_count(step, sweeps=20_000):
+    """How far the number of records above 1 lies from its exact mean, in standard errors."""
+    k = np.arange(CUT_N + 1)
+    weights = binom.pmf(k, CUT_N, 2 * norm.sf(1)) * norm.pdf(9.0, k, 1.5)
+    exact = (k * weights).sum() / weights.sum()
+    step.setup_chain(np.random.default_rng(5), tune=0, draws=sweeps)
+    point, counts = {"record_interval__": np.zeros(CUT_N)}, []
+    for _ in range(sweeps):
+        point, _ = step.step(point)
+        counts.append((np.exp(point["record_interval__"]) > 1).sum())
+    assert np.all(np.isfinite(point["record_interval__"]))
+    batches = np.reshape(counts, (100, -1)).mean(axis=1)
+    return abs(batches.mean() - exact) / (batches.std(ddof=1) / np.sqrt(len(batches)))
+
+
+def test_draws_outside_of_a_transform_are_impossible(cut_step):
+    assert z_of_count(cut_step) < 4
+
+
+def test_draws_moved_to_the_inside_are_told_apart(cut_step):
+    def moved(propose, rng, *given):
+        [value] = propose(rng, *given)
+        return [np.where(np.isnan(value), -3.0, value)]
+
+    assert z_of_count(with_propose(cut_step, moved)) > 4
+
+
+def ends_of_a_beta():
+    record = pm.Beta("record", 0.1, 0.1, shape=50)
+    return record, record.sum()
+
+
+def rows_in_order():
+    start = np.tile([0.0, 1.0], (50, 1))
+    record = pm.Normal("record", 0, 1, shape=(50, 2), transform=ordered, initval=start)
+    return record, record[:, 0].sum()  # finite even where the second entry is nan
+
+
+@pytest.mark.parametrize("records", [ends_of_a_beta, rows_in_order])
+def test_a_chain_never_leaves_what_its_values_can_reach(records):
+    with pm.Model() as model:
+        record, statistic = records()
+        pm.Laplace("s_dp", statistic, 100.0, observed=25.0)
+    step = DapperStep([record], model=model)
+    point = model.initial_point()
+    step.setup_chain(np.random.default_rng(0), tune=0, draws=50)
+    lost = 0
+    for _ in range(50):
+        [value] = step.sweep.propose(step.rng)
+        lost += np.count_nonzero(~np.isfinite(value))
+        point, _ = step.step(point)
+    assert lost > 10
+    assert np.isfinite(model.compile_logp(mode="FAST_COMPILE")(point))
+
+
+def test_a_draw_without_a_value_is_not_taken_from_an_impossible_state_either():
+    with pm.Model() as model:
+        x = pm.Exponential("x", 1, shape=3)
+        y = pm.Normal("y", x, 1, shape=3)
+        pm.Potential("impossible", pt.switch((x + y).sum() > -np.inf, -np.inf, 0.0))
+    step = DapperStep([x, y], model=model)
+    records = [np.zeros(3), np.zeros(3)]
+    proposals = [np.array([1.0, np.nan, -np.inf]), np.ones(3)]
+    *new, accepted, _ = step.sweep.decide(*records, *proposals, np.full(3, -1.0))
+    assert accepted.tolist() == [True, False, False]
+    np.testing.assert_array_equal(new, [[1, 0, 0], [1, 0, 0]])

@@ -312,3 +312,37 @@ def tiny_foreign_record():
 def test_the_start_limit_must_be_positive(model):
     with pytest.raises(ValueError, match="max_start_sweeps must be at least 1"):
         DapperStep([model["record"]], model=model, max_start_sweeps=0)
+
+
+# Digits ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def spread():
+    with pm.Model() as m:
+        mu = pm.Normal("mu", 0, 1e8)
+        record = pm.Normal("record", mu, 1, shape=20)
+        pm.Laplace("variance", record.var(), 0.1, observed=1.0)
+    return m, DapperStep([record], model=m)
+
+
+def test_digits_that_are_lost_in_a_chain_are_noticed_once_they_matter(spread):
+    _, step = spread
+    far = {"mu": np.asarray(3e7), "record": 3e7 + np.linspace(-1.6, 1.6, 20)}
+    step.setup_chain(np.random.default_rng(0), tune=1, draws=1)
+    point, _ = step.step(far)
+    with pytest.raises(SamplingError, match=r"has lost digits in 'variance'.*a public constant"):
+        step.step(point)
+
+
+def test_a_chain_that_stays_near_loses_no_digits(spread):
+    model, step = spread
+    step.setup_chain(np.random.default_rng(0), tune=0, draws=100)
+    point = model.initial_point() | {"mu": np.asarray(300.0)}
+    for _ in range(100):
+        point, _ = step.step(point)
+
+
+def test_only_expanded_powers_are_compared_with_the_model(spread, step):
+    assert spread[1].sweep.as_written is not None
+    assert step.sweep.as_written is None

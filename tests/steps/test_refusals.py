@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from pymc.distributions.transforms import ordered
+from pymc.distributions.transforms import ordered, simplex
 
 from pymc_dapper import DapperStep, ReadingError, UnknownOperationError
 
@@ -117,6 +117,8 @@ def test_calls_that_make_no_sense():
         x = with_mechanism(pm.Normal("x", shape=5))
     with pytest.raises(ReadingError, match="DapperStep was given an empty list"):
         DapperStep([], model=model)
+    with pytest.raises(ReadingError, match="DapperStep was given None"):
+        DapperStep(None, model=model)
     with pytest.raises(ReadingError, match="'x' was passed more than once"):
         DapperStep([x, x], model=model)
     with pytest.raises(ReadingError, match=r"'x' is a name: pass .* model\['x'\]"):
@@ -154,3 +156,93 @@ def test_no_records_at_all():
 )
 def test_a_prior_that_cannot_be_drawn_from(prior):
     refuse(lambda: with_mechanism(prior()), "the prior of the records 'x' can't be drawn from")
+
+
+def test_a_transform_that_the_prior_never_reaches():
+    def build():
+        start = np.full((6, 3), 1 / 3)
+        return with_mechanism(pm.Gamma("x", 2, 1, shape=(6, 3), transform=simplex, initval=start))
+
+    refuse(build, r"only 0\.00% of its draws .* can reach: 'x' \(ChainedTransform\)")
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        lambda: pm.HurdlePoisson("x", psi=0.5, mu=2, shape=5),
+        lambda: pm.AR("x", rho=[0.5], init_dist=pm.Normal.dist(0, 1), shape=(5, 4)),
+    ],
+)
+def test_a_prior_that_is_drawn_in_a_loop(prior):
+    refuse(lambda: with_mechanism(prior()), r"records 'x' is drawn in a loop \(operation Scan")
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        lambda: pm.Truncated("x", pm.Gamma.dist(2, 1), lower=1, upper=3, shape=5),
+        # Its type is float64.
+        lambda: pm.Binomial("x", n=pm.Data("trials", 3), p=0.4, shape=5),
+    ],
+)
+def test_priors_that_were_refused_once(prior):
+    with pm.Model() as model:
+        x = with_mechanism(prior())
+    step = DapperStep([x], model=model)
+    [drawn] = step.sweep.propose(np.random.default_rng(0), *step._given(model.initial_point()))
+    assert np.all(np.isfinite(drawn))
+    assert len(set(drawn)) > 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"mean": 1.0}, "'mean' is not a value variable.*'mu', 'x'"),
+        ({"x": 0.0}, r"'x' has shape \(\), where the model has \(5,\)"),
+        ({"mu": "one"}, "'mu' is of type <U3"),
+    ],
+)
+def test_a_malformed_initial_point(given, message):
+    refuse(normal_with_a_mean, f"initial_point: {message}", ValueError, initial_point=given)
+
+
+def normal_with_a_mean():
+    return with_mechanism(pm.Normal("x", pm.Normal("mu"), 1, shape=5))
+
+
+def test_an_initial_point_of_some_variables_is_completed():
+    with pm.Model() as model:
+        x = normal_with_a_mean()
+    DapperStep([x], model=model, initial_point={"mu": 3})
+
+
+def test_a_compilation_option_that_does_not_exist():
+    refuse(
+        normal_with_a_mean,
+        "compile_kwargs: PyMC's compile has no option 'foo'",
+        TypeError,
+        compile_kwargs={"foo": 1},
+    )
+
+
+def gram(x, y):
+    xy = (x * y).sum()
+    return pt.stacklists([[(x**2).sum(), xy], [xy, (y**2).sum()]])
+
+
+def test_a_matrix_that_records_make_singular():
+    def build():
+        x, y = pm.Normal("x", shape=5), pm.Normal("y", shape=5)
+        pm.Potential("privacy", -pt.abs(pt.linalg.inv(gram(x, y))[0, 0]))
+        return [x, y]
+
+    refuse(build, r"'privacy' can't be evaluated: Matrix is singular.*pt\.linalg\.solve")
+
+
+def test_a_singular_matrix_is_an_impossible_state_to_solve():
+    # At small probabilities, the states that the reading is checked at are singular, too.
+    with pm.Model() as model:
+        x, y = pm.Bernoulli("x", 0.02, shape=5), pm.Bernoulli("y", 0.02, shape=5)
+        pm.Potential("privacy", -pt.abs(pt.linalg.solve(gram(x, y), np.ones(2))[0]))
+    step = DapperStep([x, y], model=model)
+    assert not np.isfinite(step.sweep.decide(*np.zeros((4, 5), dtype=int), np.zeros(5))[-1])
