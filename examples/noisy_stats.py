@@ -204,7 +204,7 @@ def draw(found):
     for row, (title, analyses) in zip(rows, found.items(), strict=True):
         for axes, name in zip(row, SHOWN, strict=True):
             mean, sd = PRIORS[name]
-            bins = np.linspace(mean - 2.5 * sd, mean + 2.5 * sd, 71)
+            bins = np.linspace(mean - 3.2 * sd, mean + 3.2 * sd, 91)
             for analysis, sampled in analyses.items():
                 filled = analysis == "private"
                 axes.hist(

@@ -10,6 +10,8 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 
 
+# How a model is read: one of its models takes full evaluations, and says so.
+@pytest.mark.filterwarnings("ignore:DapperStep has to evaluate the model anew:UserWarning")
 @pytest.mark.parametrize(
     "name",
     [

@@ -230,7 +230,7 @@ class Mechanism(ABC):
         ndarray
             The released value, in the statistic's shape.
         """
-        return self._draw(np.asarray(statistic), get_random_generator(random_seed))
+        return self._draw(np.asarray(statistic), get_random_generator(random_seed, copy=False))
 
 
 def as_tensor(value: Any) -> TensorVariable:

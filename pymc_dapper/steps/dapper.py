@@ -177,6 +177,10 @@ class DapperStep(BlockedStep):
         checked = check_reading(reading, point)
         self.sweep = compile_sweep(reading, compile_kwargs=compile_kwargs, sweep_op=self._sweep_op)
         self._reading = reading
+        # Draws from the conditional distribution itself need no decision.
+        decides = not reading.proposes_conditionally or reading.additive_factors
+        decides = decides or reading.full_factors
+        self._n_decisions = reading.n_records if decides else 0
         self._data = SharedData(reading, f"the DapperStep for the records {_quoted(reading)}")
         self._record_names = [x.name for x in reading.records]
         self._parameter_names = [x.name for x in reading.parameters]
@@ -294,7 +298,7 @@ class DapperStep(BlockedStep):
     ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         """One sweep: propose all records, then decide on them one after the other."""
         proposals = self.sweep.propose(rng, *given)
-        log_uniforms = -rng.standard_exponential(len(records[0]))
+        log_uniforms = -rng.standard_exponential(self._n_decisions)
         *records, accepted, logp = self._decide(records, proposals, log_uniforms, given)
         return records, accepted, logp
 

@@ -386,3 +386,10 @@ def test_more_noise_scales_than_entries_are_refused(mechanism, shape, how):
     message = f"has shape {np.shape(scale)}, which doesn't fit a statistic of shape {shape}"
     with pm.Model(), pytest.raises(ValueError, match=re.escape(message)):
         calls[how]()
+
+
+def test_a_generator_is_advanced_from_release_to_release():
+    rng = np.random.default_rng(3)
+    mechanism = LaplaceMechanism(1.0)
+    first, second = (mechanism.release(0.0, random_seed=rng) for _ in range(2))
+    assert first != second

@@ -1,5 +1,6 @@
 """Fiducial draws against the seeds they are made of, closed forms, quadrature and simulation."""
 
+import importlib
 import math
 
 import numpy as np
@@ -8,7 +9,6 @@ from scipy import stats
 from scipy.integrate import quad
 
 from pymc_dapper.budget import ApproxDP, PureDP
-from pymc_dapper.reference import fiducial_proportion as module
 from pymc_dapper.reference._proportion import laplace_noise
 from pymc_dapper.reference.fiducial_proportion import (
     fiducial_cdf,
@@ -16,6 +16,9 @@ from pymc_dapper.reference.fiducial_proportion import (
     fiducial_proportion,
     fiducial_test,
 )
+
+# The package has a function of the same name.
+module = importlib.import_module("pymc_dapper.reference.fiducial_proportion")
 
 N, SIZE = 10, 20_000
 BUDGET = PureDP(1.0)

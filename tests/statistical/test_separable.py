@@ -70,10 +70,12 @@ def expit(log_odds):
 
 def test_answers_that_count_twice_are_told_apart(yes_no_model, yes_no_step, exact_p):
     # Proposed by what the answers say, and then decided on by what the answers say.
+    rng = np.random.default_rng(12)
+
     def by_the_answers_again(decide, records, proposals, log_uniforms, given):
         probability = 0.25 + 0.5 * np.stack([records[0], proposals[0]])
         present, proposed = np.where(ANSWERS == 1, probability, 1 - probability)
-        accepted = log_uniforms < np.log(proposed / present)
+        accepted = -rng.standard_exponential(len(ANSWERS)) < np.log(proposed / present)
         kept = [np.where(accepted, proposals[0], records[0])]
         return *kept, accepted, decide(*kept, *kept, log_uniforms, *given)[-1]
 

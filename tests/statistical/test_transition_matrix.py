@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pymc_dapper import DapperStep
+from pymc_dapper import DapperStep, ReadingError
 from pymc_dapper.compiled.sweep_op import EntrySweep
 from pymc_dapper.reading.entrywise import read_entrywise
 from pymc_dapper.reference import conditional_posterior
@@ -52,10 +52,17 @@ def test_a_broken_sweep_does_not(kernel):
 
 @pytest.mark.parametrize(
     "kernel",
-    [broken.stale_terms, broken.upside_down_terms, broken.flattened_terms, broken.one_entry],
+    [broken.stale_terms, broken.upside_down_terms, broken.flattened_terms],
 )
 def test_nor_does_a_broken_sweep_entry_by_entry(kernel):
     assert invariance_error(broken.broken_step(kernel, of=EntrySweep), "a table") > 1e-4
+
+
+def test_a_sweep_that_sees_one_entry_only_is_refused_before_it_runs():
+    model = tiny_table_model()
+    step_class = broken.broken_step(broken.one_entry, of=EntrySweep)
+    with pytest.raises(ReadingError, match="the compiled sweep gives the log-density"):
+        step_class([model["record"]], model=model)
 
 
 def test_both_models_are_read_entry_by_entry():
