@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+from pytensor.graph.traversal import graph_inputs
 from pytensor.printing import pprint
+from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
 
 from pymc_dapper.reading.factors import AdditiveFactor, Factor, FullFactor
 from pymc_dapper.reading.graphs import rebuild
@@ -38,6 +40,7 @@ def describe_reading(reading: ModelReading) -> str:
             *_table([(f"  {factor.name}", *_row(factor)) for factor in reading.factors]),
             *_sums(reading),
             f"A sweep costs {_cost(reading)}.",
+            *_as_counts(reading),
         ]
     )
 
@@ -108,6 +111,25 @@ def _cost(reading: ModelReading) -> str:
     if reading.additive_factors:
         return f"at most {n} evaluations of the functions of sums; it grows linearly with n"
     return "one pass over the records, all at once: they don't interact"
+
+
+def _as_counts(reading: ModelReading) -> list[str]:
+    """Say so where the same model could be written with a table of counts."""
+    if reading.factors != tuple(reading.additive_factors) or len(reading.records) > 1:
+        return []
+    [rv] = (reading.model[name] for name in reading.record_names)
+    categories = isinstance(rv.owner.op, CategoricalRV | BernoulliRV) and rv.type.ndim == 1
+    # Anything else with an entry for each record may tell them apart.
+    of_each = [*reading.proposals, *(sum_.contributions for sum_ in reading.sums)]
+    inputs = {x for x in graph_inputs(of_each) if x not in reading.records}
+    inputs -= set(reading.randomness.inputs)
+    alike = all(reading.n_records not in getattr(x.type, "shape", ()) for x in inputs)
+    if not categories or not alike or reading.n_records == 1:
+        return []
+    return [
+        "The records differ in nothing but their category: a pm.Multinomial table of their counts,",
+        "with CountStep, has the same posterior at a cost that doesn't grow with their number.",
+    ]
 
 
 def _shape(shape: tuple[int | None, ...]) -> str:

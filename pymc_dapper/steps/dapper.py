@@ -21,6 +21,7 @@ from pymc_dapper.compiled.sweep import compile_sweep
 from pymc_dapper.compiled.sweep_op import EntrySweep, RecordSweep
 from pymc_dapper.reading.description import describe_reading, summarise_reading
 from pymc_dapper.reading.errors import ReadingError
+from pymc_dapper.reading.factors import SeparableFactor
 from pymc_dapper.reading.model import ModelReading, read_model
 from pymc_dapper.reading.self_check import CheckedState, check_reading
 from pymc_dapper.steps.stats import RECORD_STAT
@@ -178,9 +179,10 @@ class DapperStep(BlockedStep):
         self.sweep = compile_sweep(reading, compile_kwargs=compile_kwargs, sweep_op=self._sweep_op)
         self._reading = reading
         # Draws from the conditional distribution itself need no decision.
-        decides = not reading.proposes_conditionally or reading.additive_factors
-        decides = decides or reading.full_factors
-        self._n_decisions = reading.n_records if decides else 0
+        all_drawn = reading.proposes_conditionally and all(
+            isinstance(factor, SeparableFactor) for factor in reading.factors
+        )
+        self._n_decisions = 0 if all_drawn else reading.n_records
         self._data = SharedData(reading, f"the DapperStep for the records {_quoted(reading)}")
         self._record_names = [x.name for x in reading.records]
         self._parameter_names = [x.name for x in reading.parameters]

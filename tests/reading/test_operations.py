@@ -10,7 +10,7 @@ from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_defa
 
 import pymc_dapper as pmd
 from pymc_dapper.reading import Fixed, Rows
-from tests.models import admissions_model
+from tests.models import admissions_model, tiny_model, tiny_table_model
 
 
 class Winsorise(Op):
@@ -150,3 +150,12 @@ def test_the_reading_is_checked_at_parameters_from_the_prior_too():
         pm.Potential("privacy", -pt.abs((ReverseFarOut()(record) * np.arange(9)).sum()))
     with pytest.raises(pmd.ReadingError, match="'privacy' exactly"):
         pmd.DapperStep([record], model=model)
+
+
+@pytest.mark.parametrize(
+    ("build", "alike"), [(admissions_model, True), (tiny_model, False), (tiny_table_model, False)]
+)
+def test_a_step_says_where_counts_would_do(build, alike):
+    model = build()
+    text = pmd.DapperStep([model["record"]], model=model).describe()
+    assert ("pm.Multinomial table of their counts" in text) == alike
