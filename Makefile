@@ -5,11 +5,12 @@ PY    := .venv/bin/python
 STAMP := .venv/.installed
 ARGS  :=
 
-.PHONY: help .venv example test lint format clean
+.PHONY: help .venv example test exactness lint format clean
 
 help:
 	@echo "make example   run examples/admissions.py"
 	@echo "make test      lint, then run the tests       (ARGS='-k word' is passed on to pytest)"
+	@echo "make exactness the tests of exactness for longer; writes docs/exactness.md (half an hour)"
 	@echo "make lint      ruff check, ruff format --check, mypy"
 	@echo "make format    let ruff format the code and fix what it can"
 	@echo "make .venv     only make .venv and install    (the others do so where it is missing)"
@@ -22,6 +23,9 @@ example: $(STAMP)
 
 test: lint
 	$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+
+exactness: $(STAMP)
+	$(PY) -m tests.exactness_table
 
 lint: $(STAMP)
 	$(PY) -m ruff check

@@ -1,0 +1,47 @@
+"""Each form's sampler passes all tests of exactness, and each fault is caught by one.
+
+`python -m tests.exactness_table` runs all tests of all samplers, exact and faulty, for longer, and
+writes what they find into docs/exactness.md.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.statistical.exactness.cases import CASES
+from tests.statistical.exactness.evidence import EXACT, SHORT, TESTS
+from tests.statistical.exactness.faults import FAULTS
+from tests.statistical.exactness.reference import REFERENCES
+
+CAUGHT = {
+    "stale cached sum": ("matrix", "sums, as a whole"),
+    "acceptance ratio upside down": ("calibration", "mixed"),
+    "one record skipped": ("matrix", "several variables"),
+    "proposal from the wrong theta": ("Geweke", "separable, drawn exactly"),
+    "t_i at the old theta": ("matrix", "non-centred"),
+    "missing Jacobian, records": ("Geweke", "transformed"),
+    "missing Jacobian, NUTS": ("Geweke", "compound with NUTS"),
+    "theta given the old records": ("Geweke", "compound with NUTS"),
+}
+"""A test, and a form, that catches a fault soon. docs/exactness.md has them all."""
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("test", TESTS)
+def test_an_exact_sampler_passes(case, test):
+    verdict = TESTS[test](case, EXACT, SHORT)
+    assert verdict is None or not verdict.caught, verdict
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_caught(fault):
+    test, case = CAUGHT[fault]
+    verdict = TESTS[test](case, fault, SHORT)
+    assert verdict.caught, verdict
+
+
+def test_the_page_is_of_these_forms_and_faults():
+    page = (Path(__file__).parents[3] / "docs" / "exactness.md").read_text(encoding="utf-8")
+    titles = [line[4:].lower() for line in page.splitlines() if line.startswith("### ")]
+    assert titles == [name.lower() for name in (*CASES, *REFERENCES)]
+    assert all(f"| {fault} |" in page for fault in FAULTS)
