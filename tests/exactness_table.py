@@ -1,6 +1,6 @@
 """Run all tests of exactness on all samplers, and write docs/exactness.md.
 
-    python -m tests.exactness_table          half an hour on two cores
+    python -m tests.exactness_table          20 minutes on two cores
     python -m tests.exactness_table --short  some minutes, with less power
 
 Ends with status 1 if an exact sampler fails a test, or if a fault passes all of them.
