@@ -5,12 +5,15 @@ PY    := .venv/bin/python
 STAMP := .venv/.installed
 ARGS  :=
 
-.PHONY: help .venv example test exactness lint format clean
+.PHONY: help .venv example test exactness benchmark docs gallery lint format clean
 
 help:
 	@echo "make example   run examples/admissions.py"
 	@echo "make test      lint, then run the tests       (ARGS='-k word' is passed on to pytest)"
 	@echo "make exactness the tests of exactness for longer; writes docs/exactness.md (half an hour)"
+	@echo "make benchmark speed beside peers; writes docs/performance.md (25 minutes, on an idle machine)"
+	@echo "make docs      the documentation as HTML, in docs/_build"
+	@echo "make gallery   make the figures of docs/ anew (half an hour)"
 	@echo "make lint      ruff check, ruff format --check, mypy"
 	@echo "make format    let ruff format the code and fix what it can"
 	@echo "make .venv     only make .venv and install    (the others do so where it is missing)"
@@ -26,6 +29,16 @@ test: lint
 
 exactness: $(STAMP)
 	$(PY) -m tests.exactness_table
+
+benchmark: $(STAMP)
+	$(PY) -m pip install -q --disable-pip-version-check -e ".[benchmarks]"
+	$(PY) -m benchmarks.run
+
+docs: $(STAMP)
+	$(PY) -m sphinx -W --keep-going -b html docs docs/_build
+
+gallery: $(STAMP)
+	$(PY) docs/make_gallery.py
 
 lint: $(STAMP)
 	$(PY) -m ruff check
@@ -53,5 +66,5 @@ $(STAMP): pyproject.toml $(PY)
 $(PY):
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache build dist examples/output
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache build dist docs/_build examples/output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

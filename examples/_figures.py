@@ -1,7 +1,9 @@
-"""What the examples' figures share: colours, comparisons of densities by ArviZ, and saving."""
+"""What the examples' figures share: colours, comparisons of densities, and saving."""
 
 import arviz as az
 import numpy as np
+
+import pymc_dapper as pmd
 
 COLOURS = {"confidential": "#595959", "naive": "#c1500a", "private": "#1b5fa6"}
 
@@ -12,24 +14,17 @@ def posterior(name, draws, **options):
 
 
 def compare(analyses, colours, figsize=(7.5, 3.6)):
-    """Densities of several analyses, one panel for each entry of the variable.
+    """Densities of several analyses, and nothing else, in colours given by the analyses' names.
 
-    ``analyses`` maps names to ArviZ posteriors of the same variable, with equally many draws.
     Returns ArviZ's PlotCollection.
     """
-    left_out = dict.fromkeys(
-        ("credible_interval", "point_estimate", "point_estimate_text", "title"), False
-    )
-    plot = az.plot_dist(
+    return pmd.plot_analyses(
         analyses,
-        kind="kde",
-        visuals={"face": {"alpha": 0.2}, **left_out},
+        visuals=dict.fromkeys(("credible_interval", "point_estimate", "title"), False),
         stats={"dist": {"bound_correction": False}},
         color=[colours[name] for name in analyses],
-        figure_kwargs={"figsize": figsize, "layout": "constrained"},
+        figure_kwargs={"figsize": figsize},
     )
-    plot.add_legend("model", title="")
-    return plot
 
 
 def save(figure, output):

@@ -176,10 +176,7 @@ def draw_two_mechanisms(randomised, noisy, confidential):
         "discrete Gaussian": COLOURS["private"],
         "confidential": COLOURS["confidential"],
     }
-    # ArviZ wants as many draws of each. Those by randomised response are the more alike: thin them.
-    size = noisy.size
-    thinned = randomised.ravel()[:: randomised.size // size][:size]
-    draws = (thinned, noisy, _draws(confidential, size))
+    draws = (randomised, noisy, _draws(confidential, noisy.size))
     analyses = {name: _log_odds(one) for name, one in zip(colours, draws, strict=True)}
     return _finish(compare(analyses, colours), (0.1, 100), "Two mechanisms, one table")
 

@@ -4,8 +4,9 @@ Between 1745 and 1770, 241,945 girls and 251,527 boys were born in Paris; Laplac
 can be that boys are more likely (Memoire sur les probabilites, 1781). Suppose that the counts had
 been released with noise N(0, 4000^2) on each, the total being known. The latent data are then one
 table of two cells, not 493,472 records: CountStep moves people between the cells, at a cost that
-doesn't depend on how many there are. The probability p of a girl is integrated out: with p uniform,
-the number of girls is beta-binomial. Given the table, p follows a beta distribution, drawn last.
+doesn't depend on how many there are. Given the table, the probabilities are known far better than
+the noise leaves the table, so that drawing one given the other in turn would crawl. The step
+updates the table with the probabilities integrated out, and then draws these.
 
 The script prints the posterior of the probability of a girl beside the answer by quadrature, and
 saves a figure to examples/output/births.png (another place: --output PATH).
@@ -38,7 +39,8 @@ def release(seed=1):
 def build_model(released):
     """The births as a table with a known total; the mechanism sees the table."""
     with pm.Model(coords={"sex": ["girls", "boys"]}) as model:
-        births = pm.DirichletMultinomial("births", n=GIRLS + BOYS, a=[1, 1], dims="sex")
+        share = pm.Dirichlet("share", [1, 1], dims="sex")
+        births = pm.Multinomial("births", n=GIRLS + BOYS, p=share, dims="sex")
         pmd.GaussianMechanism(SIGMA).potential("privacy", births, released=released)
     return model
 
@@ -62,18 +64,17 @@ def quantiles(grid, density):
 
 
 def sample(model, draws, tune):
-    """Draw tables, and then the probability of a girl given each of them."""
+    """Draw tables and probabilities; return that of a girl."""
     with model:
         idata = pm.sample(
             draws=draws,
             tune=tune,
             chains=4,
-            step=[CountStep([model["births"]])],
+            step=[CountStep([model["births"]], integrate=[model["share"]])],
             random_seed=1,
             progressbar=False,
         )
-    births = idata.posterior["births"].values.reshape(-1, 2)
-    return np.random.default_rng(1).beta(1 + births[:, 0], 1 + births[:, 1])
+    return idata.posterior["share"].sel(sex="girls").values.ravel()
 
 
 def draw(sampled, grid, density):

@@ -16,6 +16,12 @@ from pymc_dapper.mechanisms import (
     RandomizedResponse,
     TulapMechanism,
 )
+from pymc_dapper.plots import (
+    plot_analyses,
+    plot_contraction,
+    plot_record_acceptance,
+    plot_study,
+)
 from pymc_dapper.reading import (
     NotAdditiveError,
     NotConjugateError,
@@ -30,6 +36,7 @@ from pymc_dapper.steps.counts import CountStep
 from pymc_dapper.steps.dapper import DapperStep
 from pymc_dapper.steps.function import FunctionStep
 from pymc_dapper.steps.interweave import InterweaveStep
+from pymc_dapper.studies import study
 
 __all__ = [
     "ZCDP",
@@ -63,7 +70,12 @@ __all__ = [
     "diagnostics",
     "follow_records",
     "invariant",
+    "plot_analyses",
+    "plot_contraction",
+    "plot_record_acceptance",
+    "plot_study",
     "sample",
     "statistics",
+    "study",
 ]
 __version__ = "0.1.0"

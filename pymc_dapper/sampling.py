@@ -15,6 +15,7 @@ from xarray import DataTree
 
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
 from pymc_dapper.conjugacy.gaussian import NORMAL
+from pymc_dapper.conjugacy.marginal import integrable_parameters
 from pymc_dapper.reading.dependence import records_seen
 from pymc_dapper.reading.errors import NotConjugateError, ReadingError
 from pymc_dapper.reading.model import read_model
@@ -44,9 +45,10 @@ def assign_steps(
 ) -> list[BlockedStep]:
     """Choose the steps for a model of latent confidential records, or of latent counts of them.
 
-    :class:`DapperStep` takes the records, :class:`CountStep` the counts, :class:`ConjugateStep` the
-    parameters whose conditional distribution it can draw from, and NUTS the other continuous ones.
-    What is left, discrete parameters, gets PyMC's choice from ``pm.sample``.
+    :class:`DapperStep` takes the records, :class:`CountStep` the counts and the parameters above
+    them that can be integrated out, :class:`ConjugateStep` the parameters whose conditional
+    distribution it can draw from, and NUTS the other continuous ones. What is left, discrete
+    parameters, gets PyMC's choice from ``pm.sample``.
     :class:`InterweaveStep` moves the continuous parameters that the records follow once more,
     together with the records: at a small privacy budget the chain would crawl without.
 
@@ -105,13 +107,21 @@ def assign_steps(
         steps.append(DapperStep(latent.records, **options, **(dapper or {})))
     elif dapper:
         raise ValueError("dapper was given, but the model has counts only: leave it out")
+    integrated_out: list[TensorVariable] = []
     if latent.counts:
-        steps.append(CountStep(latent.counts, **options))
+        if conjugate:
+            tables = [model.values_to_rvs[value] for value in latent.counts]
+            integrated_out = integrable_parameters(model, tables)
+        steps.append(CountStep(latent.counts, integrate=integrated_out, **options))
     steps += assign_parameter_steps(
-        latent.all, model, conjugate=conjugate, nuts=nuts, compile_kwargs=compile_kwargs
+        [*latent.all, *(model.rvs_to_values[rv] for rv in integrated_out)],
+        model,
+        conjugate=conjugate,
+        nuts=nuts,
+        compile_kwargs=compile_kwargs,
     )
     if interweave:
-        followers, moved = _movable(model, latent)
+        followers, moved = _movable(model, latent, integrated_out)
         if moved:
             steps.append(InterweaveStep(moved, records=followers, **options))
     return steps
@@ -201,11 +211,14 @@ def assign_parameter_steps(
     return steps
 
 
-def _movable(model: Model, latent: _Latent) -> tuple[list[TensorVariable], list[TensorVariable]]:
+def _movable(
+    model: Model, latent: _Latent, integrated_out: Sequence[TensorVariable]
+) -> tuple[list[TensorVariable], list[TensorVariable]]:
     """Find the continuous parameters that latent variables can follow, and these variables."""
     rvs = [model.values_to_rvs[value] for value in latent.all]
+    settled = [*rvs, *integrated_out]
     parameters = [
-        rv for rv in model.free_RVs if rv not in rvs and rv.dtype in ("float32", "float64")
+        rv for rv in model.free_RVs if rv not in settled and rv.dtype in ("float32", "float64")
     ]
     records = [model.values_to_rvs[value] for value in latent.records]
     for followers in (rvs, records):

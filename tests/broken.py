@@ -4,7 +4,9 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.compiled.sweep_op import RecordSweep
+from pymc_dapper.kernels.entry_sweep import sweep_by_entries
 from pymc_dapper.kernels.record_sweep import Proposal, SweepState, log_gain, update_record
+from pymc_dapper.kernels.rows import Changes
 from pymc_dapper.steps.dapper import DapperStep
 
 
@@ -112,9 +114,51 @@ def _by_entries(log_term, context, removed, added, log_uniforms, power, update_t
     return accepted, terms.sum()
 
 
+@njit(inline="always")
+def one_column_forgotten(log_term, context, changes, log_removed, log_added, log_uniforms):
+    """By value: overlook the last of the columns in which two values differ."""
+    fewer = changes.differing.copy()
+    for pair in range(len(fewer)):
+        fewer[pair, 0] = max(fewer[pair, 0], 1) - 1
+    seen = Changes(changes.removed, changes.added, changes.present, changes.proposed, fewer)
+    return sweep_by_entries(log_term, context, seen, log_removed, log_added, log_uniforms)
+
+
+@njit(inline="always")
+def one_value_later(log_term, context, changes, log_removed, log_added, log_uniforms):
+    """By value: look up what another value than the proposed one contributes."""
+    n_rows = np.uint8(len(changes.removed))
+    later = (changes.proposed + np.uint8(1)) % n_rows
+    seen = Changes(changes.removed, changes.added, changes.present, later, changes.differing)
+    return sweep_by_entries(log_term, context, seen, log_removed, log_added, log_uniforms)
+
+
+ON_CHANGES = (one_column_forgotten, one_value_later)
+
+
+@njit(inline="always")
+def row_by_row(removed, added):
+    """What matrices with a row per record propose to change."""
+    rows = np.arange(len(removed), dtype=np.uint32)
+    n_columns = removed.shape[1]
+    all_columns = np.empty((1, n_columns + 1), dtype=np.uint32)
+    all_columns[0, 0] = n_columns
+    all_columns[0, 1:] = np.arange(n_columns)
+    return Changes(removed, added, rows, rows, all_columns)
+
+
 def broken_step(kernel, of=RecordSweep):
     """A DapperStep whose sweep runs another kernel."""
-    sweep_op = type(f"Broken_{kernel.__name__}", (of,), {"kernel": staticmethod(kernel)})
+
+    @njit(inline="always")
+    def of_changes(log_density, context, changes, log_removed, log_added, log_uniforms):
+        removed = changes.removed[changes.present]
+        added = changes.added[changes.proposed]
+        return kernel(log_density, context, removed, added, log_removed, log_added, log_uniforms)
+
+    of_changes.__module__ = kernel.__module__  # whose source is a part of the cache's key
+    adapted = kernel if kernel in ON_CHANGES else of_changes
+    sweep_op = type(f"Broken_{kernel.__name__}", (of,), {"kernel": staticmethod(adapted)})
     return type("BrokenDapperStep", (DapperStep,), {"_sweep_op": sweep_op})
 
 

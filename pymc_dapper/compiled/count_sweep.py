@@ -1,9 +1,9 @@
 """From how a model sees its counts to a compiled sweep over them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
@@ -19,14 +19,30 @@ from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
+from pymc_dapper.compiled.count_blocks import BlockMetric, block_metrics
 from pymc_dapper.compiled.count_op import CountSweep, TermFunction
 from pymc_dapper.compiled.functions import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.compiled.sweep import rewritten
 from pymc_dapper.kernels.count_line import Structure
 from pymc_dapper.kernels.count_sweep import Schedule, Swept, pack
 from pymc_dapper.reading.counts.model import CountReading, Terms
-from pymc_dapper.reading.counts.moves import Moves
+from pymc_dapper.reading.counts.moves import BLOCK_PASSES, Moves
 from pymc_dapper.reading.graphs import frontier, rebuild
+
+
+class Tuning(NamedTuple):
+    """What the sweeps after tuning use, fixed from then on.
+
+    Attributes
+    ----------
+    curvatures : ndarray of float64, shape (number of linear functions,)
+        How strongly terms bend.
+    packed : ndarray of int64
+        Structure and schedule, with the directions that blocks move in.
+    """
+
+    curvatures: np.ndarray
+    packed: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -39,7 +55,7 @@ class CompiledCountSweep:
         The operation.
     structure : Structure
         What the log-density sees of the counts.
-    schedule : Schedule
+    moves : Moves
         The moves.
     inputs : JitFunction
         ``inputs(*parameters, *data) -> context``: what else a sweep depends on.
@@ -50,7 +66,7 @@ class CompiledCountSweep:
 
     op: CountSweep
     structure: Structure
-    schedule: Schedule
+    moves: Moves
     inputs: JitFunction
     update: JitFunction
 
@@ -58,7 +74,7 @@ class CompiledCountSweep:
         self,
         rng: np.random.Generator,
         counts: np.ndarray,
-        curvatures: np.ndarray | None,
+        tuning: Tuning | None,
         given: Sequence[np.ndarray],
     ) -> Swept:
         """Sweep once.
@@ -69,8 +85,9 @@ class CompiledCountSweep:
             Source of randomness.
         counts : ndarray of int64, shape (number of cells,)
             The counts before.
-        curvatures : ndarray of float64, optional
-            Measured in an earlier sweep. They are measured anew if not given: for tuning.
+        tuning : Tuning, optional
+            What an earlier sweep has led to. If not given, curvatures are measured, and blocks
+            don't move together: for tuning itself.
         given : sequence of ndarray
             Parameters and data.
 
@@ -79,33 +96,55 @@ class CompiledCountSweep:
         Swept
             The counts after, and what came of the sweep.
         """
-        return self._sweep(rng, counts, curvatures, given, self._packed)
+        return self._sweep(rng, counts, tuning or self._untuned, given)
+
+    def tune(self, curvatures: np.ndarray) -> Tuning:
+        """Find the directions that blocks move in.
+
+        Parameters
+        ----------
+        curvatures : ndarray of float64, shape (number of linear functions,)
+            Measured in a sweep.
+
+        Returns
+        -------
+        Tuning
+            For the sweeps to come.
+        """
+        if not self._blocks:
+            return Tuning(curvatures, self._untuned.packed)
+        n_cells = self.structure.starts.size - 1
+        reduced = [block.directions(curvatures, n_cells) for block in self._blocks]
+        directions = sparse.vstack([self.moves.directions, *reduced * BLOCK_PASSES], format="csr")
+        schedule = schedule_of(replace(self.moves, directions=directions))
+        return Tuning(curvatures, pack(self.structure, schedule))
 
     def log_density(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> float:
         """Return the log-density of counts, without what doesn't depend on them."""
         rng = np.random.default_rng(0)  # not used: nothing moves
-        return self._sweep(rng, counts, None, given, self._packed_without_moves).log_density
+        return self._sweep(rng, counts, self._without_moves, given).log_density
 
     @cached_property
-    def _packed(self) -> np.ndarray:
-        return pack(self.structure, self.schedule)
+    def _blocks(self) -> list[BlockMetric]:
+        return block_metrics(self.moves.blocks, self.structure)
 
     @cached_property
-    def _packed_without_moves(self) -> np.ndarray:
-        return pack(self.structure, schedule_of(Moves.none()))
+    def _untuned(self) -> Tuning:
+        return Tuning(np.zeros(0), pack(self.structure, schedule_of(self.moves)))
+
+    @cached_property
+    def _without_moves(self) -> Tuning:
+        return Tuning(np.zeros(0), pack(self.structure, schedule_of(Moves.none())))
 
     def _sweep(
         self,
         rng: np.random.Generator,
         counts: np.ndarray,
-        curvatures: np.ndarray | None,
+        tuning: Tuning,
         given: Sequence[np.ndarray],
-        packed: np.ndarray,
     ) -> Swept:
-        if curvatures is None:
-            curvatures = np.zeros(0)
         counts, moved, log_density, gain, curvatures = self.update(
-            rng, counts, curvatures, packed, self.structure.coefficients, *given
+            rng, counts, tuning.curvatures, tuning.packed, self.structure.coefficients, *given
         )
         return Swept(counts, float(moved), float(log_density), float(gain), curvatures)
 
@@ -153,7 +192,7 @@ def compile_count_sweep(
     return CompiledCountSweep(
         op=op,
         structure=structure,
-        schedule=schedule_of(moves),
+        moves=moves,
         inputs=JitFunction(given, context, **options),
         update=JitFunction([*inputs, *given], swept, **options),
     )

@@ -26,6 +26,12 @@ from pymc_dapper.reading.graphs import frontier, rebuild
 from pymc_dapper.reading.model import ModelReading
 from pymc_dapper.reading.proposals import all_entries, as_rows
 from pymc_dapper.reading.randomness import Randomness
+from pymc_dapper.reading.rows_by_value import (
+    all_columns,
+    differing_columns,
+    rows_by_value,
+    value_index,
+)
 
 
 @dataclass(frozen=True)
@@ -180,7 +186,7 @@ def _decide(
     log_removed, log_added = before_and_after(_separable(reading))
     deciding = (log_removed, log_added)
     if reading.proposes_conditionally:
-        deciding = (pt.zeros(0), pt.zeros(0))
+        deciding = (_nothing(), _nothing())
 
     entrywise = None
     if sweep_op is None or issubclass(sweep_op, EntrySweep):
@@ -188,36 +194,21 @@ def _decide(
     if reading.full_factors:
         state: TensorVariable = pt.matrix("records", dtype="float64")
         log_density = _log_density_of_records(reading, state)
+        changes = _row_by_row(*before_and_after(_flat_records(reading)))
         accepted, logp = _apply(
-            FullSweep,
-            state,
-            log_density,
-            before_and_after(_flat_records(reading)),
-            deciding,
-            log_uniforms,
-            mode,
-        )
-    elif entrywise is not None:
-        accepted, logp = _apply_to_entries(
-            sweep_op or EntrySweep,
-            entrywise,
-            before_and_after(_contributions(reading)),
-            deciding,
-            log_uniforms,
-            mode,
+            FullSweep, state, log_density, changes, deciding, log_uniforms, mode
         )
     elif reading.additive_factors:
-        state = pt.vector("sums", dtype="float64")
-        log_density = _log_density_of_sums(reading, state)
-        accepted, logp = _apply(
-            sweep_op or RecordSweep,
-            state,
-            log_density,
-            before_and_after(_contributions(reading)),
-            deciding,
-            log_uniforms,
-            mode,
-        )
+        by_value = _changes_by_value(reading, before_and_after)
+        changes = by_value or _row_by_row(*before_and_after(_contributions(reading)))
+        if entrywise is not None:
+            op = sweep_op or EntrySweep
+            accepted, logp = _apply_to_entries(op, entrywise, changes, deciding, log_uniforms, mode)
+        else:
+            op = sweep_op or RecordSweep
+            state = pt.vector("sums", dtype="float64")
+            log_density = _log_density_of_sums(reading, state)
+            accepted, logp = _apply(op, state, log_density, changes, deciding, log_uniforms, mode)
     elif reading.proposes_conditionally:
         accepted, logp = pt.ones(reading.n_records, dtype="bool"), pt.zeros(())
     else:
@@ -232,7 +223,7 @@ def _apply(
     sweep_op: type[Op],
     state: TensorVariable,
     log_density: TensorVariable,
-    removed_and_added: tuple[TensorVariable, TensorVariable],
+    changes: Sequence[TensorVariable],
     log_removed_and_added: tuple[TensorVariable, TensorVariable],
     log_uniforms: TensorVariable,
     mode: Mode,
@@ -240,14 +231,14 @@ def _apply(
     """Sweep over the records, against a log-density of ``state``."""
     context = frontier([state], log_density)
     op = sweep_op(rewritten([state, *context], log_density, mode))
-    accepted, logp = op(*removed_and_added, *log_removed_and_added, log_uniforms, *context)
+    accepted, logp = op(*changes, *log_removed_and_added, log_uniforms, *context)
     return accepted, logp
 
 
 def _apply_to_entries(
     sweep_op: type[Op],
     density: EntrywiseDensity,
-    removed_and_added: tuple[TensorVariable, TensorVariable],
+    changes: Sequence[TensorVariable],
     log_removed_and_added: tuple[TensorVariable, TensorVariable],
     log_uniforms: TensorVariable,
     mode: Mode,
@@ -256,9 +247,18 @@ def _apply_to_entries(
     op = sweep_op(rewritten([density.entry, *density.values], density.term, mode))
     columns = [x.astype("float64") for x in density.context]
     n_entries = prod(density.sum.total.type.shape)
-    context = pt.stack(columns, axis=1) if columns else pt.zeros((n_entries, 0))
-    accepted, logp = op(*removed_and_added, *log_removed_and_added, log_uniforms, context)
+    context = pt.stack(columns, axis=1) if columns else _nothing(n_entries)
+    accepted, logp = op(*changes, *log_removed_and_added, log_uniforms, context)
     return accepted, logp + density.offset
+
+
+def _nothing(*lengths: int) -> TensorVariable:
+    """Return an empty array, of shape (*lengths, 0).
+
+    A slice, since the cache's key holds the strides of a constant, and those of `np.zeros(0)`
+    change when it is pickled: a worker wouldn't find what was compiled.
+    """
+    return pt.constant(np.zeros((*lengths, 1))[..., :0])
 
 
 def _log_gain(present: TensorVariable, proposed: TensorVariable) -> TensorVariable:
@@ -270,13 +270,46 @@ def _log_gain(present: TensorVariable, proposed: TensorVariable) -> TensorVariab
 def _separable(reading: ModelReading) -> TensorVariable:
     """Each record's separable log-density; empty where there is none."""
     terms = [factor.log_densities for factor in reading.separable_factors]
-    return pt.add(*terms).astype("float64") if terms else pt.zeros(0)
+    return pt.add(*terms).astype("float64") if terms else _nothing()
 
 
 def _contributions(reading: ModelReading) -> TensorVariable:
     """Put what each record adds to all sums into a matrix with a row per record."""
-    flat = [_with_columns(sum_.contributions) for sum_ in reading.sums]
-    return pt.concatenate(flat, axis=1).astype("float64")
+    return _side_by_side([sum_.contributions for sum_ in reading.sums])
+
+
+def _changes_by_value(
+    reading: ModelReading,
+    before_and_after: Callable[[TensorVariable], tuple[TensorVariable, TensorVariable]],
+) -> list[TensorVariable] | None:
+    """Make changes of a table with a row for each value that a record can take (see `Changes`).
+
+    None if they aren't few, or don't say all.
+    """
+    values = reading.possible_values
+    if values is None:
+        return None
+    tables = []
+    for sum_ in reading.sums:
+        rows = rows_by_value(sum_.contributions, reading.records, values)
+        if rows is None:
+            return None
+        tables.append(rows)
+    table = _side_by_side(tables)
+    index = before_and_after(value_index(reading.records, values))
+    return [table, table, *index, differing_columns(table)]
+
+
+def _row_by_row(removed: TensorVariable, added: TensorVariable) -> list[TensorVariable]:
+    """Make changes of matrices with a row per record (see `Changes`)."""
+    n_records, n_columns = removed.type.shape
+    row = pt.constant(np.arange(n_records, dtype="uint32"))
+    return [removed, added, row, row, pt.constant(all_columns(n_columns))]
+
+
+def _side_by_side(rows: Sequence[TensorVariable]) -> TensorVariable:
+    """Flatten each row, and put those of several arrays into one."""
+    return pt.concatenate([_with_columns(x) for x in rows], axis=1).astype("float64")
 
 
 def _with_columns(rows: TensorVariable) -> TensorVariable:
@@ -297,8 +330,7 @@ def _log_density_of_sums(reading: ModelReading, flat: TensorVariable) -> TensorV
 
 def _flat_records(reading: ModelReading) -> TensorVariable:
     """Put all records into a matrix with a row per record."""
-    flat = [_with_columns(record) for record in reading.records]
-    return pt.concatenate([x.astype("float64") for x in flat], axis=1)
+    return _side_by_side([record.astype("float64") for record in reading.records])
 
 
 def _log_density_of_records(reading: ModelReading, flat: TensorVariable) -> TensorVariable:

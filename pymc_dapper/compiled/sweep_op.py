@@ -25,7 +25,8 @@ from pytensor.link.numba.dispatch.basic import (
 
 from pymc_dapper.kernels.entry_sweep import sweep_by_entries
 from pymc_dapper.kernels.full_sweep import sweep_by_full_evaluation
-from pymc_dapper.kernels.record_sweep import sweep_records
+from pymc_dapper.kernels.record_sweep import log_gain, sweep_records
+from pymc_dapper.kernels.rows import Changes, check_rows
 
 
 class RecordSweep(Op):
@@ -45,10 +46,10 @@ class RecordSweep(Op):
         self.log_density = log_density
 
     def make_node(self, *inputs: Variable) -> Apply:
-        """Apply to removed, added, log_removed, log_added, log_uniforms (see the kernel), context.
+        """Apply to the parts of Changes, log_removed, log_added, log_uniforms, and context.
 
-        The outputs are which proposals were accepted, a vector of bool, and the log-density of the
-        sums after the sweep, a scalar.
+        See the kernel for what they are. The outputs are which proposals were accepted, a vector of
+        bool, and the log-density of the sums after the sweep, a scalar.
         """
         outputs = [pt.vector("accepted", dtype="bool"), pt.scalar("log_density", dtype="float64")]
         return Apply(self, list(inputs), outputs)
@@ -85,7 +86,7 @@ class EntrySweep(Op):
         self.log_term = log_term
 
     def make_node(self, *inputs: Variable) -> Apply:
-        """Apply to removed, added, log_removed, log_added, log_uniforms, context (see the kernel).
+        """Apply to the parts of Changes, log_removed, log_added, log_uniforms, and context.
 
         Outputs are as for :class:`RecordSweep`.
         """
@@ -117,10 +118,12 @@ def _funcify_entries(op: EntrySweep, node: Apply, **kwargs: Any) -> tuple[Callab
             return model_log_term(entry, *to_fixed_tuple(values, n_values))  # type: ignore[call-arg]
 
     @numba_njit
-    def entry_sweep(removed, added, log_removed, log_added, log_uniforms, context):  # type: ignore[no-untyped-def]
-        accepted, final = kernel(
-            log_term, context, removed, added, log_removed, log_added, log_uniforms
-        )
+    def entry_sweep(  # type: ignore[no-untyped-def]
+        removed, added, present, proposed, differing, log_removed, log_added, log_uniforms, context
+    ):
+        changes = Changes(removed, added, present, proposed, differing)
+        check_rows(changes)
+        accepted, final = kernel(log_term, context, changes, log_removed, log_added, log_uniforms)
         return accepted, np.asarray(final)
 
     return entry_sweep, _cache_key(op, model_key)
@@ -130,8 +133,9 @@ def _cache_key(op: Op, model_key: str | None) -> str | None:
     """Key of the compiled kernel: by its source, and by what it was compiled with."""
     if model_key is None:
         return None
-    source = inspect.getsource(sys.modules[op.kernel.__module__])
-    key = (type(op).__module__, type(op).__qualname__, source, model_key)
+    modules = {op.kernel.__module__, log_gain.__module__, check_rows.__module__}
+    sources = [inspect.getsource(sys.modules[name]) for name in sorted(modules)]
+    key = (type(op).__module__, type(op).__qualname__, *sources, model_key)
     return sha256(repr(key).encode()).hexdigest()
 
 
@@ -147,9 +151,13 @@ def _funcify(op: RecordSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str
         return model_log_density(state, *context).item()
 
     @numba_njit
-    def record_sweep(removed, added, log_removed, log_added, log_uniforms, *context):  # type: ignore[no-untyped-def]
+    def record_sweep(  # type: ignore[no-untyped-def]
+        removed, added, present, proposed, differing, log_removed, log_added, log_uniforms, *context
+    ):
+        changes = Changes(removed, added, present, proposed, differing)
+        check_rows(changes)
         accepted, final = kernel(
-            log_density, context, removed, added, log_removed, log_added, log_uniforms
+            log_density, context, changes, log_removed, log_added, log_uniforms
         )
         return accepted, np.asarray(final)
 

@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from pymc import Model
-from pymc.initial_point import make_initial_point_fn
 from pymc.pytensorf import compile as pymc_compile
 
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.reading.errors import NotConjugateError
 from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.reading.proposals import read_prior_draws
+from pymc_dapper.reading.randomness import with_randomness
 from pymc_dapper.reading.values import frozen_dims
 
 TOLERANCE = {"float64": 1e-6, "float32": 1e-3}
@@ -69,11 +70,15 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
 def _prior_draw(model: Model) -> dict[str, np.ndarray] | None:
     """Draw all variables from their prior; None where one can't be drawn from."""
     try:
-        return make_initial_point_fn(
-            model=model, default_strategy="prior", return_transformed=True, overrides={}
-        )(0)
-    except Exception:
+        randomness, draws = with_randomness(read_prior_draws(model, model.free_RVs))
+        with model:
+            draw = pymc_compile(randomness.inputs, draws, mode="FAST_COMPILE")
+        values = draw(*randomness.draw(np.random.default_rng(0)))
+    except Exception:  # whatever a distribution of the user's raises
         return None
+    names = [model.rvs_to_values[rv].name for rv in model.free_RVs]
+    state = dict(zip(names, values, strict=True))
+    return state if all(np.all(np.isfinite(x)) for x in values) else None
 
 
 def _compile(conditional: Conditional) -> Callable[..., list[np.ndarray]]:

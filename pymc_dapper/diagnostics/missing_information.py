@@ -122,7 +122,10 @@ def missing_information(
         for rv, value in zip(parameters, values, strict=True):
             again[rv.name].append(value)
     return xr.Dataset(
-        {name: _fraction(draws[name], np.array(second)) for name, second in again.items()}
+        {
+            name: fraction_of_missing_information(draws[name], np.array(second))
+            for name, second in again.items()
+        }
     )
 
 
@@ -168,7 +171,7 @@ def _tune(step: CompoundStep, points: Sequence[PointType], tune: int) -> None:
         step.step(points[k % len(points)])
 
 
-def _fraction(first: xr.DataArray, second: np.ndarray) -> xr.DataArray:
+def fraction_of_missing_information(first: xr.DataArray, second: np.ndarray) -> xr.DataArray:
     """One minus the ratio of within to total variance, and its Monte Carlo error."""
     shape = first.shape
     a = first.values.reshape(*shape[:2], -1)

@@ -22,6 +22,8 @@ from numba.extending import overload
 
 SLICE_WIDTH = 3.0
 """Distance of marks, in standard deviations by the curvature: about a slice of a normal density."""
+LEAST_LEFT = 0.01
+"""What terms that bend up leave of the curvature of others, at least."""
 WIDEST = 2**40
 """Longest distance of marks: counts stay exact in float64."""
 NO_LIMIT = 2**62
@@ -214,10 +216,14 @@ def _pick(draws, low, high):  # type: ignore[no-untyped-def]
 @njit
 def slice_width(curvatures: np.ndarray, line: Line, change: Change) -> int:
     """Return the distance of marks along a line."""
-    curvature = 0.0
+    curvature, downward = 0.0, 0.0
     for i in range(change.n_rows):
         row = line.rows[i]
-        curvature += line.slopes[row] ** 2 * curvatures[row]
+        bend = line.slopes[row] ** 2 * curvatures[row]
+        curvature += bend
+        downward += max(bend, 0.0)
+    # Terms that bend up nearly cancel others along some lines, or more than that elsewhere.
+    curvature = max(curvature, LEAST_LEFT * downward)
     if not curvature > (SLICE_WIDTH / WIDEST) ** 2:
         return WIDEST
     return int(np.ceil(SLICE_WIDTH / np.sqrt(curvature)))
@@ -326,7 +332,7 @@ def find_curvatures(
     Returns
     -------
     ndarray of float64, shape (number of linear functions,)
-        Minus the second derivatives, by differences; 0 where a term doesn't bend down.
+        Minus the second derivatives, by differences: negative where a term bends up.
     """
     curvatures = np.zeros(values.size)
     around = np.empty(5)
@@ -346,7 +352,7 @@ def find_curvatures(
         for middle in (2, 3, 1):
             if np.min(around[middle - 1 : middle + 2]) > -np.inf:
                 bend = 2 * around[middle] - around[middle - 1] - around[middle + 1]
-                curvatures[row] = max(bend, 0.0) / step**2
+                curvatures[row] = bend / step**2
                 break
     return curvatures
 

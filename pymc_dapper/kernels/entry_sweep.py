@@ -10,14 +10,14 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.kernels.record_sweep import log_gain
+from pymc_dapper.kernels.rows import Changes, pair_of_rows, sum_of_rows
 
 
 @njit(inline="always")
 def sweep_by_entries(
     log_term: Callable[..., float],
     context: np.ndarray,
-    removed: np.ndarray,
-    added: np.ndarray,
+    changes: Changes,
     log_removed: np.ndarray,
     log_added: np.ndarray,
     log_uniforms: np.ndarray,
@@ -31,7 +31,7 @@ def sweep_by_entries(
         whose values of the context are ``values``.
     context : ndarray of float64, shape (d, m)
         What the terms depend on besides the sums, one row for each entry.
-    removed, added, log_removed, log_added, log_uniforms
+    changes, log_removed, log_added, log_uniforms
         As in :func:`~pymc_dapper.kernels.record_sweep.sweep_records`.
 
     Returns
@@ -41,45 +41,42 @@ def sweep_by_entries(
     log_density : float
         Sum of the terms after the sweep.
     """
-    n_records, n_sums = removed.shape
-    sums = np.zeros(n_sums)
-    for i in range(n_records):
-        for j in range(n_sums):
-            sums[j] += removed[i, j]
+    removed, added, present, proposed, differing = changes
+    n_records, n_sums = len(present), removed.shape[1]
+    sums = sum_of_rows(changes)
     terms = np.empty(n_sums)
     n_impossible = 0
     for j in range(n_sums):
         terms[j] = log_term(sums[j], context[j])
         n_impossible += not np.isfinite(terms[j])
 
-    changed = np.empty(n_sums, dtype=np.int64)
-    proposed = np.empty(n_sums)
+    proposed_terms = np.empty(n_sums)
     accepted = np.empty(n_records, dtype=np.bool_)
     separable = log_removed.size > 0
     for i in range(n_records):
-        n_changed = 0
+        a, b = present[i], proposed[i]
+        columns = differing[pair_of_rows(changes, i)]
         gain = 0.0
-        still_impossible = n_impossible
-        for j in range(n_sums):
-            if removed[i, j] != added[i, j]:
-                term = log_term(sums[j] - removed[i, j] + added[i, j], context[j])
-                gain += term - terms[j]
-                still_impossible += (not np.isfinite(term)) - (not np.isfinite(terms[j]))
-                changed[n_changed] = j
-                proposed[n_changed] = term
-                n_changed += 1
+        for c in range(1, columns[0] + 1):
+            j = columns[c]
+            proposed_terms[j] = terms[j]
+            if removed[a, j] != added[b, j]:
+                proposed_terms[j] = log_term(sums[j] - removed[a, j] + added[b, j], context[j])
+                gain += proposed_terms[j] - terms[j]
         # As log_gain: an impossible state has nothing to lose, and is never entered from another.
         if n_impossible > 0:
             gain = 0.0
-        elif still_impossible > 0:
+        elif not np.isfinite(gain):
             gain = -np.inf
         if separable:
             gain += log_gain(log_removed[i], log_added[i])
         accepted[i] = log_uniforms[i] < gain
         if accepted[i]:
-            n_impossible = still_impossible
-            for c in range(n_changed):
-                j = changed[c]
-                sums[j] += added[i, j] - removed[i, j]
-                terms[j] = proposed[c]
+            for c in range(1, columns[0] + 1):
+                j = columns[c]
+                if n_impossible > 0:
+                    n_impossible -= not np.isfinite(terms[j])
+                    n_impossible += not np.isfinite(proposed_terms[j])
+                sums[j] += added[b, j] - removed[a, j]
+                terms[j] = proposed_terms[j]
     return accepted, terms.sum()

@@ -88,12 +88,36 @@ def best_number_of_moves(paths: np.ndarray, evaluations: np.ndarray, n_records: 
     elsewhere = _correlation(paths[:-1, -1], paths[1:, 0])
     inside = _correlation(paths[:, :1], paths)
     left = (elsewhere * inside).max(axis=-1)
-    per_evaluation, set_up, rest = (
-        cost @ (n_records, 1.0) for cost in (EVALUATION, SET_UP, REST_OF_ITERATION)
-    )
+    per_evaluation, set_up, rest = _costs(n_records)
     moves = set_up + per_evaluation * np.cumsum(evaluations.mean(axis=0))
     costs = rest + np.concatenate([[0.0], moves])
     return int(np.argmax((1 - left) / (1 + left) / costs))
+
+
+def moves_waste_time(paths: np.ndarray, evaluations: np.ndarray, n_records: int) -> bool:
+    """Whether it is clear before the end of tuning that no move is worth its cost.
+
+    That is where moves cost more than the rest of an iteration, and where the other steps leave an
+    autocorrelation below 1/2, so that moves could give at most three times as many effective draws.
+
+    Parameters
+    ----------
+    paths, evaluations, n_records
+        As in :func:`best_number_of_moves`.
+
+    Returns
+    -------
+    bool
+        Whether moves can be given up.
+    """
+    per_evaluation, set_up, rest = _costs(n_records)
+    moves = set_up + per_evaluation * evaluations.sum(axis=1).mean()
+    return bool(moves > rest and _correlation(paths[:-1, -1], paths[1:, 0]).max() < 0.5)
+
+
+def _costs(n_records: int) -> list[float]:
+    """Cost of an evaluation, of moving at all, and of the rest of an iteration."""
+    return [float(cost @ (n_records, 1.0)) for cost in (EVALUATION, SET_UP, REST_OF_ITERATION)]
 
 
 def _correlation(before: np.ndarray, after: np.ndarray) -> np.ndarray:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from pymc_dapper.kernels.rows import Changes, sum_of_rows
+
 
 class SweepState(NamedTuple):
     """What an update of one record needs to know about all the others.
@@ -116,8 +118,7 @@ def update_record(
 def sweep_records(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
-    removed: np.ndarray,
-    added: np.ndarray,
+    changes: Changes,
     log_removed: np.ndarray,
     log_added: np.ndarray,
     log_uniforms: np.ndarray,
@@ -128,8 +129,8 @@ def sweep_records(
     ----------
     log_density, context
         As in :func:`update_record`.
-    removed, added : ndarray of float64, shape (n, d)
-        Present and proposed contribution of each record to the sums.
+    changes : Changes
+        Present and proposed contributions of each record to the sums.
     log_removed, log_added : ndarray of float64, shape (n,) or (0,)
         Present and proposed separable log-density of each record; empty where there is none.
     log_uniforms : ndarray of float64, shape (n,)
@@ -142,13 +143,9 @@ def sweep_records(
     log_density : float
         Log-density of the sums after the sweep (separable part not included).
     """
-    n_records, n_sums = removed.shape
-    # Summed afresh in every sweep: rounding can't build up, and changes of the records or of the
-    # parameters between sweeps can't leave a stale sum behind.
-    sums = np.zeros(n_sums)
-    for i in range(n_records):
-        for j in range(n_sums):
-            sums[j] += removed[i, j]
+    removed, added, present, proposed, _ = changes
+    n_records, n_sums = len(present), removed.shape[1]
+    sums = sum_of_rows(changes)
 
     state = SweepState(sums, log_density(sums, context))
     proposed_sums = np.empty(n_sums)
@@ -156,8 +153,8 @@ def sweep_records(
     separable = log_removed.size > 0
     for i in range(n_records):
         proposal = Proposal(
-            removed[i],
-            added[i],
+            removed[present[i]],
+            added[proposed[i]],
             log_removed[i] if separable else 0.0,
             log_added[i] if separable else 0.0,
         )

@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 
 import numpy as np
 import pytensor.tensor as pt
 from pymc.distributions.discrete import DiscreteUniformRV
 from pytensor.graph.op import Op
-from pytensor.tensor.random.basic import BernoulliRV, BinomialRV, CategoricalRV, categorical
+from pytensor.tensor.random.basic import BernoulliRV, BinomialRV, CategoricalRV, uniform
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.reading.operations import known_value
+from pymc_dapper.reading.randomness import chosen_by
 
 MAX_VALUES = 16
 
@@ -91,13 +93,52 @@ class Prior:
         return pt.exp(self.log_density)
 
 
-def exact_draws(
+@dataclass(frozen=True)
+class FiniteLaw:
+    """A distribution of records over few values, in which records don't interact.
+
+    Attributes
+    ----------
+    values : ndarray of int, shape (k, number of variables)
+        All values that a record can take.
+    weights : tuple of TensorVariable, each of shape (n,)
+        The density of each record at each of them, all divided by ``exp(log_scale)``.
+    log_scale : TensorVariable, shape (n,)
+        So that a record's largest weight is neither too large nor too small for a double.
+    """
+
+    values: np.ndarray
+    weights: tuple[TensorVariable, ...]
+    log_scale: TensorVariable
+
+    def draw(self, records: Sequence[TensorVariable]) -> list[TensorVariable]:
+        """Build the graph of a draw of all records, in the types of their value variables."""
+        # A record for which nothing is possible gets any value: its log-density then says so.
+        rng = random_generator_type("rng")
+        _, u = uniform(size=records[0].type.shape, rng=rng, return_next_rng=True)
+        return self.choose(u, self.weights, records)
+
+    def choose(
+        self,
+        u: TensorVariable,
+        weights: Sequence[TensorVariable],
+        records: Sequence[TensorVariable],
+    ) -> list[TensorVariable]:
+        """Choose the values to which uniform numbers, of shape (n,), point."""
+        chosen = chosen_by(u, weights)
+        return [
+            _entry(column, chosen).astype(x.dtype)
+            for x, column in zip(records, self.values.T, strict=True)
+        ]
+
+
+def conditional_law(
     records: Sequence[TensorVariable],
     priors: Sequence[Prior],
     log_likelihoods: Sequence[TensorVariable],
     values: np.ndarray,
-) -> list[TensorVariable]:
-    """Build the graph that draws all records from a density in which they don't interact.
+) -> FiniteLaw:
+    """Multiply the records' prior by what else is known of each of them.
 
     Parameters
     ----------
@@ -112,46 +153,52 @@ def exact_draws(
 
     Returns
     -------
-    list of TensorVariable
-        The draws, in the order of ``records``.
+    FiniteLaw
+        The product.
     """
 
-    def at_values(graphs: Sequence[TensorVariable]) -> TensorVariable:
-        """Evaluate a graph for each value, with all records at it: columns of one matrix."""
-        columns = []
-        for graph, value in zip(graphs, values, strict=True):
-            at = {x: pt.full(x.type.shape, v, x.dtype) for x, v in zip(records, value, strict=True)}
-            columns.append(pt.atleast_1d(rebuild([graph], at)[0]))
-        return pt.stack(columns, axis=1)
+    def at_value(graph: TensorVariable, value: np.ndarray) -> TensorVariable:
+        """Evaluate a graph with all records at a value."""
+        at = {x: pt.full(x.type.shape, v, x.dtype) for x, v in zip(records, value, strict=True)}
+        return rebuild([graph], at)[0]
 
-    prior_weights: TensorVariable = pt.ones((1, len(values)))
-    for prior, column in zip(priors, values.T, strict=True):
-        prior_weights = prior_weights * at_values([prior.probability(value) for value in column])
-    prior_weights = pt.switch(prior_weights > 0, prior_weights, 0.0)
-    logs = sum(at_values([x] * len(values)) for x in log_likelihoods)
-    logs = pt.switch(pt.isnan(logs), -np.inf, logs)
-    if not _can_underflow(logs):
-        # Constants, so that a draw takes no exponential and a categorical prior no logarithm.
-        weights = prior_weights * pt.exp(logs - logs.max(axis=1, keepdims=True))
-    else:
+    # Vectors with an entry per record, one for each value, in place of a matrix: PyTensor then
+    # makes a single pass over the records of all that follows.
+    weights, logs = [], []
+    for value in values:
+        weight, log = pt.constant(1.0), pt.constant(0.0)
+        for prior, x in zip(priors, value, strict=True):
+            weight = weight * at_value(prior.probability(x), value)
+        for log_likelihood in log_likelihoods:
+            log = log + at_value(log_likelihood, value)
+        weights.append(pt.switch(weight > 0, weight, 0.0))
+        logs.append(pt.switch(pt.isnan(log), -np.inf, log))
+    if _can_underflow(logs):
         # Relative to the largest that the prior allows: all weights could else be rounded to zero.
-        logs = logs + pt.log(prior_weights)
-        largest = logs.max(axis=1, keepdims=True)
-        weights = pt.exp(logs - pt.switch(pt.isfinite(largest), largest, 0.0))
-    # A record for which nothing is possible gets any value: the sweep's log-density then says so.
-    total = weights.sum(axis=1, keepdims=True)
-    probabilities = pt.switch(total > 0, weights / total, 1 / len(values))
-
-    rng = random_generator_type("rng")
-    _, chosen = categorical(probabilities, rng=rng, return_next_rng=True)
-    table = pt.constant(values)
-    return [table[chosen, k].astype(x.dtype) for k, x in enumerate(records)]
+        logs = [log + pt.log(weight) for log, weight in zip(logs, weights, strict=True)]
+        weights = [pt.constant(1.0)] * len(values)
+    # Else the logarithms are constants, so that a draw takes neither exponential nor logarithm.
+    largest = reduce(pt.maximum, logs)
+    largest = pt.switch(pt.isfinite(largest), largest, 0.0)
+    scaled = [weight * pt.exp(log - largest) for weight, log in zip(weights, logs, strict=True)]
+    return FiniteLaw(values, tuple(scaled), largest)
 
 
-def _can_underflow(logs: TensorVariable) -> bool:
+def _entry(values: np.ndarray, index: TensorVariable) -> TensorVariable:
+    """Look values up, by arithmetic where they follow each other."""
+    if np.array_equal(values, values[0] + np.arange(len(values))):
+        return index + values[0]
+    return pt.constant(values)[index]
+
+
+def _can_underflow(logs: Sequence[TensorVariable]) -> bool:
     """Whether ratios of likelihoods may be too small for a double, or aren't known beforehand."""
-    known = known_value(logs)
-    if known is None or not np.all(np.isfinite(known.max(axis=1))):
+    known = [known_value(log) for log in logs]
+    if any(log is None for log in known):
         return True
-    finite = np.where(np.isfinite(known), known, np.inf)
-    return bool(np.max(known.max(axis=1) - finite.min(axis=1)) > LARGEST_RANGE)
+    by_value = np.array(np.broadcast_arrays(*(log for log in known if log is not None)))
+    largest = by_value.max(axis=0)
+    if not np.all(np.isfinite(largest)):
+        return True
+    smallest = np.where(np.isfinite(by_value), by_value, np.inf).min(axis=0)
+    return bool(np.max(largest - smallest) > LARGEST_RANGE)

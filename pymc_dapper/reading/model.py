@@ -19,7 +19,7 @@ from pymc_dapper.reading.factors import (
     SeparableFactor,
     read_factors,
 )
-from pymc_dapper.reading.finite import Prior, exact_draws, possible_values
+from pymc_dapper.reading.finite import FiniteLaw, Prior, conditional_law, possible_values
 from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.reading.proposals import read_proposals
 from pymc_dapper.reading.randomness import Randomness, check_sources, with_randomness
@@ -44,8 +44,11 @@ class ModelReading:
         A draw of all records given the parameters, in the order of ``records``: from their prior,
         or from their prior times the separable factors. A transformed record is nan where it was
         drawn outside of what its value variable can reach.
-    proposes_conditionally : bool
-        Whether the proposals heed the separable factors, so that these don't decide on them.
+    possible_values : ndarray of int, shape (k, number of record variables), or None
+        All values that a record can take, where they are few: a product of ranges.
+    conditional : FiniteLaw or None
+        The records' prior times the separable factors, where proposals are drawn from that: these
+        factors then don't decide on them.
     factors : tuple of Factor
         The factors of the log-density that depend on the records, their prior not included.
     parameters : tuple of TensorVariable
@@ -60,11 +63,17 @@ class ModelReading:
     records: tuple[TensorVariable, ...]
     randomness: Randomness
     proposals: tuple[TensorVariable, ...]
-    proposes_conditionally: bool
+    possible_values: np.ndarray | None
+    conditional: FiniteLaw | None
     factors: tuple[Factor, ...]
     parameters: tuple[TensorVariable, ...]
     data: tuple[SharedVariable, ...]
     dim_lengths: dict[str, int]
+
+    @property
+    def proposes_conditionally(self) -> bool:
+        """Whether proposals heed the separable factors, so that these don't decide on them."""
+        return self.conditional is not None
 
     @property
     def additive_factors(self) -> list[AdditiveFactor]:
@@ -157,15 +166,17 @@ def read_model(
 
     separable = [factor for factor in factors if isinstance(factor, SeparableFactor)]
     untransformed = all(model.rvs_to_transforms[rv] is None for rv in rvs)
-    finite = possible_values(rvs) if separable and untransformed else None
-    if finite is not None:
+    finite = possible_values(rvs) if untransformed else None
+    conditional = None
+    if finite is not None and separable:
         log_priors = [x.log_densities for x in factors_of(rvs) if isinstance(x, SeparableFactor)]
         priors = [
             Prior(rv.owner.op, _parameters(model, rv, known), log_prior)
             for rv, log_prior in zip(rvs, log_priors, strict=True)
         ]
         likelihoods = [factor.log_densities for factor in separable]
-        proposals = exact_draws(records, priors, likelihoods, finite)
+        conditional = conditional_law(records, priors, likelihoods, finite)
+        proposals = conditional.draw(records)
     else:
         proposals = rebuild(read_proposals(model, rvs), known)
     randomness, proposals = with_randomness(proposals)
@@ -178,7 +189,8 @@ def read_model(
         records=tuple(records),
         randomness=randomness,
         proposals=tuple(proposals),
-        proposes_conditionally=finite is not None,
+        possible_values=finite,
+        conditional=conditional,
         factors=tuple(factors),
         parameters=tuple(x for x in model.value_vars if x in inputs and x not in values),
         data=tuple(shared_data(graphs)),

@@ -1,11 +1,12 @@
 """The records' prior, read as the distribution that proposes new records."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
+from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.reading.graphs import inline_symbolic_ops
@@ -29,20 +30,46 @@ def read_proposals(model: Model, records: Sequence[TensorVariable]) -> list[Tens
         transformed where PyMC transforms them). Records whose draw no finite value stands for are
         nan.
     """
+    return _draws(model, records, _to_values_of_records)
+
+
+def read_prior_draws(model: Model, rvs: Sequence[TensorVariable]) -> list[TensorVariable]:
+    """Build the graph that draws any variables from their prior, given all others.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    rvs : sequence of TensorVariable
+        Free random variables.
+
+    Returns
+    -------
+    list of TensorVariable
+        The draws, in the order of ``rvs`` and in the space of their value variables.
+    """
+    return _draws(model, rvs, lambda transform, *arguments: transform.forward(*arguments))
+
+
+def _draws(
+    model: Model, rvs: Sequence[TensorVariable], to_values: Callable[..., TensorVariable]
+) -> list[TensorVariable]:
     draws: dict[TensorVariable, TensorVariable] = {}
     values: dict[TensorVariable, TensorVariable] = {}
     # In the model's order a variable comes after those it depends on.
-    for rv in (rv for rv in model.free_RVs if rv in records):
+    for rv in (rv for rv in model.free_RVs if rv in rvs):
         parameters = at_values(model, rv.owner.inputs, draws)
         prior = rv.owner.clone_with_new_inputs(parameters, strict=False)
         draw = prior.outputs[rv.owner.outputs.index(rv)]
         transform = model.rvs_to_transforms[rv]
         draws[rv] = draw
-        values[rv] = draw if transform is None else _transformed(transform, draw, parameters)
-    return inline_symbolic_ops([values[rv] for rv in records])
+        values[rv] = draw if transform is None else to_values(transform, draw, *parameters)
+    return inline_symbolic_ops([values[rv] for rv in rvs])
 
 
-def _transformed(transform: Any, draw: TensorVariable, parameters: list) -> TensorVariable:
+def _to_values_of_records(
+    transform: Any, draw: TensorVariable, *parameters: Variable
+) -> TensorVariable:
     """Take draws to the space of their value variable; nan for records that have no value there.
 
     PyMC reads a transform that isn't the prior's own as a truncation: draws outside what the value

@@ -9,6 +9,7 @@ takes the generator.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,9 @@ def check_sources(graphs: Sequence[Variable], names: Sequence[str]) -> None:
 COUNTS: dict[type[Op], tuple[int, ...]] = {BinomialRV: (0,), MultinomialRV: (0,)}
 """Which parameters of a distribution are whole numbers."""
 
+FEW_CATEGORIES = 16
+"""Up to so many categories, a draw is compared with the bounds of all of them."""
+
 KINDS: dict[type[Op], str] = {
     BernoulliRV: "random",
     CategoricalRV: "random",
@@ -183,12 +187,36 @@ def _bernoulli(op: Op, u: TensorVariable, p: TensorVariable) -> TensorVariable:
 
 @transform_noise.register(CategoricalRV)
 def _categorical(op: Op, u: TensorVariable, p: TensorVariable) -> TensorVariable:
+    n_categories = p.type.shape[-1]
+    if n_categories is not None and n_categories <= FEW_CATEGORIES:
+        return chosen_by(u, [p[..., k] for k in range(n_categories)])
     # Not above the sum, so that rounding gives no weight to a last category that has none.
     cumulated = pt.cumsum(p, axis=-1)
     u = u * cumulated[..., -1]
     if p.type.ndim == 1:
         return pt.searchsorted(cumulated[:-1], u, side="right")
     return pt.ge(u[..., None], cumulated[..., :-1]).sum(axis=-1)
+
+
+def chosen_by(u: TensorVariable, weights: Sequence[TensorVariable]) -> TensorVariable:
+    """Choose a category for each uniform number, with probabilities in proportion to weights.
+
+    Parameters
+    ----------
+    u : TensorVariable
+        Uniform numbers.
+    weights : sequence of TensorVariable
+        Weights of the categories, each of which broadcasts against ``u``.
+
+    Returns
+    -------
+    TensorVariable of int
+        Categories, in the shape of ``u``.
+    """
+    cumulated = list(accumulate(weights))
+    # Comparing with all bounds, without a branch, is faster than a search among few.
+    u = u * cumulated[-1]
+    return pt.add(pt.zeros_like(u, dtype="int64"), *(pt.ge(u, bound) for bound in cumulated[:-1]))
 
 
 @transform_noise.register(UniformRV)

@@ -110,7 +110,8 @@ def regression(
     added = module.concatenate([scaled, scaled[:, left] * scaled[:, right]], axis=1)
     formed: list[tuple[int, ...]] = [*((j,) for j in range(p + 1)), *products]
     order = np.array([formed.index(term) for term in terms])
-    return Statistic(added.sum(axis=0)[order], sensitivity)
+    # Before the sum, so that what follows sees each entry of it by itself.
+    return Statistic(added[:, order].sum(axis=0), sensitivity)
 
 
 def regression_labels(p: int) -> list[str]:

@@ -1,6 +1,8 @@
 """CountStep: updates of latent tables of counts."""
 
+import warnings
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -21,16 +23,20 @@ from scipy import sparse
 
 from pymc_dapper.compiled.count_data import CountData
 from pymc_dapper.compiled.count_op import CountSweep
-from pymc_dapper.compiled.count_sweep import compile_count_sweep
+from pymc_dapper.compiled.count_sweep import Tuning, compile_count_sweep
+from pymc_dapper.conjugacy.marginal import integrate_out
 from pymc_dapper.reading.counts.description import describe_counts, summarise_counts
 from pymc_dapper.reading.counts.model import CountReading, check_counts, read_counts
 from pymc_dapper.reading.counts.moves import find_moves
 from pymc_dapper.reading.counts.self_check import WrittenFactors, check_gain, split
 from pymc_dapper.reading.counts.start import find_start
 from pymc_dapper.reading.errors import ReadingError
-from pymc_dapper.steps.variables import record_values
+from pymc_dapper.steps.conjugate import ConjugateStep
+from pymc_dapper.steps.variables import parameter_values, record_values
 
 CHECKED_SWEEPS = 3
+LARGE_TABLE = 100
+"""From so many cells on, a factor that is evaluated as a whole in each move is warned of."""
 
 
 @dataclass_state
@@ -40,6 +46,7 @@ class CountStepState(StepMethodState):
     sweeps_done: int
     tuning_sweeps: int
     curvatures: np.ndarray
+    packed: np.ndarray
 
 
 class CountStep(BlockedStep):
@@ -56,6 +63,10 @@ class CountStep(BlockedStep):
     vars : variable or sequence of variables
         The counts: free Multinomial, Binomial, Poisson, NegativeBinomial, DirichletMultinomial or
         BetaBinomial variables (or their value variables), of any shape.
+    integrate : variable or sequence of variables, optional
+        Conjugate parameters of the counts' prior, such as a Dirichlet's probabilities above a
+        Multinomial. Counts are then updated with these integrated out, and they are drawn given
+        the counts, in the same step. No other step may move them.
     model : Model, optional
         The model. Taken from the context if not given.
     rng : int, Generator, ..., optional
@@ -80,6 +91,14 @@ class CountStep(BlockedStep):
         If a variable isn't a count; if nothing in the model depends on the counts; if invariants
         contradict each other, or no moves are known that keep them and reach every table; or if
         no counts could have led to what was released.
+    NotConjugateError
+        If a parameter can't be integrated out.
+
+    Warns
+    -----
+    UserWarning
+        If a factor is evaluated as a whole in each move of a large table: it names the operation
+        to blame and the cost.
 
     Attributes
     ----------
@@ -97,6 +116,11 @@ class CountStep(BlockedStep):
     one.
 
     Shared data (``pm.Data``) are read again when a chain starts.
+
+    With many people and much noise, a parameter given the counts is narrow compared with what noise
+    leaves open, and the chain would crawl if it was drawn by itself. With ``integrate`` the step
+    draws counts from their conditional distribution given all but the parameter, and then the
+    parameter from its own given the counts: together, a draw of both from their joint conditional.
 
     References
     ----------
@@ -139,6 +163,7 @@ class CountStep(BlockedStep):
         self,
         vars: Variable | Sequence[Variable],
         *,
+        integrate: Variable | Sequence[Variable] = (),
         model: Model | None = None,
         rng: RandomGenerator = None,
         blocked: bool = True,
@@ -150,13 +175,19 @@ class CountStep(BlockedStep):
         model = modelcontext(model)
         if max_start_sweeps < 1:
             raise ValueError(f"max_start_sweeps must be at least 1, got {max_start_sweeps}")
-        self.vars = count_values(vars, model)
+        counts, parameters = count_values(vars, model), parameter_values(integrate, model)
+        if parameters and not blocked:
+            raise ValueError(
+                "blocked=False: parameters are integrated out above all counts at once"
+            )
+        self.vars = [*counts, *parameters]
         self.blocked = blocked
         self.rng = get_random_generator(rng)
         self.max_start_sweeps = max_start_sweeps
 
         point = model.initial_point() if initial_point is None else initial_point
-        self._reading = read_counts(model, self.vars, point)
+        log_densities = _marginal(model, parameters, counts) if parameters else None
+        self._reading = read_counts(model, counts, point, log_densities)
         self._data = CountData(self._reading)
         self._parameter_names = [x.name for x in self._reading.parameters]
         self._invariants = _Invariants(self._reading)
@@ -166,29 +197,40 @@ class CountStep(BlockedStep):
             self._reading.bounded_cells(),
             self._invariants.names,
             moves,
+            [matrix for terms in self._reading.prior_terms for matrix in terms.linear.values()],
         )
         self.sweep = compile_count_sweep(
             self._reading, self._moves, compile_kwargs=compile_kwargs, sweep_op=self._sweep_op
         )
+        self._integrated = None
+        if parameters:
+            self._integrated = ConjugateStep(
+                parameters, model=model, compile_kwargs=compile_kwargs, initial_point=point
+            )
+        self._first_tuning = self._check(model, point, may_set_initial=initial_point is None)
         self._start_chain(0)
-        self._check(model, point, may_set_initial=initial_point is None)
+        if self._reading.wholes and self._reading.n_cells >= LARGE_TABLE:
+            began = perf_counter()
+            self.sweep(np.random.default_rng(0), self._counts(point), None, self._given(point))
+            _warn_of_whole_evaluation(self._reading, perf_counter() - began)
 
-    def _check(self, model: Model, point: PointType, *, may_set_initial: bool) -> None:
+    def _check(self, model: Model, point: PointType, *, may_set_initial: bool) -> Tuning:
         """Find a possible start, and compare with the model's own log-density from there on."""
         rng, given = np.random.default_rng(0), self._given(point)
         written = WrittenFactors(self._reading, given)
         initial = self._counts(point)
         start = self._possible_start(initial, given, rng, ReadingError)
-        counts = start
+        counts, tuning = start, None
         for _ in range(CHECKED_SWEEPS):
-            swept = self.sweep(rng, counts, None, given)
+            swept = self.sweep(rng, counts, tuning, given)
             check_gain(written, counts, swept.counts, swept.gain)
-            counts = swept.counts
-        self._first_curvatures = swept.curvatures
+            counts, tuning = swept.counts, self.sweep.tune(swept.curvatures)
         if may_set_initial and not np.isfinite(written(initial).sum()):
             for rv, value in zip(self._reading.rvs, split(self._reading, start), strict=True):
                 if model.rvs_to_initial_values[rv] is None:
                     model.set_initval(rv, value)
+        assert tuning is not None
+        return tuning
 
     def describe(self) -> str:
         """Describe how the model was read.
@@ -199,7 +241,10 @@ class CountStep(BlockedStep):
             The counts, the terms of the log-density that see them, what is kept fixed, and the
             moves of a sweep.
         """
-        return describe_counts(self._reading, self._moves)
+        described = describe_counts(self._reading, self._moves)
+        if self._integrated is None:
+            return described
+        return f"{described}\nIntegrated out, and then drawn:\n  {self._integrated.describe()}"
 
     def __repr__(self) -> str:
         """Summarise how the model was read."""
@@ -216,12 +261,14 @@ class CountStep(BlockedStep):
         """
         super().setup_chain(rng, tune, draws)
         self._data.read()
+        if self._integrated is not None:
+            self._integrated.setup_chain(self.rng, tune, draws)
         self._start_chain(tune)
 
     def _start_chain(self, tune: int) -> None:
         self.sweeps_done = 0
         self.tuning_sweeps = tune
-        self.curvatures = getattr(self, "_first_curvatures", np.zeros(0))
+        self.curvatures, self.packed = self._first_tuning
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Sweep over all cells once; the first step of a chain, until the counts are possible."""
@@ -232,13 +279,20 @@ class CountStep(BlockedStep):
         measures = (
             self.sweeps_done < self.tuning_sweeps and self.sweeps_done & (self.sweeps_done - 1) == 0
         )
-        swept = self.sweep(self.rng, counts, None if measures else self.curvatures, given)
-        self.curvatures = swept.curvatures
+        tuning = None if measures else Tuning(self.curvatures, self.packed)
+        swept = self.sweep(self.rng, counts, tuning, given)
+        if measures:
+            self.curvatures, self.packed = self.sweep.tune(swept.curvatures)
         self.sweeps_done += 1
         names = [count.name for count in self._reading.records]
         new = dict(zip(names, split(self._reading, swept.counts), strict=True))
         stats = {"count_accept": swept.moved, "count_logp": swept.log_density}
-        return {**point, **new}, [stats]
+        point = {**point, **new}
+        if self._integrated is not None:
+            # Here, and in no other step: the counts were drawn as if it was unknown.
+            self._integrated.rng = self.rng
+            point, _ = self._integrated.step(point)
+        return point, [stats]
 
     def _possible_start(
         self,
@@ -311,6 +365,13 @@ def count_values(variables: Variable | Sequence[Variable], model: Model) -> list
         raise ReadingError(str(error).replace("records", "counts")) from None
 
 
+def _marginal(
+    model: Model, parameters: Sequence[TensorVariable], counts: Sequence[TensorVariable]
+) -> dict[str, TensorVariable]:
+    rvs = ([model.values_to_rvs[value] for value in values] for values in (parameters, counts))
+    return integrate_out(model, *rvs)
+
+
 def can_be_counted(model: Model, rv: TensorVariable) -> bool:
     """Say whether a variable is one that CountStep is for.
 
@@ -335,6 +396,21 @@ def can_be_counted(model: Model, rv: TensorVariable) -> bool:
     except ReadingError:
         return False
     return True
+
+
+def _warn_of_whole_evaluation(reading: CountReading, seconds: float) -> None:
+    reasons = "; ".join(
+        f"'{whole.factor}' isn't a sum of terms of few cells each, because {whole.reason}"
+        for whole in reading.wholes
+    )
+    warnings.warn(
+        f"CountStep has to evaluate what the model says of all cells in each move: {reasons}. A "
+        f"sweep over the {reading.n_cells} cells takes about {seconds:.2g} s here, and grows with "
+        "the square of their number. If you can, write it as a sum with a term for each released "
+        "number",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 class _Invariants:

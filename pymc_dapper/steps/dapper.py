@@ -31,6 +31,8 @@ FULL_EVALUATION_LIMIT = 1_000
 """With as many records, factors that take full evaluations are refused unless allowed."""
 
 
+_NONE = np.empty(0)
+
 LARGEST_ERROR = 1e-4
 """A log-density that is off by less changes the draws by less than can be seen in them."""
 
@@ -179,10 +181,9 @@ class DapperStep(BlockedStep):
         self.sweep = compile_sweep(reading, compile_kwargs=compile_kwargs, sweep_op=self._sweep_op)
         self._reading = reading
         # Draws from the conditional distribution itself need no decision.
-        all_drawn = reading.proposes_conditionally and all(
+        self._draws_exactly = reading.proposes_conditionally and all(
             isinstance(factor, SeparableFactor) for factor in reading.factors
         )
-        self._n_decisions = 0 if all_drawn else reading.n_records
         self._data = SharedData(reading, f"the DapperStep for the records {_quoted(reading)}")
         self._record_names = [x.name for x in reading.records]
         self._parameter_names = [x.name for x in reading.parameters]
@@ -300,7 +301,10 @@ class DapperStep(BlockedStep):
     ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         """One sweep: propose all records, then decide on them one after the other."""
         proposals = self.sweep.propose(rng, *given)
-        log_uniforms = -rng.standard_exponential(self._n_decisions)
+        log_uniforms = _NONE
+        if not self._draws_exactly:
+            log_uniforms = rng.standard_exponential(self._reading.n_records)
+            np.negative(log_uniforms, out=log_uniforms)
         *records, accepted, logp = self._decide(records, proposals, log_uniforms, given)
         return records, accepted, logp
 

@@ -25,6 +25,7 @@ from pymc_dapper.kernels.interweave_tuning import (
     MIN_MEASURED,
     best_number_of_moves,
     fit_draws,
+    moves_waste_time,
     unfitted,
 )
 from pymc_dapper.reading.errors import ReadingError
@@ -55,6 +56,10 @@ class InterweaveStep(BlockedStep):
     of it. This step moves theta to theta' with the noise held fixed, so that the records follow:
     x_i' = F^-1(F(x_i; theta); theta'). The records' prior then has no say; the parameters' prior,
     the privacy mechanism and whatever else depends on the parameters or the records decide.
+
+    Records with at most 16 values, of each of which something was released by itself (randomised
+    answers), are integrated out: theta moves against what was released, with the noise of the
+    records' conditional distribution held fixed in the place of their prior's.
 
     Use it beside a :class:`DapperStep` for the records and any other step for the parameters
     (``pmd.sample`` does). Each is exact by itself; what one does slowly, another does fast.
@@ -96,8 +101,10 @@ class InterweaveStep(BlockedStep):
     Notes
     -----
     A move is an elliptical slice of a multivariate t distribution that is fitted to the parameters
-    in tuning, and frozen after it [1]_. How many moves an iteration makes, from 0 to 8, is chosen
-    in tuning, too: as many as give the most effective draws for the evaluations they cost.
+    in tuning, and frozen after it (Nishihara et al. 2014). How many moves an iteration makes, from
+    0 to 8, is chosen in tuning, too: as many as give the most effective draws for the evaluations
+    they cost. Where they take longer than all else in tuning and the other steps do well, tuning
+    ends early, with 0.
 
     The sampler statistics are ``interweave_accept``, the share of the points looked at that were
     accepted (nan if no move was made), and ``interweave_moves``, the number of moves.
@@ -106,10 +113,11 @@ class InterweaveStep(BlockedStep):
 
     References
     ----------
-    .. [1] Nishihara, R., Murray, I., and Adams, R. P. (2014). Parallel MCMC with generalized
-       elliptical slice sampling. Journal of Machine Learning Research 15. Section 3.
-    .. [2] Yu, Y., and Meng, X.-L. (2011). To center or not to center: that is not the question.
-       Journal of Computational and Graphical Statistics 20(3). Section 2.
+    Nishihara, R., Murray, I., and Adams, R. P. (2014). Parallel MCMC with generalized
+    elliptical slice sampling. Journal of Machine Learning Research 15. Section 3.
+
+    Yu, Y., and Meng, X.-L. (2011). To center or not to center: that is not the question.
+    Journal of Computational and Graphical Statistics 20(3). Section 2.
 
     Examples
     --------
@@ -204,8 +212,10 @@ class InterweaveStep(BlockedStep):
             The parameters, the records that follow, and the factors that decide.
         """
         reading = self._reading
+        given = "" if reading.log_law is None else ", given what is known of each,"
         lines = [
-            f"Moves {self._quoted(reading.parameters)} with the noise of the records held fixed.",
+            f"Moves {self._quoted(reading.parameters)} with the noise of the records{given} held "
+            "fixed.",
             f"Records that follow: {self._quoted(reading.records)}",
             "Factors that decide: " + ", ".join(f"'{name}'" for name in reading.factors),
         ]
@@ -291,8 +301,18 @@ class InterweaveStep(BlockedStep):
         done, half = self.steps_done, self.tuning_steps // 2
         if done == self.tuning_steps:
             self._freeze()
-        elif 2 < done == half or (done < half and _is_doubling(done)):
+        elif self.moves is None and _is_doubling(done, MIN_MEASURED) and self._wastes_time():
+            self.n_moves, self.tuning_steps = 0, done
+            self._forget_paths()
+        elif 2 < done == half or (done < half and _is_doubling(done, FIRST_FIT)):
             self._fit(self.tuning_paths[done // 2 : done, -1])
+
+    def _wastes_time(self) -> bool:
+        """Whether what was seen of late says that moves aren't worth what tuning them costs."""
+        done = self.steps_done
+        late = slice(min(done // 2, done - MIN_MEASURED), done)
+        paths, evaluations = self.tuning_paths[late], self.tuning_evaluations[late]
+        return moves_waste_time(paths, evaluations, self._n_records)
 
     def _fit(self, draws: np.ndarray) -> None:
         self.mean, self.factor = fit_draws(draws)
@@ -307,6 +327,9 @@ class InterweaveStep(BlockedStep):
         if len(paths) > 2:
             self._fit(paths[:, -1])
         self._warn_if_alone(self.tuning_paths)
+        self._forget_paths()
+
+    def _forget_paths(self) -> None:
         self.tuning_paths = self.tuning_paths[:0].copy()
         self.tuning_evaluations = self.tuning_evaluations[:0].copy()
 
@@ -348,7 +371,7 @@ class InterweaveStep(BlockedStep):
         return (update_stats,)
 
 
-def _is_doubling(done: int) -> bool:
-    """Whether ``done`` is FIRST_FIT times a power of 2."""
-    times, rest = divmod(done, FIRST_FIT)
+def _is_doubling(done: int, first: int) -> bool:
+    """Whether ``done`` is ``first`` times a power of 2."""
+    times, rest = divmod(done, first)
     return rest == 0 and times > 0 and times & (times - 1) == 0

@@ -11,6 +11,7 @@ from scipy.special import gammaln
 from pymc_dapper.kernels import count_line, count_sweep
 from pymc_dapper.kernels.count_line import State, update_line
 from pymc_dapper.kernels.count_sweep import Swept
+from pymc_dapper.kernels.lattice import reduce_basis
 from tests.counts_enumeration import Model, compiled, connected, log_density, schedule
 
 N, P = 4, np.array([0.2, 0.3, 0.5])
@@ -67,7 +68,7 @@ def test_exchanges_leave_the_posterior_as_it_is(curvature):
 
 def test_widths_that_depend_on_the_table_do_not():
     # Which is why they are measured while tuning only. With one mode they would do no harm.
-    bowl, humps = -0.25 * (np.arange(6) - 2.5) ** 2, np.array([0.0, 1.0, -3.0, -4.0, 0.5, 1.5])
+    bowl, humps = -18 * (np.arange(6) - 2.5) ** 2, np.array([0.0, 1.0, -39.0, -40.0, 0.5, 1.5])
     model, posterior = Model([[1], [1]], [bowl, humps]), normalised(bowl + humps)
     counts, moves = [(k,) for k in range(6)], schedule(single=[0])
     assert error(model.matrix(counts, moves, [0.5, 2.0]), posterior) < 1e-10
@@ -137,6 +138,62 @@ def test_only_swaps_connect_tables_of_known_margins():
     assert error(matrix, posterior) < 1e-10
     assert connected(matrix)
     assert not connected(model.matrix(tables, schedule(), [1.0] * 4))
+
+
+# Directions of blocks ----------------------------------------------------------------------------
+
+WINDOWS = np.array([[1, 1, 0], [0, 1, 1]])
+TIGHT_SUMS = np.array([1.2, 1.6])
+LARGEST = (1, 2, 1)
+SMALL = list(product(*(range(most + 1) for most in LARGEST)))
+
+
+def overlapping():
+    """Three loose cells and two sums of them that overlap, known better."""
+    of_cells = [np.log(np.array([0.5, 0.2, 0.3])[: most + 1]) for most in LARGEST]
+    of_sums = [stats.norm.logpdf(r, np.arange(4), 0.5) for r in TIGHT_SUMS]
+    posterior = normalised(
+        [
+            sum(of_cells[k][x[k]] for k in range(3))
+            + sum(of_sums[k][row @ x] for k, row in enumerate(WINDOWS))
+            for x in SMALL
+        ]
+    )
+    return Model([*np.eye(3), *WINDOWS], [*of_cells, *of_sums]), posterior
+
+
+def reduced(curvatures):
+    """Directions that are nearly orthogonal in the metric of some curvatures."""
+    matrix = np.vstack([np.eye(3), WINDOWS])
+    rows = reduce_basis(np.eye(3, dtype=np.int64), matrix.T @ np.diag(curvatures) @ matrix)
+    return [row if row.max() > 0 else -row for row in rows]
+
+
+CURVATURES = [0.1, 0.1, 0.1, 4.0, 4.0]
+
+
+def test_directions_of_a_block_leave_the_posterior_as_it_is():
+    model, posterior = overlapping()
+    directions = reduced(CURVATURES)
+    assert [1, -1, 1] in [row.tolist() for row in directions]
+    matrices = [model.matrix(SMALL, schedule(directions=[each]), CURVATURES) for each in directions]
+    assert max(error(matrix, posterior) for matrix in matrices) < 1e-10
+    assert connected(*matrices)
+
+
+def test_directions_that_depend_on_the_table_do_not():
+    # Which is why they are found while tuning only.
+    model, posterior = overlapping()
+    by_metric = {
+        known: model.matrix(
+            SMALL, schedule(directions=reduced([0.1, 0.1, 0.1, known, known])[:1]), CURVATURES
+        )
+        for known in (0.01, 10.0)
+    }
+    first = WINDOWS[0] @ np.transpose(SMALL)
+    matrix = np.where((first > 1)[:, None], by_metric[10.0], by_metric[0.01])
+    assert max(error(each, posterior) for each in by_metric.values()) < 1e-10
+    assert error(matrix, posterior) > 1e-3
 
 
 # Impossible tables, and which lines are drawn ----------------------------------------------------

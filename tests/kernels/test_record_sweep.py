@@ -11,6 +11,7 @@ from pymc_dapper.kernels.record_sweep import (
     sweep_records,
     update_record,
 )
+from tests.broken import row_by_row
 
 
 @njit
@@ -39,7 +40,8 @@ def update(log_density, context, state, proposal, log_uniform):
 
 @njit
 def sweep(log_density, context, removed, added, log_removed, log_added, log_uniforms):
-    return sweep_records(log_density, context, removed, added, log_removed, log_added, log_uniforms)
+    changes = row_by_row(removed, added)
+    return sweep_records(log_density, context, changes, log_removed, log_added, log_uniforms)
 
 
 NONE = np.empty(0)

@@ -3,6 +3,10 @@
 No other step moves the parameters, so that a fault of the move isn't diluted.
 """
 
+from dataclasses import replace
+from itertools import product
+from math import comb
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -10,7 +14,8 @@ import pytest
 from scipy.special import gammaln, logsumexp
 from scipy.stats import beta, binom, gamma, laplace, norm, poisson
 
-from pymc_dapper import DapperStep
+from pymc_dapper import DapperStep, ReadingError
+from pymc_dapper.reading.record_maps import read_noise_held_fixed
 from pymc_dapper.steps.interweave import InterweaveStep
 from tests import interweave_twins as twins
 from tests.monte_carlo import smallest_ess, z_scores
@@ -109,6 +114,71 @@ def test_separable_factors_decide_too(with_outcomes):
 def test_a_separable_factor_left_out_is_told_apart(with_outcomes, monkeypatch):
     fault = twins.with_fault(twins.without_factor("outcome"), monkeypatch)
     assert_disagrees(run(*with_outcomes, fault))
+
+
+# Records with few values, each with a randomised answer: integrated out, but for the noisy total.
+
+ANSWERS = np.array([1, 1, 0, 1, 0])
+
+
+@pytest.fixture(scope="module")
+def randomised():
+    with pm.Model() as model:
+        p = pm.Beta("p", 2, 3)
+        truth = pm.Beta("truth", 8, 2)
+        x = pm.Bernoulli("record", p, shape=5)
+        pm.Bernoulli("answer", pt.switch(pt.eq(x, 1), truth, 1 - truth), observed=ANSWERS)
+        pm.Laplace("release", x.sum(), 0.8, observed=3.8)
+    grids = np.linspace(1e-9, 1 - 1e-9, 201), np.linspace(1e-9, 1 - 1e-9, 201)
+    p, truth = np.meshgrid(*grids, indexing="ij")
+    terms = []
+    for state in product([0, 1], repeat=5):
+        true = np.sum(state == ANSWERS)
+        terms.append(
+            binom.logpmf(sum(state), 5, p)
+            - np.log(comb(5, sum(state)))
+            + true * np.log(truth)
+            + (5 - true) * np.log1p(-truth)
+            + laplace.logpdf(3.8, sum(state), 0.8)
+        )
+    log_prior = beta.logpdf(p, 2, 3) + beta.logpdf(truth, 8, 2)
+    both = marginals(grids, log_prior + logsumexp(terms, axis=0))
+    return model, ["record"], ["p", "truth"], dict(zip(("p", "truth"), both, strict=True))
+
+
+def test_records_integrated_out_given_what_is_known_of_each(randomised):
+    assert_agrees(run(*randomised))
+
+
+def without_answers(reading):
+    """Forget how probable the answers are at the proposed parameters."""
+    p, truth = (pt.sigmoid(x) for x in reading.proposed)
+    yes = p * truth + (1 - p) * (1 - truth)
+    log_density = pt.switch(ANSWERS, pt.log(yes), pt.log1p(-yes)).sum()
+    return replace(reading, log_density=reading.log_density - log_density)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        without_answers,
+        twins.with_stale_records,
+        twins.without_factor("release"),
+        twins.without_randomised_noise,
+    ],
+    ids=["no answers", "stale sum", "no mechanism", "no randomised noise"],
+)
+def test_a_fault_in_integrating_out_is_told_apart(randomised, fault, monkeypatch):
+    assert_disagrees(run(*randomised, twins.with_fault(fault, monkeypatch)))
+
+
+def test_a_wrong_law_is_refused_before_anything_is_sampled(randomised, monkeypatch):
+    def read(*arguments):
+        return without_answers(read_noise_held_fixed(*arguments))
+
+    broken = type("BrokenInterweaveStep", (InterweaveStep,), {"_read": staticmethod(read)})
+    with pytest.raises(ReadingError, match="can't read the model exactly"):
+        run(*randomised, broken)
 
 
 # Discrete records: their noise is drawn anew, within their step of the cdf.

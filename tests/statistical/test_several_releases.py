@@ -70,7 +70,8 @@ def test_parameters_and_records_given_all_releases(model, exact):
 def without_answers(log_density, context, removed, added, log_removed, log_added, log_uniforms):
     """Forget what was released about single records."""
     nothing = np.empty(0)
-    return sweep_records(log_density, context, removed, added, nothing, nothing, log_uniforms)
+    changes = broken.row_by_row(removed, added)
+    return sweep_records(log_density, context, changes, nothing, nothing, log_uniforms)
 
 
 @njit(inline="always")
@@ -84,9 +85,8 @@ def first_total_only(log_density, context, removed, added, log_removed, log_adde
     """Forget that a proposal changes the totals other than the first."""
     changed = removed.copy()
     changed[:, 0] = added[:, 0]
-    return sweep_records(
-        log_density, context, removed, changed, log_removed, log_added, log_uniforms
-    )
+    changes = broken.row_by_row(removed, changed)
+    return sweep_records(log_density, context, changes, log_removed, log_added, log_uniforms)
 
 
 @pytest.mark.parametrize("kernel", [without_answers, answers_only, first_total_only])

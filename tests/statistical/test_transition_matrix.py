@@ -19,9 +19,16 @@ from tests.models import (
 )
 
 PRIOR = np.array([1 - TINY_PRIOR, TINY_PRIOR])
+# With the same weight for all records, what one contributes is looked up by its value.
+EQUAL = np.array([1.5])
 MODELS = {
     "one sum": (tiny_model, PRIOR, tiny_log_mechanism),
     "a table": (tiny_table_model, TABLE_PRIOR, tiny_log_table_mechanism),
+    "by value": (
+        lambda: tiny_table_model(EQUAL),
+        TABLE_PRIOR,
+        lambda records: tiny_log_table_mechanism(records, np.repeat(EQUAL, 3)),
+    ),
 }
 
 
@@ -58,6 +65,11 @@ def test_nor_does_a_broken_sweep_entry_by_entry(kernel):
     assert invariance_error(broken.broken_step(kernel, of=EntrySweep), "a table") > 1e-4
 
 
+@pytest.mark.parametrize("kernel", [broken.one_column_forgotten, broken.one_value_later])
+def test_nor_does_a_broken_sweep_by_value(kernel):
+    assert invariance_error(broken.broken_step(kernel, of=EntrySweep), "by value") > 1e-4
+
+
 def test_a_sweep_that_sees_one_entry_only_is_refused_before_it_runs():
     model = tiny_table_model()
     step_class = broken.broken_step(broken.one_entry, of=EntrySweep)
@@ -65,7 +77,7 @@ def test_a_sweep_that_sees_one_entry_only_is_refused_before_it_runs():
         step_class([model["record"]], model=model)
 
 
-def test_both_models_are_read_entry_by_entry():
+def test_all_models_are_read_entry_by_entry():
     # So that the default step above is the one that sweeps by entries.
     for build, _, _ in MODELS.values():
         model = build()

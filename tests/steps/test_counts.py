@@ -1,5 +1,7 @@
 """CountStep as a step of PyMC's: protocol, seeds, shared data, starts, refusals."""
 
+import warnings
+
 import cloudpickle
 import numpy as np
 import pymc as pm
@@ -119,6 +121,61 @@ def test_the_progress_bar_shows_how_many_moves_changed_something(step):
     assert stats == {"count_accept": [0.0] * 2}
     [update] = step._make_progressbar_update_functions()
     assert update({"count_accept": 0.5, "count_logp": -1.0}) == {"count_accept": 0.5}
+
+
+@pytest.mark.parametrize("cells", [4, 100])
+def test_whole_evaluation_of_a_large_table_is_warned_of_by_name(cells):
+    with pm.Model(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        x = pm.Poisson("x", 5, shape=cells)
+        pm.Potential("privacy", -pt.sqrt(((x - 5) ** 2).sum()))
+        CountStep([x])
+    messages = [str(warning.message) for warning in caught]
+    assert len(messages) == (cells == 100)
+    for message in messages:
+        assert "'privacy' isn't a sum of terms" in message
+        assert "Sqrt" in message
+        assert "over the 100 cells takes about" in message
+
+
+# Parameters integrated out -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def integrated(model):
+    return CountStep([model["x"]], integrate=[model["p"]], model=model)
+
+
+def test_a_parameter_that_is_integrated_out_is_drawn_by_the_same_step(model, integrated):
+    assert [x.name for x in integrated.vars] == ["x", "p_simplex__"]
+    assert "Integrated out, and then drawn:\n  p ~ Dirichlet, given x" in integrated.describe()
+    with model:
+        posterior = pm.sample(
+            step=[integrated], draws=20, tune=10, chains=2, cores=2, random_seed=5,
+            progressbar=False, compute_convergence_checks=False,
+        ).posterior  # fmt: skip
+    assert np.all(np.diff(posterior["p"].values, axis=1) != 0)
+    # The counts don't depend on where the parameter was.
+    start, ends = model.initial_point(), []
+    for p in (start["p_simplex__"], np.array([3.0, -2.0, 1.0])):
+        integrated.setup_chain(np.random.default_rng(3), tune=0, draws=5)
+        ends.append(integrated.step({**start, "p_simplex__": p})[0])
+    np.testing.assert_array_equal(ends[0]["x"], ends[1]["x"])
+    np.testing.assert_array_equal(ends[0]["p_simplex__"], ends[1]["p_simplex__"])
+
+
+def test_sampling_state_restores_a_draw_of_the_parameter_too(model, integrated):
+    integrated.setup_chain(np.random.default_rng(7), tune=5, draws=10)
+    point = model.initial_point()
+    for _ in range(3):
+        point, _ = integrated.step(point)
+    saved = integrated.sampling_state
+    first, _ = integrated.step(point)
+    integrated.step(first)
+    integrated.sampling_state = saved
+    again, _ = integrated.step(point)
+    for name in first:
+        np.testing.assert_array_equal(again[name], first[name])
 
 
 # Known totals ------------------------------------------------------------------------------------

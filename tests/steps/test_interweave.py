@@ -16,9 +16,12 @@ from pymc_dapper.kernels.interweave import Fit, draw_variates, log_t, move_param
 from pymc_dapper.kernels.interweave_tuning import (
     DEFAULT_MOVES,
     MAX_MOVES,
+    MIN_MEASURED,
     best_number_of_moves,
     fit_draws,
+    moves_waste_time,
 )
+from pymc_dapper.steps import interweave
 from pymc_dapper.steps.interweave import InterweaveStep
 
 N = 20
@@ -313,6 +316,31 @@ def paths(elsewhere, inside, m=400, k=4, seed=0):
 def test_as_many_moves_are_made_as_pay(elsewhere, inside, evaluations, expected):
     chosen = best_number_of_moves(paths(elsewhere, inside), np.full((400, 4), evaluations), 10_000)
     assert chosen in expected
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "evaluations", "n_records", "expected"),
+    [
+        (0.2, 20, 100_000, True),  # other steps do well, and moves take long
+        (0.95, 20, 100_000, False),  # the chain crawls without
+        (0.2, 1, 100_000, False),  # moves are cheap: tuning can go on
+        (0.2, 10, 100, False),  # the rest of an iteration takes as long
+    ],
+)
+def test_moves_are_given_up_early_only_where_they_waste_time(
+    elsewhere, evaluations, n_records, expected
+):
+    made = np.full((100, 4), evaluations)
+    assert moves_waste_time(paths(elsewhere, 0.5, m=100), made, n_records) == expected
+
+
+def test_moves_given_up_are_never_made_again(model, monkeypatch):
+    monkeypatch.setattr(interweave, "moves_waste_time", lambda *measured: True)
+    with model:
+        step = InterweaveStep([model["mu"], model["sigma"]], records=[model["x"], model["k"]])
+    walked = walk(step, started(model), np.random.default_rng(3), 5, tune=60)
+    made = [stat["interweave_moves"] for _, stat in walked]
+    assert made == [MAX_MOVES] * MIN_MEASURED + [0] * (65 - MIN_MEASURED)
 
 
 def test_a_short_tuning_leaves_the_number_of_moves_alone():

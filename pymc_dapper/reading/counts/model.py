@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 from pymc import Model
 from pymc.distributions.multivariate import DirichletMultinomialRV
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import explicit_graph_inputs, graph_inputs, io_toposort
 from pytensor.tensor.basic import constant
 from pytensor.tensor.random.basic import (
@@ -21,6 +21,7 @@ from pytensor.tensor.random.basic import (
     PoissonRV,
 )
 from pytensor.tensor.random.type import RandomGeneratorType
+from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
@@ -29,7 +30,7 @@ from pymc_dapper.reading.counts.linear import constant_value
 from pymc_dapper.reading.counts.roles import Fixed, Linear, Mixed, Part, Reduced, Rows
 from pymc_dapper.reading.counts.walk import CountWalk, as_terms, says_only_what_is_required
 from pymc_dapper.reading.errors import ReadingError
-from pymc_dapper.reading.graphs import inline_symbolic_ops, rebuild
+from pymc_dapper.reading.graphs import inline_symbolic_ops, rebuild, with_inputs
 from pymc_dapper.reading.parameter_checks import localise_checks
 
 FAMILIES = (
@@ -162,6 +163,12 @@ class CountReading:
         """Number of cells, of all counts together."""
         return sum(int(np.prod(count.type.shape)) for count in self.records)
 
+    @property
+    def prior_terms(self) -> list[Terms]:
+        """The terms that come from the counts' own prior."""
+        names = {rv.name for rv in self.rvs}
+        return [terms for terms in self.terms if names & set(terms.factors)]
+
     def bounded_cells(self) -> np.ndarray:
         """Say which cells' prior has a largest value, beside any total."""
         return np.concatenate(
@@ -205,7 +212,10 @@ def check_counts(model: Model, rvs: Sequence[TensorVariable]) -> None:
 
 
 def read_counts(
-    model: Model, values: Sequence[TensorVariable], point: Mapping[str, np.ndarray]
+    model: Model,
+    values: Sequence[TensorVariable],
+    point: Mapping[str, np.ndarray],
+    log_densities: Mapping[str, TensorVariable] | None = None,
 ) -> CountReading:
     """Find out how tables of counts enter a model's log-density.
 
@@ -217,6 +227,8 @@ def read_counts(
         Value variables of the counts.
     point : mapping of str to ndarray
         Values of the model's value variables, for shapes.
+    log_densities : mapping of str to TensorVariable, optional
+        The log-density of each factor, in terms of value variables. The model's own if not given.
 
     Returns
     -------
@@ -233,11 +245,10 @@ def read_counts(
     lengths = {name: int(length.eval()) for name, length in model.dim_lengths.items()}
     sized = {x: x.type.clone(shape=point[x.name].shape)(name=x.name) for x in model.value_vars}
     counts = [sized[value] for value in values]
-    variables = [*model.basic_RVs, *model.potentials]
-    written = model.logp(variables, sum=False)
+    written = _log_densities(model) if log_densities is None else log_densities
     known: dict[Variable, Variable] = {**sized, **_dims(model, lengths)}
     placeholders: dict[Variable, TensorVariable] = {}
-    for shared in graph_inputs(written):
+    for shared in graph_inputs(list(written.values())):
         if _is_data(shared) and shared not in known:
             shape = shared.get_value(borrow=True).shape
             placeholders[shared] = shared.type.clone(shape=shape)(name=shared.name)
@@ -247,10 +258,9 @@ def read_counts(
     wholes: list[WholeFactor] = []
     invariants: list[Invariant] = []
     as_written: dict[str, TensorVariable] = {}
-    for variable, raw in zip(variables, written, strict=True):
-        name = variable.name
+    for name, raw in written.items():
         try:
-            [graph] = rebuild([raw], {**known, **placeholders})
+            [graph] = rebuild([raw], {**known, **placeholders}, replace_node=_static_shape)
             [graph] = localise_checks(inline_symbolic_ops([graph]), counts)
         except Exception as error:
             raise _unfit(name, error) from error
@@ -290,6 +300,22 @@ def read_counts(
         frozen={shared: walk.frozen[x] for shared, x in used.items() if x in walk.frozen},
         dim_lengths=lengths,
     )
+
+
+def _log_densities(model: Model) -> dict[str, TensorVariable]:
+    variables = [*model.basic_RVs, *model.potentials]
+    graphs = model.logp(variables, sum=False)
+    return dict(zip([variable.name for variable in variables], graphs, strict=True))
+
+
+def _static_shape(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+    """Put constants in the place of known shapes: a shape doesn't depend on any values."""
+    shape = getattr(inputs[0].type, "shape", (None,)) if inputs else (None,)
+    if isinstance(node.op, Shape) and None not in shape:
+        return [pt.constant(np.array(shape, dtype=np.int64))]
+    if isinstance(node.op, Shape_i) and shape[node.op.i] is not None:
+        return [pt.constant(np.array(shape[node.op.i], dtype=np.int64))]
+    return with_inputs(node, inputs)
 
 
 def _terms(name: str, part: Part) -> Terms:

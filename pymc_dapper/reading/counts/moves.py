@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from pymc_dapper.reading.counts.blocks import Block, find_blocks
 from pymc_dapper.reading.errors import ReadingError
 
 Indices = NDArray[np.int64]
@@ -30,6 +31,8 @@ SOFT_SWAP_PASSES = 2
 """Passes over a table whose margins are both parts of statistics."""
 MAX_PARTITIONS = 6
 """Statistics that are looked at in pairs, for such tables."""
+BLOCK_PASSES = 3
+"""Passes over the directions of a block."""
 MAX_GROUP_CELLS = 8
 """Groups that share part of a statistic: this many cells per cell in all, the smallest first."""
 
@@ -66,6 +69,8 @@ class Moves:
         Tables in which people swap places.
     directions : csr_array, shape (number of directions, number of cells)
         Other moves, a row each.
+    blocks : tuple of Block
+        Cells that overlapping statistics tie together, which move in directions of their own.
     """
 
     single: Indices
@@ -73,12 +78,13 @@ class Moves:
     passes: Indices
     grids: tuple[Grid, ...]
     directions: sparse.csr_array
+    blocks: tuple[Block, ...]
 
     @classmethod
     def none(cls) -> Self:
         """Return no moves at all."""
         nothing = np.zeros(0, dtype=np.int64)
-        return cls(nothing, (), nothing, (), sparse.csr_array((0, 0)))
+        return cls(nothing, (), nothing, (), sparse.csr_array((0, 0)), ())
 
 
 def find_moves(
@@ -87,6 +93,7 @@ def find_moves(
     bounded: NDArray[np.bool_],
     names: Sequence[str],
     given: ArrayLike | None = None,
+    ties: Sequence[sparse.csr_array] = (),
 ) -> Moves:
     """Find moves that keep the invariants and connect all tables.
 
@@ -102,6 +109,8 @@ def find_moves(
         What to call each equation in a message.
     given : array_like, shape (number of moves, number of cells), optional
         A Markov basis of the invariants that aren't recognised.
+    ties : sequence of csr_array, shape (any, number of cells)
+        Those of the statistics that are parts of the counts' own prior.
 
     Returns
     -------
@@ -127,17 +136,18 @@ def find_moves(
     single = np.flatnonzero(is_free)
     grids = _crossed_statistics(invariants, statistics, class_of)
     rows = _kept_differences(invariants, statistics)
+    blocks = find_blocks(invariants, statistics, ties)
     if given is not None:
         directions = _given_directions(invariants, np.asarray(given), names)
         directions = sparse.vstack([directions, _directions(rows, n_cells)], format="csr")
-        return Moves(single, groups, passes, tuple(grids), directions)
+        return Moves(single, groups, passes, tuple(grids), directions, blocks)
     for component in components_of(invariants, classes):
         grid, direction = _between_classes(component, classes, bounded, names)
         if grid is not None:
             grids.append(grid)
         if direction is not None:
             rows += _lifted(direction, [classes[k] for k in component.classes])
-    return Moves(single, groups, passes, tuple(grids), _directions(rows, n_cells))
+    return Moves(single, groups, passes, tuple(grids), _directions(rows, n_cells), blocks)
 
 
 def _groups(

@@ -1,12 +1,9 @@
 """Records as a function of parameters and of noise: x_i = F^-1(u_i; theta)."""
 
 from pymc_dapper.reading.record_maps import families  # noqa: F401  (registers its maps)
+from pymc_dapper.reading.record_maps.held_fixed import NoiseHeldFixed
 from pymc_dapper.reading.record_maps.maps import NoRecordMapError, RecordMap, record_map
-from pymc_dapper.reading.record_maps.noise_held_fixed import (
-    NoiseHeldFixed,
-    can_interweave,
-    read_noise_held_fixed,
-)
+from pymc_dapper.reading.record_maps.noise_held_fixed import can_interweave, read_noise_held_fixed
 
 __all__ = [
     "NoRecordMapError",

@@ -1,12 +1,10 @@
 """Read a model with the records' noise in the place of the records."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.type import TensorType
@@ -15,65 +13,10 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.reading.dependence import dependent_factors
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.reading.record_maps.conditional_noise import read_conditional_noise
+from pymc_dapper.reading.record_maps.held_fixed import NoiseHeldFixed
 from pymc_dapper.reading.record_maps.maps import RecordMap, parameters_of, record_map
 from pymc_dapper.reading.values import at_values, dim_lengths, frozen_dims, shared_data
-
-
-@dataclass(frozen=True)
-class NoiseHeldFixed:
-    """A model's log-density in terms of parameters and the records' noise.
-
-    All graphs are in terms of value variables.
-
-    Attributes
-    ----------
-    model : Model
-        The model that was read.
-    parameters : tuple of TensorVariable
-        Value variables of the parameters that move records, with static shapes.
-    left_alone : tuple of str
-        Names of the parameters that were asked for and don't move any record.
-    records : tuple of TensorVariable
-        Value variables of the records that the parameters move, with static shapes.
-    uniforms : tuple of TensorVariable
-        Inputs of the graphs: uniform variates, as many as there are discrete records.
-    noise : tuple of TensorVariable
-        The noise of each of ``records``, computed from them and the parameters.
-    proposed : tuple of TensorVariable
-        Inputs of the graphs below: new values of ``parameters``.
-    moved_records : tuple of TensorVariable
-        The records at the proposed parameters and the present noise.
-    log_density : TensorVariable, scalar
-        Log-density of the proposed parameters given the noise, but for a constant: all factors
-        that the parameters or the records enter, except the priors of the records that move.
-    factors : tuple of str
-        Names of these factors.
-    given : tuple of TensorVariable
-        Value variables of all else that the graphs depend on.
-    data : tuple of SharedVariable
-        Shared data (``pm.Data``) that the graphs depend on.
-    dim_lengths : dict of str to int
-        Lengths of the model's dims when it was read; constants of the graphs.
-    """
-
-    model: Model
-    parameters: tuple[TensorVariable, ...]
-    left_alone: tuple[str, ...]
-    records: tuple[TensorVariable, ...]
-    uniforms: tuple[TensorVariable, ...]
-    noise: tuple[TensorVariable, ...]
-    proposed: tuple[TensorVariable, ...]
-    moved_records: tuple[TensorVariable, ...]
-    log_density: TensorVariable
-    factors: tuple[str, ...]
-    given: tuple[TensorVariable, ...]
-    data: tuple[SharedVariable, ...]
-    dim_lengths: dict[str, int]
-
-    def names(self, values: Sequence[TensorVariable]) -> list[str]:
-        """Names of value variables' random variables, as the model has them."""
-        names = {value.name: rv.name for value, rv in self.model.values_to_rvs.items()}
-        return [names[value.name] for value in values]
 
 
 def read_noise_held_fixed(
@@ -83,6 +26,9 @@ def read_noise_held_fixed(
     point: Mapping[str, np.ndarray],
 ) -> NoiseHeldFixed:
     """Write the records as a function of parameters and noise.
+
+    The noise is that of the records' prior or, where records have few values and each has factors
+    of its own, that of their conditional distribution (:func:`read_conditional_noise`).
 
     Parameters
     ----------
@@ -107,6 +53,9 @@ def read_noise_held_fixed(
     """
     _check_kinds(model, parameters, records)
     rvs = [model.values_to_rvs[value] for value in records]
+    conditional = read_conditional_noise(model, parameters, records, point)
+    if conditional is not None:
+        return conditional
     moving, moved = _who_moves_whom(model, parameters, rvs)
     if not moved:
         raise ReadingError(_nothing_moves(model, parameters, rvs))
@@ -161,6 +110,7 @@ def read_noise_held_fixed(
         proposed=tuple(proposed),
         moved_records=tuple(moved_records),
         log_density=log_density,
+        log_law=None,
         factors=tuple(factors),
         given=tuple(x for x in model.value_vars if x in inputs),
         data=tuple(shared_data(graphs)),

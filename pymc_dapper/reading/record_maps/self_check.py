@@ -10,7 +10,7 @@ from pytensor.graph.basic import Variable
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.proposals import read_proposals
 from pymc_dapper.reading.randomness import with_randomness
-from pymc_dapper.reading.record_maps.noise_held_fixed import NoiseHeldFixed
+from pymc_dapper.reading.record_maps.held_fixed import NoiseHeldFixed
 
 ROUNDING = 1e-6
 LOG_DENSITY_ROUNDING = 1e-8
@@ -102,8 +102,7 @@ def check_noise(reading: NoiseHeldFixed, point: Mapping[str, np.ndarray]) -> Che
                 "records to their noise. If the map is your own, `RecordMap.records` must undo "
                 "`RecordMap.noise`; else please report the model"
             )
-    state = {**point, **moved, **elsewhere}
-    expected = _as_written(reading, state)
+    expected = _as_written(reading, {**point, **moved, **elsewhere})
     if np.isfinite(new_log_density) and not _same(new_log_density, expected):
         raise ReadingError(
             f"InterweaveStep can't read the model exactly: the log-density with the records' noise "
@@ -137,11 +136,18 @@ def _small_change(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarra
 
 
 def _as_written(reading: NoiseHeldFixed, point: Mapping[str, np.ndarray]) -> float:
-    """Sum of the factors as the model has them."""
+    """Sum of the factors as the model has them, less the law whose noise is held fixed."""
     model = reading.model
     total = model.logp([model[name] for name in reading.factors])
     evaluate = _compile(reading, model.value_vars, [total])
-    return float(evaluate(*(np.asarray(point[x.name], dtype=x.dtype) for x in model.value_vars))[0])
+    [expected] = evaluate(*(np.asarray(point[x.name], dtype=x.dtype) for x in model.value_vars))
+    if reading.log_law is not None:
+        inputs = [*reading.parameters, *reading.records, *reading.given]
+        [log_law] = _compile(reading, inputs, [reading.log_law])(
+            *(np.asarray(point[x.name], dtype=x.dtype) for x in inputs)
+        )
+        expected = expected - log_law
+    return float(expected)
 
 
 def _differ(a: np.ndarray, b: np.ndarray) -> bool:

@@ -1,0 +1,415 @@
+"""docs/performance.md and its figures, from the results of benchmarks.run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+DOCS = Path(__file__).parents[1] / "docs"
+TEMPLATE = Path(__file__).parent / "page.md"
+TITLES = {
+    "randomised_response": "example 1, randomised response",
+    "admissions": "example 2, table of counts",
+    "regression": "example 3, regression",
+    "poisson": "Poisson counts",
+    "logistic_regression": "logistic regression",
+}
+EXAMPLES = list(TITLES)[:3]
+WAYS = {
+    "pymc_dapper": "#1b5fa6",
+    "by hand": "#595959",
+    "PyMC's defaults": "#c1500a",
+    "nutpie, centred": "#3a8a4d",
+    "nutpie, non-centred": "#8cc49a",
+    "R's dapper": "#a0569a",
+}
+R_EARLIER = {
+    "randomised_response": 1.1,
+    "admissions": 4.3,
+    "admissions_plain": 77,
+    "regression": 0.9,
+}
+"""R's dapper where it wasn't run: effective draws a second, measured before on such a machine."""
+
+R_NOTE = "R's dapper: measured earlier on this kind of machine, not in this run"
+
+
+class Results:
+    """Measurements, looked up by what was asked for."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def all(self, task, **wanted):
+        """Pairs of job and result that weren't skipped."""
+        return [
+            (entry["job"], entry["result"])
+            for entry in self.found["measurements"]
+            if entry["job"]["task"] == task
+            and all(entry["job"].get(key) == value for key, value in wanted.items())
+            and "skipped" not in entry["result"]
+        ]
+
+    def one(self, task, **wanted):
+        """The first that fits; None if there is none."""
+        fitting = self.all(task, **wanted)
+        return fitting[0][1] if fitting else None
+
+    def rate(self, workload, n, way):
+        """Effective draws a second; None where it wasn't measured."""
+        result = self.one("sampling", workload=workload, n=n, way=way)
+        return None if result is None else result["ess_per_second"]
+
+    def of_r(self, script):
+        """Effective draws a second of R's dapper, and whether they come from this run."""
+        result = self.one("sampling", script=script)
+        return (R_EARLIER[script], False) if result is None else (result["ess_per_second"], True)
+
+    def sizes(self, workload):
+        """Numbers of records that were sampled; None where the data say it."""
+        return [job["n"] for job, _ in self.all("sampling", workload=workload, way="pymc_dapper")]
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+def table(header, rows, words=1):
+    """A Markdown table; the first columns hold words, the others numbers."""
+    lines = [header, ["---"] * words + ["---:"] * (len(header) - words), *rows]
+    return "".join("| " + " | ".join(str(cell) for cell in line) + " |\n" for line in lines)
+
+
+def number(x, digits=2):
+    """With so many significant digits, without powers of ten."""
+    if x is None:
+        return ""
+    if x == 0:
+        return "0"
+    decimals = max(0, digits - 1 - int(np.floor(np.log10(abs(x)))))
+    rounded = round(x, digits - 1 - int(np.floor(np.log10(abs(x)))))
+    return f"{rounded:,.{decimals}f}"
+
+
+def label(workload, n):
+    return TITLES[workload] + ("" if n is None else f", n = {n:,}")
+
+
+def way_of(job):
+    return job.get("way", job["task"]) + (
+        ", plain density" if "plain" in job.get("script", "") else ""
+    )
+
+
+def sweeps(results):
+    rows = []
+    for job, result in results.all("sweep"):
+        n = job["n"] or 400 if job["workload"] == "randomised_response" else job["n"] or 1_000
+        ours, by_hand = result["ours"], result["by hand"]
+        rows.append(
+            [
+                label(job["workload"], n),
+                number(1e6 * ours, 3),
+                number(1e6 * by_hand, 3),
+                number(1e9 * ours / n, 3),
+                number(ours / by_hand),
+            ]
+        )
+    header = ["sweep", "DapperStep, us", "by hand, us", "DapperStep, ns per record", "ratio"]
+    return table(header, rows)
+
+
+def separable(results):
+    rows = [
+        [
+            f"{name}, n = {row['n']:,}",
+            number(1e6 * row["ours"], 3),
+            number(1e6 * row["by NumPy"], 3),
+            number(row["ours"] / row["by NumPy"]),
+        ]
+        for name, row in (results.one("separable") or {}).items()
+    ]
+    return table(["records of", "DapperStep, us", "NumPy, us", "ratio"], rows)
+
+
+def overheads(results):
+    rows = [[f"`{k}`", number(1e6 * v, 3)] for k, v in (results.one("overhead") or {}).items()]
+    return table(["step", "us"], rows)
+
+
+def protocols(results):
+    rows = []
+    for job, result in results.all("protocol"):
+        parts = [result[key] for key in ("by hand", "pm.sample", "pmd.sample")]
+        ratio = parts[2] / (parts[0] + parts[1])
+        shown = [number(1e6 * x, 3) for x in parts]
+        rows.append([label(job["workload"], None), *shown, number(ratio)])
+    header = ["us per draw", "loop by hand", "`pm.sample`, idle steps", "`pmd.sample`", "ratio"]
+    return table(header, rows)
+
+
+def samplings(results):
+    rows = []
+    for job, result in results.all("sampling"):
+        moves = result.get("moves")
+        rows.append(
+            [
+                label(job["workload"], job.get("n")),
+                way_of(job),
+                f"{result['draws']:,}",
+                number(1e6 * result["seconds_per_draw"], 3),
+                number(result["ess"] / result["draws"]),
+                number(result["ess_per_second"]),
+                "" if moves is None else moves,
+                number(result.get("peak_memory"), 3),
+            ]
+        )
+    header = ["", "way", "draws", "us per draw", "effective draws per draw"]
+    header += ["effective draws per second", "interweaving moves", "memory, MB"]
+    return table(header, rows, words=2)
+
+
+def skipped(results):
+    """Why what isn't in the tables isn't."""
+    notes = {}
+    for entry in results.found["measurements"]:
+        if "skipped" in entry["result"]:
+            job = entry["job"]
+            what = f"{way_of(job)} ({label(job['workload'], job.get('n'))})"
+            notes.setdefault(entry["result"]["skipped"], []).append(what)
+    return "".join(f"- Not run, because {why}: {', '.join(what)}.\n" for why, what in notes.items())
+
+
+def first_draws(results):
+    rows = []
+    for workload in TITLES:
+        cells = []
+        for caches in ("cold", "warm"):
+            ours, pymc = (
+                results.one("first_draw", workload=workload, way=way, caches=caches)
+                for way in ("pymc_dapper", "PyMC's defaults")
+            )
+            if ours and pymc:
+                cells += [number(x["seconds"], 3) for x in (ours, pymc)]
+                cells += [ours["compilations"]]
+        if cells:
+            rows.append([label(workload, None), *cells])
+    header = [f"{caches}, {what}" for caches in ("cold", "warm") for what in FIRST_DRAW_COLUMNS]
+    return table(["seconds", *header], rows)
+
+
+FIRST_DRAW_COLUMNS = ("`pmd.sample`", "PyMC alone", "numba compilations of ours")
+
+
+def imports(results):
+    """Seconds that imports take, the middle of all processes that were timed."""
+    timed = [result for _, result in results.all("first_draw", caches="warm")]
+    names = ("import_pymc", "import_pymc_dapper")
+    return {name: float(np.median([result[name] for result in timed])) for name in names}
+
+
+def memory(results):
+    tables = ""
+    for job, result in results.all("memory"):
+        rows = [[phase, number(copies)] for phase, copies in result["copies"].items()]
+        header = [label(job["workload"], job["n"]), "copies of the records"]
+        tables += table(header, rows)
+    return tables
+
+
+# Targets ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Target:
+    """One line of the table: reached if the value is on the right side of the limit."""
+
+    what: str
+    value: float
+    limit: float
+    at_least: bool = False
+    unit: str = ""
+
+    @property
+    def reached(self):
+        return self.value >= self.limit if self.at_least else self.value <= self.limit
+
+    @property
+    def row(self):
+        sign = "at least" if self.at_least else "at most"
+        limit, value = f"{sign} {self.limit:,g} {self.unit}", f"{number(self.value)} {self.unit}"
+        return [self.what, limit.strip(), value.strip(), "yes" if self.reached else "**no**"]
+
+
+def targets(results):
+    """All that could be measured."""
+    return [
+        *_against_peers(results),
+        *_of_sweeps(results),
+        *_of_steps(results),
+        *_of_first_draws(results),
+    ]
+
+
+def _against_peers(results):
+    for workload in EXAMPLES:
+        for n in results.sizes(workload)[:1]:
+            ours = results.rate(workload, n, "pymc_dapper")
+            for script in (workload, f"{workload}_plain"):
+                if script in R_EARLIER:
+                    theirs, now = results.of_r(script)
+                    plain = " with a plain density" if "plain" in script else ""
+                    note = "" if now else " (1)"
+                    what = f"effective draws per second, {TITLES[workload]}: times R's dapper"
+                    yield Target(f"{what}{plain}{note}", ours / theirs, 1000, at_least=True)
+    for workload in TITLES:
+        for n in results.sizes(workload):
+            peers = {way: results.rate(workload, n, way) for way in list(WAYS)[2:5]}
+            peers = {way: rate for way, rate in peers.items() if rate is not None}
+            if peers:
+                best = max(peers, key=peers.get)
+                ratio = results.rate(workload, n, "pymc_dapper") / peers[best]
+                what = f"effective draws per second, {label(workload, n)}: times the best other"
+                yield Target(f"{what} in Python ({best})", ratio, 2, at_least=True)
+
+
+def _of_sweeps(results):
+    found = {job["n"]: result for job, result in results.all("sweep", workload="admissions")}
+    for n in (min(found), max(found)):
+        ratio = found[n]["ours"] / found[n]["by hand"]
+        yield Target(f"sweep of example 2, n = {n:,}: times the loop by hand", ratio, 1.5)
+    largest = max(found)
+    large = [n for n in found if n >= 10_000] or list(found)
+    times = [found[n]["ours"] for n in large]
+    if len(large) > 1:
+        slope = float(np.polyfit(np.log(large), np.log(times), 1)[0])
+        yield Target("sweep of example 2: power of n that its time grows with", slope, 1.05)
+    per_record = 1e9 * found[largest]["ours"] / largest
+    yield Target(
+        f"sweep of example 2, n = {largest:,}: time per record", per_record, 100, unit="ns"
+    )
+    for phase, copies in (results.one("memory") or {"copies": {}})["copies"].items():
+        if phase != "building the steps":
+            yield Target(f"memory of {phase}: copies of the records", copies, 4)
+    for name, row in (results.one("separable") or {}).items():
+        ratio = row["ours"] / row["by NumPy"]
+        yield Target(f"separable factors, records of {name}: times one pass of NumPy", ratio, 1)
+
+
+def _of_steps(results):
+    for step, seconds in (results.one("overhead") or {}).items():
+        # CountStep's draws come from a generator that crosses into compiled code.
+        limit = 15 if step == "CountStep" else 10
+        yield Target(f"overhead of `{step}` per draw", 1e6 * seconds, limit, unit="us")
+
+
+def _of_first_draws(results):
+    for workload in EXAMPLES:
+        found = {
+            (caches, way): results.one("first_draw", workload=workload, way=way, caches=caches)
+            for caches in ("cold", "warm")
+            for way in ("pymc_dapper", "PyMC's defaults")
+        }
+        if None in found.values():
+            continue
+        warm = found["warm", "pymc_dapper"]["seconds"]
+        yield Target(f"first draw, warm, {TITLES[workload]}", warm, 5, unit="s")
+        ours, pymc = (found["cold", way]["seconds"] for way in ("pymc_dapper", "PyMC's defaults"))
+        what = f"first draw, cold, {TITLES[workload]}: times PyMC alone"
+        yield Target(what, ours / pymc, 2)
+
+
+# Figures ------------------------------------------------------------------------------------------
+
+
+def draw_rates(results):
+    """Bars of effective draws per second, by workload and way."""
+    shown = [(w, n) for w in TITLES for n in results.sizes(w)[:1]]
+    figure, axis = plt.subplots(figsize=(8, 6.5), layout="constrained")
+    y, ticks, labels, named = 0.0, [], [], set()
+    lowest, highest = np.inf, 0.0
+    for workload, n in shown:
+        rates = {way: results.rate(workload, n, way) for way in WAYS}
+        measured_now = True
+        if workload in R_EARLIER:
+            rates["R's dapper"], measured_now = results.of_r(workload)
+        rates = {way: rate for way, rate in rates.items() if rate is not None}
+        ticks.append(y + (len(rates) - 1) / 2)
+        labels.append(TITLES[workload].replace(", ", ",\n"))
+        for way, rate in rates.items():
+            name = None if way in named else way
+            named.add(way)
+            axis.barh(y, rate, color=WAYS[way], height=0.85, label=name)
+            earlier = way == "R's dapper" and not measured_now
+            text = number(rate) + (" (measured earlier)" if earlier else "")
+            axis.annotate(text, (rate, y), (4, 0), textcoords="offset points", va="center")
+            lowest, highest = min(lowest, rate), max(highest, rate)
+            y += 1
+        y += 1
+    axis.set(xscale="log", xlabel="effective draws per second of the slowest parameter")
+    axis.set_xlim(lowest / 3, highest * 5)
+    axis.set_yticks(ticks, labels)
+    axis.tick_params(axis="y", length=0)
+    axis.invert_yaxis()
+    axis.spines[["top", "right", "left"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def draw_sweeps(results):
+    """Time per sweep against the number of records, ours and by hand."""
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained", sharey=True)
+    for axis, workload in zip(axes, ("admissions", "regression"), strict=True):
+        found = sorted(
+            (job["n"], result) for job, result in results.all("sweep", workload=workload)
+        )
+        sizes = [n for n, _ in found]
+        for key, way in (("ours", "pymc_dapper"), ("by hand", "by hand")):
+            milliseconds = [1e3 * result[key] for _, result in found]
+            name = "DapperStep" if key == "ours" else "loop by hand"
+            axis.plot(sizes, milliseconds, "o-", color=WAYS[way], markersize=4, label=name)
+        axis.set(xscale="log", yscale="log", xlabel="records", title=TITLES[workload])
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("ms per sweep")
+    axes[0].legend(frameon=False)
+    return figure
+
+
+# The page -----------------------------------------------------------------------------------------
+
+
+def text(found):
+    """The whole page."""
+    results = Results(found)
+    seconds = imports(results)
+    versions = ", ".join(f"{name} {number_}" for name, number_ in found["versions"].items())
+    rows = [target.row for target in targets(results)]
+    return TEMPLATE.read_text(encoding="utf-8").format(
+        minutes=number(found["seconds"] / 60),
+        cores=found["cores"],
+        python=found["python"],
+        versions=versions,
+        targets=table(["", "target", "measured", "reached"], rows, words=4),
+        note=R_NOTE,
+        rates=samplings(results),
+        skipped=skipped(results),
+        sweeps=sweeps(results),
+        separable=separable(results),
+        overheads=overheads(results),
+        protocols=protocols(results),
+        memory=memory(results),
+        first_draws=first_draws(results),
+        import_pymc=number(seconds["import_pymc"]),
+        import_pymc_dapper=number(seconds["import_pymc_dapper"]),
+    )
+
+
+def write(found):
+    """Write the page and its figures."""
+    results = Results(found)
+    draw_rates(results).savefig(DOCS / "figures" / "performance_rates.png", dpi=150)
+    draw_sweeps(results).savefig(DOCS / "figures" / "performance_sweeps.png", dpi=150)
+    (DOCS / "performance.md").write_text(text(found), encoding="utf-8")

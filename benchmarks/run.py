@@ -1,0 +1,188 @@
+"""Measure the package and its peers, and write docs/performance.md with its figures.
+
+    python -m benchmarks.run            some 25 minutes, on a machine with nothing else to do
+    python -m benchmarks.run --short    a few minutes: small sizes, few draws; for trying out
+    python -m benchmarks.run --page     write the page anew from the last results
+
+One measurement after another, each in a process of its own with one thread. Peers that aren't
+installed are skipped, with a note. Results are kept in benchmarks/results.json.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+
+from benchmarks import page, r
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results.json"
+ONE_THREAD = {
+    f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON")
+}
+TIME_LIMIT = 240
+"""Seconds that a measurement may take."""
+
+EXAMPLES = ("randomised_response", "admissions", "regression")
+OTHERS = ("poisson", "logistic_regression")
+SIZES = {
+    "admissions": (400, 10_000, 100_000, 1_000_000),
+    "regression": (50, 500, 5_000, 50_000),
+}
+
+
+def first_draws():
+    """Cold, with an empty cache; then warm, with what the cold one left there."""
+    for workload in (*EXAMPLES, *OTHERS):
+        for way in ("pymc_dapper", "PyMC's defaults"):
+            for caches in ("cold", "warm"):
+                yield {"task": "first_draw", "workload": workload, "way": way, "caches": caches}
+
+
+def samplings(scale):
+    """Every way to sample every workload: our own, by hand, and the peers that can."""
+    for workload in (*EXAMPLES, *OTHERS):
+        for n in SIZES.get(workload, (None,)):
+            job = {"task": "sampling", "workload": workload, "n": n}
+            # Some seconds each: fewer draws of more records.
+            draws = 20_000 if n is None else min(20_000, max(300, 30_000_000 // n))
+            draws = max(20, draws // scale)
+            ours = {"draws": draws, "tune": min(1_000, draws)}
+            yield {**job, "way": "pymc_dapper", **ours}
+            yield {**job, "way": "by hand", **ours}
+            small = n is None or n <= 500
+            if small:
+                few = max(20, 300 // scale)
+                yield {**job, "way": "PyMC's defaults", "draws": few, "tune": few}
+            if workload == "regression":
+                some = max(20, min(10_000, 1_000_000 // n) // scale)
+                for way in ("nutpie, centred", "nutpie, non-centred"):
+                    yield {**job, "way": way, "draws": some, "tune": min(1_000, 2 * some)}
+
+
+def in_r():
+    """R's dapper, on the paper's examples: some minutes each, as slow as it is."""
+    for workload, script, draws in (
+        ("randomised_response", "randomised_response", 4_000),
+        ("admissions", "admissions", 400),
+        ("admissions", "admissions_plain", 4_000),
+        ("regression", "regression", 10_000),
+    ):
+        job = {"task": "sampling", "workload": workload, "way": "R's dapper", "script": script}
+        yield {**job, "draws": draws, "tune": draws // 10}
+
+
+def jobs(short):
+    """All measurements, in order."""
+    limit = 5_000 if short else 10**9
+    yield {"task": "overhead"}
+    yield {"task": "separable", "n": min(limit, 100_000)}
+    for workload in EXAMPLES:
+        yield {"task": "protocol", "workload": workload, "draws": 500 if short else 5_000}
+    for workload in (*EXAMPLES, *OTHERS):
+        yield from (
+            {"task": "sweep", "workload": workload, "n": n}
+            for n in SIZES.get(workload, (None,))
+            if n is None or n <= limit
+        )
+    yield {"task": "memory", "workload": "admissions", "n": min(limit, 1_000_000)}
+    for job in samplings(100 if short else 1):
+        if job["n"] is None or job["n"] <= limit:
+            yield job
+    yield from in_r()
+    yield from first_draws()
+
+
+def why_not(job):
+    """Why a measurement can't be made; None if it can."""
+    way = job.get("way", "")
+    if job["task"] == "memory" and not sys.platform.startswith("linux"):
+        return "other systems than Linux don't say how much memory was in use at most"
+    if way == "R's dapper":
+        return r.why_not()
+    if way.startswith("nutpie") and importlib.util.find_spec("nutpie") is None:
+        return "nutpie isn't installed"
+    return None
+
+
+def measure(job, folder):
+    """Run one job in a process of its own."""
+    reason = why_not(job)
+    if reason is not None:
+        return {"skipped": reason}
+    arguments = {key: value for key, value in job.items() if key != "caches"}
+    environment = os.environ | ONE_THREAD
+    if "caches" in job:
+        cache = folder / f"{job['workload']} {job['way']}".replace(" ", "_").replace("'", "")
+        flags = f"{os.environ.get('PYTENSOR_FLAGS', '')},base_compiledir={cache}"
+        environment["PYTENSOR_FLAGS"] = flags.strip(",")
+    command = [sys.executable, "-m", "benchmarks.measure", json.dumps(arguments)]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=TIME_LIMIT,
+        )
+    except subprocess.TimeoutExpired:
+        return {"skipped": f"it takes longer than {TIME_LIMIT} s"}
+    except subprocess.CalledProcessError as error:
+        raise RuntimeError(f"{job} failed:\n{error.stderr}") from error
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def run(short):
+    """Measure everything."""
+    began, measurements = perf_counter(), []
+    with tempfile.TemporaryDirectory() as folder:
+        for job in jobs(short):
+            result = measure(job, Path(folder))
+            measurements.append({"job": job, "result": result})
+            print(f"{perf_counter() - began:6.0f} s  {_shown(job)}: {_shown(result)}", flush=True)
+    packages = ("pymc-dapper", "pymc", "pytensor", "numba", "numpy", "nutpie")
+    installed = [name for name in packages if importlib.util.find_spec(name.replace("-", "_"))]
+    return {
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in installed},
+        "cores": os.cpu_count(),
+        "seconds": perf_counter() - began,
+        "short": short,
+        "measurements": measurements,
+    }
+
+
+def _shown(entries):
+    def text(value):
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    return ", ".join(f"{key} {text(value)}" for key, value in entries.items() if value is not None)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--short", action="store_true", help="small sizes; leaves docs as they are")
+    parser.add_argument("--page", action="store_true", help="only write the page anew")
+    arguments = parser.parse_args()
+    if arguments.page:
+        found = json.loads(RESULTS.read_text(encoding="utf-8"))
+    else:
+        found = run(arguments.short)
+    if arguments.short:
+        print(page.text(found))
+        return
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    page.write(found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Configuration of Sphinx, which makes HTML of these pages: see `make docs`."""
+
+import re
+
+import pymc_dapper
+
+project = "pymc_dapper"
+author = "The pymc_dapper developers"
+copyright = author
+version = release = pymc_dapper.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+myst_heading_anchors = 3
+
+# Signatures say names and defaults, docstrings say types and shapes.
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autodoc_default_options = {
+    "members": True,
+    # PyMC's protocols of steps and of distributions: for PyMC to call.
+    "exclude-members": "rv_type, setup_chain, stats_dtypes_shapes, step, support_point",
+}
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_custom_sections = [("Attributes", "params_style")]
+
+html_theme = "furo"
+html_title = f"pymc_dapper {release}"
+html_show_sourcelink = False
+
+
+def read_as_sphinx(app, page, source):
+    """What GitHub shows as it is, Sphinx wants in other words."""
+    # Markdown outside of this folder isn't a page: link to the file.
+    source[0] = re.sub(r"\]\((\.\./[^)]*\.md)\)", r"](path:\1)", source[0])
+    # Each section of the first page lists pages: they make the table of contents.
+    if page == "index":
+        first, *sections = source[0].split("\n## ")
+        source[0] = "\n## ".join([first, *(with_toctree(section) for section in sections)])
+
+
+def with_toctree(section):
+    """Add a hidden table of contents to a section: the pages that it links to."""
+    title = section.partition("\n")[0]
+    pages = re.findall(r"\]\(([\w-]+)\.md\)", section)
+    return "\n".join([section, "```{toctree}", ":hidden:", f":caption: {title}\n", *pages, "```\n"])
+
+
+def setup(app):
+    app.connect("source-read", read_as_sphinx)

@@ -1,0 +1,53 @@
+"""Makes the figures of these pages anew, by running the examples: see `make gallery`.
+
+It takes up to half an hour. A figure of benchmarks/, docs/figures/small_budgets.png, isn't among
+them.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from arviz_plots import PlotCollection
+
+DOCS = Path(__file__).parent
+FIGURES = DOCS / "figures"
+
+EXAMPLES = {
+    "admissions": ["--output", "admissions.png"],
+    "randomised_response": ["--output", "randomised_response.png"],
+    "regression": ["--output", "regression.png"],
+    "noisy_stats": ["--output", "noisy_stats.png"],
+    "births": ["--output", "births_posterior.png"],
+    "census": ["--output", "census_tracts.png"],
+    "invariants": ["--output", "invariants.png"],
+    "private_proportion": ["--output", "private_proportion.png"],
+    "budget_study": ["--output", "budget_study.png"],
+    # These name their figures themselves.
+    "published_methods": ["--output", "."],
+    "paper": ["--figures", "."],
+}
+
+
+def run_examples():
+    for name, arguments in EXAMPLES.items():
+        print(f"examples/{name}.py", flush=True)
+        script = DOCS.parent / "examples" / f"{name}.py"
+        subprocess.run([sys.executable, script, *arguments], cwd=FIGURES, check=True)
+
+
+def run_page_of_plots():
+    """Save each figure that docs/plots.md makes, by the name that the page gives it."""
+    print("docs/plots.md", flush=True)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", (DOCS / "plots.md").read_text(), re.DOTALL):
+        exec(block, names)
+    for name, value in names.items():
+        if isinstance(value, PlotCollection):
+            value.savefig(FIGURES / f"plots_{name}.png", dpi=150)
+
+
+if __name__ == "__main__":
+    run_examples()
+    run_page_of_plots()

@@ -1,0 +1,154 @@
+"""Log-densities of a model with conjugate parameters integrated out.
+
+By Bayes' rule p(x) = p(x given theta) p(theta) / p(theta given x), at whatever theta. If the
+conditional p(theta given x) is of a known family, the right-hand side can be written down at one
+fixed theta. So every pair of :mod:`pymc_dapper.conjugacy.rules` has its marginal, without another
+formula: Beta and Binomial give the beta-binomial, Gamma and Poisson the negative binomial,
+Dirichlet and Multinomial the Dirichlet-multinomial.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
+from pymc_dapper.conjugacy.families import BETA, DIRICHLET, GAMMA
+from pymc_dapper.reading.errors import NotConjugateError
+from pymc_dapper.reading.graphs import rebuild
+
+
+def _log_beta(theta: np.ndarray, a: Any, b: Any) -> TensorVariable:
+    log_constant = pt.gammaln(a + b) - pt.gammaln(a) - pt.gammaln(b)
+    return (log_constant + (a - 1) * np.log(theta) + (b - 1) * np.log1p(-theta)).sum()
+
+
+def _log_gamma(theta: np.ndarray, shape: Any, rate: Any) -> TensorVariable:
+    log_constant = shape * pt.log(rate) - pt.gammaln(shape)
+    return (log_constant + (shape - 1) * np.log(theta) - rate * theta).sum()
+
+
+def _log_dirichlet(theta: np.ndarray, a: Any) -> TensorVariable:
+    log_constant = pt.gammaln(a.sum(axis=-1)).sum() - pt.gammaln(a).sum()
+    return log_constant + ((a - 1) * np.log(theta)).sum()
+
+
+LOG_DENSITIES: dict[str, Callable[..., TensorVariable]] = {
+    BETA.name: _log_beta,
+    GAMMA.name: _log_gamma,
+    DIRICHLET.name: _log_dirichlet,
+}
+"""The families that parameters of counts have, with their normalised log-densities."""
+
+
+def _fixed_theta(conditional: Conditional) -> np.ndarray:
+    """Return a value of the parameter at which all likelihoods are positive."""
+    [shape] = conditional.shapes
+    at = {BETA.name: 0.5, GAMMA.name: 1.0, DIRICHLET.name: 1.0 / shape[-1] if shape else 1.0}
+    return np.full(shape, at[conditional.family])
+
+
+def integrable_parameters(model: Model, counts: Sequence[TensorVariable]) -> list[TensorVariable]:
+    """Find the parameters that can be integrated out above counts.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    counts : sequence of TensorVariable
+        Its counts: random variables.
+
+    Returns
+    -------
+    list of TensorVariable
+        Random variables with a conditional of a known family, on which the distribution of some
+        counts depends. No two of them have a child in common.
+    """
+    names, found, taken = {rv.name for rv in counts}, [], set[str]()
+    for rv in model.free_RVs:
+        if rv in counts:
+            continue
+        try:
+            [conditional] = read_conditionals(model, [rv])
+        except NotConjugateError:
+            continue
+        about = {rv.name, *conditional.children}
+        known = conditional.family in LOG_DENSITIES
+        if known and names & about and taken.isdisjoint(about):
+            found.append(rv)
+            taken |= about
+    return found
+
+
+def integrate_out(
+    model: Model, parameters: Sequence[TensorVariable], counts: Sequence[TensorVariable]
+) -> dict[str, TensorVariable]:
+    """Write a model's log-density with parameters integrated out.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    parameters : sequence of TensorVariable
+        The parameters: random variables.
+    counts : sequence of TensorVariable
+        Random variables whose distribution depends on them.
+
+    Returns
+    -------
+    dict of str to TensorVariable
+        The log-density of each factor, in terms of value variables: those of the random variables
+        and Potentials, but for the parameters. What the integrals depend on is part of the factor
+        of the first of the counts that depends on the parameter. Terms that depend on none of the
+        parameter's children are left out.
+
+    Raises
+    ------
+    NotConjugateError
+        If a parameter can't be integrated out.
+    """
+    names = [rv.name for rv in counts]
+    variables = [rv for rv in (*model.basic_RVs, *model.potentials) if rv not in parameters]
+    graphs = model.logp(variables, sum=False)
+    fixed: dict[Variable, Variable] = {}
+    marginal: dict[str, TensorVariable] = {}
+    taken: dict[str, str] = {}
+    for rv in parameters:
+        [conditional] = read_conditionals(model, [rv])
+        first = _check(conditional, names, taken)
+        theta = _fixed_theta(conditional)
+        [at_theta] = conditional.to_values or conditional.thetas
+        [at_theta] = rebuild([at_theta], {conditional.thetas[0]: pt.constant(theta)})
+        value = model.rvs_to_values[rv]
+        fixed[value] = at_theta.astype(value.dtype)
+        given = LOG_DENSITIES[conditional.family](theta, *conditional.parameters)
+        marginal[first] = marginal.get(first, 0.0) - given
+    written = dict(zip([rv.name for rv in variables], rebuild(graphs, fixed), strict=True))
+    return {
+        name: graph.sum() + marginal[name] if name in marginal else graph
+        for name, graph in written.items()
+    }
+
+
+def _check(conditional: Conditional, counts: Sequence[str], taken: dict[str, str]) -> str:
+    """Refuse what can't be integrated out; return the first of the counts that depend on it."""
+    [rv] = conditional.rvs
+    children = [name for name in counts if name in conditional.children]
+    if conditional.family not in LOG_DENSITIES or not children:
+        raise NotConjugateError(
+            f"'{rv.name}' can't be integrated out: it isn't a conjugate parameter of "
+            + ", ".join(f"'{name}'" for name in counts)
+            + ". Leave it to a step of its own"
+        )
+    for name in (rv.name, *conditional.children):
+        if name in taken:
+            raise NotConjugateError(
+                f"'{rv.name}' and '{taken[name]}' can't both be integrated out: the distribution "
+                f"of '{name}' depends on both. Leave one of them to a step of its own"
+            )
+        taken[name] = rv.name
+    return children[0]

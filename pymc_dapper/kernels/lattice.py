@@ -1,0 +1,94 @@
+"""Reduce the basis of a lattice: integer directions that are short and nearly orthogonal."""
+
+import numpy as np
+from numba import njit
+
+LOVASZ = 0.75
+"""How much shorter a vector must be to come before another; the usual choice."""
+MAX_VISITS = 1_000
+"""Visits per vector, at most. Rounding could otherwise make two of them change places forever."""
+SMALLEST = 1e-13
+"""Squared length that rounding may leave of what is orthogonal to other vectors, relatively."""
+
+
+@njit
+def _orthogonalise(
+    products: np.ndarray, shares: np.ndarray, squares: np.ndarray, inner: np.ndarray, k: int
+) -> None:
+    """Find out how much of a vector lies along those before it, and what is left."""
+    for j in range(k + 1):
+        inner[j] = products[k, j]
+        for i in range(j):
+            inner[j] -= shares[j, i] * inner[i]
+        if j < k:
+            shares[k, j] = inner[j] / squares[j]
+    squares[k] = max(inner[k], SMALLEST * products[k, k])
+
+
+@njit
+def _subtract(basis: np.ndarray, products: np.ndarray, k: int, j: int, times: float) -> None:
+    """Subtract one vector from another, some whole number of times."""
+    basis[k] -= np.int64(times) * basis[j]
+    products[k] -= times * products[j]
+    products[:, k] -= times * products[:, j]
+
+
+@njit
+def _swap(basis: np.ndarray, products: np.ndarray, k: int) -> None:
+    """Let a vector and the one before it change places."""
+    for i in range(basis.shape[1]):
+        basis[k, i], basis[k - 1, i] = basis[k - 1, i], basis[k, i]
+    for i in range(products.shape[0]):
+        products[k, i], products[k - 1, i] = products[k - 1, i], products[k, i]
+    for i in range(products.shape[0]):
+        products[i, k], products[i, k - 1] = products[i, k - 1], products[i, k]
+
+
+@njit
+def reduce_basis(basis: np.ndarray, metric: np.ndarray) -> np.ndarray:
+    """Find a basis of the same lattice whose vectors are short and nearly orthogonal.
+
+    Parameters
+    ----------
+    basis : ndarray of int64, shape (number of vectors, number of coordinates)
+        A basis of the lattice, a vector in each row.
+    metric : ndarray of float64, shape (number of coordinates, number of coordinates)
+        What scalar products are measured in; positive definite.
+
+    Returns
+    -------
+    ndarray of int64
+        The reduced basis. It spans the same lattice whatever rounding does, since each step is
+        undone by a step of the same kind.
+
+    References
+    ----------
+    Lenstra, A. K., Lenstra, H. W., and Lovasz, L. (1982). Factoring polynomials with rational
+    coefficients. Mathematische Annalen 261.
+    """
+    basis = basis.copy()
+    n = basis.shape[0]
+    vectors = basis.astype(np.float64)
+    products = vectors @ metric @ vectors.T
+    shares, squares, inner = np.zeros((n, n)), np.zeros(n), np.zeros(n)
+    k = 0
+    for _ in range(MAX_VISITS * n):
+        if k == n:
+            break
+        _orthogonalise(products, shares, squares, inner, k)
+        changed = False
+        for j in range(k - 1, -1, -1):
+            times = np.round(shares[k, j])
+            if times != 0.0:
+                changed = True
+                _subtract(basis, products, k, j, times)
+                shares[k, : j + 1] -= times * shares[j, : j + 1]
+                shares[k, j] -= times
+        if changed:
+            continue  # once more, with the products as they are now
+        if k == 0 or squares[k] >= (LOVASZ - shares[k, k - 1] ** 2) * squares[k - 1]:
+            k += 1
+        else:
+            _swap(basis, products, k)
+            k -= 1
+    return basis

@@ -1,0 +1,79 @@
+"""What a sweep proposes to change of the records' contributions to the sums."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+
+class Changes(NamedTuple):
+    """The contributions that records make, and those that they would make instead.
+
+    Rows of tables, so that records with few values needn't have a row each: the tables then have a
+    row for each value. Else they have a row for each record.
+
+    Attributes
+    ----------
+    removed, added : ndarray of float64, shape (m, d)
+        Tables of present and of proposed contributions to the sums.
+    present, proposed : ndarray of unsigned int, shape (n,)
+        Which rows of them are those of each record.
+    differing : ndarray of unsigned int, shape (m * m, d + 1) or (1, d + 1)
+        Where proposed row ``b`` may differ from present row ``a``: row ``a * m + b`` holds the
+        number of columns and then the columns; a single row is that of all pairs.
+
+    Notes
+    -----
+    Indices are unsigned, since numba lets a negative one count from the end, which takes time.
+    """
+
+    removed: np.ndarray
+    added: np.ndarray
+    present: np.ndarray
+    proposed: np.ndarray
+    differing: np.ndarray
+
+
+@njit(inline="always")
+def sum_of_rows(changes: Changes) -> np.ndarray:
+    """Sum what the records contribute at present.
+
+    Afresh in every sweep: rounding can't build up, and changes of the records or of the parameters
+    between sweeps can't leave a stale sum behind.
+    """
+    n_rows, n_sums = changes.removed.shape
+    counts = np.zeros(n_rows, dtype=np.int64)
+    for i in range(len(changes.present)):
+        counts[changes.present[i]] += 1
+    sums = np.zeros(n_sums)
+    for a in range(n_rows):
+        if counts[a] > 0:  # what a value that no record has would contribute may be infinite
+            for j in range(n_sums):
+                sums[j] += counts[a] * changes.removed[a, j]
+    return sums
+
+
+@njit(inline="always")
+def pair_of_rows(changes: Changes, i: int) -> np.uint64:
+    """Return the row of ``differing`` for record i."""
+    if len(changes.differing) == 1:
+        return np.uint64(0)
+    n_rows = np.uint64(len(changes.removed))
+    return np.uint64(changes.present[i] * n_rows + changes.proposed[i])
+
+
+@njit(inline="always")
+def check_rows(changes: Changes) -> None:
+    """Check that the tables have the rows.
+
+    Raises
+    ------
+    IndexError
+        If one of them hasn't: compiled code would read what lies beside it.
+    """
+    n_rows = len(changes.removed)
+    missing = False
+    for i in range(len(changes.present)):
+        missing |= (changes.present[i] >= n_rows) | (changes.proposed[i] >= n_rows)
+    if missing:
+        raise IndexError("a record has a value that its distribution can't take")

@@ -1,0 +1,127 @@
+"""Densities of several analyses of the same parameters."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import xarray as xr
+from arviz_base import extract
+
+from pymc_dapper.plots.drawing import (
+    Visuals,
+    add_legend,
+    chosen_backend,
+    figure_options,
+    load_arviz_plots,
+)
+from pymc_dapper.plots.stacking import MODEL, stack, variables
+
+if TYPE_CHECKING:
+    from arviz_plots import PlotCollection
+
+
+def plot_analyses(
+    analyses: Mapping[str, Any],
+    *,
+    var_names: str | list[str] | None = None,
+    filter_vars: Literal["like", "regex"] | None = None,
+    coords: Mapping[str, Any] | None = None,
+    kind: str = "kde",
+    plot_collection: "PlotCollection | None" = None,
+    backend: str | None = None,
+    visuals: Visuals | None = None,
+    stats: Mapping[str, Any] | None = None,
+    figure_kwargs: Mapping[str, Any] | None = None,
+    **pc_kwargs: Any,
+) -> "PlotCollection":
+    """Draw the private posterior beside the naive one, and others: one panel for each parameter.
+
+    An analysis that takes noisy values for true ones gets intervals of the wrong width, often in
+    the wrong place. This is how to see it.
+
+    Parameters
+    ----------
+    analyses : mapping of str to DataTree
+        What ``pmd.sample`` or ``pm.sample`` returned, by the name of the analysis, such as
+        ``{"private": ..., "naive": ..., "confidential": ...}``.
+    var_names : str or list of str, optional
+        Variables to draw; with ``~`` before them, those to leave out. All that the analyses have
+        in common if not given.
+    filter_vars : {None, "like", "regex"}
+        Whether ``var_names`` are names, parts of names, or regular expressions.
+    coords : mapping, optional
+        Entries to draw, such as ``{"cell": ["male/admit"]}``.
+    kind : {"kde", "hist", "ecdf", "dot", "auto"}
+        How to draw a distribution.
+    plot_collection : PlotCollection, optional
+        Where to draw. A new one if not given.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        What to draw with. ArviZ's default if not given.
+    visuals : mapping of str to mapping or False, optional
+        As in ``arviz_plots.plot_dist``, and "legend". Besides the densities there are intervals
+        and means below them, without the means' numbers.
+    stats : mapping, optional
+        As in ``arviz_plots.plot_dist``.
+    figure_kwargs : mapping, optional
+        Options for the figure, such as ``{"figsize": (8, 4)}``.
+    **pc_kwargs
+        Passed to ``arviz_plots.PlotCollection.wrap``, such as ``color=["C0", "C1"]`` for the
+        analyses, in their order.
+
+    Returns
+    -------
+    PlotCollection
+        The figure: ``.savefig(name)`` saves it, ``arviz_plots.add_lines`` adds a true value.
+
+    Raises
+    ------
+    TypeError
+        If ``analyses`` is a single result.
+    ValueError
+        If the analyses have no such variables in common, or with other dims or coordinates.
+    ImportError
+        If there is nothing to draw with.
+
+    Notes
+    -----
+    Analyses with more draws than the one with fewest are thinned to as many, at random.
+
+    Examples
+    --------
+    >>> pmd.plot_analyses({"private": private, "naive": naive}, var_names="p")
+    """
+    if isinstance(analyses, xr.DataTree):
+        raise TypeError("pass several results by name, as in {'private': idata, 'naive': other}")
+    backend = chosen_backend(backend, plot_collection)
+    arviz_plots = load_arviz_plots(backend)
+    names = variables(analyses, ["posterior"], var_names, filter_vars)
+    fewest = min(
+        tree["posterior"].sizes["chain"] * tree["posterior"].sizes["draw"]
+        for tree in analyses.values()
+    )
+    draws = stack({name: _thinned(tree, names, fewest) for name, tree in analyses.items()})
+    asked = dict(visuals or {})
+    legend = asked.pop("legend", {})
+    collection = arviz_plots.plot_dist(
+        draws,
+        coords=coords,
+        sample_dims=["sample"],
+        kind=kind,
+        plot_collection=plot_collection,
+        backend=backend,
+        visuals={"face": {"alpha": 0.2}, "point_estimate_text": False, **asked},
+        stats=stats,
+        figure_kwargs=figure_options(backend, figure_kwargs),
+        # One interval below the other, all of them below the densities.
+        **{"y": [-1 - k for k in range(len(analyses))], **pc_kwargs},
+    )
+    add_legend(collection, MODEL, {"legend": legend}, title="")
+    return collection
+
+
+def _thinned(tree: Any, names: list[str], number: int) -> xr.Dataset:
+    """Take this many draws of all chains together."""
+    draws: Any = extract(
+        tree, var_names=names, num_samples=number, random_seed=0, keep_dataset=True
+    )
+    # Which draw a value comes from is of no account, and differs between analyses.
+    return draws.drop_vars(["sample", "chain", "draw"])

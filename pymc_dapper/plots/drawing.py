@@ -1,0 +1,154 @@
+"""What the plots share: loading arviz-plots, defaults of a figure, and drawing one visual."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+from arviz_base import rcParams
+
+if TYPE_CHECKING:
+    from arviz_plots import PlotCollection
+
+Visuals = Mapping[str, Mapping[str, Any] | bool]
+"""For each visual of a figure, options for the function that draws it; or False to leave it out."""
+
+
+def load_arviz_plots(backend: str) -> Any:
+    """Import arviz-plots: when a figure is asked for, since matplotlib comes with it.
+
+    Parameters
+    ----------
+    backend : str
+        The plotting library that it is to draw with.
+
+    Returns
+    -------
+    module
+        ``arviz_plots``.
+
+    Raises
+    ------
+    ImportError
+        If either isn't installed.
+    """
+    try:
+        arviz_plots = import_module("arviz_plots")
+        import_module(f"arviz_plots.backend.{backend}")
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"this figure needs {error.name}, which isn't installed. arviz-plots and matplotlib "
+            "come with pip install 'pymc-dapper[plots]'"
+        ) from error
+    return arviz_plots
+
+
+def chosen_backend(backend: str | None, plot_collection: "PlotCollection | None") -> str:
+    """Name the plotting library: the one asked for, that of the collection, or ArviZ's default.
+
+    Parameters
+    ----------
+    backend : str, optional
+        What the caller asks for.
+    plot_collection : PlotCollection, optional
+        What the caller draws in.
+
+    Returns
+    -------
+    str
+        A backend of arviz-plots.
+
+    Raises
+    ------
+    ImportError
+        If no plotting library is installed.
+    """
+    if backend is not None:
+        return backend
+    if plot_collection is not None:
+        return str(plot_collection.backend)
+    # ArviZ's answer where it finds no plotting library: it would draw nothing, and not say so.
+    if rcParams["plot.backend"] == "none":
+        raise ImportError(
+            "there is no plotting library to draw with: pip install matplotlib (or "
+            "'pymc-dapper[plots]'), or say backend='none'"
+        )
+    return str(rcParams["plot.backend"])
+
+
+def figure_options(backend: str, given: Mapping[str, Any] | None, **defaults: Any) -> dict:
+    """Options of a figure: what the caller gives, over defaults that leave room for a legend.
+
+    Parameters
+    ----------
+    backend : str
+        The plotting library.
+    given : mapping, optional
+        ``figure_kwargs`` from the caller.
+    **defaults
+        Further defaults.
+
+    Returns
+    -------
+    dict
+        ``figure_kwargs`` for a ``PlotCollection``.
+    """
+    layout = {"layout": "constrained"} if backend == "matplotlib" else {}
+    return {**layout, **defaults, **(given or {})}
+
+
+def draw(
+    collection: "PlotCollection",
+    function: Callable[..., Any],
+    name: str,
+    visuals: Visuals,
+    data: xr.DataArray,
+    **defaults: Any,
+) -> None:
+    """Draw one visual everywhere in a collection, unless the caller leaves it out.
+
+    Parameters
+    ----------
+    collection : PlotCollection
+        Where to draw.
+    function : callable
+        A function of ``arviz_plots.visuals``.
+    name : str
+        Name of the visual.
+    visuals : mapping
+        What the caller asks of it.
+    data : DataArray
+        What to draw.
+    **defaults
+        Options for ``function`` and ``PlotCollection.map``, which the caller may override.
+    """
+    options = _asked(visuals, name)
+    if options is not None:
+        collection.map(function, name, data=data, **{**defaults, **options})
+
+
+def add_legend(collection: "PlotCollection", dim: str, visuals: Visuals, **defaults: Any) -> None:
+    """Add a legend, unless the caller leaves it out.
+
+    Parameters
+    ----------
+    collection : PlotCollection
+        Where to add it.
+    dim : str
+        What the colours stand for.
+    visuals : mapping
+        What the caller asks of it, as "legend".
+    **defaults
+        Options for ``PlotCollection.add_legend``, which the caller may override.
+    """
+    options = _asked(visuals, "legend")
+    if options is not None:
+        collection.add_legend(dim, **{**defaults, **options})
+
+
+def _asked(visuals: Visuals, name: str) -> dict[str, Any] | None:
+    """Options that the caller gives for a visual; None to leave it out."""
+    given = visuals.get(name, {})
+    if isinstance(given, bool):
+        return {} if given else None
+    return dict(given)

@@ -1,0 +1,169 @@
+"""Acceptance of the records' proposals, beside the floor that a pure budget implies."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import xarray as xr
+from arviz_base.validate import validate_dict_argument
+
+from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.diagnostics import acceptance, record_acceptance
+from pymc_dapper.plots.drawing import (
+    Visuals,
+    add_legend,
+    chosen_backend,
+    draw,
+    figure_options,
+    load_arviz_plots,
+)
+from pymc_dapper.steps.stats import ACCEPT_STAT, RECORD_STAT
+
+if TYPE_CHECKING:
+    from arviz_plots import PlotCollection
+
+VISUALS = ("rate", "mean", "floor", "floor_text", "xlim", "xlabel", "ylabel", "legend")
+
+
+def plot_record_acceptance(
+    idata: Any,
+    budget: PureDP | ZCDP | ApproxDP | None = None,
+    *,
+    neighbours: Literal["replace", "add_remove"] = "replace",
+    by: Literal["record", "draw"] | None = None,
+    step: int | None = None,
+    plot_collection: "PlotCollection | None" = None,
+    backend: str | None = None,
+    visuals: Visuals | None = None,
+    figure_kwargs: Mapping[str, Any] | None = None,
+    **pc_kwargs: Any,
+) -> "PlotCollection":
+    """Draw the acceptance of the records' proposals, with the floor that a pure budget implies.
+
+    By record, where they were tracked: records that are hardly ever moved lie at the bottom. By
+    draw otherwise: the share of records moved in each sweep.
+
+    Parameters
+    ----------
+    idata : DataTree
+        What ``pmd.sample``, or ``pm.sample`` with a ``DapperStep``, returned.
+    budget, neighbours
+        What the floor comes from, as in :func:`pymc_dapper.diagnostics.acceptance`: by default
+        what ``pmd.sample`` wrote into the result.
+    by : {"record", "draw"}, optional
+        What there is a rate for. Records if all of them were tracked
+        (``dapper={"track_records": True}``), else draws.
+    step : int, optional
+        Which of several ``DapperStep``, in the order in which they were passed. Needed only if
+        there are several.
+    plot_collection : PlotCollection, optional
+        Where to draw. A new one if not given.
+    backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
+        What to draw with. ArviZ's default if not given.
+    visuals : mapping of str to mapping or False, optional
+        Options for single parts, or False to leave one out: "rate" (points or a line for each
+        chain), "mean" (a line at each chain's mean), "floor" and "floor_text" (where there is one),
+        "xlabel", "ylabel", "legend".
+    figure_kwargs : mapping, optional
+        Options for the figure, such as ``{"figsize": (8, 4)}``.
+    **pc_kwargs
+        Passed to ``arviz_plots.PlotCollection.wrap``, such as ``color=["C0", "C1"]`` for the
+        chains.
+
+    Returns
+    -------
+    PlotCollection
+        The figure: ``.savefig(name)`` saves it.
+
+    Raises
+    ------
+    ValueError
+        If no ``DapperStep`` was among the steps, if records weren't tracked and ``by="record"``, or
+        if ``step`` doesn't say which step is meant.
+    ImportError
+        If there is nothing to draw with.
+
+    Warns
+    -----
+    UserWarning
+        If a chain's rate is below the floor: see :func:`pymc_dapper.diagnostics.acceptance`.
+
+    Notes
+    -----
+    A high rate is no sign of good mixing. Where there is no floor in the figure,
+    ``print(pmd.diagnostics.acceptance(idata))`` says why.
+
+    Examples
+    --------
+    >>> with model:
+    ...     idata = pmd.sample(dapper={"track_records": True})
+    >>> pmd.plot_record_acceptance(idata)
+    """
+    visuals = validate_dict_argument(visuals, valid_keys=VISUALS)
+    if by not in ("record", "draw", None):
+        raise ValueError(f"by must be 'record' or 'draw', got {by!r}")
+    backend = chosen_backend(backend, plot_collection)
+    arviz_plots = load_arviz_plots(backend)
+    found = acceptance(idata, budget, neighbours=neighbours)
+    if by is None:
+        by = "record" if RECORD_STAT in idata["sample_stats"] else "draw"
+    if by == "record":
+        rates = record_acceptance(idata, step=step)
+    else:
+        rates = _of_step(idata["sample_stats"][ACCEPT_STAT], step)
+    rates = rates.rename("acceptance")
+    number = rates.sizes[by]
+
+    collection = plot_collection or arviz_plots.PlotCollection.wrap(
+        rates.to_dataset(),
+        backend=backend,
+        figure_kwargs=figure_options(backend, figure_kwargs),
+        **{"aes": {"color": ["chain"]}, **pc_kwargs},
+    )
+    parts = arviz_plots.visuals
+    if by == "record":
+        draw_rates, style = parts.scatter_xy, {"alpha": 0.6, "size": 12}
+    else:
+        draw_rates, style = parts.line_xy, {"alpha": 0.4, "width": 0.7}
+    places = xr.DataArray(np.arange(number), dims=by)
+    draw(collection, draw_rates, "rate", visuals, rates, x=places, **style)
+    draw(collection, parts.hline, "mean", visuals, rates.mean(by), width=1)
+
+    if found.floor is not None:
+        _draw_floor(collection, parts, visuals, found.floor, 1.03 * number)
+    # Drawn once, whatever the chains' colours.
+    whole: dict[str, Any] = {"ignore_aes": "all"}
+    nothing = xr.DataArray(0, name="acceptance")
+    ends: dict[str, Any] = {"limits": (-0.02 * number, 1.02 * number - 1), "store_artist": False}
+    draw(collection, parts.set_xlim, "xlim", visuals, nothing, **ends, **whole)
+    draw(collection, parts.labelled_x, "xlabel", visuals, nothing, text=by, **whole)
+    share = "share of proposals accepted"
+    draw(collection, parts.labelled_y, "ylabel", visuals, nothing, text=share, **whole)
+    if rates.sizes["chain"] > 1:
+        add_legend(collection, "chain", visuals)
+    return collection
+
+
+def _draw_floor(
+    collection: "PlotCollection", parts: Any, visuals: Visuals, floor: float, beside: float
+) -> None:
+    """Draw a dashed line, and its name beside the panel, where no rate is in the way."""
+    level = xr.DataArray(floor, name="acceptance")
+    line = {"color": "B1", "linestyle": "C1", "ignore_aes": "all"}
+    draw(collection, parts.hline, "floor", visuals, level, **line)
+    text = {"x": beside, "text": f"floor\n{floor:.3g}", "ignore_aes": "all"}
+    align = {"vertical_align": "center", "horizontal_align": "left"}
+    draw(collection, parts.annotate_xy, "floor_text", visuals, level, **text, **align)
+
+
+def _of_step(rates: xr.DataArray, step: int | None) -> xr.DataArray:
+    """Take the rates of one ``DapperStep``: PyMC adds an axis where there are several."""
+    axes = [dim for dim in rates.dims if dim not in ("chain", "draw")]
+    if not axes:
+        return rates
+    if step is None:
+        raise ValueError(
+            f"there are {rates.sizes[axes[0]]} DapperSteps: say which one is meant, as in "
+            "plot_record_acceptance(idata, step=0)"
+        )
+    return rates.isel({axes[0]: step}, drop=True)

@@ -1,0 +1,98 @@
+"""Several analyses of the same parameters, as one dataset."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import xarray as xr
+from arviz_base import extract
+
+MODEL = "model"
+"""The dimension by which arviz-plots tells analyses apart."""
+
+
+def variables(
+    analyses: Mapping[str, Any],
+    groups: Sequence[str],
+    var_names: str | list[str] | None,
+    filter_vars: Literal["like", "regex"] | None,
+) -> list[str]:
+    """Choose the variables to draw, among those that all analyses have.
+
+    Parameters
+    ----------
+    analyses : mapping of str to DataTree
+        The analyses, by name.
+    groups : sequence of str
+        Groups in which a variable must be.
+    var_names, filter_vars
+        As in arviz-plots.
+
+    Returns
+    -------
+    list of str
+        Names, in the order of the first analysis.
+
+    Raises
+    ------
+    ValueError
+        If there is no analysis, if one has no such group, or if the variables asked for aren't in
+        all of them.
+    """
+    if not analyses:
+        raise ValueError("there is no analysis to draw")
+    for name, tree in analyses.items():
+        absent = [group for group in groups if group not in tree.children]
+        if absent:
+            raise ValueError(f"'{name}' has no group '{absent[0]}'")
+    everywhere = [tree[group] for tree in analyses.values() for group in groups]
+    common = [name for name in everywhere[0] if all(name in one for one in everywhere)]
+    listed = ", ".join(f"'{name}'" for name in common) or "none"
+    where = f"in {' and '.join(groups)} of " + ", ".join(f"'{name}'" for name in analyses)
+    shared = xr.DataTree.from_dict({"posterior": everywhere[0].dataset[common]})
+    try:
+        chosen = extract(
+            shared, var_names=var_names, filter_vars=filter_vars, combined=False, keep_dataset=True
+        )
+    except KeyError as error:
+        raise ValueError(f"{error.args[0]}. Variables {where}: {listed}") from error
+    if not chosen.data_vars:
+        raise ValueError(f"there is no variable to draw. Variables {where}: {listed}")
+    return [str(name) for name in chosen.data_vars]
+
+
+def stack(datasets: Mapping[str, xr.Dataset]) -> xr.Dataset:
+    """Put analyses one behind the other, along a dimension "model".
+
+    Parameters
+    ----------
+    datasets : mapping of str to Dataset
+        The same variables of each analysis, by its name.
+
+    Returns
+    -------
+    Dataset
+        All of them.
+
+    Raises
+    ------
+    ValueError
+        If a variable has other dims, or other coordinates, in one analysis than in the first.
+    """
+    first, *others = datasets
+    for other in others:
+        for name, variable in datasets[first].items():
+            if set(variable.dims) != set(datasets[other][name].dims):
+                raise ValueError(
+                    f"'{name}' has dims {variable.dims} in '{first}', but "
+                    f"{datasets[other][name].dims} in '{other}': give it the same in both models"
+                )
+    try:
+        stacked = xr.concat(
+            datasets.values(), MODEL, join="exact", coords="minimal", compat="override"
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"the analyses {', '.join(repr(name) for name in datasets)} don't have the same "
+            f"entries of their variables: give dims the same coordinates in all models ({error})"
+        ) from error
+    return stacked.assign_coords({MODEL: list(datasets)})

@@ -1,0 +1,293 @@
+"""What a worker does for a cell: simulate a release, build the model, sample, summarise."""
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import pymc as pm
+from pymc.blocking import PointType
+from xarray import DataTree
+
+from pymc_dapper.diagnostics import acceptance
+from pymc_dapper.releases import ATTRIBUTE, read_releases
+from pymc_dapper.steps.dapper import DapperStep
+from pymc_dapper.steps.stats import ACCEPT_STAT
+from pymc_dapper.studies.fields import CELL_FIELDS, DONE, FAILED, NUMBER_FIELDS, TIMED_OUT
+from pymc_dapper.studies.grid import Cell
+from pymc_dapper.studies.information import missing_information
+from pymc_dapper.studies.models import ModelCache, PreparedModel, Structure
+from pymc_dapper.studies.summaries import summarise
+
+POINTS = 200
+"""Draws at which the missing information is looked at."""
+
+STEP_OPTIONS = (
+    "records",
+    "counts",
+    "conjugate",
+    "interweave",
+    "dapper",
+    "nuts",
+    "target_accept",
+    "compile_kwargs",
+)
+"""Arguments of ``pmd.sample`` that say which steps sample."""
+
+type Simulate = Callable[..., tuple[Mapping[str, Any], Mapping[str, Any]]]
+type Build = Callable[..., pm.Model]
+
+
+class CellTimeout(Exception):
+    """A cell has sampled for longer than it may."""
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What became of a cell.
+
+    Attributes
+    ----------
+    status : str
+        "done", or what else it ended as.
+    message : str
+        What went wrong; empty if nothing did.
+    numbers : dict of str to float
+        By the names in ``NUMBER_FIELDS``; what is unknown may be missing.
+    parameters : list of dict
+        The parameters' statistics, one dict for each entry of each.
+    """
+
+    status: str
+    message: str = ""
+    numbers: dict[str, float] = field(default_factory=dict)
+    parameters: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class CellRunner:
+    """Runs cells of one study, in whichever process it is called.
+
+    Attributes
+    ----------
+    simulate, build : callable
+        The user's functions.
+    seed : int
+        The study's seed.
+    var_names : tuple of str or None
+        Parameters to report.
+    prob : float
+        Probability of intervals.
+    timeout : float or None
+        Seconds that sampling a cell may take.
+    missing_information : bool
+        Whether to estimate it.
+    sample_kwargs : dict
+        Arguments of ``pmd.sample``.
+    """
+
+    simulate: Simulate
+    build: Build
+    seed: int
+    var_names: tuple[str, ...] | None
+    prob: float
+    timeout: float | None
+    missing_information: bool
+    sample_kwargs: Mapping[str, Any]
+
+    def __call__(self, cell: Cell) -> CellResult:
+        """Run a cell. What goes wrong becomes part of the result."""
+        with _one_at_a_time:  # in a process: models, steps and PyTensor aren't made for threads
+            return _Run(self, cell).result()
+
+    def ready(self) -> bool:
+        """Do nothing: that a worker gets here shows that it could load the functions."""
+        return True
+
+
+_one_at_a_time = threading.Lock()
+_models = ModelCache()
+
+
+class _Run:
+    """One cell on its way."""
+
+    def __init__(self, runner: CellRunner, cell: Cell):
+        self.runner, self.cell = runner, cell
+        self.simulation, self.sampling, self.information = cell.seeds(runner.seed).spawn(3)
+        self.stage = ""
+
+    def result(self) -> CellResult:
+        """Run the cell."""
+        began = monotonic()
+        try:
+            with _quiet():
+                numbers, parameters = self._run()
+        except CellTimeout as error:
+            return CellResult(TIMED_OUT, str(error), {"seconds": monotonic() - began})
+        except (Exception, SystemExit) as error:
+            message = f"{self.stage}: {type(error).__name__}: {error}"
+            return CellResult(FAILED, message, {"seconds": monotonic() - began})
+        return CellResult(DONE, "", {**numbers, "seconds": monotonic() - began}, parameters)
+
+    def _run(self) -> tuple[dict[str, float], list[dict[str, Any]]]:
+        runner, settings = self.runner, self.cell.settings
+        self.stage = "simulate"
+        rng = np.random.default_rng(self.simulation)
+        released, truth = _checked(runner.simulate(rng, **settings))
+        self.stage = "build"
+        model = runner.build(released, **settings)
+        if not isinstance(model, pm.Model):
+            raise TypeError(f"build must return a pm.Model, got {type(model).__name__}")
+        names = self._names(model, truth)
+        began = monotonic()
+        options = {k: v for k, v in runner.sample_kwargs.items() if k in STEP_OPTIONS}
+        structure = Structure.of(model)
+        prepared = _models.prepare(structure, options)
+        build_seconds = monotonic() - began
+
+        self.stage = "sample"
+        began = monotonic()
+        watch = _Watch(runner.timeout, self._stride())
+        idata = self._sample(prepared, names, watch)
+        sample_seconds = monotonic() - began
+        numbers = {
+            **_sampler_numbers(idata, model, prepared),
+            "build_seconds": build_seconds,
+            "sample_seconds": sample_seconds,
+        }
+        self.stage = "summarise"
+        fractions = {}
+        if runner.missing_information:
+            points = list(watch.points.values())
+            fractions = missing_information(
+                prepared, points, names, self.information, watch.check_time
+            )
+        parameters: list[dict[str, Any]] = []
+        for name in names:
+            draws = idata["posterior"].dataset[name]
+            unknown = np.full(draws.shape[2:], np.nan)
+            fraction, error = fractions.get(name, (unknown, unknown))
+            parameters += summarise(
+                draws,
+                truth=truth.get(name),
+                prob=runner.prob,
+                seconds=sample_seconds,
+                information={"missing_information": fraction, "missing_information_mcse": error},
+            )
+        return numbers, parameters
+
+    def _names(self, model: pm.Model, truth: Mapping[str, Any]) -> list[str]:
+        """Names of the parameters to report."""
+        known = [rv.name for rv in model.unobserved_RVs]
+        names = self.runner.var_names
+        if names is None:
+            names = tuple(name for name in known if name in truth)
+            if not names:
+                raise ValueError(
+                    f"none of the names in truth, {sorted(truth)}, is a variable of the model, "
+                    f"which has {known}: pass var_names="
+                )
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise ValueError(f"the model has no variables {missing}, only {known}")
+        taken = [name for name in names if name in (*self.cell.settings, *CELL_FIELDS)]
+        if taken:
+            raise ValueError(
+                f"the names {taken} of the model's variables mean something else in the study's "
+                "result: rename them, or the settings of the grid"
+            )
+        return list(names)
+
+    def _stride(self) -> int:
+        """Which draws to look at for the missing information: one in so many."""
+        kept = self.runner.sample_kwargs["draws"] * self.runner.sample_kwargs["chains"]
+        return max(1, kept // POINTS)
+
+    def _sample(self, prepared: PreparedModel, names: list[str], watch: "_Watch") -> DataTree:
+        options = {k: v for k, v in self.runner.sample_kwargs.items() if k not in STEP_OPTIONS}
+        idata = pm.sample(
+            model=prepared.model,
+            step=list(prepared.steps),
+            var_names=names,
+            random_seed=np.random.default_rng(self.sampling),
+            callback=watch,
+            cores=1,
+            progressbar=False,
+            **options,
+        )
+        if idata["posterior"].sizes["draw"] < self.runner.sample_kwargs["draws"]:
+            raise RuntimeError("sampling was interrupted")  # which PyMC takes as a wish to stop
+        return idata
+
+
+class _Watch:
+    """Called by PyMC at each draw: keeps some of them, and stops the chain when time is up."""
+
+    def __init__(self, timeout: float | None, stride: int):
+        self._timeout, self._stride = timeout, stride
+        self._began = monotonic()
+        self.points: dict[int, list[PointType]] = defaultdict(list)
+        self._draws: dict[int, int] = defaultdict(int)
+
+    def __call__(self, trace: Any, draw: Any) -> None:
+        self.check_time()
+        if draw.tuning:
+            return
+        if self._draws[draw.chain] % self._stride == 0:
+            point = {name: np.array(value) for name, value in draw.point.items()}
+            self.points[draw.chain].append(point)
+        self._draws[draw.chain] += 1
+
+    def check_time(self) -> None:
+        """Raise if time is up."""
+        if self._timeout is not None and monotonic() - self._began > self._timeout:
+            raise CellTimeout(f"sampling took longer than {self._timeout:g} s, the study's timeout")
+
+
+def _checked(simulated: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Check what the user's ``simulate`` returned."""
+    if (
+        not isinstance(simulated, tuple)
+        or len(simulated) != 2
+        or not all(isinstance(part, Mapping) for part in simulated)
+    ):
+        raise TypeError(
+            f"simulate must return two dicts, released and truth, got {simulated!r:.200}"
+        )
+    return simulated
+
+
+def _sampler_numbers(idata: DataTree, model: pm.Model, prepared: PreparedModel) -> dict[str, float]:
+    """Summarise the sampler's statistics."""
+    stats = idata["sample_stats"]
+    numbers = dict.fromkeys(NUMBER_FIELDS, np.nan)
+    if "diverging" in stats:
+        numbers["divergences"] = float(stats["diverging"].sum())
+    if ACCEPT_STAT in stats:
+        factors = [
+            f for step in prepared.steps if isinstance(step, DapperStep) for f in step.factors
+        ]
+        idata.attrs[ATTRIBUTE] = read_releases(model, factors).to_json()
+        found = acceptance(idata)
+        numbers["record_acceptance"] = float(found.rates.mean())
+        if found.floor is not None:
+            numbers["acceptance_floor"] = found.floor
+    return numbers
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep PyMC from saying at each cell what it samples."""
+    logger = logging.getLogger("pymc")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

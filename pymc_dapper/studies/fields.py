@@ -1,0 +1,43 @@
+"""What a study reports: names, as variables of its result and as columns of its store."""
+
+STATUS_FIELDS = ("status", "message")
+"""Whether a cell was done, and what went wrong with it if not."""
+
+NUMBER_FIELDS = (
+    "record_acceptance",
+    "acceptance_floor",
+    "divergences",
+    "build_seconds",
+    "sample_seconds",
+    "seconds",
+)
+"""Numbers that a cell has once."""
+
+CELL_FIELDS = (*STATUS_FIELDS, *NUMBER_FIELDS)
+
+STATISTICS = (
+    "truth",
+    "mean",
+    "median",
+    "sd",
+    "lower",
+    "upper",
+    "width",
+    "error",
+    "covered",
+    "ess_bulk",
+    "ess_per_second",
+    "r_hat",
+    "missing_information",
+    "missing_information_mcse",
+)
+"""Numbers that a cell has for each entry of a parameter."""
+
+PARAMETER_FIELDS = ("parameter", "entry", *STATISTICS)
+
+TIMINGS = ("build_seconds", "sample_seconds", "seconds", "ess_per_second")
+"""What depends on the machine, not only on the seed."""
+
+DONE, FAILED, TIMED_OUT, WORKER_DIED = "done", "failed", "timed out", "worker died"
+NOT_RUN = "not run"
+"""What becomes of a cell."""

@@ -1,0 +1,218 @@
+"""The cells of a study, and the seed of each."""
+
+import hashlib
+import json
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from pymc_dapper.studies.fields import CELL_FIELDS, PARAMETER_FIELDS
+
+type Value = bool | int | float | str
+
+TABLE_DIM = "cell"
+REPLICATE_DIM = "replicate"
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One simulated release and its analysis.
+
+    Attributes
+    ----------
+    settings : dict of str to bool, int, float or str
+        What ``simulate`` and ``build`` are called with.
+    replicate : int
+        Which of the simulated data sets with these settings.
+    index : tuple of int
+        Where the cell's results go, in arrays with the dims of the grid and of replicates.
+    """
+
+    settings: dict[str, Value]
+    replicate: int
+    index: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """What the cell is called in a store: a hash of its settings, and the replicate."""
+        return f"{self._digest():032x}-{self.replicate:05d}"
+
+    def seeds(self, seed: int) -> np.random.SeedSequence:
+        """Return the seed of the cell.
+
+        It depends on the study's seed, the settings' names and values, and the replicate. So it is
+        the same on every worker and in every order, and stays the same when a grid grows.
+        """
+        return np.random.SeedSequence([seed, self._digest(), self.replicate])
+
+    def __str__(self) -> str:
+        """Show the settings."""
+        listed = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
+        return f"{listed}, replicate {self.replicate}"
+
+    def _digest(self) -> int:
+        """Hash the settings; equal numbers hash alike, whatever their type."""
+        text = json.dumps({k: _plain(v) for k, v in self.settings.items()}, sort_keys=True)
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
+
+
+def _plain(value: Value) -> Value:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of a study, as arrays will hold their results.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the settings.
+    coords : dict
+        Coordinates, as xarray takes them: of the settings' dims, or, where not all combinations are
+        in the study, of the dim ``cell``; and of the replicates.
+    dims : dict of str to int
+        Length of each dim, that of the replicates last.
+    cells : tuple of Cell
+        All cells, those of equal settings next to each other.
+    """
+
+    names: tuple[str, ...]
+    coords: dict[str, Any]
+    dims: dict[str, int]
+    cells: tuple[Cell, ...]
+
+
+def read_grid(grid: Any, replicates: int) -> Grid:
+    """Read what a user passes as a grid.
+
+    Parameters
+    ----------
+    grid : mapping of str to list, DataFrame, or sequence of mappings
+        All combinations of the lists' values; or a table with a row for each setting.
+    replicates : int
+        Number of simulated data sets for each setting.
+
+    Returns
+    -------
+    Grid
+        The cells.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the grid isn't of such a form, is empty or repeats a setting; if a name can't be that of
+        an argument or means something else in the result; if a value isn't a number, a bool or a
+        string; if there are no replicates.
+    """
+    if isinstance(replicates, bool) or not isinstance(replicates, int) or replicates < 1:
+        raise ValueError(f"replicates must be a whole number, 1 or more, got {replicates!r}")
+    if hasattr(grid, "to_dict") and hasattr(grid, "columns"):
+        grid = grid.to_dict(orient="records")
+    if isinstance(grid, Mapping):
+        levels = {name: _levels(name, values) for name, values in _named(grid).items()}
+        rows = [dict(zip(levels, values, strict=True)) for values in product(*levels.values())]
+    else:
+        rows = _rows(grid)
+        levels = {name: list(dict.fromkeys(row[name] for row in rows)) for name in rows[0]}
+    names = tuple(levels)
+    replicate = {REPLICATE_DIM: list(range(replicates))}
+    if len(rows) == math.prod(map(len, levels.values())):
+        coords: dict[str, Any] = {**levels, **replicate}
+        dims = {name: len(values) for name, values in coords.items()}
+        places = [tuple(levels[name].index(row[name]) for name in names) for row in rows]
+    else:
+        columns = {name: (TABLE_DIM, [row[name] for row in rows]) for name in names}
+        coords = {**columns, **replicate}
+        dims = {TABLE_DIM: len(rows), REPLICATE_DIM: replicates}
+        places = [(k,) for k in range(len(rows))]
+    cells = tuple(
+        Cell(row, k, (*place, k))
+        for row, place in zip(rows, places, strict=True)
+        for k in range(replicates)
+    )
+    return Grid(names, coords, dims, cells)
+
+
+def _named(grid: Mapping[Any, Any]) -> Mapping[str, Any]:
+    """Check the names of settings."""
+    if not grid:
+        raise ValueError("the grid is empty: give at least one setting, as in {'epsilon': [1.0]}")
+    taken = {*CELL_FIELDS, *PARAMETER_FIELDS, TABLE_DIM, REPLICATE_DIM, "released", "rng"}
+    for name in grid:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ValueError(
+                f"the grid's name {name!r} can't be that of an argument: simulate and build are "
+                "called with the settings by name"
+            )
+        if name in taken:
+            raise ValueError(
+                f"the grid can't have the name '{name}': it means something else in a study. "
+                "Call it another name"
+            )
+    return grid
+
+
+def _levels(name: str, values: Any) -> list[Value]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"grid['{name}'] must be a list of values, got {values!r}")
+    levels = _of_one_type([_value(name, value) for value in values])
+    if not levels:
+        raise ValueError(f"grid['{name}'] is empty: give at least one value")
+    if len(set(levels)) < len(levels):
+        raise ValueError(f"grid['{name}'] has a value twice. For repetitions, use replicates=")
+    return levels
+
+
+def _rows(table: Any) -> list[dict[str, Value]]:
+    if not isinstance(table, Sequence) or not all(isinstance(row, Mapping) for row in table):
+        raise TypeError(
+            "grid must be a mapping of names to lists, a DataFrame, or a list of dicts with one "
+            f"dict for each cell, got {table!r:.200}"
+        )
+    if not table:
+        raise ValueError("the grid has no cells")
+    names = list(_named(table[0]))
+    for row in table:
+        if set(row) != set(names):
+            raise ValueError(f"all cells of the grid must have the names {names}, got {list(row)}")
+    columns = {name: _of_one_type([_value(name, row[name]) for row in table]) for name in names}
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    seen: set[Hashable] = set()
+    for row in rows:
+        if tuple(row.values()) in seen:
+            raise ValueError(f"the grid has the cell {row} twice. For repetitions, use replicates=")
+        seen.add(tuple(row.values()))
+    return rows
+
+
+def _value(name: str, value: Any) -> Value:
+    """Make plain Python of a value."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) and not math.isnan(value):
+        return float(value)
+    if isinstance(value, str):
+        return str(value)
+    raise TypeError(
+        f"grid['{name}']: values must be numbers, bools or strings, which label the result, got "
+        f"{value!r}. For anything else give a string, and look up in simulate and build what it "
+        "stands for"
+    )
+
+
+def _of_one_type(values: list[Value]) -> list[Value]:
+    """Make floats of numbers of which some are floats; refuse other mixtures."""
+    types = {type(value) for value in values}
+    if types == {int, float}:
+        return [float(value) for value in values]
+    if len(types) > 1:
+        raise TypeError(f"the values of a setting must be of one type, got {values}")
+    return values

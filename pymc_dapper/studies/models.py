@@ -1,0 +1,185 @@
+"""Models with their steps, kept so that a model that differs in its data only isn't built again."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from pymc import Model
+from pymc.pytensorf import compile as pymc_compile
+from pymc.step_methods.compound import BlockedStep
+from pymc.step_methods.state import equal_dataclass_values
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Variable, equal_computations
+from pytensor.graph.traversal import graph_inputs
+from pytensor.tensor.random.type import RandomGeneratorType
+
+from pymc_dapper.reading.dependence import records_seen
+from pymc_dapper.sampling import assign_parameter_steps, assign_steps
+from pymc_dapper.steps.counts import CountStep
+
+MODELS_KEPT = 8
+"""Models that a worker keeps: the settings that it is likely to be given in turn."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """All that a sampler can see of a model.
+
+    Attributes
+    ----------
+    model : Model
+        The model.
+    names : tuple
+        What has no graph: names, dims and their lengths, coordinates, initial values.
+    graphs : list of Variable
+        How variables are drawn, and the terms of the log-density.
+    inputs : list of Variable
+        The graphs' own inputs: value variables, random generators, data, lengths of dims.
+    data : list of SharedVariable
+        The ``pm.Data``, by name: what may have other values.
+    """
+
+    model: Model
+    names: tuple[Any, ...]
+    graphs: list[Variable]
+    inputs: list[Variable]
+    data: list[SharedVariable]
+
+    @classmethod
+    def of(cls, model: Model) -> "Structure":
+        """Read it off a model."""
+        drawn = [*model.free_RVs, *model.deterministics]
+        graphs = [*drawn, *model.logp(sum=False)]
+        data = sorted(model.data_vars, key=lambda x: x.name)
+        lengths = {k: x for k, x in model.dim_lengths.items() if isinstance(x, SharedVariable)}
+        generators = [x for x in graph_inputs(graphs) if isinstance(x.type, RandomGeneratorType)]
+        variables = [*drawn, *model.observed_RVs, *model.potentials, *model.value_vars]
+        names = (
+            [x.name for x in variables],
+            model.coords,
+            model.named_vars_to_dims,
+            [_comparable(model.rvs_to_initial_values[rv]) for rv in model.free_RVs],
+            model.check_bounds,
+            [(x.name, x.get_value(borrow=True).shape) for x in data],
+            {name: int(length.get_value()) for name, length in lengths.items()},
+        )
+        inputs = [*model.value_vars, *generators, *data, *lengths.values()]
+        return cls(model, names, graphs, inputs, data)
+
+    def equals(self, other: "Structure") -> bool:
+        """Whether two models differ in the values of their data at most."""
+        return (
+            self.names == other.names
+            and len(self.inputs) == len(other.inputs)
+            and equal_computations(self.graphs, other.graphs, self.inputs, other.inputs)
+        )
+
+
+def _comparable(initial_value: Any) -> Any:
+    """Make something that == compares of an initial value; a graph equals only itself."""
+    if initial_value is None or isinstance(initial_value, str | Variable):
+        return initial_value
+    return np.asarray(initial_value).tolist()
+
+
+class PreparedModel:
+    """A model with its steps, ready for one cell after another.
+
+    Parameters
+    ----------
+    structure : Structure
+        What the model is like.
+    options : dict
+        Arguments of :func:`pymc_dapper.assign_steps`; records and counts by name.
+    """
+
+    def __init__(self, structure: Structure, options: Mapping[str, Any]):
+        self.model = structure.model
+        self._options = options
+        self.steps = _assign(self.model, options)
+        self._structure = structure
+        self._fresh = [step.sampling_state for step in self.steps]
+        self._functions: dict[tuple[str, ...], Callable[..., Any]] = {}
+
+    @property
+    def reusable(self) -> bool:
+        """Whether a further run would be the same as one with steps that were built for it.
+
+        A CountStep looks at the data when it is built, for a first guess at its proposals.
+        """
+        return not any(isinstance(step, CountStep) for step in self.steps)
+
+    def matches(self, structure: Structure, options: Mapping[str, Any]) -> bool:
+        """Whether this is what another model needs, but for the values of its data."""
+        return equal_dataclass_values(self._options, options) and self._structure.equals(structure)
+
+    def take_over(self, structure: Structure) -> None:
+        """Take over a model's data, and put the steps back to where they were when built."""
+        for mine, new in zip(self._structure.data, structure.data, strict=True):
+            mine.set_value(new.get_value())
+        for step, state in zip(self.steps, self._fresh, strict=True):
+            step.sampling_state = state
+
+    def values(self, names: Sequence[str], point: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Evaluate variables at a point of the model's value variables."""
+        function = self._functions.get(tuple(names))
+        if function is None:
+            graphs = self.model.replace_rvs_by_values([self.model[name] for name in names])
+            with self.model:
+                function = pymc_compile(
+                    list(self.model.value_vars), graphs, on_unused_input="ignore"
+                )
+            self._functions[tuple(names)] = function
+        return list(function(*(point[x.name] for x in self.model.value_vars)))
+
+
+@dataclass
+class ModelCache:
+    """The models that a worker keeps, those used last in front."""
+
+    prepared: list[PreparedModel] = field(default_factory=list)
+
+    def prepare(self, structure: Structure, options: Mapping[str, Any]) -> PreparedModel:
+        """Find a model that differs from a cell's in its data only, and take over these.
+
+        Parameters
+        ----------
+        structure : Structure
+            What the cell's model is like.
+        options : dict
+            As for :class:`PreparedModel`.
+
+        Returns
+        -------
+        PreparedModel
+            One from before, or else a new one.
+        """
+        for kept in self.prepared:
+            if kept.matches(structure, options):
+                self.prepared.remove(kept)
+                self.prepared.insert(0, kept)
+                kept.take_over(structure)
+                return kept
+        new = PreparedModel(structure, options)
+        if new.reusable:
+            self.prepared = [new, *self.prepared[: MODELS_KEPT - 1]]
+        return new
+
+
+def _assign(model: Model, options: Mapping[str, Any]) -> list[BlockedStep]:
+    """Choose steps; those of parameters only where there is nothing latent."""
+    options = dict(options)
+    for kind in ("records", "counts"):
+        if kind in options:
+            names = options[kind]
+            names = [names] if isinstance(names, str) else names
+            options[kind] = [model[name] for name in names]
+    if "target_accept" in options:
+        options["nuts"] = {**options.get("nuts", {}), "target_accept": options.pop("target_accept")}
+    if options.get("records") or options.get("counts") or records_seen(model):
+        return assign_steps(model=model, **options)
+    of_parameters = {
+        name: options[name] for name in ("conjugate", "nuts", "compile_kwargs") if name in options
+    }
+    return assign_parameter_steps([], model, **of_parameters)

@@ -1,0 +1,214 @@
+"""Cells handed to workers, and results as they come."""
+
+import multiprocessing
+import os
+import pickle
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    as_completed,
+    wait,
+)
+from multiprocessing.connection import wait as wait_for_any
+
+from pymc_dapper.studies.cell import CellResult, CellRunner
+from pymc_dapper.studies.fields import FAILED, NOT_RUN, WORKER_DIED
+from pymc_dapper.studies.grid import Cell
+
+ATTEMPTS = 3
+"""How often a cell is begun, if the worker process dies each time."""
+
+type Results = Iterator[tuple[Cell, CellResult]]
+
+
+def check_picklable(runner: CellRunner) -> None:
+    """Check that other processes can be given the user's functions.
+
+    Raises
+    ------
+    ValueError
+        If they can't.
+    """
+    for name in ("simulate", "build"):
+        function = getattr(runner, name)
+        try:
+            pickle.dumps(function)
+            interactive = _is_interactive(function)
+        except Exception as error:
+            raise _unpicklable(name, str(error)) from error
+        if interactive:
+            raise _unpicklable(name, "it was defined in an interactive session")
+    pickle.dumps(runner)
+
+
+def _is_interactive(function: Callable[..., object]) -> bool:
+    main = sys.modules["__main__"]
+    return getattr(function, "__module__", None) == "__main__" and not hasattr(main, "__file__")
+
+
+def _unpicklable(name: str, reason: str) -> ValueError:
+    return ValueError(
+        f"'{name}' can't be sent to worker processes: {reason}. Define it at the top level of a "
+        "module or a script: no lambda, no function inside a function or a notebook. Or run in "
+        "this process, with executor=concurrent.futures.ThreadPoolExecutor(1); or on Dask, which "
+        "can send such functions"
+    )
+
+
+def run_in_executor(runner: CellRunner, cells: Iterable[Cell], executor: Executor) -> Results:
+    """Run cells in an executor of the user's.
+
+    Parameters
+    ----------
+    runner : CellRunner
+        What to do with a cell.
+    cells : iterable of Cell
+        The cells.
+    executor : Executor
+        Where to. It is left open.
+
+    Yields
+    ------
+    tuple of Cell and CellResult
+        As they come. A cell of which the executor reports an error has failed; if the executor
+        itself broke, it wasn't run.
+    """
+    futures: dict[Future[CellResult], Cell] = {}
+    try:
+        for cell in cells:
+            try:
+                futures[executor.submit(runner, cell)] = cell
+            except BrokenExecutor as error:
+                yield cell, _not_run(error)
+        for future in as_completed(futures):
+            try:
+                result = future.result()
+            except BrokenExecutor as error:
+                result = _not_run(error)
+            except Exception as error:
+                result = _executor_failed(error)
+            cell = futures.pop(future)
+            del future  # while we hold it, Dask runs the cell again if its worker dies later
+            yield cell, result
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _not_run(error: Exception) -> CellResult:
+    return CellResult(NOT_RUN, f"the executor broke: {error}")
+
+
+def _executor_failed(error: Exception) -> CellResult:
+    # Dask gives up on a cell whose workers died several times.
+    status = WORKER_DIED if type(error).__name__ == "KilledWorker" else FAILED
+    return CellResult(status, f"executor: {type(error).__name__}: {error}")
+
+
+def run_in_processes(runner: CellRunner, cells: Sequence[Cell], workers: int) -> Results:
+    """Run cells in processes on this machine, and put a new one in the place of one that dies.
+
+    Each process has a pool of its own. So if it dies, we know in which cell, and only that is lost.
+
+    Parameters
+    ----------
+    runner : CellRunner
+        What to do with a cell.
+    cells : sequence of Cell
+        The cells.
+    workers : int
+        Number of processes.
+
+    Yields
+    ------
+    tuple of Cell and CellResult
+        As they come.
+
+    Raises
+    ------
+    RuntimeError
+        If processes can't be started.
+    """
+    waiting = deque((cell, 1) for cell in cells)
+    idle = [_one_process() for _ in range(min(workers, len(waiting)))]
+    running: dict[Future[CellResult], tuple[Cell, int, ProcessPoolExecutor]] = {}
+    try:
+        _check_ready(idle[0], runner)
+        while waiting or running:
+            while waiting and idle:
+                cell, attempt = waiting.popleft()
+                pool = idle.pop()
+                running[pool.submit(runner, cell)] = cell, attempt, pool
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                cell, attempt, pool = running.pop(future)
+                try:
+                    result = future.result()
+                except BrokenExecutor:
+                    pool = _one_process()
+                    if attempt < ATTEMPTS:
+                        waiting.appendleft((cell, attempt + 1))
+                        idle.append(pool)
+                        continue
+                    message = f"the worker process died, {ATTEMPTS} times in a row, in this cell"
+                    result = CellResult(WORKER_DIED, message)
+                except Exception as error:
+                    result = _executor_failed(error)
+                idle.append(pool)
+                yield cell, result
+    finally:
+        for pool in idle:
+            pool.shutdown(wait=False)
+        for _, _, pool in running.values():  # where the study is interrupted
+            _kill(pool)
+
+
+def _one_process() -> ProcessPoolExecutor:
+    # Not by fork: PyTensor and numba may have threads by now.
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(1, mp_context=context, initializer=_die_with_parent)
+
+
+def _die_with_parent() -> None:
+    """Let this worker end if its parent is killed; by itself, it would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        wait_for_any([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _kill(pool: ProcessPoolExecutor) -> None:
+    """Stop a pool in the middle of a cell (Python 3.14 has kill_workers for it)."""
+    processes = list(pool._processes.values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.kill()
+
+
+def _check_ready(pool: ProcessPoolExecutor, runner: CellRunner) -> None:
+    """Find out whether a process starts, imports the user's functions and is there."""
+    try:
+        pool.submit(runner.ready).result()
+    except BrokenExecutor as error:
+        raise RuntimeError(
+            "no worker process could be started: what went wrong is above, where the process "
+            "wrote it. A script that starts a study must do so under "
+            "`if __name__ == '__main__':`, since workers import the script"
+        ) from error
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,290 @@
+"""study(): simulated releases over a grid, each analysed, on one machine or many."""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from xarray import DataTree
+
+from pymc_dapper.studies.cell import Build, CellResult, CellRunner, Simulate
+from pymc_dapper.studies.fields import DONE, NOT_RUN
+from pymc_dapper.studies.grid import Cell, read_grid
+from pymc_dapper.studies.result import collect
+from pymc_dapper.studies.running import (
+    Results,
+    available_cores,
+    check_picklable,
+    run_in_executor,
+    run_in_processes,
+)
+from pymc_dapper.studies.store import Store
+
+DEFAULTS = {"draws": 1000, "tune": 1000, "chains": 2, "compute_convergence_checks": False}
+"""Arguments of ``pmd.sample``, if not given."""
+
+OWN = ("model", "step", "random_seed", "var_names", "callback", "cores", "progressbar")
+"""Arguments of ``pmd.sample`` that a study chooses itself."""
+
+UNSUITED = ("keep_records", "trace", "return_inferencedata", "discard_tuned_samples")
+"""Arguments of ``pmd.sample`` that make no sense here."""
+
+
+def study(
+    simulate: Simulate,
+    build: Build,
+    grid: Any,
+    *,
+    replicates: int = 1,
+    var_names: Sequence[str] | None = None,
+    seed: int | None = None,
+    executor: Executor | int | None = None,
+    store: str | PathLike[str] | None = None,
+    timeout: float | None = None,
+    sample_kwargs: Mapping[str, Any] | None = None,
+    prob: float = 0.9,
+    missing_information: bool = True,
+    retry_failed: bool = False,
+    progressbar: bool = True,
+) -> DataTree:
+    """Study what privacy costs: simulate releases over a grid of settings, and analyse each.
+
+    Parameters
+    ----------
+    simulate : callable
+        ``simulate(rng, **cell)`` returns two dicts: what was released, and the true values of
+        parameters, in the shapes of the model's variables of the same names.
+    build : callable
+        ``build(released, **cell)`` returns the ``pm.Model`` of an analysis. Where the released
+        values are ``pm.Data``, a worker compiles once for all models that differ in them only.
+    grid : mapping of str to list, DataFrame, or list of dicts
+        Settings, which ``simulate`` and ``build`` are called with by name: all combinations of the
+        lists' values, or a table with one row for each setting. Values are numbers, bools or
+        strings.
+    replicates : int, default 1
+        Number of simulated releases for each setting.
+    var_names : sequence of str, optional
+        Parameters to report, ``pm.Deterministic`` among them. Those that the true values have the
+        names of if not given.
+    seed : int, optional
+        Seed of the study. Drawn if not given, or taken from ``store``. The seed of a cell depends
+        on it, on the cell's settings and on the replicate: not on the workers, on the order, or on
+        what else is in the grid.
+    executor : concurrent.futures.Executor or int, optional
+        Where cells run: a number of processes on this machine, as many as there are cores if not
+        given; or an executor, such as Dask's ``client.get_executor()``, which is left open.
+    store : path, optional
+        Directory in which each finished cell is written at once, as a Parquet file. Cells that are
+        there already aren't run again. Needs pyarrow: ``pip install 'pymc-dapper[studies]'``.
+    timeout : float, optional
+        Seconds that sampling a cell may take. Building the model and compiling don't count, and
+        aren't stopped.
+    sample_kwargs : dict, optional
+        Passed on to :func:`pymc_dapper.sample`: ``draws``, ``tune`` (both 1000 if not given),
+        ``chains`` (2), ``nuts`` ... ``records`` and ``counts`` are given by name.
+    prob : float, default 0.9
+        Probability of the equal-tailed posterior intervals.
+    missing_information : bool, default True
+        Whether to estimate the fraction of missing information of each parameter, from 200 draws or
+        a few more. Where NUTS moves parameters, that costs 2,000 of its draws.
+    retry_failed : bool, default False
+        Whether cells are run again of which the store holds a failure.
+    progressbar : bool, default True
+        Whether to show how many cells are finished, and the time left.
+
+    Returns
+    -------
+    DataTree
+        At its root, with the grid's settings and ``replicate`` as dims (or ``cell`` and
+        ``replicate``, where not all combinations of a table's settings are in it):
+
+        - ``status``: "done", "failed", "timed out", "worker died" or "not run", with a ``message``;
+        - ``record_acceptance``, its ``acceptance_floor`` under a pure budget, ``divergences``;
+        - ``build_seconds`` for steps and compiling, ``sample_seconds``, and ``seconds`` for all.
+
+        Below, a group for each parameter, with the parameter's own dims as well:
+
+        - ``truth``; ``mean``, ``median``, ``sd``; ``lower``, ``upper`` and ``width`` of the
+          interval; ``error``, the mean less the truth; ``covered``, 1 if the interval has the truth
+          in it, else 0; ``ess_bulk``, ``ess_per_second``, ``r_hat``; ``missing_information`` with
+          its Monte Carlo error ``missing_information_mcse``;
+        - over the replicates that are done: ``bias`` and ``coverage``, with their Monte Carlo
+          errors ``bias_mcse`` and ``coverage_mcse``.
+
+        All is nan that isn't known. Attributes: ``seed`` and ``prob``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument can't be used, if the functions can't be sent to worker processes, or if
+        the store holds results of other settings.
+    OSError
+        If the store can't be written to.
+    RuntimeError
+        If no worker process can be started.
+
+    Warns
+    -----
+    UserWarning
+        If a cell isn't done, or if results can't be written to the store any more.
+
+    Notes
+    -----
+    Each cell is sampled in one process, which runs one cell at a time. With the same seed all
+    results but timings are the same to the bit, on machines of one kind.
+
+    A cell that raises is recorded with its error, and the rest goes on. A process of our own that
+    dies is replaced, and its cell run again, three times at most; what other executors do is up to
+    them.
+
+    Examples
+    --------
+    >>> result = pmd.study(
+    ...     simulate, build, {"epsilon": [0.1, 1.0, 10.0]}, replicates=100, seed=1, store="results"
+    ... )
+    >>> result["mu"]["coverage"]
+    """
+    read = read_grid(grid, replicates)
+    kwargs = _sample_kwargs(sample_kwargs or {})
+    _check(var_names, seed, executor, timeout, prob)
+    place = None if store is None else Store(Path(store))
+    if seed is None and place is not None:
+        seed = place.seed()
+    if seed is None:
+        seed = int(np.random.SeedSequence().generate_state(1)[0])
+    runner = CellRunner(
+        simulate=simulate,
+        build=build,
+        seed=seed,
+        var_names=None if var_names is None else tuple(var_names),
+        prob=prob,
+        timeout=timeout,
+        missing_information=missing_information,
+        sample_kwargs=kwargs,
+    )
+    if executor is None:
+        executor = available_cores()
+    if isinstance(executor, int | ProcessPoolExecutor):
+        check_picklable(runner)
+
+    results: dict[Cell, CellResult] = {}
+    if place is not None:
+        place.claim(_identity(runner, read.names))
+        results = place.read(read.cells)
+        if retry_failed:
+            results = {cell: x for cell, x in results.items() if x.status == DONE}
+    missing = [cell for cell in read.cells if cell not in results]
+    with _progress(len(read.cells), len(results), show=progressbar) as report:
+        for cell, result in _run(runner, missing, executor):
+            results[cell] = result
+            if place is not None and result.status != NOT_RUN:
+                place.write(cell, result)
+            report(result)
+    _warn_of_unwritten(place)
+    _warn_of_missing(results)
+    return collect(read, results, {"seed": seed, "prob": prob})
+
+
+def _sample_kwargs(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Check what is to be passed on to the sampler, and fill in."""
+    for name in given:
+        if name in OWN:
+            raise ValueError(f"sample_kwargs can't have '{name}': a study chooses it itself")
+        if name in UNSUITED:
+            raise ValueError(f"sample_kwargs can't have '{name}': a study keeps no draws")
+    return {**DEFAULTS, **given}
+
+
+def _check(var_names: Any, seed: Any, executor: Any, timeout: Any, prob: Any) -> None:
+    if isinstance(var_names, str):
+        raise TypeError(f"var_names must be a list of names: write [{var_names!r}]")
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        raise ValueError(f"seed must be a whole number, 0 or more, got {seed!r}")
+    if executor is not None and not isinstance(executor, Executor | int):
+        raise TypeError(
+            "executor must be a number of processes or a concurrent.futures.Executor, got "
+            f"{executor!r:.200}. Of a Dask client, pass client.get_executor()"
+        )
+    if isinstance(executor, int) and executor < 1:
+        raise ValueError(f"executor must be at least 1 process, got {executor}")
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout must be positive, got {timeout!r}")
+    if not 0 < prob < 1:
+        raise ValueError(f"prob must be above 0 and below 1, got {prob!r}")
+
+
+def _identity(runner: CellRunner, names: Sequence[str]) -> dict[str, Any]:
+    """All settings that results depend on, except those that a cell has for itself."""
+    return {
+        "pymc_dapper": version("pymc-dapper"),
+        "seed": runner.seed,
+        "settings": sorted(names),
+        "var_names": runner.var_names,
+        "prob": runner.prob,
+        "missing_information": runner.missing_information,
+        "sample_kwargs": dict(runner.sample_kwargs),
+    }
+
+
+def _run(runner: CellRunner, cells: Sequence[Cell], executor: Executor | int) -> Results:
+    if not cells:
+        return iter(())
+    if isinstance(executor, int):
+        return run_in_processes(runner, cells, executor)
+    return run_in_executor(runner, cells, executor)
+
+
+@contextmanager
+def _progress(total: int, finished: int, *, show: bool) -> Iterator[Callable[[CellResult], None]]:
+    """Show a progress bar while the context lasts."""
+    columns = (
+        TextColumn("Study"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("cells{task.fields[note]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, disable=not show) as bar:
+        task = bar.add_task("", total=total, completed=finished, note="")
+        statuses: Counter[str] = Counter()
+
+        def report(result: CellResult) -> None:
+            statuses[result.status] += 1
+            bar.update(task, advance=1, note="".join(f", {x}" for x in _not_done(statuses)))
+
+        yield report
+
+
+def _not_done(statuses: Counter[str]) -> list[str]:
+    return [f"{count} {status}" for status, count in statuses.items() if status != DONE]
+
+
+def _warn_of_unwritten(store: Store | None) -> None:
+    if store is not None and store.flush() is not None:
+        warnings.warn(
+            f"{store.n_unwritten} cells couldn't be written to store={str(store.path)!r}. They are "
+            "in the result that is returned: save it elsewhere",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_missing(results: Mapping[Cell, CellResult]) -> None:
+    listed = _not_done(Counter(result.status for result in results.values()))
+    if listed:
+        example = next(
+            f"{cell}: {result.message}" for cell, result in results.items() if result.status != DONE
+        )
+        warnings.warn(
+            f"of {len(results)} cells, {' and '.join(listed)}. The first: {example}. See 'status' "
+            "and 'message' of the result",
+            UserWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,106 @@
+"""What a cell reports of a parameter's posterior."""
+
+import json
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from arviz_stats.base import array_stats
+from numpy.typing import ArrayLike
+
+from pymc_dapper.studies.fields import STATISTICS
+
+AXES = {"chain_axis": 0, "draw_axis": 1}
+
+
+def summarise(
+    draws: xr.DataArray,
+    *,
+    truth: ArrayLike | None,
+    prob: float,
+    seconds: float,
+    information: Mapping[str, np.ndarray],
+) -> Iterator[dict[str, Any]]:
+    """Summarise the posterior of a parameter, entry by entry.
+
+    Parameters
+    ----------
+    draws : DataArray, dims (chain, draw, ...)
+        Draws of the parameter.
+    truth : array_like, optional
+        Value that the data were simulated with, in the parameter's shape.
+    prob : float
+        Probability of the equal-tailed interval.
+    seconds : float
+        Time that sampling took.
+    information : mapping of str to ndarray
+        The statistics that don't come from the draws alone, in the parameter's shape.
+
+    Yields
+    ------
+    dict
+        For each entry, its place as JSON text and a number for each of ``STATISTICS``, nan where
+        there is none.
+
+    Raises
+    ------
+    ValueError
+        If the true value hasn't the parameter's shape.
+    """
+    draws = draws.transpose("chain", "draw", ...)
+    dims, shape = draws.dims[2:], draws.shape[2:]
+    true = np.full(shape, np.nan) if truth is None else np.asarray(truth, dtype=np.float64)
+    if true.shape != shape:
+        raise ValueError(
+            f"the truth of '{draws.name}' has shape {true.shape}, but the model's variable has "
+            f"shape {shape}"
+        )
+    statistics = {
+        **_statistics(np.asarray(draws.values, dtype=np.float64), true, prob, seconds),
+        **information,
+    }
+    for index in np.ndindex(shape):
+        entry = {str(dim): draws[dim].values[k] for dim, k in zip(dims, index, strict=True)}
+        yield {
+            "parameter": str(draws.name),
+            "entry": json.dumps(entry, default=_plain),
+            **{name: float(statistics[name][index]) for name in STATISTICS},
+        }
+
+
+def _statistics(
+    x: np.ndarray, true: np.ndarray, prob: float, seconds: float
+) -> dict[str, np.ndarray]:
+    """Statistics of an array of shape (chains, draws, ...)."""
+    tail = (1 - prob) / 2
+    mean = x.mean(axis=(0, 1))
+    lower, median, upper = np.quantile(x, [tail, 0.5, 1 - tail], axis=(0, 1))
+    with warnings.catch_warnings():
+        # Of a parameter that hasn't moved, they are nan, which says it.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        ess = np.asarray(array_stats.ess(x, method="bulk", **AXES))
+        r_hat = (
+            np.asarray(array_stats.rhat(x, **AXES)) if len(x) > 1 else np.full(mean.shape, np.nan)
+        )
+    covered = np.where(np.isnan(true), np.nan, (lower <= true) & (true <= upper))
+    return {
+        "truth": true,
+        "mean": mean,
+        "median": median,
+        "sd": x.std(axis=(0, 1), ddof=1),
+        "lower": lower,
+        "upper": upper,
+        "width": upper - lower,
+        "error": mean - true,
+        "covered": covered,
+        "ess_bulk": ess,
+        "ess_per_second": ess / seconds,
+        "r_hat": r_hat,
+    }
+
+
+def _plain(label: Any) -> Any:
+    """Make plain Python of a coordinate's label: NumPy's numbers, or text."""
+    return label.item() if isinstance(label, np.number | np.bool_) else str(label)

@@ -1,0 +1,139 @@
+"""Compiled code on disk: never another model's, never compiled twice, and found by workers.
+
+Models of the same shapes and dtypes share one cache directory, in processes of their own. They
+differ in a constant of the mechanism's density, or in its formula.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from multiprocessing import get_context
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from numba.core import event
+
+import pymc_dapper as pmd
+
+DENSITIES = {
+    "laplace": lambda error: -pt.abs(error),
+    "wide laplace": lambda error: -pt.abs(error) / 4,
+    "gaussian": lambda error: -(error**2) / 2,
+}
+RECORDS = np.array([1.0, 2.0, 3.0, 4.0])
+ERROR = 9.0
+EXPECTED = {"laplace": -ERROR, "wide laplace": -ERROR / 4, "gaussian": -(ERROR**2) / 2}
+
+
+def build_step(density):
+    with pm.Model() as model:
+        record = pm.Normal("record", 0, 1, shape=4)
+        pm.Potential("privacy", DENSITIES[density](record.sum() - 1.0))
+    return pmd.DapperStep([record], model=model)
+
+
+def log_density(step):
+    """What the compiled sweep says of known records, where it rejects all proposals."""
+    never = np.full(len(RECORDS), np.inf)
+    return float(step._decide([RECORDS], [RECORDS + 1], never, [])[-1])
+
+
+class Compilations(event.Listener):
+    """Names of the functions that numba compiles."""
+
+    def __init__(self):
+        self.names = []
+
+    def on_start(self, event):
+        self.names.append(event.data["dispatcher"].__name__)
+
+    def on_end(self, event):
+        pass
+
+
+def compiled_in(work):
+    """Names of what is compiled in a piece of work, and what it returns."""
+    compilations = Compilations()
+    with event.install_listener("numba:compile", compilations):
+        result = work()
+    return compilations.names, result
+
+
+def in_worker(pickled):
+    """What a worker compiles to use a step that it is sent, and what the step says."""
+    return compiled_in(lambda: log_density(cloudpickle.loads(pickled)))
+
+
+def report(density, workers):
+    """Print what one process computes and compiles: the body of a process of its own."""
+    names, step = compiled_in(lambda: build_step(density))
+    names_again, step_again = compiled_in(lambda: build_step(density))
+    found = {
+        "log_density": log_density(step),
+        "log_density_again": log_density(step_again),
+        "compiled": names,
+        "compiled_again": names_again,
+        "workers": {},
+    }
+    for method in workers:
+        with get_context(method).Pool(1) as pool:
+            found["workers"][method] = pool.apply(in_worker, [cloudpickle.dumps(step)])
+    print(json.dumps(found))
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """What processes report that use one cache directory, one after another."""
+    flags = f"base_compiledir={tmp_path_factory.mktemp('cache')}"
+
+    def run(density, *workers):
+        code = f"from tests.compiled.test_caches import report; report({density!r}, {workers!r})"
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", code],
+            env=os.environ | {"PYTENSOR_FLAGS": flags, "PYTHONPATH": "."},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return density, json.loads(done.stdout)
+
+    return [
+        run("laplace"),
+        run("wide laplace"),
+        run("gaussian"),
+        # By now the cache holds what is needed, and code of other models that came later.
+        run("laplace", "spawn", "forkserver"),
+    ]
+
+
+def test_each_model_runs_its_own_code(reports):
+    """Fails if the key of a cached kernel leaves out the density, or constants of it."""
+    for density, found in reports:
+        assert found["log_density"] == pytest.approx(EXPECTED[density])
+        assert found["log_density_again"] == pytest.approx(EXPECTED[density])
+
+
+def test_nothing_is_compiled_twice_in_a_process(reports):
+    """Fails if a kernel has no key, so that each step compiles it anew."""
+    for _, found in reports:
+        assert found["compiled_again"] == []
+    # The count does count.
+    assert len(reports[0][1]["compiled"]) > 10
+
+
+def test_another_process_finds_what_was_compiled(reports):
+    assert reports[-1][1]["compiled"] == []
+
+
+def test_workers_find_what_was_compiled(reports):
+    """Fails if a key changes when a graph is pickled, as that of an empty constant does."""
+    density, found = reports[-1]
+    for method in ("spawn", "forkserver"):
+        names, value = found["workers"][method]
+        assert names == []
+        assert value == pytest.approx(EXPECTED[density])

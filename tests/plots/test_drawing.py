@@ -1,0 +1,40 @@
+"""Plotting libraries are loaded when a figure is asked for, and missed in clear words."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+from arviz_base import rc_context
+
+from pymc_dapper.plots import drawing, plot_analyses, plot_contraction, plot_record_acceptance
+
+PLOTS = {
+    "analyses": lambda private, **options: plot_analyses({"private": private}, **options),
+    "contraction": plot_contraction,
+    "record_acceptance": plot_record_acceptance,
+}
+
+
+def test_importing_the_plots_imports_no_plotting_library():
+    check = "import sys, pymc_dapper.plots; print({'arviz_plots', 'matplotlib'} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert found.stdout == "set()\n", found.stderr
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_a_figure_needs_a_plotting_library(name, private, monkeypatch):
+    with rc_context({"plot.backend": "none"}):
+        with pytest.raises(ImportError, match=r"no plotting library.*pip install matplotlib"):
+            PLOTS[name](private)
+        # Who asks for none gets what would have been drawn.
+        assert PLOTS[name](private, backend="none").backend == "none"
+
+    def without_matplotlib(module):
+        if module == "arviz_plots.backend.matplotlib":
+            raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
+        return importlib.import_module(module)
+
+    monkeypatch.setattr(drawing, "import_module", without_matplotlib)
+    with pytest.raises(ImportError, match="needs matplotlib, which isn't installed"):
+        PLOTS[name](private, backend="matplotlib")

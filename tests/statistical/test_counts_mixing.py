@@ -1,0 +1,119 @@
+"""How well tables mix under CountStep where statistics overlap or the prior ties cells together."""
+
+from dataclasses import replace
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from arviz_stats.base import array_stats
+from pymc.step_methods import CompoundStep
+
+import pymc_dapper as pmd
+from pymc_dapper.steps import counts as steps
+from pymc_dapper.steps.counts import CountStep
+
+
+def overlapping(kind):
+    """A Poisson table with noisy sums that overlap; how noisy, shared data say."""
+    shape = {"windows": (20,), "three margins": (3, 4, 5)}[kind]
+    with pm.Model() as model:
+        x = pm.Poisson("x", 5_000.0, shape=shape)
+        if kind == "windows":
+            sums = [pt.stack([x[k : k + 4].sum() for k in range(17)])]
+        else:
+            sums = [x.sum(axis=axis) for axis in range(3)]
+        sigma = pm.Data("sigma", np.ones(2))
+        cells = pm.Data("cells", np.zeros(shape))
+        pm.Potential("of_cells", -0.5 * (((x - cells) / sigma[1]) ** 2).sum())
+        for k, statistic in enumerate(sums):
+            values = pm.Data(f"sums{k}", np.zeros(statistic.shape.eval({x: np.zeros(shape, int)})))
+            pm.Potential(f"of_sums{k}", -0.5 * (((statistic - values) / sigma[0]) ** 2).sum())
+        compiled = pm.compile([x], sums, mode="FAST_COMPILE")
+    return model, compiled
+
+
+def release(model, sums, sigma, rng):
+    """Draw a table, and what is released of it."""
+    truth = rng.poisson(5_000, model["x"].shape.eval())
+    data = {"sigma": np.array(sigma), "cells": truth + rng.normal(0, sigma[1], truth.shape)}
+    for k, values in enumerate(sums(truth)):
+        data[f"sums{k}"] = values + rng.normal(0, sigma[0], values.shape)
+    pm.set_data(data, model=model)
+    return truth
+
+
+def shares(draws):
+    """Effective draws per sweep of each column."""
+    return np.array(
+        [
+            float(array_stats.ess(x[None], chain_axis=0, draw_axis=1, method="mean")) / len(x)
+            for x in draws.T
+        ]
+    )
+
+
+def sweeps(step, point, names, draws, rng):
+    step.setup_chain(rng, tune=100, draws=draws)
+    kept = []
+    for k in range(100 + draws):
+        point, _ = step.step(point)
+        if k >= 100:
+            kept.append(np.concatenate([np.ravel(point[name]) for name in names]))
+    return np.array(kept, dtype=float)
+
+
+@pytest.fixture(scope="module", params=["windows", "three margins"])
+def table(request):
+    model, sums = overlapping(request.param)
+    return model, sums, CountStep([model["x"]], model=model)
+
+
+@pytest.mark.parametrize("sigma", [(0.5, 10.0), (0.5, 1_000.0), (10.0, 1_000.0), (1_000.0, 0.5)])
+def test_cells_mix_where_sums_overlap(table, sigma):
+    model, sums, step = table
+    rng = np.random.default_rng(4)
+    truth = release(model, sums, sigma, rng)
+    assert shares(sweeps(step, {"x": truth}, ["x"], 1_500, rng)).min() > 0.1
+
+
+def test_without_directions_of_blocks_they_do_not(monkeypatch):
+    find = steps.find_moves
+    monkeypatch.setattr(steps, "find_moves", lambda *args: replace(find(*args), blocks=()))
+    model, sums = overlapping("windows")
+    step, rng = CountStep([model["x"]], model=model), np.random.default_rng(4)
+    truth = release(model, sums, (0.5, 10.0), rng)
+    assert shares(sweeps(step, {"x": truth}, ["x"], 1_500, rng)).min() < 0.03
+
+
+@pytest.fixture(scope="module", params=["a table's probabilities", "a share in common"])
+def counts_below(request):
+    """Counts whose conjugate parameter is integrated out, or drawn by a step of its own."""
+    with pm.Model() as model:
+        n, sigma = pm.Data("n", 100), pm.Data("sigma", 1.0)
+        if request.param == "a share in common":
+            p, shape = pm.Beta("p", 1, 1), (20,)
+            x = pm.Binomial("x", n=n, p=p, shape=shape)
+        else:
+            p, shape = pm.Dirichlet("p", np.ones(2)), (2,)
+            x = pm.Multinomial("x", n=n, p=p)
+        released = pm.Data("released", np.zeros(shape))
+        pm.Potential("privacy", -0.5 * (((x - released) / sigma) ** 2).sum())
+        alone = CompoundStep([CountStep([x]), pmd.ConjugateStep([p])])
+        return model, shape, [CountStep([x], integrate=[p]), alone]
+
+
+@pytest.mark.parametrize("n", [10_000, 1_000_000])
+@pytest.mark.parametrize("sigma", [10.0, 1_000.0, 10_000.0])
+def test_parameters_mix_once_integrated_out(counts_below, n, sigma):
+    model, shape, steps = counts_below
+    rng = np.random.default_rng(8)
+    truth = rng.multinomial(n, [0.49, 0.51]) if shape == (2,) else rng.binomial(n, 0.3, shape)
+    released = truth + rng.normal(0, sigma, shape)
+    pm.set_data({"n": n, "sigma": sigma, "released": released}, model=model)
+    point = {**model.initial_point(), "x": truth}
+    name = model.rvs_to_values[model["p"]].name
+    integrated, alone = (shares(sweeps(step, point, [name], 1_500, rng)).min() for step in steps)
+    assert integrated > 0.1
+    if sigma == 10_000:
+        assert alone < 0.05

@@ -1,0 +1,197 @@
+"""CountStep with parameters integrated out, against sums over all tables."""
+
+from itertools import product
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import stats
+
+import pymc_dapper as pmd
+from pymc_dapper.conjugacy import marginal
+from pymc_dapper.conjugacy.marginal import integrable_parameters
+from pymc_dapper.steps.counts import CountStep
+from tests.monte_carlo import smallest_ess
+
+SIGMA = 2.0
+
+
+def normalised(logp):
+    weights = np.exp(np.array(logp) - np.max(logp))
+    return weights / weights.sum()
+
+
+def moments(weights, counts, given):
+    """Mean and standard deviation of a parameter, and of its product with a count.
+
+    `given` is the parameter's distribution given each table.
+    """
+    means, squares = given.mean(), given.var() + given.mean() ** 2
+    found = []
+    for by in (1.0, counts):
+        mean = weights @ (by * means)
+        found.append((mean, np.sqrt(weights @ (by**2 * squares) - mean**2)))
+    return found
+
+
+# Models, each with exact moments of the first parameter and count --------
+
+
+def shared_probability():
+    """Two binomials with a probability in common."""
+    n, released, a, b = np.array([6, 9]), np.array([1.0, 8.5]), 1.5, 2.0
+    with pm.Model() as model:
+        p = pm.Beta("p", a, b)
+        x = pm.Binomial("x", n=n, p=p)
+        pm.Normal("released", x, SIGMA, observed=released)
+    tables = list(product(range(7), range(10)))
+    total = np.array([sum(x) for x in tables])
+    logp = [
+        stats.betabinom.logpmf(sum(x), n.sum(), a, b)
+        + stats.hypergeom.logpmf(x[0], n.sum(), n[0], sum(x))
+        + stats.norm.logpdf(released, x, SIGMA).sum()
+        for x in tables
+    ]
+    given = stats.beta(a + total, b + n.sum() - total)
+    return model, moments(normalised(logp), np.array(tables)[:, 0], given)
+
+
+def probabilities_of_a_table():
+    n, alpha, released = 10, np.array([0.5, 1.0, 2.0]), np.array([5.0, -3.0, 6.0])
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", alpha)
+        x = pm.Multinomial("x", n=n, p=p)
+        pm.Normal("released", x, SIGMA, observed=released)
+    tables = np.array([x for x in product(range(n + 1), repeat=3) if sum(x) == n])
+    logp = [
+        stats.dirichlet_multinomial.logpmf(x, alpha, n)
+        + stats.norm.logpdf(released, x, SIGMA).sum()
+        for x in tables
+    ]
+    given = stats.beta(alpha[0] + tables[:, 0], (alpha.sum() + n) - alpha[0] - tables[:, 0])
+    return model, moments(normalised(logp), tables[:, 0], given)
+
+
+def rate_with_exposure():
+    """Two Poisson counts with a rate in common."""
+    shape, rate, exposure, released = 2.0, 0.7, np.array([1.0, 3.0]), np.array([3.0, 4.0])
+    with pm.Model() as model:
+        p = pm.Gamma("p", shape, rate)
+        x = pm.Poisson("x", p * exposure)
+        pm.Normal("released", x, SIGMA, observed=released)
+    tables = np.array(list(product(range(40), repeat=2)))
+    total = tables.sum(axis=1)
+    share = exposure[0] / exposure.sum()
+    logp = [
+        stats.nbinom.logpmf(sum(x), shape, rate / (rate + exposure.sum()))
+        + stats.binom.logpmf(x[0], sum(x), share)
+        + stats.norm.logpdf(released, x, SIGMA).sum()
+        for x in tables
+    ]
+    given = stats.gamma(shape + total, scale=1 / (rate + exposure.sum()))
+    return model, moments(normalised(logp), tables[:, 0], given)
+
+
+MODELS = {
+    "beta": shared_probability,
+    "dirichlet": probabilities_of_a_table,
+    "gamma": rate_with_exposure,
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def case(request):
+    return MODELS[request.param]()
+
+
+def draws_of(model, steps, draws=4_000):
+    with model:
+        posterior = pm.sample(
+            draws=draws,
+            tune=100,
+            chains=2,
+            cores=1,
+            step=steps,
+            random_seed=6,
+            progressbar=False,
+            compute_convergence_checks=False,
+        ).posterior
+    values = [posterior[name].values for name in ("p", "x")]
+    return [value.reshape(*value.shape[:2], -1)[..., 0] for value in values]
+
+
+def z_scores(draws, exact):
+    p, x = draws
+    z = []
+    for values, (mean, sd) in zip((p, p * x), exact, strict=True):
+        z.append((values.mean() - mean) / (sd / np.sqrt(smallest_ess(values))))
+    mean, sd = exact[0]
+    squares = (p - mean) ** 2
+    return [*z, (squares.mean() - sd**2) / (squares.std() / np.sqrt(smallest_ess(squares)))]
+
+
+def test_parameters_have_their_exact_posterior(case):
+    model, exact = case
+    draws = draws_of(model, [CountStep([model["x"]], integrate=[model["p"]], model=model)])
+    assert smallest_ess(draws[0]) > 4_000
+    assert np.abs(z_scores(draws, exact)).max() < 4
+
+
+# Twins, each of which must show ------------------------------------------------------------------
+
+
+class DrawnBefore(CountStep):
+    """Draws the parameter given the counts as they were before the sweep."""
+
+    def step(self, point):
+        new, stats = super().step(point)
+        before, _ = self._integrated.step({**new, "x": point["x"]})
+        return {**before, "x": new["x"]}, stats
+
+
+def test_a_parameter_drawn_given_other_counts_shows():
+    model, exact = probabilities_of_a_table()
+    step = DrawnBefore([model["x"]], integrate=[model["p"]], model=model)
+    assert np.abs(z_scores(draws_of(model, [step]), exact)).max() > 8
+
+
+def test_an_integral_without_its_constant_shows(monkeypatch):
+    def without(theta, a, b):
+        return ((a - 1) * np.log(theta) + (b - 1) * np.log1p(-theta)).sum()
+
+    monkeypatch.setitem(marginal.LOG_DENSITIES, "Beta", without)
+    model, exact = shared_probability()
+    step = CountStep([model["x"]], integrate=[model["p"]], model=model)
+    assert np.abs(z_scores(draws_of(model, [step]), exact)).max() > 8
+
+
+# What can be integrated out ----------------------------------------------------------------------
+
+
+def test_parameters_that_can_be_integrated_out_are_found():
+    with pm.Model() as model:
+        alpha = pm.Gamma("alpha", 2, 1)
+        p = pm.Beta("p", alpha, 1)
+        q = pm.Dirichlet("q", np.ones(3))
+        rate = pm.LogNormal("rate")
+        x = pm.Binomial("x", n=20, p=p)
+        y = pm.Multinomial("y", n=x, p=q)
+        z = pm.Poisson("z", rate)
+        pm.Normal("released", x + y.sum() + z, 1.0, observed=5.0)
+    assert integrable_parameters(model, [x, y, z]) == [p, q]
+    assert integrable_parameters(model, [z]) == []
+
+
+def test_what_cannot_be_integrated_out_is_refused_by_name():
+    with pm.Model():
+        a, b = pm.Gamma("a", 2, 1), pm.Gamma("b", 2, 1)
+        normal = pm.Normal("normal")
+        x = pm.Poisson("x", a * b)
+        pm.Normal("released", x, 1.0, observed=5.0)
+        pm.Normal("other", normal, 1.0, observed=5.0)
+        with pytest.raises(pmd.NotConjugateError, match=r"'b' and 'a' can't both .*of 'x' depends"):
+            CountStep([x], integrate=[a, b])
+        with pytest.raises(pmd.NotConjugateError, match=r"'normal' can't be integrated out"):
+            CountStep([x], integrate=[normal])
+        with pytest.raises(ValueError, match="blocked=False"):
+            CountStep([x], integrate=[a], blocked=False)

@@ -1,0 +1,248 @@
+"""The same results from one process, from several and from a Dask cluster, whoever dies."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+from distributed import Client, LocalCluster
+
+from pymc_dapper.studies import running, study
+from tests.studies import functions
+
+REPLICATES = 4
+ROOT = Path(__file__).parents[2]
+
+
+def run(
+    simulate=functions.simulate, build=functions.build, *, seed=1, replicates=REPLICATES, **options
+):
+    return study(
+        simulate,
+        build,
+        functions.GRID,
+        replicates=replicates,
+        seed=seed,
+        sample_kwargs=functions.FAST,
+        progressbar=False,
+        **options,
+    )
+
+
+def run_here(*functions, **options):
+    with ThreadPoolExecutor(1) as executor:
+        return run(*functions, executor=executor, **options)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """From one process, in order."""
+    return run_here()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two worker processes; no dashboard, and a port of the system's choice."""
+    cluster = LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    with cluster, Client(cluster) as client:
+        yield client
+
+
+def test_another_seed_gives_something_else(expected):
+    """Else the comparisons below would show nothing."""
+    assert (expected["status"] == "done").all()
+    assert not functions.same(run_here(seed=2), expected)
+
+
+def test_dask_gives_the_same(expected, cluster):
+    """With functions that pickle can't send, but Dask can."""
+
+    def simulate(rng, share):
+        return functions.simulate(rng, share)
+
+    assert functions.same(run(simulate, executor=cluster.get_executor()), expected)
+
+
+def begun_twice(folder):
+    """How many cells were begun twice, where all others were begun once."""
+    begun, _ = functions.notes(folder)
+    assert len(begun) == 2 * REPLICATES
+    assert set(begun.values()) <= {1, 2}
+    return list(begun.values()).count(2)
+
+
+def test_a_dask_worker_that_dies_loses_its_cell_only(expected, cluster, tmp_path):
+    """Catches a study that holds on to Dask's futures: Dask then runs finished cells again."""
+    simulate = partial(functions.simulate_and_die, folder=tmp_path)
+    assert functions.same(run(simulate, executor=cluster.get_executor()), expected)
+    assert begun_twice(tmp_path) == 1
+
+
+def test_a_process_that_dies_loses_its_cell_only(expected, tmp_path):
+    """Two processes, of which one dies, give the same as one that doesn't."""
+    simulate = partial(functions.simulate_and_die, folder=tmp_path)
+    assert functions.same(run(simulate, executor=2), expected)
+    assert begun_twice(tmp_path) == 1
+
+
+class Dies(Executor):
+    """A process pool of one process, which dies in cells of share 0.7, or before it is ready."""
+
+    def __init__(self, ready=True):
+        self._ready = ready
+
+    def submit(self, function, *cell):
+        future = Future()
+        if (cell and cell[0].settings["share"] == 0.7) or not self._ready:
+            future.set_exception(BrokenExecutor("the process died"))
+        else:
+            future.set_result(function(*cell))
+        return future
+
+    def shutdown(self, **options):
+        pass
+
+
+def test_a_cell_that_kills_each_process_is_given_up(monkeypatch):
+    """Catches a study that would go on with such a cell for ever, or blame its neighbours."""
+    started = []
+    monkeypatch.setattr(running, "_one_process", lambda: started.append(1) or Dies())
+    with pytest.warns(UserWarning, match="of 8 cells, 4 worker died"):
+        result = run(functions.simulate, functions.build_light, executor=2)
+    assert (result["status"].sel(share=0.3) == "done").all()
+    assert (result["status"].sel(share=0.7) == "worker died").all()
+    assert (result["message"].sel(share=0.7).str.contains("3 times")).all()
+    assert result["p/mean"].sel(share=0.7).isnull().all()
+    # Each of four cells had three attempts, and each attempt cost a process.
+    assert len(started) == 2 + 12
+
+
+def test_processes_that_cannot_start_are_reported(monkeypatch):
+    monkeypatch.setattr(running, "_one_process", lambda: Dies(ready=False))
+    with pytest.raises(RuntimeError, match="under `if __name__ == '__main__':`"):
+        run(executor=2)
+
+
+class BreaksAfter(Executor):
+    """An executor whose pool breaks, as a ProcessPoolExecutor's does if a worker dies."""
+
+    def __init__(self, n_cells):
+        self._n_left = n_cells
+
+    def submit(self, function, *arguments):
+        future = Future()
+        self._n_left -= 1
+        if self._n_left == -3:
+            raise BrokenExecutor("broken before")
+        if self._n_left < 0:
+            future.set_exception(BrokenExecutor("broken"))
+        else:
+            future.set_result(function(*arguments))
+        return future
+
+
+def test_an_executor_that_breaks_leaves_cells_to_a_rerun(tmp_path):
+    with pytest.warns(UserWarning, match="of 8 cells, 4 not run"):
+        result = run(build=functions.build_light, executor=BreaksAfter(4), store=tmp_path)
+    assert (result["status"].sel(share=0.3) == "done").all()
+    assert (result["status"].sel(share=0.7) == "not run").all()
+    again = run(build=functions.build_light, executor=BreaksAfter(4), store=tmp_path)
+    assert functions.same(again, run_here(functions.simulate, functions.build_light))
+
+
+def test_a_cell_that_raises_is_recorded_and_the_rest_goes_on(expected):
+    with pytest.warns(UserWarning, match="of 8 cells, 4 failed. The first: share=0.7, replicate 0"):
+        result = run_here(functions.simulate_and_fail)
+    assert (result["status"].sel(share=0.7) == "failed").all()
+    assert (result["message"].sel(share=0.7) == "simulate: ZeroDivisionError: no such share").all()
+    done = expected["p"].dataset.sel(share=0.3).drop_vars("ess_per_second")
+    assert result["p"].dataset.sel(share=0.3).drop_vars("ess_per_second").identical(done)
+
+
+SCRIPT = """
+import sys
+from functools import partial
+
+from tests.studies import functions
+from tests.studies.test_executors import run
+
+if __name__ == "__main__":
+    simulate = partial(functions.simulate_and_note, folder=sys.argv[1])
+    run(simulate, functions.build_light, executor=1, store=sys.argv[2])
+"""
+
+
+def _is_running(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _wait_until(condition):
+    for _ in range(1200):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("waited in vain")
+
+
+def test_a_study_whose_main_process_is_killed_is_finished_by_a_rerun(tmp_path):
+    noted, store, script = (tmp_path / name for name in ("noted", "store", "script.py"))
+    noted.mkdir()
+    script.write_text(SCRIPT)
+    main = subprocess.Popen(
+        [sys.executable, str(script), str(noted), str(store)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+    )
+    _wait_until(lambda: len(list(store.glob("*.parquet"))) >= 3)
+    main.send_signal(signal.SIGKILL)
+    main.wait()
+    finished = len(list(store.glob("*.parquet")))
+    assert finished < 2 * REPLICATES
+    _, workers = functions.notes(noted)
+    _wait_until(lambda: not any(_is_running(pid) for pid in workers))
+
+    before, _ = functions.notes(noted)
+    simulate = partial(functions.simulate_and_note, folder=noted)
+    result = run_here(simulate, functions.build_light, store=store)
+    assert functions.same(result, run_here(functions.simulate, functions.build_light))
+    after, _ = functions.notes(noted)
+    assert (after - before).total() == 2 * REPLICATES - finished
+    assert all(begun <= 2 for begun in after.values())
+
+
+def test_functions_that_cannot_be_sent_are_refused():
+    with pytest.raises(ValueError, match=r"'build' can't be sent.*ThreadPoolExecutor"):
+        run(build=lambda released, share: None)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"executor": "dask"}, TypeError, r"client.get_executor\(\)"),
+        ({"executor": 0}, ValueError, "at least 1"),
+        ({"seed": -1}, ValueError, "seed"),
+        ({"timeout": 0}, ValueError, "timeout"),
+        ({"prob": 90}, ValueError, "prob"),
+        ({"var_names": "p"}, TypeError, "list of names"),
+    ],
+)
+def test_bad_arguments_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        run(**{"executor": 1, **options})
+
+
+@pytest.mark.parametrize("name", ["random_seed", "step", "cores", "keep_records"])
+def test_what_a_study_chooses_itself_is_refused(name):
+    with pytest.raises(ValueError, match=name):
+        study(None, None, functions.GRID, sample_kwargs={name: 1})

@@ -1,0 +1,197 @@
+"""Finished cells on disk."""
+
+import errno
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pymc_dapper.studies import store as stores
+from pymc_dapper.studies import study
+from tests.studies import functions
+
+
+def run(simulate=functions.simulate, grid=None, **options):
+    settings = {"seed": 1, "replicates": 2, "sample_kwargs": functions.FAST, **options}
+    with ThreadPoolExecutor(1) as executor:
+        return study(
+            simulate,
+            functions.build,
+            functions.GRID if grid is None else grid,
+            executor=executor,
+            progressbar=False,
+            **settings,
+        )
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return run()
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A finished study, to be copied or only read."""
+    folder = tmp_path_factory.mktemp("filled")
+    run(store=folder)
+    return folder
+
+
+@pytest.fixture
+def store(filled, tmp_path):
+    for file in filled.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    return tmp_path
+
+
+def never(rng, share):
+    raise AssertionError("a finished cell was run again")
+
+
+def test_a_finished_study_is_read(store, expected):
+    result = run(never, store=store)
+    assert functions.same(result, expected)
+    assert result["seconds"].notnull().all()
+
+
+def test_a_study_can_be_given_more_cells(store, tmp_path):
+    noted = tmp_path / "noted"
+    noted.mkdir()
+    simulate = partial(functions.simulate_and_note, folder=noted)
+    grown = {"share": [0.5, 0.3, 0.7]}
+    result = run(simulate, grown, replicates=3, store=store)
+    assert functions.notes(noted)[0].total() == 9 - 4
+    assert functions.same(result, run(grid=grown, replicates=3))
+
+
+def test_all_files_are_one_table(filled, expected):
+    table = pd.read_parquet(filled)
+    assert len(table) == 4
+    means = table.set_index(["share", "replicate"])["mean"].sort_index()
+    np.testing.assert_array_equal(means, expected["p/mean"].values.ravel())
+
+
+def test_the_seed_is_taken_from_the_store(store, expected):
+    assert functions.same(run(never, store=store, seed=None), expected)
+
+
+def test_without_a_seed_one_is_drawn_and_kept(tmp_path):
+    one, other = (run(store=tmp_path / name, seed=None, replicates=1) for name in "ab")
+    assert one.attrs["seed"] != other.attrs["seed"]
+    assert json.loads((tmp_path / "a" / "_study.json").read_text())["seed"] == one.attrs["seed"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": 2}, "seed was 1, is now 2"),
+        ({"sample_kwargs": {"draws": 50}}, "sample_kwargs was"),
+        ({"prob": 0.5}, "prob was 0.9, is now 0.5"),
+        ({"var_names": ["p"]}, "var_names was None"),
+        ({"grid": {"portion": [0.3]}}, "settings was \\['share'\\]"),
+    ],
+)
+def test_other_settings_are_refused(options, message, filled):
+    with pytest.raises(ValueError, match=message):
+        run(never, store=filled, **options)
+
+
+def test_failures_are_kept_unless_they_are_to_be_run_again(tmp_path, expected):
+    with pytest.warns(UserWarning, match="2 failed"):
+        run(functions.simulate_and_fail, store=tmp_path)
+    assert len(list(tmp_path.glob("*.parquet"))) == 4
+    with pytest.warns(UserWarning, match="2 failed"):
+        kept = run(never, store=tmp_path)
+    assert (kept["message"].sel(share=0.7) == "simulate: ZeroDivisionError: no such share").all()
+    assert functions.same(run(store=tmp_path, retry_failed=True), expected)
+    assert functions.same(run(never, store=tmp_path), expected)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", None])
+def test_a_broken_file_is_a_missing_cell(content, store, expected):
+    file = sorted(store.glob("*.parquet"))[1]
+    file.write_bytes(file.read_bytes()[:-100] if content is None else content)
+    with pytest.warns(UserWarning, match=f"{file.name} .* is run again"):
+        result = run(store=store)
+    assert functions.same(result, expected)
+    assert functions.same(run(never, store=store), expected)
+
+
+def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+    file = tmp_path / "cell.parquet"
+    stores._write(file, b"before")
+    monkeypatch.setattr(stores.os, "fsync", _full)
+    with pytest.raises(OSError, match="No space left"):
+        stores._write(file, b"after")
+    assert [path.name for path in tmp_path.iterdir()] == ["cell.parquet"]
+    assert file.read_bytes() == b"before"
+
+
+def _full(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_store_that_cannot_be_written_to_is_refused(tmp_path):
+    """Root may write everywhere, so not by permissions."""
+    file = tmp_path / "file"
+    file.touch()
+    for place in (file, file / "below"):
+        with pytest.raises(OSError, match="can't be written to"):
+            run(never, store=place)
+
+
+def test_a_full_store_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(stores.os, "fsync", _full)
+    with pytest.raises(OSError, match="can't be written to: No space left"):
+        run(never, store=tmp_path)
+
+
+def test_a_directory_of_other_things_is_refused(tmp_path):
+    (tmp_path / "mine.parquet").touch()
+    with pytest.raises(ValueError, match="it is no store"):
+        run(never, store=tmp_path)
+
+
+def fill_disk(monkeypatch, failures):
+    """Let writing fail from the second cell on, so many times."""
+    write, calls = stores._write, []
+
+    def limited(path, content):
+        if path.suffix == ".parquet":
+            calls.append(path)
+            if 1 < len(calls) <= 1 + failures:
+                _full()
+        write(path, content)
+
+    monkeypatch.setattr(stores, "_write", limited)
+
+
+def test_a_store_that_fills_up_loses_nothing_that_is_in_memory(tmp_path, monkeypatch, expected):
+    fill_disk(monkeypatch, failures=1000)
+    with (
+        pytest.warns(UserWarning, match="can't be written to any more: .*No space left"),
+        pytest.warns(UserWarning, match="3 cells couldn't be written .* save it elsewhere"),
+    ):
+        result = run(store=tmp_path)
+    assert functions.same(result, expected)
+    assert len(list(tmp_path.glob("*.parquet"))) == 1
+    monkeypatch.undo()
+    assert functions.same(run(store=tmp_path), expected)
+
+
+def test_a_store_that_was_full_for_a_while_is_complete(tmp_path, monkeypatch, expected):
+    fill_disk(monkeypatch, failures=2)
+    with pytest.warns(UserWarning, match="kept in memory, and written when"):
+        run(store=tmp_path)
+    monkeypatch.undo()
+    assert functions.same(run(never, store=tmp_path), expected)
+
+
+def test_without_pyarrow_a_store_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match="pymc-dapper\\[studies\\]"):
+        run(never, store=tmp_path)

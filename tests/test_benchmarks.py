@@ -1,0 +1,153 @@
+"""The benchmarks run, and loops by hand draw from the posterior: a wrong one may well be fast."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks import by_hand, measure, page, run
+
+# Loops by hand: simulation-based calibration ------------------------------------------------------
+#
+# Parameters from their prior, records, and a release; then the rank of the parameter among draws of
+# the loop is uniform. Each function returns the parameter and the loop's arguments for a release
+# whose noise has `times` the scale that the loop is told: 1 for a right loop.
+
+
+def randomised_response(rng, times):
+    p = rng.dirichlet(np.ones(4))
+    keep = 0.85
+    told = np.full((4, 4), (1 - keep) / 3) + (keep - (1 - keep) / 3) * np.eye(4)
+    channel = (1 - 0.25 * (times - 1)) * told + 0.25 * (times - 1) * np.roll(np.eye(4), 1, axis=1)
+    record = rng.choice(4, 10, p=p)
+    answers = np.array([rng.choice(4, p=channel[k]) for k in record])
+    return p[0], (answers, told)
+
+
+def admissions(rng, times):
+    p, sigma = rng.dirichlet(np.ones(4)), 2.0
+    lattice = np.arange(-40, 41)
+    weights = np.exp(-(lattice**2) / (2 * (times * sigma) ** 2))
+    noise = rng.choice(lattice, 4, p=weights / weights.sum())
+    return p[0], (rng.multinomial(10, p) + noise.astype(float), sigma, 10)
+
+
+def regression(rng, times):
+    b, x_mean, scale, n = rng.normal(0, 2, 3), np.array([0.9, -1.17]), 0.15, 6
+    x = x_mean + rng.normal(size=(n, 2))
+    y = b[0] + x @ b[1:] + np.sqrt(2) * rng.normal(size=n)
+    (y, u, v) = (np.clip(column / 10, -1, 1) for column in (y, *x.T))
+    columns = (y, u * y, v * y, y * y, u, u * u, v, u * v, v * v)
+    released = np.array([column.sum() for column in columns])
+    return b[1], (n, x_mean, 2.0, 4.0, released + rng.laplace(0, times * scale, 9), scale)
+
+
+def poisson(rng, times):
+    rate, n, scale = rng.gamma(2.0, 1 / 0.5), 5, 2.0
+    total = np.minimum(rng.poisson(rate, n), 6).sum()
+    return rate, (n, 2.0, 0.5, 6, total + rng.laplace(0, times * scale), scale)
+
+
+def logistic_regression(rng, times):
+    b, scale = rng.normal(0, 2, 2), 1.0
+    design = np.column_stack([np.ones(12), np.linspace(-2, 2, 12)])
+    y = rng.random(12) < 1 / (1 + np.exp(-design @ b))
+    return b[1], (design, 2.0, design.T @ y + rng.laplace(0, times * scale, 2), scale)
+
+
+LOOPS = [randomised_response, admissions, regression, poisson, logistic_regression]
+FALSE_ALARM = 1e-4
+
+
+def p_value(simulate, times, replicates=600, ranks=10, thin=60, burn_in=300):
+    rng = np.random.default_rng(5)
+    loop = getattr(by_hand, simulate.__name__)
+    column = 1 if simulate in (regression, logistic_regression) else 0
+    found = np.zeros(ranks)
+    for _ in range(replicates):
+        true, arguments = simulate(rng, times)
+        sampled = loop(rng, burn_in + (ranks - 1) * thin, *arguments)[burn_in + thin - 1 :: thin]
+        found[(sampled[:, column] < true).sum()] += 1
+    return stats.chisquare(found).pvalue
+
+
+@pytest.mark.parametrize("simulate", LOOPS)
+def test_a_loop_by_hand_draws_from_the_posterior(simulate):
+    assert p_value(simulate, times=1) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("simulate", LOOPS)
+def test_a_loop_that_is_told_a_wrong_scale_is_found_out(simulate):
+    assert p_value(simulate, times=4) < FALSE_ALARM
+
+
+# The programs -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def measurements():
+    """Some measurements at tiny sizes, and one that is skipped."""
+    tiny = {"workload": "admissions", "n": 20}
+    chain = {"task": "sampling", "draws": 30, "tune": 30, **tiny}
+    jobs = [
+        {"task": "sweep", **tiny},
+        {"task": "protocol", "draws": 20, **tiny},
+        {"way": "pymc_dapper", **chain},
+        {"way": "by hand", **chain},
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measure, "SECONDS", 0.01)
+        done = [{"job": job, "result": measure.main(job)} for job in jobs]
+    absent = {"way": "R's dapper", "script": "admissions", **chain}
+    return [*done, {"job": absent, "result": {"skipped": "R isn't installed"}}]
+
+
+def test_measurements_are_positive_numbers(measurements):
+    for entry in measurements[:-1]:
+        values = [x for key, x in entry["result"].items() if key != "moves"]
+        assert all(np.isfinite(x) and x > 0 for x in values), entry
+
+
+def test_the_page_shows_what_was_measured_and_what_was_not(measurements):
+    first = {"seconds": 4.0, "compilations": 0, "import_pymc": 1.0, "import_pymc_dapper": 2.0}
+    memory = {"bytes_of_records": 160, "copies": {"a sweep": 3.0}}
+    others = [
+        ({"task": "memory", "workload": "admissions", "n": 20}, memory),
+        *(
+            ({"task": "first_draw", "workload": "admissions", "way": way, "caches": caches}, first)
+            for way in ("pymc_dapper", "PyMC's defaults")
+            for caches in ("cold", "warm")
+        ),
+    ]
+    text = page.text(
+        {
+            "python": "3.12",
+            "versions": {"pymc": "6"},
+            "cores": 2,
+            "seconds": 60.0,
+            "measurements": measurements + [{"job": j, "result": result} for j, result in others],
+        }
+    )
+    ours = measurements[2]["result"]["ess_per_second"]
+    assert f"| {page.number(ours)} |" in text
+    assert "Not run, because R isn't installed: R's dapper (example 2" in text
+    # R's rate stands there with where it comes from.
+    assert f"| {page.number(ours / page.R_EARLIER['admissions'])} |" in text
+    assert page.R_NOTE in text
+
+
+def test_every_job_is_a_task_with_arguments_that_it_takes():
+    for short in (False, True):
+        for job in run.jobs(short):
+            assert job["task"] in measure.TASKS
+            if "way" in job:
+                assert job["way"] in page.WAYS
+            if job.get("workload"):
+                assert job["workload"] in page.TITLES
+
+
+@pytest.mark.parametrize(
+    ("x", "shown"),
+    [(1234.5, "1,200"), (0.01234, "0.012"), (1.0, "1.0"), (99.6, "100"), (0.0, "0"), (None, "")],
+)
+def test_numbers_are_rounded_to_significant_digits(x, shown):
+    assert page.number(x) == shown
