@@ -26,12 +26,7 @@ from pymc_dapper.reading.graphs import frontier, rebuild
 from pymc_dapper.reading.model import ModelReading
 from pymc_dapper.reading.proposals import all_entries, as_rows
 from pymc_dapper.reading.randomness import Randomness
-from pymc_dapper.reading.rows_by_value import (
-    all_columns,
-    differing_columns,
-    rows_by_value,
-    value_index,
-)
+from pymc_dapper.reading.rows_by_value import differing_columns, rows_by_value, value_index
 
 
 @dataclass(frozen=True)
@@ -302,9 +297,10 @@ def _changes_by_value(
 
 def _row_by_row(removed: TensorVariable, added: TensorVariable) -> list[TensorVariable]:
     """Make changes of matrices with a row per record (see `Changes`)."""
-    n_records, n_columns = removed.type.shape
-    row = pt.constant(np.arange(n_records, dtype="uint32"))
-    return [removed, added, row, row, pt.constant(all_columns(n_columns))]
+    n_records, n_columns = removed.shape
+    row = pt.arange(n_records).astype("uint32")
+    all_columns = pt.concatenate([n_columns[None], pt.arange(n_columns)])[None].astype("uint32")
+    return [removed, added, row, row, all_columns]
 
 
 def _side_by_side(rows: Sequence[TensorVariable]) -> TensorVariable:

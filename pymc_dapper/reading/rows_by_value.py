@@ -57,7 +57,8 @@ def rows_by_value(
         new = node.clone_with_new_inputs([at.get(x, x) for x in node.inputs], strict=False)
         at[node.outputs[0]] = new.outputs[0]
     rows = at.get(contributions)
-    return rows if isinstance(rows, TensorVariable) else None
+    known = isinstance(rows, TensorVariable) and None not in rows.type.shape
+    return rows if known else None
 
 
 def _by_value_only(node: Apply, role: Role, inputs: Sequence[Role]) -> bool:
@@ -99,11 +100,6 @@ def value_index(records: Sequence[TensorVariable], values: np.ndarray) -> Tensor
         index = index * (high - low + 1) + (record - low)
         outside += [pt.lt(record, low), pt.gt(record, high)]
     return pt.switch(reduce(pt.or_, outside), len(values), index).astype("uint8")
-
-
-def all_columns(n_columns: int) -> np.ndarray:
-    """Say that all columns may differ, as :class:`pymc_dapper.kernels.rows.Changes` has it."""
-    return np.array([[n_columns, *range(n_columns)]], dtype="uint32")
 
 
 def differing_columns(table: TensorVariable) -> TensorVariable:

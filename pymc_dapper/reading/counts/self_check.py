@@ -1,6 +1,7 @@
 """A numerical check that the counts of a model were read rightly."""
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 import numpy as np
 from pymc.pytensorf import compile as pymc_compile
@@ -54,12 +55,12 @@ class WrittenFactors:
 
 def split(reading: CountReading, counts: np.ndarray) -> list[np.ndarray]:
     """Turn a vector of all cells into the values of the count variables."""
-    shapes = [count.type.shape for count in reading.records]
-    cuts = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
-    return [
-        part.reshape(shape).astype(count.dtype)
-        for part, shape, count in zip(np.split(counts, cuts), shapes, reading.records, strict=True)
-    ]
+    values, start = [], 0
+    for count in reading.records:
+        stop = start + prod(count.type.shape)
+        values.append(counts[start:stop].reshape(count.type.shape).astype(count.dtype))
+        start = stop
+    return values
 
 
 def check_gain(written: WrittenFactors, before: np.ndarray, after: np.ndarray, gain: float) -> None:
