@@ -99,19 +99,15 @@ def regression(
 
     if isinstance(covariates, np.ndarray) != isinstance(outcome, np.ndarray):
         covariates, outcome = pt.as_tensor(covariates), pt.as_tensor(outcome)
-    if columns is None:
-        covariates = covariates[:, None]
+    raw = [outcome, *([covariates] if columns is None else [covariates[:, j] for j in range(p)])]
     module = module_of(outcome)
-    raw = module.concatenate([outcome[:, None], covariates], axis=1)
-    scaled = (module.clip(raw, low, high) - (low + high) / 2) / ((high - low) / 2)
-    # Column 0 is y, column j is x_j. First the columns, then the products, then into their order.
-    products = [term for term in terms if len(term) == 2]
-    left, right = np.array(products).T
-    added = module.concatenate([scaled, scaled[:, left] * scaled[:, right]], axis=1)
-    formed: list[tuple[int, ...]] = [*((j,) for j in range(p + 1)), *products]
-    order = np.array([formed.index(term) for term in terms])
-    # Before the sum, so that what follows sees each entry of it by itself.
-    return Statistic(added[:, order].sum(axis=0), sensitivity)
+    # Vectors, not a matrix: PyTensor then makes one pass over the records for each.
+    scaled = [
+        (module.clip(x, a, b) - (a + b) / 2) / ((b - a) / 2)
+        for x, a, b in zip(raw, low, high, strict=True)
+    ]
+    added = [scaled[t[0]] if len(t) == 1 else scaled[t[0]] * scaled[t[1]] for t in terms]
+    return Statistic(module.stack(added, axis=1).sum(axis=0), sensitivity)
 
 
 def regression_labels(p: int) -> list[str]:
