@@ -86,7 +86,7 @@ def plan(measured, settings=100, replicates=100, nodes=100, per_node=1):
     workers = nodes * per_node
     cells = settings * replicates
     each = -(-cells // workers)
-    models = {"one setting to a worker": 1, "another setting in each cell": min(each, settings)}
+    models = {"one setting to a worker": 1, "another setting in each cell": each}
     return {
         case: measured.start + number * measured.compile + each * measured.cell
         for case, number in models.items()

@@ -1,6 +1,5 @@
 """The compiled move of parameters and records, with the records' noise held fixed."""
 
-from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -100,7 +99,10 @@ def _come_back(reading: NoiseHeldFixed) -> TensorVariable:
     """
     same = dict(zip(reading.proposed, reading.parameters, strict=True))
     returned = rebuild(reading.moved_records, same)
-    pairs: Sequence = list(zip(reading.records, returned, strict=True))
-    return pt.all(
-        pt.stack([pt.allclose(x, back, rtol=ROUNDING, atol=ROUNDING) for x, back in pairs])
-    )
+    conditions = [pt.invert(pt.isnan(noise).any()) for noise in reading.noise]
+    for record, back in zip(reading.records, returned, strict=True):
+        if record.dtype.startswith("float"):
+            conditions.append(pt.allclose(record, back, rtol=ROUNDING, atol=ROUNDING))
+        else:
+            conditions.append(pt.eq(record, back).all())
+    return pt.all(pt.stack(conditions))

@@ -101,10 +101,10 @@ def integrate_out(
     Returns
     -------
     dict of str to TensorVariable
-        The log-density of each factor, in terms of value variables: those of the random variables
-        and Potentials, but for the parameters. What the integrals depend on is part of the factor
-        of the first of the counts that depends on the parameter. Terms that depend on none of the
-        parameter's children are left out.
+        The log-density of each factor, in terms of the value variables but for the parameters'.
+        Factors that depend on a parameter, its own prior among them, are at a fixed value of it;
+        what that lacks of the integral is part of the factor of the first of the counts that
+        depend on the parameter. A constant may be left out.
 
     Raises
     ------
@@ -112,7 +112,8 @@ def integrate_out(
         If a parameter can't be integrated out.
     """
     names = [rv.name for rv in counts]
-    variables = [rv for rv in (*model.basic_RVs, *model.potentials) if rv not in parameters]
+    # The parameters' own priors too: they may depend on counts.
+    variables = [*model.basic_RVs, *model.potentials]
     graphs = model.logp(variables, sum=False)
     fixed: dict[Variable, Variable] = {}
     marginal: dict[str, TensorVariable] = {}

@@ -11,7 +11,7 @@ SMALLEST = 1e-13
 """Squared length that rounding may leave of what is orthogonal to other vectors, relatively."""
 
 
-@njit
+@njit(cache=True)
 def _orthogonalise(
     products: np.ndarray, shares: np.ndarray, squares: np.ndarray, inner: np.ndarray, k: int
 ) -> None:
@@ -25,7 +25,7 @@ def _orthogonalise(
     squares[k] = max(inner[k], SMALLEST * products[k, k])
 
 
-@njit
+@njit(cache=True)
 def _subtract(basis: np.ndarray, products: np.ndarray, k: int, j: int, times: float) -> None:
     """Subtract one vector from another, some whole number of times."""
     basis[k] -= np.int64(times) * basis[j]
@@ -33,7 +33,7 @@ def _subtract(basis: np.ndarray, products: np.ndarray, k: int, j: int, times: fl
     products[:, k] -= times * products[:, j]
 
 
-@njit
+@njit(cache=True)
 def _swap(basis: np.ndarray, products: np.ndarray, k: int) -> None:
     """Let a vector and the one before it change places."""
     for i in range(basis.shape[1]):
@@ -44,7 +44,7 @@ def _swap(basis: np.ndarray, products: np.ndarray, k: int) -> None:
         products[i, k], products[i, k - 1] = products[i, k - 1], products[i, k]
 
 
-@njit
+@njit(cache=True)
 def reduce_basis(basis: np.ndarray, metric: np.ndarray) -> np.ndarray:
     """Find a basis of the same lattice whose vectors are short and nearly orthogonal.
 

@@ -63,7 +63,7 @@ def plot_record_acceptance(
     visuals : mapping of str to mapping or False, optional
         Options for single parts, or False to leave one out: "rate" (points or a line for each
         chain), "mean" (a line at each chain's mean), "floor" and "floor_text" (where there is one),
-        "xlabel", "ylabel", "legend".
+        "xlim", "xlabel", "ylabel", "legend".
     figure_kwargs : mapping, optional
         Options for the figure, such as ``{"figsize": (8, 4)}``.
     **pc_kwargs

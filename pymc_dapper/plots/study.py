@@ -1,5 +1,6 @@
 """What a study found: utility against the budget, and coverage beside what it should be."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from pymc_dapper.plots.drawing import (
     load_arviz_plots,
 )
 from pymc_dapper.studies.grid import REPLICATE_DIM
+from pymc_dapper.studies.result import monte_carlo_error
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -35,6 +37,7 @@ VISUALS = (
     "band",
     "title",
     "xlabel",
+    "ylabel",
     "xticks",
     "legend",
 )
@@ -68,7 +71,8 @@ def plot_study(
 
     The left panel has the mean over replicates of some statistic, with two Monte Carlo standard
     errors to either side. The right one has the share of intervals that cover the true value. Where
-    they do so with their nominal probability, 95 % of the points lie in the band.
+    they do so with their nominal probability, 95 % of the points lie in the band, which is that of
+    the smallest number of replicates in any point. Without true values there is no right panel.
 
     Parameters
     ----------
@@ -88,7 +92,8 @@ def plot_study(
         What to draw with. ArviZ's default if not given.
     visuals : mapping of str to mapping or False, optional
         Options for single parts, or False to leave one out: "line", "point", "error" (of the
-        utility); "nominal" and "band" (of the coverage); "title", "xlabel", "xticks", "legend".
+        utility); "nominal" and "band" (of the coverage); "title", "xlabel", "ylabel" (of rows),
+        "xticks", "legend".
     figure_kwargs : mapping, optional
         Options for the figure, such as ``{"figsize": (8, 4)}``.
     **pc_kwargs
@@ -122,26 +127,25 @@ def plot_study(
     series = [dim for dim in found["mean"].dims if dim != x and found.sizes[dim] > 1]
     found = found.squeeze([dim for dim in found.dims if dim != x and found.sizes[dim] == 1])
     aes = {"color": series[:1], "linestyle": series[1:2], "marker": series[1:2]}
-    rows = found.sizes[series[2]] if len(series) > 2 else 1
+    rows = math.prod(found.sizes[dim] for dim in series[2:])
+    titles = _titles(result, found, utility)
     collection = plot_collection or arviz_plots.PlotCollection.grid(
-        found[["mean"]].expand_dims({PANEL: ["utility", "coverage"]}),
+        found[["mean"]].expand_dims({PANEL: list(titles)}),
         backend=backend,
-        figure_kwargs=figure_options(backend, figure_kwargs, figsize=(9, 3.6 * rows)),
+        figure_kwargs=figure_options(
+            backend, figure_kwargs, figsize=(4.5 * len(titles), 3.6 * rows)
+        ),
         **{
             "cols": [PANEL],
-            "rows": series[2:3],
+            "rows": series[2:],
             "aes": {name: dims for name, dims in aes.items() if dims},
             **pc_kwargs,
         },
     )
     parts = arviz_plots.visuals
-    places = _places(found[x])
-    left: dict[str, Any] = {"coords": {PANEL: "utility"}}
-    right: dict[str, Any] = {"coords": {PANEL: "coverage"}}
-    lines: dict[str, Any] = {"x": places}
-
-    mean, mcse = found["mean"].rename("mean"), found["mcse"].fillna(0)
-    ends = {"y_bottom": mean - 2 * mcse, "y_top": mean + 2 * mcse}
+    mean, coverage = found["mean"].rename("mean"), found["coverage"].rename("mean")
+    mcse = found["mcse"].fillna(0)
+    places: dict[str, Any] = {"x": _places(found[x])}
     draw(
         collection,
         _without(parts.fill_between_y, "marker", "linestyle"),
@@ -149,49 +153,89 @@ def plot_study(
         visuals,
         mean,
         alpha=0.2,
-        **ends,
-        **lines,
-        **left,
+        y_bottom=mean - 2 * mcse,
+        y_top=mean + 2 * mcse,
+        coords={PANEL: "utility"},
+        **places,
     )
-    prob = float(result.attrs["prob"])
-    n = int(found["n"].where(found["n"] > 0).min())
-    low, high = binom.ppf([(1 - BAND) / 2, (1 + BAND) / 2], n, prob) / n
-    whole: dict[str, Any] = {"ignore_aes": "all"}
-    level = xr.DataArray(prob, name="mean")
-    band = xr.DataArray([low, high], dims="bound", name="mean")
-    draw(collection, parts.hspan, "band", visuals, band, color="B2", alpha=0.25, **whole, **right)
-    draw(
-        collection,
-        parts.hline,
-        "nominal",
-        visuals,
-        level,
-        color="B1",
-        linestyle="C1",
-        **whole,
-        **right,
-    )
-    for values, panel in ((mean, left), (found["coverage"].rename("mean"), right)):
+    if "coverage" in titles:
+        n = int(found["n"].where(found["n"] > 0).min())
+        level = _in_each_panel(collection, mean, float(result.attrs["prob"]))
+        _draw_nominal_coverage(collection, parts, visuals, level, n)
+    for panel, values in zip(titles, (mean, coverage), strict=False):
+        where: dict[str, Any] = {"coords": {PANEL: panel}, **places}
         line = _without(parts.line_xy, "marker")
-        draw(collection, line, "line", visuals, values, **lines, **panel)
+        draw(collection, line, "line", visuals, values, **where)
         point = _without(parts.scatter_xy, "linestyle")
-        draw(collection, point, "point", visuals, values, **lines, **panel)
-
-    nothing = xr.DataArray(0, name="mean")
-    once: dict[str, Any] = {"store_artist": False, **whole}
-    titles = {
-        "utility": LABELS.get(utility, utility.replace("_", " ")),
-        "coverage": f"coverage of {100 * prob:g} % intervals",
-    }
-    ticks = {"values": places.values, "labels": [f"{value:g}" for value in found[x].values]}
-    for name, title in titles.items():
-        of: dict[str, Any] = {"coords": {PANEL: name}, **once}
-        draw(collection, parts.labelled_title, "title", visuals, nothing, text=title, **of)
-        draw(collection, parts.labelled_x, "xlabel", visuals, nothing, text=x, **of)
-        draw(collection, parts.set_xticks, "xticks", visuals, nothing, **ticks, **of)
+        draw(collection, point, "point", visuals, values, **where)
+    _draw_labels(collection, parts, visuals, titles, _in_each_panel(collection, mean, 0), found[x])
     for dim in series[:2]:
         add_legend(collection, str(dim), visuals)
     return collection
+
+
+def _titles(result: Any, found: xr.Dataset, utility: str) -> dict[str, str]:
+    """Titles of the panels; that of coverage only where there is a true value to cover."""
+    titles = {"utility": LABELS.get(utility, utility.replace("_", " "))}
+    if (found["n"] > 0).any():
+        titles["coverage"] = f"coverage of {100 * float(result.attrs['prob']):g} % intervals"
+    return titles
+
+
+def _in_each_panel(
+    collection: "PlotCollection", values: xr.DataArray, number: float
+) -> xr.DataArray:
+    """Make an array with a number for each row of panels, for what is drawn once in each."""
+    others = [dim for dim in values.dims if dim not in collection.facet_dims]
+    return xr.full_like(values.isel(dict.fromkeys(others, 0), drop=True), number)
+
+
+def _draw_nominal_coverage(
+    collection: "PlotCollection", parts: Any, visuals: Visuals, level: xr.DataArray, n: int
+) -> None:
+    """Draw the nominal probability, and the band that the share among n intervals lies in."""
+    tails = xr.DataArray([(1 - BAND) / 2, (1 + BAND) / 2], dims="bound")
+    band = xr.apply_ufunc(binom.ppf, tails, n, level).rename("mean") / n
+    once: dict[str, Any] = {"ignore_aes": "all", "coords": {PANEL: "coverage"}}
+    draw(collection, parts.hspan, "band", visuals, band, color="B2", alpha=0.25, **once)
+    draw(collection, parts.hline, "nominal", visuals, level, color="B1", linestyle="C1", **once)
+
+
+def _draw_labels(
+    collection: "PlotCollection",
+    parts: Any,
+    visuals: Visuals,
+    titles: Mapping[str, str],
+    nothing: xr.DataArray,
+    setting: xr.DataArray,
+) -> None:
+    """Draw the panels' titles, the name and values of the setting, and what a row is about."""
+    ticks = {
+        "values": _places(setting).values,
+        "labels": [f"{value:g}" for value in setting.values],
+    }
+    for panel, title in titles.items():
+        once: dict[str, Any] = {
+            "coords": {PANEL: panel},
+            "store_artist": False,
+            "ignore_aes": "all",
+        }
+        draw(collection, parts.labelled_title, "title", visuals, nothing, text=title, **once)
+        draw(collection, parts.labelled_x, "xlabel", visuals, nothing, text=setting.name, **once)
+        draw(collection, parts.set_xticks, "xticks", visuals, nothing, **ticks, **once)
+        if nothing.dims and panel == "utility":
+            draw(collection, _label_row(parts), "ylabel", visuals, nothing, **once)
+
+
+def _label_row(parts: Any) -> Callable[..., Any]:
+    """Label the vertical axis with the settings that a row of panels is about."""
+
+    def drawn(values: xr.DataArray, target: Any, **options: Any) -> Any:
+        rows = {dim: label.item() for dim, label in values.coords.items() if dim != PANEL}
+        text = ", ".join(f"{dim} = {label}" for dim, label in rows.items())
+        return parts.labelled_y(values, target, **{"text": text, **options})
+
+    return drawn
 
 
 def _found(
@@ -221,7 +265,9 @@ def _over_replicates(parameter: xr.Dataset, name: str, x: str, statistic: str) -
     mean, mcse = values, xr.zeros_like(values)
     if REPLICATE_DIM in values.dims:
         mean = values.mean(REPLICATE_DIM)
-        mcse = values.std(REPLICATE_DIM) / np.sqrt(values.count(REPLICATE_DIM))
+        mcse = monte_carlo_error(values)
+    elif f"{statistic}_mcse" in parameter:
+        mcse = parameter[f"{statistic}_mcse"]
     n = parameter["covered"].count(REPLICATE_DIM)
     return xr.Dataset({"mean": mean, "mcse": mcse, "n": n, "coverage": parameter["coverage"]})
 

@@ -62,7 +62,9 @@ def _support(rv: TensorVariable) -> range | None:
     low, high = (known_value(bound) for bound in bounds)
     if low is None or high is None:
         return None
-    return range(int(low.min()), int(high.max()) + 1)
+    if np.ptp(low) > 0 or np.ptp(high) > 0:
+        return None  # what else sees a record might not be defined at another record's values
+    return range(int(low.flat[0]), int(high.flat[0]) + 1)
 
 
 @dataclass(frozen=True)
@@ -171,8 +173,10 @@ def conditional_law(
             weight = weight * at_value(prior.probability(x), value)
         for log_likelihood in log_likelihoods:
             log = log + at_value(log_likelihood, value)
+        # In double precision, whatever the model's is: constants such as 0.75 make it single.
+        weight, log = weight.astype("float64"), log.astype("float64")
         weights.append(pt.switch(weight > 0, weight, 0.0))
-        logs.append(pt.switch(pt.isnan(log), -np.inf, log))
+        logs.append(pt.switch(pt.isfinite(log), log, -np.inf))
     if _can_underflow(logs):
         # Relative to the largest that the prior allows: all weights could else be rounded to zero.
         logs = [log + pt.log(weight) for log, weight in zip(logs, weights, strict=True)]

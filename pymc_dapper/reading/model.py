@@ -167,9 +167,12 @@ def read_model(
     separable = [factor for factor in factors if isinstance(factor, SeparableFactor)]
     untransformed = all(model.rvs_to_transforms[rv] is None for rv in rvs)
     finite = possible_values(rvs) if untransformed else None
-    conditional = None
+    log_priors: list[TensorVariable] = []
     if finite is not None and separable:
         log_priors = [x.log_densities for x in factors_of(rvs) if isinstance(x, SeparableFactor)]
+    conditional = None
+    # The prior of a single record needn't have a record axis: then it isn't known record by record.
+    if finite is not None and len(log_priors) == len(rvs):
         priors = [
             Prior(rv.owner.op, _parameters(model, rv, known), log_prior)
             for rv, log_prior in zip(rvs, log_priors, strict=True)

@@ -11,6 +11,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc.logprob.utils import CheckParameterValue
 from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.basic import MakeVector, ScalarFromTensor
 from pytensor.tensor.math import All
 from pytensor.tensor.variable import TensorVariable
@@ -36,6 +37,21 @@ def localise_checks(
         return [value]
 
     return rebuild(graphs, replace_node=replace_node)
+
+
+def valid_parameters(graphs: Sequence[TensorVariable]) -> TensorVariable:
+    """Say whether all checks of parameters that graphs hold are passed: a scalar of bool.
+
+    For what takes the place of a log-density and would lose its checks.
+    """
+    conditions = [
+        condition.all()
+        for node in io_toposort([], list(graphs))
+        if isinstance(node.op, CheckParameterValue)
+        for whole in node.inputs[1:]
+        for condition in _conditions(whole)
+    ]
+    return pt.all(pt.stack(conditions)) if conditions else pt.constant(True)
 
 
 def _conditions(condition: Variable) -> list[TensorVariable]:

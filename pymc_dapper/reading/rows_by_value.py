@@ -48,10 +48,10 @@ def rows_by_value(
             continue
         inputs = [roles.get(x, Fixed()) for x in node.inputs]
         try:
-            [role] = follow_records(node.op, node, inputs)
+            role, *others = follow_records(node.op, node, inputs)
         except (NotAdditiveError, UnknownOperationError):
             return None
-        if not _by_value_only(node, role, inputs):
+        if others or not _by_value_only(node, role, inputs):
             return None
         roles[node.outputs[0]] = role
         new = node.clone_with_new_inputs([at.get(x, x) for x in node.inputs], strict=False)

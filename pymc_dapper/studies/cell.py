@@ -19,7 +19,7 @@ from pymc_dapper.releases import ATTRIBUTE, read_releases
 from pymc_dapper.steps.dapper import DapperStep
 from pymc_dapper.steps.stats import ACCEPT_STAT
 from pymc_dapper.studies.fields import CELL_FIELDS, DONE, FAILED, NUMBER_FIELDS, TIMED_OUT
-from pymc_dapper.studies.grid import Cell
+from pymc_dapper.studies.grid import REPLICATE_DIM, Cell
 from pymc_dapper.studies.information import missing_information
 from pymc_dapper.studies.models import ModelCache, PreparedModel, Structure
 from pymc_dapper.studies.summaries import summarise
@@ -41,6 +41,12 @@ STEP_OPTIONS = (
 
 type Simulate = Callable[..., tuple[Mapping[str, Any], Mapping[str, Any]]]
 type Build = Callable[..., pm.Model]
+
+
+def error_message(where: str, error: BaseException) -> str:
+    """Say what went wrong, in text that arrays and files can hold, whatever bytes an error has."""
+    message = f"{where}: {type(error).__name__}: {error}"
+    return message.encode(errors="backslashreplace").decode()
 
 
 class CellTimeout(Exception):
@@ -131,8 +137,9 @@ class _Run:
         except CellTimeout as error:
             return CellResult(TIMED_OUT, str(error), {"seconds": monotonic() - began})
         except (Exception, SystemExit) as error:
-            message = f"{self.stage}: {type(error).__name__}: {error}"
-            return CellResult(FAILED, message, {"seconds": monotonic() - began})
+            return CellResult(
+                FAILED, error_message(self.stage, error), {"seconds": monotonic() - began}
+            )
         return CellResult(DONE, "", {**numbers, "seconds": monotonic() - began}, parameters)
 
     def _run(self) -> tuple[dict[str, float], list[dict[str, Any]]]:
@@ -152,10 +159,9 @@ class _Run:
         build_seconds = monotonic() - began
 
         self.stage = "sample"
-        began = monotonic()
         watch = _Watch(runner.timeout, self._stride())
         idata = self._sample(prepared, names, watch)
-        sample_seconds = monotonic() - began
+        sample_seconds = watch.seconds()
         numbers = {
             **_sampler_numbers(idata, model, prepared),
             "build_seconds": build_seconds,
@@ -196,10 +202,10 @@ class _Run:
         missing = [name for name in names if name not in known]
         if missing:
             raise ValueError(f"the model has no variables {missing}, only {known}")
-        taken = [name for name in names if name in (*self.cell.settings, *CELL_FIELDS)]
-        if taken:
+        taken = {*self.cell.settings, *CELL_FIELDS, REPLICATE_DIM}
+        if clashes := [name for name in names if name in taken]:
             raise ValueError(
-                f"the names {taken} of the model's variables mean something else in the study's "
+                f"the names {clashes} of the model's variables mean something else in the study's "
                 "result: rename them, or the settings of the grid"
             )
         return list(names)
@@ -227,11 +233,14 @@ class _Run:
 
 
 class _Watch:
-    """Called by PyMC at each draw: keeps some of them, and stops the chain when time is up."""
+    """Called by PyMC at each draw: keeps some of them, and stops the chain when time is up.
+
+    Time is counted from the first call on: before, PyMC compiles functions of its own.
+    """
 
     def __init__(self, timeout: float | None, stride: int):
         self._timeout, self._stride = timeout, stride
-        self._began = monotonic()
+        self._began: float | None = None
         self.points: dict[int, list[PointType]] = defaultdict(list)
         self._draws: dict[int, int] = defaultdict(int)
 
@@ -244,9 +253,16 @@ class _Watch:
             self.points[draw.chain].append(point)
         self._draws[draw.chain] += 1
 
+    def seconds(self) -> float:
+        """Return the time since the first call, which may be this one."""
+        if self._began is None:
+            self._began = monotonic()
+        return monotonic() - self._began
+
     def check_time(self) -> None:
         """Raise if time is up."""
-        if self._timeout is not None and monotonic() - self._began > self._timeout:
+        seconds = self.seconds()
+        if self._timeout is not None and seconds > self._timeout:
             raise CellTimeout(f"sampling took longer than {self._timeout:g} s, the study's timeout")
 
 

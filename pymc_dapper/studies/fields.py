@@ -35,6 +35,9 @@ STATISTICS = (
 
 PARAMETER_FIELDS = ("parameter", "entry", *STATISTICS)
 
+OVER_REPLICATES = ("bias", "bias_mcse", "coverage", "coverage_mcse")
+"""Numbers that the replicates of a setting have together, for each entry of a parameter."""
+
 TIMINGS = ("build_seconds", "sample_seconds", "seconds", "ess_per_second")
 """What depends on the machine, not only on the seed."""
 

@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dapper.studies.fields import CELL_FIELDS, PARAMETER_FIELDS
+from pymc_dapper.studies.fields import CELL_FIELDS, OVER_REPLICATES, PARAMETER_FIELDS
 
 type Value = bool | int | float | str
 
 TABLE_DIM = "cell"
 REPLICATE_DIM = "replicate"
+
+LARGEST = 2**63 - 1
+"""What a whole number can be in an array."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +146,8 @@ def _named(grid: Mapping[Any, Any]) -> Mapping[str, Any]:
     """Check the names of settings."""
     if not grid:
         raise ValueError("the grid is empty: give at least one setting, as in {'epsilon': [1.0]}")
-    taken = {*CELL_FIELDS, *PARAMETER_FIELDS, TABLE_DIM, REPLICATE_DIM, "released", "rng"}
+    in_result = {*CELL_FIELDS, *PARAMETER_FIELDS, *OVER_REPLICATES, TABLE_DIM, REPLICATE_DIM}
+    taken = {*in_result, "released", "rng"}
     for name in grid:
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(
@@ -196,7 +200,10 @@ def _value(name: str, value: Any) -> Value:
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if isinstance(value, Integral):
-        return int(value)
+        number = int(value)
+        if abs(number) > LARGEST:
+            raise ValueError(f"grid['{name}']: {number} is too large for an array; give a string")
+        return number
     if isinstance(value, Real) and not math.isnan(value):
         return float(value)
     if isinstance(value, str):

@@ -7,6 +7,7 @@ import xarray as xr
 from pymc import NUTS
 from pymc.blocking import PointType
 from pymc.step_methods.compound import BlockedStep, CompoundStep
+from pymc.vartypes import discrete_types
 
 from pymc_dapper.diagnostics.missing_information import fraction_of_missing_information
 from pymc_dapper.steps.conjugate import ConjugateStep
@@ -46,7 +47,8 @@ def missing_information(
     -------
     dict of str to tuple of ndarray
         For each variable the fraction and its Monte Carlo error. Empty where nothing is latent, or
-        if a parameter is moved by other steps than conjugate draws and NUTS.
+        if a parameter is moved by other steps than conjugate draws and NUTS, such as a CountStep
+        that integrates it out.
     """
     steps = _parameter_steps(prepared)
     if not steps:
@@ -73,7 +75,10 @@ def missing_information(
 
 def _parameter_steps(prepared: PreparedModel) -> list[BlockedStep]:
     """Return the steps that draw all parameters given what is latent, if there are such."""
-    latent = {x for s in prepared.steps if isinstance(s, DapperStep | CountStep) for x in s.vars}
+    latent = {x for s in prepared.steps if isinstance(s, DapperStep) for x in s.vars}
+    for step in prepared.steps:
+        if isinstance(step, CountStep):  # its other variables are parameters that it draws itself
+            latent |= {x for x in step.vars if x.dtype in discrete_types}
     steps = [step for step in prepared.steps if isinstance(step, ConjugateStep | NUTS)]
     moved = {x for step in steps for x in step.vars}
     return steps if latent and latent | moved == set(prepared.model.value_vars) else []

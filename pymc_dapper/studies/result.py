@@ -9,7 +9,7 @@ import xarray as xr
 from xarray import DataTree
 
 from pymc_dapper.studies.cell import CellResult
-from pymc_dapper.studies.fields import NUMBER_FIELDS, STATISTICS, STATUS_FIELDS
+from pymc_dapper.studies.fields import NUMBER_FIELDS, OVER_REPLICATES, STATISTICS, STATUS_FIELDS
 from pymc_dapper.studies.grid import REPLICATE_DIM, Cell, Grid
 
 
@@ -59,10 +59,8 @@ def _parameter(grid: Grid, entries: Sequence[tuple[Cell, dict[str, Any]]]) -> xr
         place = (*cell.index, *(places[dim][label.get(dim, "")] for dim in dims))
         for name in STATISTICS:
             arrays[name][place] = entry[name]
-    own = {
-        dim: f"{entries[0][1]['parameter']}_{dim}" if dim in {*grid.coords, *grid.dims} else dim
-        for dim in dims
-    }
+    taken = {*grid.coords, *grid.dims, *STATISTICS, *OVER_REPLICATES}
+    own = {dim: f"{entries[0][1]['parameter']}_{dim}" if dim in taken else dim for dim in dims}
     order = (*grid.dims, *own.values())
     dataset = xr.Dataset(
         {name: (order, values) for name, values in arrays.items()},
@@ -74,13 +72,18 @@ def _parameter(grid: Grid, entries: Sequence[tuple[Cell, dict[str, Any]]]) -> xr
 def _over_replicates(statistics: xr.Dataset) -> dict[str, xr.DataArray]:
     """Bias of the posterior mean and coverage of the interval, with their Monte Carlo errors."""
     error, covered = statistics["error"], statistics["covered"]
-    coverage = covered.mean(REPLICATE_DIM)
-    n = error.count(REPLICATE_DIM)
-    enough = n > 1
-    spread = error.where(enough).std(REPLICATE_DIM) * np.sqrt(n / (n - 1).where(enough))
+    n = covered.count(REPLICATE_DIM)
+    # With one more interval of each kind: else there would be no error where all cover.
+    shrunk = (covered.sum(REPLICATE_DIM) + 1) / (n + 2)
     return {
         "bias": error.mean(REPLICATE_DIM),
-        "bias_mcse": spread / np.sqrt(n),
-        "coverage": coverage,
-        "coverage_mcse": (coverage * (1 - coverage) / covered.count(REPLICATE_DIM)) ** 0.5,
+        "bias_mcse": monte_carlo_error(error),
+        "coverage": covered.mean(REPLICATE_DIM),
+        "coverage_mcse": (shrunk * (1 - shrunk) / n.where(n > 0)) ** 0.5,
     }
+
+
+def monte_carlo_error(values: xr.DataArray) -> xr.DataArray:
+    """Return the standard error of the mean over replicates; nan where there is one at most."""
+    n = values.count(REPLICATE_DIM)
+    return values.std(REPLICATE_DIM) / np.sqrt((n - 1).where(n > 1))

@@ -6,10 +6,11 @@ import pickle
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
+    CancelledError,
     Executor,
     Future,
     ProcessPoolExecutor,
@@ -18,7 +19,7 @@ from concurrent.futures import (
 )
 from multiprocessing.connection import wait as wait_for_any
 
-from pymc_dapper.studies.cell import CellResult, CellRunner
+from pymc_dapper.studies.cell import CellResult, CellRunner, error_message
 from pymc_dapper.studies.fields import FAILED, NOT_RUN, WORKER_DIED
 from pymc_dapper.studies.grid import Cell
 
@@ -29,36 +30,35 @@ type Results = Iterator[tuple[Cell, CellResult]]
 
 
 def check_picklable(runner: CellRunner) -> None:
-    """Check that other processes can be given the user's functions.
+    """Check that other processes can be given what the user passed.
 
     Raises
     ------
     ValueError
         If they can't.
     """
-    for name in ("simulate", "build"):
-        function = getattr(runner, name)
+    for name in ("simulate", "build", "sample_kwargs"):
+        given = getattr(runner, name)
         try:
-            pickle.dumps(function)
-            interactive = _is_interactive(function)
+            pickle.dumps(given)
+            interactive = _is_interactive(given)
         except Exception as error:
             raise _unpicklable(name, str(error)) from error
         if interactive:
             raise _unpicklable(name, "it was defined in an interactive session")
-    pickle.dumps(runner)
 
 
-def _is_interactive(function: Callable[..., object]) -> bool:
+def _is_interactive(given: object) -> bool:
     main = sys.modules["__main__"]
-    return getattr(function, "__module__", None) == "__main__" and not hasattr(main, "__file__")
+    return getattr(given, "__module__", None) == "__main__" and not hasattr(main, "__file__")
 
 
 def _unpicklable(name: str, reason: str) -> ValueError:
     return ValueError(
-        f"'{name}' can't be sent to worker processes: {reason}. Define it at the top level of a "
-        "module or a script: no lambda, no function inside a function or a notebook. Or run in "
-        "this process, with executor=concurrent.futures.ThreadPoolExecutor(1); or on Dask, which "
-        "can send such functions"
+        f"'{name}' can't be sent to worker processes: {reason}. Define functions at the top level "
+        "of a module or a script: no lambda, no function inside a function or a notebook. Or run "
+        "in this process, with executor=concurrent.futures.ThreadPoolExecutor(1); or on Dask, "
+        "which can send such functions"
     )
 
 
@@ -78,7 +78,7 @@ def run_in_executor(runner: CellRunner, cells: Iterable[Cell], executor: Executo
     ------
     tuple of Cell and CellResult
         As they come. A cell of which the executor reports an error has failed; if the executor
-        itself broke, it wasn't run.
+        itself broke, or cancelled the cell, it wasn't run.
     """
     futures: dict[Future[CellResult], Cell] = {}
     try:
@@ -90,7 +90,7 @@ def run_in_executor(runner: CellRunner, cells: Iterable[Cell], executor: Executo
         for future in as_completed(futures):
             try:
                 result = future.result()
-            except BrokenExecutor as error:
+            except (BrokenExecutor, CancelledError) as error:
                 result = _not_run(error)
             except Exception as error:
                 result = _executor_failed(error)
@@ -103,13 +103,15 @@ def run_in_executor(runner: CellRunner, cells: Iterable[Cell], executor: Executo
 
 
 def _not_run(error: Exception) -> CellResult:
+    if isinstance(error, CancelledError):
+        return CellResult(NOT_RUN, "the executor cancelled the cell")
     return CellResult(NOT_RUN, f"the executor broke: {error}")
 
 
 def _executor_failed(error: Exception) -> CellResult:
     # Dask gives up on a cell whose workers died several times.
     status = WORKER_DIED if type(error).__name__ == "KilledWorker" else FAILED
-    return CellResult(status, f"executor: {type(error).__name__}: {error}")
+    return CellResult(status, error_message("executor", error))
 
 
 def run_in_processes(runner: CellRunner, cells: Sequence[Cell], workers: int) -> Results:
@@ -144,8 +146,8 @@ def run_in_processes(runner: CellRunner, cells: Sequence[Cell], workers: int) ->
         while waiting or running:
             while waiting and idle:
                 cell, attempt = waiting.popleft()
-                pool = idle.pop()
-                running[pool.submit(runner, cell)] = cell, attempt, pool
+                future, pool = _begin(idle.pop(), runner, cell)
+                running[future] = cell, attempt, pool
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 cell, attempt, pool = running.pop(future)
                 try:
@@ -167,6 +169,17 @@ def run_in_processes(runner: CellRunner, cells: Sequence[Cell], workers: int) ->
             pool.shutdown(wait=False)
         for _, _, pool in running.values():  # where the study is interrupted
             _kill(pool)
+
+
+def _begin(
+    pool: ProcessPoolExecutor, runner: CellRunner, cell: Cell
+) -> tuple[Future[CellResult], ProcessPoolExecutor]:
+    """Begin a cell; in a new process if this one has died since its last cell."""
+    try:
+        return pool.submit(runner, cell), pool
+    except BrokenExecutor:
+        new = _one_process()
+        return new.submit(runner, cell), new
 
 
 def _one_process() -> ProcessPoolExecutor:

@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 from pymc_dapper.studies.cell import CellResult
 from pymc_dapper.studies.fields import (
@@ -69,7 +72,7 @@ class Store:
         ValueError
             If the store holds results of other settings.
         """
-        mine = json.loads(json.dumps(identity, default=repr))
+        mine = json.loads(json.dumps(identity, default=_plain))
         found = self._identity()
         if found is None:
             _write(self.path / IDENTITY, json.dumps(mine, indent=2).encode())
@@ -174,7 +177,8 @@ class Store:
 
     def _schema(self, cell: Cell) -> Any:
         text, number = self._arrow.string(), self._arrow.float64()
-        types = {bool: self._arrow.bool_(), int: self._arrow.int64(), float: number, str: text}
+        # Whole numbers as floats, too: a grid may grow by others, and all files are one table.
+        types = {bool: self._arrow.bool_(), int: number, float: number, str: text}
         settings = {name: types[type(value)] for name, value in cell.settings.items()}
         texts = dict.fromkeys((*STATUS_FIELDS, "parameter", "entry"), text)
         numbers = dict.fromkeys((*NUMBER_FIELDS, *STATISTICS), number)
@@ -189,7 +193,7 @@ def _file(cell: Cell) -> str:
 def _to_rows(cell: Cell, result: CellResult) -> list[dict[str, Any]]:
     """One row for each entry of each parameter; one row for a cell that has none."""
     first = {
-        **cell.settings,
+        **{k: v if isinstance(v, bool | str) else float(v) for k, v in cell.settings.items()},
         REPLICATE_DIM: cell.replicate,
         "status": result.status,
         "message": result.message,
@@ -206,6 +210,13 @@ def _from_rows(rows: list[dict[str, Any]]) -> CellResult:
         if row["parameter"] is not None
     ]
     return CellResult(rows[0]["status"], rows[0]["message"], numbers, parameters)
+
+
+def _plain(value: Any) -> Any:
+    """Make of a setting what JSON can hold, and what is the same in each process."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return re.sub(" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -1,5 +1,7 @@
 """study(): simulated releases over a grid, each analysed, on one machine or many."""
 
+import inspect
+import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pymc as pm
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from xarray import DataTree
 
-from pymc_dapper.studies.cell import Build, CellResult, CellRunner, Simulate
+from pymc_dapper.studies.cell import STEP_OPTIONS, Build, CellResult, CellRunner, Simulate
 from pymc_dapper.studies.fields import DONE, NOT_RUN
 from pymc_dapper.studies.grid import Cell, read_grid
 from pymc_dapper.studies.result import collect
@@ -84,8 +87,8 @@ def study(
         Directory in which each finished cell is written at once, as a Parquet file. Cells that are
         there already aren't run again. Needs pyarrow: ``pip install 'pymc-dapper[studies]'``.
     timeout : float, optional
-        Seconds that sampling a cell may take. Building the model and compiling don't count, and
-        aren't stopped.
+        Seconds that sampling a cell may take, from its first draw on. Building the model and
+        compiling don't count, and aren't stopped.
     sample_kwargs : dict, optional
         Passed on to :func:`pymc_dapper.sample`: ``draws``, ``tune`` (both 1000 if not given),
         ``chains`` (2), ``nuts`` ... ``records`` and ``counts`` are given by name.
@@ -93,7 +96,8 @@ def study(
         Probability of the equal-tailed posterior intervals.
     missing_information : bool, default True
         Whether to estimate the fraction of missing information of each parameter, from 200 draws or
-        a few more. Where NUTS moves parameters, that costs 2,000 of its draws.
+        a few more. Where NUTS moves parameters, that costs 2,000 of its draws. Not known where
+        parameters are integrated out of a table of counts.
     retry_failed : bool, default False
         Whether cells are run again of which the store holds a failure.
     progressbar : bool, default True
@@ -107,7 +111,8 @@ def study(
 
         - ``status``: "done", "failed", "timed out", "worker died" or "not run", with a ``message``;
         - ``record_acceptance``, its ``acceptance_floor`` under a pure budget, ``divergences``;
-        - ``build_seconds`` for steps and compiling, ``sample_seconds``, and ``seconds`` for all.
+        - ``build_seconds`` for steps and compiling, ``sample_seconds`` from the first draw on, and
+          ``seconds`` for all.
 
         Below, a group for each parameter, with the parameter's own dims as well:
 
@@ -116,14 +121,15 @@ def study(
           in it, else 0; ``ess_bulk``, ``ess_per_second``, ``r_hat``; ``missing_information`` with
           its Monte Carlo error ``missing_information_mcse``;
         - over the replicates that are done: ``bias`` and ``coverage``, with their Monte Carlo
-          errors ``bias_mcse`` and ``coverage_mcse``.
+          errors ``bias_mcse`` and ``coverage_mcse`` (of the latter, with one more interval that
+          covers and one that doesn't, so that it is above 0 where all do).
 
         All is nan that isn't known. Attributes: ``seed`` and ``prob``.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument can't be used, if the functions can't be sent to worker processes, or if
+        If an argument can't be used, if it can't be sent to worker processes, or if
         the store holds results of other settings.
     OSError
         If the store can't be written to.
@@ -194,11 +200,17 @@ def study(
 
 def _sample_kwargs(given: Mapping[str, Any]) -> dict[str, Any]:
     """Check what is to be passed on to the sampler, and fill in."""
+    known = {*STEP_OPTIONS, *inspect.signature(pm.sample).parameters} - {"kwargs"}
     for name in given:
         if name in OWN:
             raise ValueError(f"sample_kwargs can't have '{name}': a study chooses it itself")
         if name in UNSUITED:
             raise ValueError(f"sample_kwargs can't have '{name}': a study keeps no draws")
+        if name not in known:
+            raise ValueError(
+                f"sample_kwargs can't have '{name}': pmd.sample has no such argument. Those of "
+                "steps go to dapper= or nuts="
+            )
     return {**DEFAULTS, **given}
 
 
@@ -251,7 +263,8 @@ def _progress(total: int, finished: int, *, show: bool) -> Iterator[Callable[[Ce
         TextColumn("cells{task.fields[note]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, disable=not show) as bar:
+    # From all cells: of the last 30 s alone, there would be no time left where a cell takes longer.
+    with Progress(*columns, disable=not show, speed_estimate_period=math.inf) as bar:
         task = bar.add_task("", total=total, completed=finished, note="")
         statuses: Counter[str] = Counter()
 

@@ -84,7 +84,8 @@ def _statistics(
         r_hat = (
             np.asarray(array_stats.rhat(x, **AXES)) if len(x) > 1 else np.full(mean.shape, np.nan)
         )
-    covered = np.where(np.isnan(true), np.nan, (lower <= true) & (true <= upper))
+    unknown = np.isnan(true) | np.isnan(lower) | np.isnan(upper)
+    covered = np.where(unknown, np.nan, (lower <= true) & (true <= upper))
     return {
         "truth": true,
         "mean": mean,

@@ -1,10 +1,5 @@
 """The compiled sweep: what it computes, and that PyTensor's cache never mixes models up."""
 
-import os
-import subprocess
-import sys
-import textwrap
-
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -35,31 +30,6 @@ def test_models_of_the_same_shapes_do_not_share_code():
         model = model_with_scale(scale)
         sweep = compile_sweep(read_model(model, model.value_vars, model.initial_point()))
         assert logp_after_nothing(sweep) == pytest.approx(-9.0 * scale)
-
-
-def test_models_of_the_same_shapes_do_not_share_a_disk_cache(tmp_path):
-    script = textwrap.dedent(
-        """
-        import sys
-        from pymc_dapper.compiled.sweep import compile_sweep
-        from pymc_dapper.reading import read_model
-        from tests.compiled.test_sweep import logp_after_nothing, model_with_scale
-
-        model = model_with_scale(float(sys.argv[1]))
-        reading = read_model(model, model.value_vars, model.initial_point())
-        print(logp_after_nothing(compile_sweep(reading)))
-        """
-    )
-    for scale in (1.0, 2.0, 1.0):
-        result = subprocess.run(
-            [sys.executable, "-W", "error", "-c", script, str(scale)],
-            env=os.environ | {"PYTENSOR_FLAGS": f"base_compiledir={tmp_path}", "PYTHONPATH": "."},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert result.returncode == 0, result.stderr
-        assert float(result.stdout) == pytest.approx(-9.0 * scale)
 
 
 def test_another_kernel_does_not_share_code():

@@ -162,11 +162,11 @@ def reached(start, moves, allowed):
     return seen
 
 
-def moves_of(equations, statistics=(), given=None):
+def moves_of(equations, statistics=(), given=None, *, bounded=False):
     matrix = sparse.csr_array(np.array(equations, dtype=float))
     n = matrix.shape[1]
     names = [f"known{k}" for k in range(matrix.shape[0])]
-    return find_moves(matrix, statistics, np.zeros(n, dtype=bool), names, given)
+    return find_moves(matrix, statistics, np.full(n, bounded), names, given)
 
 
 ROWS = [[1, 1, 0, 0], [0, 0, 1, 1]]
@@ -199,6 +199,27 @@ def test_without_swaps_two_margins_are_not_connected():
     moves = moves_of(equations)
     without = replace(moves, grids=(), directions=moves.directions[:0])
     assert reached(allowed[0], without, allowed) != set(allowed)
+
+
+def same_totals_of_bounded_counts():
+    """Known difference of two latent totals; one cell of each never holds anyone."""
+    equation, largest = [[1, 1, -1, -1]], np.array([0, 3, 3, 0])
+    return equation, [x for x in tables(equation, [0], 3) if np.all(x <= largest)]
+
+
+def test_cells_that_cannot_hold_anyone_do_not_cut_latent_totals():
+    equation, allowed = same_totals_of_bounded_counts()
+    assert len(allowed) == 4
+    assert reached(allowed[0], moves_of(equation, bounded=True), allowed) == set(allowed)
+
+
+def test_some_pairings_of_cells_are_not_enough(monkeypatch):
+    monkeypatch.setattr("pymc_dapper.reading.counts.moves.MAX_PAIRINGS", 3)
+    equation, allowed = same_totals_of_bounded_counts()
+    assert reached(allowed[0], moves_of(equation), allowed) == {allowed[0]}
+    with pytest.raises(ReadingError, match=r"'known0' holds fixed ties several .*more than 3\b"):
+        moves_of(equation, bounded=True)
+    assert moves_of([[1, 1, 1, 1, -1]], bounded=True).directions.shape == (4, 5)  # all there are
 
 
 UNKNOWN = [[1, 1, 0, 0, 1], [0, 1, 1, 0, 2], [1, 0, 1, 1, 0]]

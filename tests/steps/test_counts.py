@@ -138,6 +138,35 @@ def test_whole_evaluation_of_a_large_table_is_warned_of_by_name(cells):
         assert "over the 100 cells takes about" in message
 
 
+# A large table -----------------------------------------------------------------------------------
+
+
+def test_ten_thousand_cells_of_three_levels():
+    """All levels' sums move to what was released; moves' and the model's log-densities agree."""
+    shape, sigma, rng = (10, 10, 100), 10.0, np.random.default_rng(4)
+    truth = rng.poisson(100, shape)
+    counties = truth.sum(axis=2) + rng.normal(0, sigma, shape[:2])
+    with pm.Model() as model:
+        x = pm.Poisson("x", 100.0, shape=shape)
+        invariant("states", x.sum(axis=(1, 2)), truth.sum(axis=(1, 2)))
+        pm.Normal("counties", x.sum(axis=2), sigma, observed=counties)
+        pm.Normal("tracts", x, sigma, observed=truth + rng.normal(0, sigma, shape))
+        step = CountStep([x])
+    logp = model.compile_logp(mode="FAST_COMPILE")
+    step.setup_chain(np.random.default_rng(5), tune=10, draws=20)
+    point, found = model.initial_point(), []
+    for _ in range(30):
+        point, [stats] = step.step(point)
+        found.append((stats["count_logp"], logp(point)))
+    values = np.array(found)
+    assert np.ptp(values[:, 0]) > 100
+    assert np.ptp(values[:, 0] - values[:, 1]) < 1e-9 * np.abs(values).max()
+    np.testing.assert_array_equal(point["x"].sum(axis=(1, 2)), truth.sum(axis=(1, 2)))
+    z = (point["x"].sum(axis=2) - counties) / sigma
+    # The mean of 100 squares, each of about 1, has a standard error of 0.14; it starts at 100.
+    assert 0.4 < np.mean(z**2) < 1.7
+
+
 # Parameters integrated out -----------------------------------------------------------------------
 
 

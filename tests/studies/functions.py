@@ -53,13 +53,32 @@ def _name(share, rng):
     return f"{share}_{rng.integers(2**62)}"
 
 
+def _begun(folder):
+    return len(list(Path(folder).glob("begun-*")))
+
+
 def notes(folder):
     """How often each cell was begun, and the processes that did it."""
     parts = [path.name.split("-") for path in Path(folder).glob("begun-*")]
     return Counter(name for _, name, *_ in parts), {int(pid) for _, _, pid, _ in parts}
 
 
-def simulate_and_die(rng, share, folder):
+def wait_until(condition):
+    for _ in range(1200):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("waited in vain")
+
+
+def simulate_and_wait(rng, share, folder):
+    """As simulate_and_note; cells of share 0.7 aren't finished before there is a file "go on"."""
+    result = simulate_and_note(rng, share, folder)
+    wait_until(lambda: share != 0.7 or (Path(folder) / "go on").exists())
+    return result
+
+
+def simulate_and_die(rng, share, folder, store):
     """As simulate_and_note; at the first cell of share 0.7, the process dies."""
     result = simulate_and_note(rng, share, folder)
     if share == 0.7:
@@ -67,7 +86,9 @@ def simulate_and_die(rng, share, folder):
             (Path(folder) / "died").touch(exist_ok=False)
         except FileExistsError:
             return result
-        time.sleep(1)  # what this process has finished before is with the main one by then
+        # Not before all other cells that were begun are with the main process.
+        wait_until(lambda: len(list(Path(store).glob("*.parquet"))) >= _begun(folder) - 1)
+        time.sleep(0.5)  # nor before Dask's scheduler has heard of it
         os.kill(os.getpid(), signal.SIGKILL)
     return result
 

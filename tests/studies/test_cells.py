@@ -78,10 +78,13 @@ def with_answers(released, share):
 def test_a_cell_knows_nothing_of_those_before_it(build, options):
     """To the bit. Catches steps that carry over data, adaptation, or random numbers."""
     one, other = read_grid({"share": [0.3, 0.9]}, 1).cells
-    run = runner(build=build, sample_kwargs={**functions.FAST, **DEFAULTS, **options})
+    options = {"sample_kwargs": {**functions.FAST, **DEFAULTS, **options}}
+    expected = runner(build=build, **options)(other)
+    run = runner(build=build, **options)
     with_new_steps = run(one)
     assert with_new_steps.status == "done", with_new_steps.message
-    assert numbers(run(other)) != numbers(with_new_steps)
+    assert numbers(with_new_steps) != numbers(expected)
+    np.testing.assert_array_equal(numbers(run(other)), numbers(expected))
     np.testing.assert_array_equal(numbers(run(one)), numbers(with_new_steps))
     assert len(cells._models.prepared) == 1
 
@@ -95,8 +98,13 @@ def test_a_model_whose_steps_look_at_data_is_not_kept(monkeypatch):
 
 
 def test_a_model_that_did_not_take_over_data_is_found_out(monkeypatch):
-    """A twin of the test above, with a fault."""
-    monkeypatch.setattr(models.PreparedModel, "take_over", lambda self, structure: None)
+    """A twin of the first test, with a fault: steps begin anew, but see the old data."""
+
+    def without_data(self, structure):
+        for step, state in zip(self.steps, self._fresh, strict=True):
+            step.sampling_state = state
+
+    monkeypatch.setattr(models.PreparedModel, "take_over", without_data)
     first, second = read_grid({"share": [0.3, 0.9]}, 1).cells
     after = runner()
     after(first)
@@ -176,6 +184,13 @@ def test_statistics_are_those_of_the_draws():
     assert entries[2]["covered"] == 0
 
 
+def test_draws_that_are_nan_cover_nothing_and_miss_nothing():
+    draws = xr.DataArray(np.full((2, 20), np.nan), dims=("chain", "draw"), name="x")
+    information = dict.fromkeys(("missing_information", "missing_information_mcse"), np.array(0.5))
+    [entry] = summarise(draws, truth=0.0, prob=0.8, seconds=1.0, information=information)
+    assert np.isnan(entry["covered"])
+
+
 def test_missing_information_is_that_of_the_diagnostics():
     """Two estimates from chains of their own, within their Monte Carlo errors."""
     one = replace(runner(), sample_kwargs={**DEFAULTS, "draws": 1000, "tune": 100})
@@ -192,6 +207,32 @@ def test_missing_information_is_that_of_the_diagnostics():
     difference = entry["missing_information"] - expected
     assert abs(difference) < 4 * np.hypot(entry["missing_information_mcse"], error)
     assert 0 < entry["missing_information_mcse"] < 0.1
+
+
+def with_table(released, share):
+    with pm.Model() as model:
+        table = pm.Binomial("table", functions.N, pm.Beta("p", 1, 1))
+        functions.MECHANISM.potential("privacy", table, released=released["count"])
+    return model
+
+
+@pytest.mark.parametrize("integrated_out", [True, False])
+def test_missing_information_of_parameters_above_counts(integrated_out):
+    """Catches parameters that a CountStep draws, and that are taken for latent: 1 exactly."""
+    run = runner(
+        lambda rng, share: (functions.simulate(rng, share)[0], {}),
+        with_table,
+        var_names=("p",),
+        sample_kwargs={**functions.FAST, **DEFAULTS, "conjugate": integrated_out},
+    )
+    [cell] = read_grid({"share": [0.3]}, 1).cells
+    result = run(cell)
+    assert result.status == "done", result.message
+    fractions = [entry["missing_information"] for entry in result.parameters]
+    if integrated_out:
+        assert np.isnan(fractions).all()
+    else:
+        assert all(0 < fraction < 1 for fraction in fractions)
 
 
 def vector(released, share):
@@ -267,6 +308,28 @@ def test_a_table_of_cells_and_dims_of_the_same_name():
     assert list(result["share"].values) == [0.3, 0.7, 0.1]
 
 
+@pytest.mark.parametrize("dim", ["mean", "coverage"])
+def test_a_dim_with_the_name_of_a_statistic_gets_another_one(dim):
+    """Else a study would end with an error when all its cells are done."""
+
+    def build(released, share):
+        with pm.Model(coords={dim: ["no", "yes"]}) as model:
+            pm.Dirichlet("p", np.ones(2), dims=dim)
+        return model
+
+    result = in_this_process(simulate_vector, build, {"share": [0.3]})
+    assert result["p/mean"].dims == ("share", "replicate", f"p_{dim}")
+    assert result["p/coverage"].dims == ("share", f"p_{dim}")
+
+
+def test_monte_carlo_errors_of_bias_and_coverage():
+    result = in_this_process(simulate_vector, vector, {"share": [0.3]}, replicates=4)
+    p = result["p"].dataset.isel(share=0, answer=0)
+    np.testing.assert_allclose(p["bias_mcse"], p["error"].std(ddof=1) / 2)
+    share = (p["covered"].sum() + 1) / 6
+    np.testing.assert_allclose(p["coverage_mcse"], np.sqrt(share * (1 - share) / 4))
+
+
 @pytest.mark.parametrize(
     ("simulate", "build", "options", "message"),
     [
@@ -299,6 +362,16 @@ def test_a_name_that_means_something_else_is_refused():
         lambda rng, p: functions.simulate(rng, p), lambda released, p: functions.build(released, p)
     )(cell)
     assert "rename" in result.message
+
+
+def test_a_parameter_cannot_have_the_name_of_a_dim():
+    def build(released, share):
+        with pm.Model() as model:
+            pm.Binomial("answers", functions.N, pm.Beta("replicate", 1, 1), observed=3)
+        return model
+
+    [cell] = read_grid({"share": [0.3]}, 1).cells
+    assert "rename" in runner(build=build, var_names=("replicate",))(cell).message
 
 
 def test_sampling_stops_when_time_is_up():

@@ -1,11 +1,9 @@
 """The same results from one process, from several and from a Dask cluster, whoever dies."""
 
 import os
-import signal
 import subprocess
 import sys
-import time
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -14,8 +12,10 @@ import pytest
 from distributed import Client, LocalCluster
 
 from pymc_dapper.studies import running, study
+from pymc_dapper.studies.cell import CellResult
 from tests.studies import functions
 
+studies = sys.modules[study.__module__]
 REPLICATES = 4
 ROOT = Path(__file__).parents[2]
 
@@ -81,15 +81,17 @@ def begun_twice(folder):
 
 def test_a_dask_worker_that_dies_loses_its_cell_only(expected, cluster, tmp_path):
     """Catches a study that holds on to Dask's futures: Dask then runs finished cells again."""
-    simulate = partial(functions.simulate_and_die, folder=tmp_path)
-    assert functions.same(run(simulate, executor=cluster.get_executor()), expected)
+    store = tmp_path / "store"
+    simulate = partial(functions.simulate_and_die, folder=tmp_path, store=store)
+    assert functions.same(run(simulate, executor=cluster.get_executor(), store=store), expected)
     assert begun_twice(tmp_path) == 1
 
 
 def test_a_process_that_dies_loses_its_cell_only(expected, tmp_path):
     """Two processes, of which one dies, give the same as one that doesn't."""
-    simulate = partial(functions.simulate_and_die, folder=tmp_path)
-    assert functions.same(run(simulate, executor=2), expected)
+    store = tmp_path / "store"
+    simulate = partial(functions.simulate_and_die, folder=tmp_path, store=store)
+    assert functions.same(run(simulate, executor=2, store=store), expected)
     assert begun_twice(tmp_path) == 1
 
 
@@ -125,6 +127,30 @@ def test_a_cell_that_kills_each_process_is_given_up(monkeypatch):
     assert len(started) == 2 + 12
 
 
+class DiesAfterwards(Dies):
+    """A process pool whose process dies after its first cell, when it has nothing to do."""
+
+    n_begun = 0
+
+    def submit(self, function, *cell):
+        if cell:
+            self.n_begun += 1
+        if self.n_begun > 1:
+            raise BrokenExecutor("the process had died")
+        return super().submit(function, *cell)
+
+
+def test_a_process_that_dies_between_two_cells_is_replaced(monkeypatch):
+    """Catches a study that ends since it can't hand out a cell, or that counts an attempt."""
+    started = []
+    monkeypatch.setattr(running, "_one_process", lambda: started.append(1) or DiesAfterwards())
+    monkeypatch.setattr(running, "ATTEMPTS", 1)
+    with pytest.warns(UserWarning, match="of 8 cells, 4 worker died"):
+        result = run(functions.simulate, functions.build_light, executor=1)
+    assert (result["status"].sel(share=0.3) == "done").all()
+    assert len(started) == REPLICATES + REPLICATES + 1
+
+
 def test_processes_that_cannot_start_are_reported(monkeypatch):
     monkeypatch.setattr(running, "_one_process", lambda: Dies(ready=False))
     with pytest.raises(RuntimeError, match="under `if __name__ == '__main__':`"):
@@ -158,6 +184,36 @@ def test_an_executor_that_breaks_leaves_cells_to_a_rerun(tmp_path):
     assert functions.same(again, run_here(functions.simulate, functions.build_light))
 
 
+class Cancels(Executor):
+    """An executor that gives up what waits, as one does that is shut down."""
+
+    def submit(self, function, *arguments):
+        future = Future()
+        future.set_exception(CancelledError())
+        return future
+
+
+def test_cells_that_were_cancelled_are_not_run():
+    with pytest.warns(UserWarning, match="of 8 cells, 8 not run.*cancelled the cell"):
+        run(executor=Cancels())
+
+
+def test_slow_cells_have_a_time_left(monkeypatch):
+    """Catches an estimate from the last seconds only, in which there was no cell."""
+    bars, clock = [], iter(range(0, 100_000, 40))
+
+    class Shown(studies.Progress):
+        def __init__(self, *columns, disable, **options):
+            super().__init__(*columns, disable=True, get_time=lambda: next(clock), **options)
+            bars.append(self)
+
+    monkeypatch.setattr(studies, "Progress", Shown)
+    with studies._progress(10, 0, show=True) as report:
+        for _ in range(3):
+            report(CellResult("done"))
+        assert bars[0].tasks[0].time_remaining > 0
+
+
 def test_a_cell_that_raises_is_recorded_and_the_rest_goes_on(expected):
     with pytest.warns(UserWarning, match="of 8 cells, 4 failed. The first: share=0.7, replicate 0"):
         result = run_here(functions.simulate_and_fail)
@@ -175,7 +231,7 @@ from tests.studies import functions
 from tests.studies.test_executors import run
 
 if __name__ == "__main__":
-    simulate = partial(functions.simulate_and_note, folder=sys.argv[1])
+    simulate = partial(functions.simulate_and_wait, folder=sys.argv[1])
     run(simulate, functions.build_light, executor=1, store=sys.argv[2])
 """
 
@@ -187,14 +243,6 @@ def _is_running(pid):
         return False
 
 
-def _wait_until(condition):
-    for _ in range(1200):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise AssertionError("waited in vain")
-
-
 def test_a_study_whose_main_process_is_killed_is_finished_by_a_rerun(tmp_path):
     noted, store, script = (tmp_path / name for name in ("noted", "store", "script.py"))
     noted.mkdir()
@@ -204,13 +252,17 @@ def test_a_study_whose_main_process_is_killed_is_finished_by_a_rerun(tmp_path):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         cwd=tmp_path,
     )
-    _wait_until(lambda: len(list(store.glob("*.parquet"))) >= 3)
-    main.send_signal(signal.SIGKILL)
-    main.wait()
+    try:
+        functions.wait_until(
+            lambda: len(list(store.glob("*.parquet"))) == REPLICATES or main.poll() is not None
+        )
+    finally:
+        main.kill()
+        main.wait()
     finished = len(list(store.glob("*.parquet")))
-    assert finished < 2 * REPLICATES
+    assert finished == REPLICATES
     _, workers = functions.notes(noted)
-    _wait_until(lambda: not any(_is_running(pid) for pid in workers))
+    functions.wait_until(lambda: not any(_is_running(pid) for pid in workers))
 
     before, _ = functions.notes(noted)
     simulate = partial(functions.simulate_and_note, folder=noted)
@@ -224,6 +276,17 @@ def test_a_study_whose_main_process_is_killed_is_finished_by_a_rerun(tmp_path):
 def test_functions_that_cannot_be_sent_are_refused():
     with pytest.raises(ValueError, match=r"'build' can't be sent.*ThreadPoolExecutor"):
         run(build=lambda released, share: None)
+
+
+def test_sample_kwargs_that_cannot_be_sent_are_refused():
+    with pytest.raises(ValueError, match=r"'sample_kwargs' can't be sent"):
+        study(
+            functions.simulate,
+            functions.build,
+            functions.GRID,
+            executor=1,
+            sample_kwargs={"dapper": {"x": lambda: None}},
+        )
 
 
 @pytest.mark.parametrize(
@@ -242,7 +305,7 @@ def test_bad_arguments_are_refused(options, error, message):
         run(**{"executor": 1, **options})
 
 
-@pytest.mark.parametrize("name", ["random_seed", "step", "cores", "keep_records"])
+@pytest.mark.parametrize("name", ["random_seed", "step", "cores", "keep_records", "drawz"])
 def test_what_a_study_chooses_itself_is_refused(name):
     with pytest.raises(ValueError, match=name):
         study(None, None, functions.GRID, sample_kwargs={name: 1})

@@ -81,6 +81,8 @@ def test_seeds_stay_when_a_grid_grows_or_is_written_in_another_way():
         ({"epsilon": [1.0, 1]}, 1, ValueError, "twice.*replicates="),
         ({"epsilon": [1.0, "1"]}, 1, TypeError, "of one type"),
         ({"epsilon": [float("nan")]}, 1, TypeError, "numbers, bools or strings"),
+        ({"n": [2**63]}, 1, ValueError, "too large"),
+        ({"coverage": [0.5]}, 1, ValueError, "means something else"),
         ({"budget": [object()]}, 1, TypeError, "give a string"),
         ({"mean": [0.0]}, 1, ValueError, "means something else"),
         ({"no name": [0.0]}, 1, ValueError, "argument"),

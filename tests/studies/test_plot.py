@@ -92,6 +92,52 @@ def test_other_statistics_other_settings_and_parts_left_out(result):
     np.testing.assert_allclose(found[0], result["private/bias"].sel(mechanism="a"))
 
 
+def ends(plot):
+    """Lower and upper ends of the utility's first error band."""
+    band = plot.get_target("mean", {"panel": "utility"}).collections[0]
+    y = band.get_paths()[0].vertices[:, 1]
+    return y.min(), y.max()
+
+
+def test_the_error_is_that_of_the_mean_over_replicates(result):
+    few = result.isel(replicate=slice(0, 4))
+    plot = plot_study(few, "private", coords={"mechanism": "a"})
+    width = few["private/width"].sel(mechanism="a")
+    mean, error = width.mean("replicate"), width.std("replicate", ddof=1) / 2
+    expected = (mean - 2 * error).min(), (mean + 2 * error).max()
+    np.testing.assert_allclose(ends(plot), expected)
+
+
+def test_the_error_of_what_replicates_say_together_is_taken_from_the_result(result):
+    private = result["private"].dataset
+    result["private"] = xr.DataTree(private.assign(bias_mcse=0 * private["bias"] + 0.25))
+    plot = plot_study(result, "private", utility="bias", coords={"mechanism": "a"})
+    bias = private["bias"].sel(mechanism="a")
+    np.testing.assert_allclose(ends(plot), (bias.min() - 0.5, bias.max() + 0.5))
+
+
+def test_without_a_true_value_there_is_no_coverage(result):
+    nothing = {"covered": np.nan, "coverage": np.nan}
+    private = result["private"].dataset
+    unknown = private.assign({name: private[name] * value for name, value in nothing.items()})
+    tree = xr.DataTree.from_dict({"/": result.dataset, "private": unknown})
+    plot = plot_study(tree)
+    assert list(plot.viz["plot"]["panel"].values) == ["utility"]
+    # Beside a parameter that has one, the other panel is drawn.
+    tree["naive"] = result["naive"]
+    assert list(plot_study(tree).viz["plot"]["panel"].values) == ["utility", "coverage"]
+
+
+def test_further_settings_are_rows_of_panels(result):
+    settings = {"n": [10, 20], "prior": ["flat", "steep"]}
+    groups = {name: group.dataset.expand_dims(settings) for name, group in result.children.items()}
+    more = xr.DataTree.from_dict({"/": result.dataset, **groups})
+    plot = plot_study(more)
+    assert dict(plot.viz["plot"].sizes) == {"panel": 2, "prior": 2, "mechanism": 2}
+    panel = plot.get_target("mean", {"panel": "utility", "prior": "flat", "mechanism": "b"})
+    assert panel.get_ylabel() == "prior = flat, mechanism = b"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -75,6 +75,45 @@ def test_all_files_are_one_table(filled, expected):
     np.testing.assert_array_equal(means, expected["p/mean"].values.ravel())
 
 
+def test_whole_numbers_and_others_are_one_table(tmp_path):
+    """Catches columns whose type depends on which values a grid has: pandas refuses them."""
+    for shares in ([0, 1], [0, 0.5, 1]):
+        run(grid={"share": shares}, replicates=1, store=tmp_path)
+    assert sorted(pd.read_parquet(tmp_path)["share"]) == [0, 0.5, 1]
+
+
+def test_any_message_can_be_written(tmp_path):
+    def fail(rng, share):
+        raise ValueError("no such file: \udcff")
+
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="4 failed"):
+            result = run(fail, store=tmp_path)
+    assert result["message"].values[0, 0] == "simulate: ValueError: no such file: \\udcff"
+
+
+def test_cells_that_took_too_long_can_be_run_again(tmp_path, expected):
+    with pytest.warns(UserWarning, match="of 4 cells, 4 timed out. .* the study's timeout"):
+        result = run(store=tmp_path, timeout=1e-9)
+    assert (result["status"] == "timed out").all()
+    assert result["sample_seconds"].isnull().all()
+    assert (result["seconds"] > 0).all()
+    with pytest.warns(UserWarning, match="4 timed out"):
+        kept = run(never, store=tmp_path, timeout=3600)
+    assert (kept["status"] == "timed out").all()
+    again = run(store=tmp_path, timeout=3600, retry_failed=True)
+    assert functions.same(again, expected)
+
+
+def test_the_same_settings_in_other_words_are_the_same(store, expected):
+    kwargs = {name: np.int64(value) for name, value in functions.FAST.items()}
+    assert functions.same(run(never, store=store, sample_kwargs=kwargs), expected)
+
+
+def test_settings_are_compared_without_addresses():
+    assert stores._plain(never) == "<function never>"
+
+
 def test_the_seed_is_taken_from_the_store(store, expected):
     assert functions.same(run(never, store=store, seed=None), expected)
 

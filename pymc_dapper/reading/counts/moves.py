@@ -4,13 +4,14 @@ Invariants are linear equations of the counts. Cells with the same column in the
 exchange people freely. If the equations fix the total of each class, the exchanges connect all
 tables: the totals of disjoint and of nested groups are such. Two other systems have a known set of
 moves that connects all tables (a Markov basis): one degree of freedom between the classes, such as
-a total that isn't known itself, and the two margins of a table, with its 2 x 2 swaps (Diaconis and
-Sturmfels 1998). In others we don't guess.
+a total that isn't known itself, with all pairings of their cells; and the two margins of a table,
+with its 2 x 2 swaps (Diaconis and Sturmfels 1998). In others we don't guess.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
+from math import prod
 from typing import Self
 
 import numpy as np
@@ -33,8 +34,16 @@ MAX_PARTITIONS = 6
 """Statistics that are looked at in pairs, for such tables."""
 BLOCK_PASSES = 3
 """Passes over the directions of a block."""
+MAX_PAIRINGS = 1_000
+"""Cells of different classes are paired in all ways, if these are so many at most."""
 MAX_GROUP_CELLS = 8
 """Groups that share part of a statistic: this many cells per cell in all, the smallest first."""
+
+
+PASS_A_BASIS = (
+    "pass a Markov basis of the invariants, `moves=` with a row of integers for each move and a "
+    "column for each cell (4ti2 computes such)"
+)
 
 
 @dataclass(frozen=True)
@@ -323,6 +332,9 @@ def _between_classes(
     if free == 1:
         direction = _kernel_direction(matrix)
         if direction is not None:
+            moving = [cells for cells, step in zip(inside, direction, strict=True) if step]
+            if any(bounded[cells].any() for cells in moving) and not _pairs_all(moving):
+                raise _too_many_pairings(component, names)
             return None, direction
     places = _margins(matrix)
     if places is not None and not any(bounded[cells].any() for cells in inside):
@@ -331,17 +343,27 @@ def _between_classes(
         for cells, i, j in zip(inside, row, column, strict=True):
             grid[i][j] = cells
         return Grid(tuple(tuple(each) for each in grid), SWAP_PASSES), None
-    listed = sorted({names[k] for k in component.equations})
+    listed = _listed(component, names)
     raise ReadingError(
-        "CountStep doesn't know which moves keep what "
-        + ", ".join(f"'{name}'" for name in listed)
-        + " hold"
-        + ("" if len(listed) > 1 else "s")
-        + " fixed, and reach every table: it knows totals of disjoint or nested groups, and the "
-        "two margins of a full table of counts without upper bounds. Leave out what follows from "
-        "the rest; or pass a Markov basis of the invariants, `moves=` with a row of integers for "
-        "each move and a column for each cell (4ti2 computes such)"
+        f"CountStep doesn't know which moves keep what {listed} fixed, and reach every table: it "
+        "knows totals of disjoint or nested groups, and the two margins of a full table of counts "
+        f"without upper bounds. Leave out what follows from the rest; or {PASS_A_BASIS}"
     )
+
+
+def _too_many_pairings(component: Component, names: Sequence[str]) -> ReadingError:
+    return ReadingError(
+        f"what {_listed(component, names)} fixed ties several groups of cells, some of them with "
+        "upper bounds. If a cell can't hold anyone, only moves for all pairings of their cells "
+        f"reach every table, and these are more than {MAX_PAIRINGS:,}. Use counts without upper "
+        f"bounds; or {PASS_A_BASIS}"
+    )
+
+
+def _listed(component: Component, names: Sequence[str]) -> str:
+    """Name the equations of a component, with a verb."""
+    listed = sorted({names[k] for k in component.equations})
+    return ", ".join(f"'{name}'" for name in listed) + (" hold" if len(listed) > 1 else " holds")
 
 
 def _kernel_direction(matrix: NDArray[np.float64]) -> Indices | None:
@@ -356,12 +378,27 @@ def _kernel_direction(matrix: NDArray[np.float64]) -> Indices | None:
 
 
 def _lifted(direction: Indices, classes: Sequence[Indices]) -> list[dict[int, int]]:
-    """Move people between classes such that each cell takes part."""
-    moving = [(cells, step) for cells, step in zip(classes, direction, strict=True) if step]
-    longest = max(len(cells) for cells, _ in moving)
-    return [
-        {int(cells[k % len(cells)]): int(step) for cells, step in moving} for k in range(longest)
-    ]
+    """Move people between classes.
+
+    All pairings of their cells connect all tables, whatever the cells' upper bounds are. Of many,
+    we take as many as each cell takes part in: with exchanges, these do so if no cell is always
+    empty.
+    """
+    moving = [cells for cells, step in zip(classes, direction, strict=True) if step]
+    steps = direction[direction != 0].tolist()
+    longest = max(len(cells) for cells in moving)
+    pairings = (
+        product(*moving)
+        if _pairs_all(moving)
+        else ([cells[k % len(cells)] for cells in moving] for k in range(longest))
+    )
+    return [dict(zip(map(int, cells), steps, strict=True)) for cells in pairings]
+
+
+def _pairs_all(moving: Sequence[Indices]) -> bool:
+    """Say whether cells of different classes are paired in all ways."""
+    sizes = [len(cells) for cells in moving]
+    return prod(sizes) <= max(MAX_PAIRINGS, *sizes)
 
 
 def _margins(matrix: NDArray[np.float64]) -> tuple[Indices, Indices] | None:

@@ -20,6 +20,7 @@ from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.finite import possible_values
 from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.reading.model import read_model
+from pymc_dapper.reading.parameter_checks import valid_parameters
 from pymc_dapper.reading.record_maps.held_fixed import NoiseHeldFixed
 from pymc_dapper.reading.rows_by_value import value_index
 from pymc_dapper.reading.values import dim_lengths, frozen_dims, shared_data
@@ -84,6 +85,7 @@ def read_conditional_noise(
     others = [factor.sum() for name, factor in factors.items() if name not in integrated_out]
     [rest] = rebuild(rebuild([pt.add(0.0, *others)], known), new)
     log_density = rest.astype("float64") + _log_total(new_log_scale, new_weights, n_records)
+    log_density = pt.switch(prior_is_valid(model, rvs, known, new), log_density, -np.inf)
     log_law = pt.log(_at_index(index, weights)).sum() - _log_total(0.0, weights, n_records)
 
     moved_records = [new[x] for x in reading.records]
@@ -107,13 +109,33 @@ def read_conditional_noise(
     )
 
 
+def prior_is_valid(
+    model: Model,
+    rvs: Sequence[TensorVariable],
+    known: Mapping[Variable, Variable],
+    new: Mapping[Variable, Variable],
+) -> TensorVariable:
+    """Whether the records' prior has valid parameters, as PyMC checks them, at a proposal.
+
+    The prior itself is left out of the log-density, and with it its checks.
+    """
+    if not model.check_bounds:
+        return pt.constant(True)
+    valid = valid_parameters(model.logp(list(rvs), sum=False))
+    return rebuild(rebuild([valid], known), new)[0]
+
+
 def _noise(
     index: TensorVariable, uniforms: TensorVariable, weights: Sequence[TensorVariable]
 ) -> TensorVariable:
-    """Spread each record's noise over its value's step of the conditional distribution function."""
+    """Spread each record's noise over its value's step of the conditional distribution function.
+
+    A record that has an impossible value has no noise: nan, and nothing is moved.
+    """
     cumulated = list(accumulate(weights))
-    upper = _at_index(index, cumulated)
-    return (upper - (1 - uniforms) * _at_index(index, weights)) / cumulated[-1]
+    step = _at_index(index, weights)
+    noise = (_at_index(index, cumulated) - (1 - uniforms) * step) / cumulated[-1]
+    return pt.switch(step > 0, noise, np.nan)
 
 
 def _at_index(index: TensorVariable, by_value: Sequence[TensorVariable]) -> TensorVariable:

@@ -13,7 +13,10 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.reading.dependence import dependent_factors
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.graphs import rebuild
-from pymc_dapper.reading.record_maps.conditional_noise import read_conditional_noise
+from pymc_dapper.reading.record_maps.conditional_noise import (
+    prior_is_valid,
+    read_conditional_noise,
+)
 from pymc_dapper.reading.record_maps.held_fixed import NoiseHeldFixed
 from pymc_dapper.reading.record_maps.maps import RecordMap, parameters_of, record_map
 from pymc_dapper.reading.values import at_values, dim_lengths, frozen_dims, shared_data
@@ -95,7 +98,8 @@ def read_noise_held_fixed(
 
     log_density, factors = _without_priors(model, moved, known, new)
     # A statistic that clips its records would take an infinite one for a large one.
-    log_density = pt.switch(pt.all(pt.stack(finite)), log_density, -np.inf)
+    possible = [*finite, prior_is_valid(model, moved, known, new)]
+    log_density = pt.switch(pt.all(pt.stack(possible)), log_density, -np.inf)
     moved_values = [sized[model.rvs_to_values[rv]] for rv in moved]
     moved_records = [new[value] for value in moved_values]
     graphs = [*noise, *moved_records, log_density]

@@ -6,14 +6,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from pymc.pytensorf import compile as pymc_compile
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.basic import uniform
+from pytensor.tensor.random.type import random_generator_type
+from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.reading.errors import ReadingError
+from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.reading.proposals import read_proposals
 from pymc_dapper.reading.randomness import with_randomness
 from pymc_dapper.reading.record_maps.held_fixed import NoiseHeldFixed
 
 ROUNDING = 1e-6
-LOG_DENSITY_ROUNDING = 1e-8
+LOG_DENSITY_ROUNDING = {"float64": 1e-8, "float32": 1e-4}
 
 
 class CheckedNoise(NamedTuple):
@@ -27,15 +32,18 @@ class CheckedNoise(NamedTuple):
         The uniform variates.
     log_density : float
         The log-density there, the parameters as they are at the initial point.
+    rounding : float
+        By how much of itself it may be off.
     """
 
     records: list[np.ndarray]
     uniforms: list[np.ndarray]
     log_density: float
+    rounding: float
 
     def agrees(self, log_density: float) -> bool:
         """Compare with a log-density computed in another way."""
-        return _same(log_density, self.log_density)
+        return _same(log_density, self.log_density, self.rounding)
 
 
 def check_noise(reading: NoiseHeldFixed, point: Mapping[str, np.ndarray]) -> CheckedNoise:
@@ -66,7 +74,7 @@ def check_noise(reading: NoiseHeldFixed, point: Mapping[str, np.ndarray]) -> Che
     point = {**point, **_drawn(reading, point, rng)}
     uniforms = [rng.random(u.type.shape) for u in reading.uniforms]
     moved = {x.name: point[x.name] + _small_change(rng, x.type.shape) for x in reading.parameters}
-    n = len(reading.records)
+    n, rounding = len(reading.records), _rounding(reading)
     evaluate = _compile(
         reading,
         [
@@ -103,25 +111,27 @@ def check_noise(reading: NoiseHeldFixed, point: Mapping[str, np.ndarray]) -> Che
                 "`RecordMap.noise`; else please report the model"
             )
     expected = _as_written(reading, {**point, **moved, **elsewhere})
-    if np.isfinite(new_log_density) and not _same(new_log_density, expected):
+    comparable = np.isfinite(new_log_density) and not np.isnan(expected)
+    if comparable and not _same(new_log_density, expected, rounding):
         raise ReadingError(
             f"InterweaveStep can't read the model exactly: the log-density with the records' noise "
             f"held fixed is {new_log_density:.10g} where the model has {expected:.10g}. Nothing "
             "has been sampled. Please report the model"
         )
-    return CheckedNoise([np.asarray(point[x.name]) for x in reading.records], uniforms, log_density)
+    records = [np.asarray(point[x.name]) for x in reading.records]
+    return CheckedNoise(records, uniforms, log_density, rounding)
 
 
 def _drawn(
     reading: NoiseHeldFixed, point: Mapping[str, np.ndarray], rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Draw the records from their prior; none, if it can't be drawn from."""
-    model = reading.model
-    rvs = [model[name] for name in reading.names(reading.records)]
-    randomness, proposals = with_randomness(read_proposals(model, rvs))
-    values = [x for x in model.value_vars if x.name not in {r.name for r in reading.records}]
+    """Draw the records from the law whose noise is held fixed; none, if it can't be drawn from."""
+    values = [
+        x for x in reading.model.value_vars if x.name not in {r.name for r in reading.records}
+    ]
     try:
-        draw = _compile(reading, [*randomness.inputs, *values], proposals)
+        randomness, draws = with_randomness(_draws(reading))
+        draw = _compile(reading, [*randomness.inputs, *values], draws)
         drawn = draw(*randomness.draw(rng), *(np.asarray(point[x.name]) for x in values))
     except Exception:  # whatever a distribution of the user's raises
         return {}
@@ -129,6 +139,19 @@ def _drawn(
         x.name: np.asarray(new, dtype=x.dtype)
         for x, new in zip(reading.records, drawn, strict=True)
     }
+
+
+def _draws(reading: NoiseHeldFixed) -> list[TensorVariable]:
+    model = reading.model
+    if reading.log_law is None:
+        return read_proposals(model, [model[name] for name in reading.names(reading.records)])
+    _, u = uniform(
+        size=reading.records[0].type.shape, rng=random_generator_type(), return_next_rng=True
+    )
+    by_name = {x.name: x for x in model.value_vars}
+    present = [by_name[x.name] for x in reading.parameters]
+    at = {reading.noise[0]: u, **dict(zip(reading.proposed, present, strict=True))}
+    return rebuild(reading.moved_records, at)
 
 
 def _small_change(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -155,10 +178,18 @@ def _differ(a: np.ndarray, b: np.ndarray) -> bool:
     return not np.allclose(a[both], b[both], rtol=ROUNDING, atol=ROUNDING)
 
 
-def _same(computed: float, expected: float) -> bool:
+def _same(computed: float, expected: float, rounding: float) -> bool:
     if not np.isfinite(expected):
         return not np.isfinite(computed)
-    return bool(abs(computed - expected) <= LOG_DENSITY_ROUNDING * (1 + abs(expected)))
+    return bool(abs(computed - expected) <= rounding * (1 + abs(expected)))
+
+
+def _rounding(reading: NoiseHeldFixed) -> float:
+    """Return the rounding to expect, by the least precise number computed on the way."""
+    names = {x.name for x in (*reading.proposed, *reading.parameters, *reading.records)}
+    computed = (x for x in ancestors([reading.log_density]) if x.owner or x.name in names)
+    single = any(getattr(x.type, "dtype", None) in ("float16", "float32") for x in computed)
+    return LOG_DENSITY_ROUNDING["float32" if single else "float64"]
 
 
 def _compile(reading: NoiseHeldFixed, inputs: Sequence[Variable], outputs: Sequence[Variable]):  # type: ignore[no-untyped-def]
