@@ -5,11 +5,12 @@ PY    := .venv/bin/python
 STAMP := .venv/.installed
 ARGS  :=
 
-.PHONY: help .venv example test exactness benchmark docs gallery lint format clean
+.PHONY: help .venv example test test-all exactness benchmark docs gallery lint format clean
 
 help:
 	@echo "make example   run examples/admissions.py"
 	@echo "make test      lint, then run the tests       (ARGS='-k word' is passed on to pytest)"
+	@echo "make test-all  the same, and the tests that take long: pages of docs/, examples, benchmarks"
 	@echo "make exactness the tests of exactness for longer; writes docs/exactness.md (half an hour)"
 	@echo "make benchmark speed beside peers; writes docs/performance.md (25 minutes, on an idle machine)"
 	@echo "make docs      the documentation as HTML, in docs/_build"
@@ -25,6 +26,9 @@ example: $(STAMP)
 	$(PY) examples/admissions.py
 
 test: lint
+	$(PY) -m pytest -n 2 --dist loadfile -m "not long" $(ARGS)
+
+test-all: lint
 	$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
 
 exactness: $(STAMP)

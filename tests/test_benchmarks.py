@@ -6,6 +6,8 @@ from scipy import stats
 
 from benchmarks import by_hand, measure, page, run
 
+pytestmark = pytest.mark.long
+
 # Loops by hand: simulation-based calibration ------------------------------------------------------
 #
 # Parameters from their prior, records, and a release; then the rank of the parameter among draws of

@@ -12,6 +12,7 @@ import pymc_dapper as pmd
 DOCS = Path(__file__).parents[1] / "docs"
 
 
+@pytest.mark.long
 # How a model is read: one of its models takes full evaluations, and says so.
 @pytest.mark.filterwarnings("ignore:DapperStep has to evaluate the model anew:UserWarning")
 @pytest.mark.parametrize(

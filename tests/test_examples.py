@@ -42,6 +42,7 @@ def test_the_regression_prints_every_coefficient_by_every_analysis(monkeypatch, 
             assert f"{coefficient:12}{analysis:14}" in printed
 
 
+@pytest.mark.long
 # Monte Carlo EM says that so few draws aren't enough. Here they needn't be.
 @pytest.mark.filterwarnings("ignore:the (last sample|last steps|Monte Carlo error):UserWarning")
 @pytest.mark.parametrize(

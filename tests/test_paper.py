@@ -157,6 +157,7 @@ def test_every_figure_of_the_page_is_there():
         assert (DOCS / figure).stat().st_size > 10_000
 
 
+@pytest.mark.long
 def test_the_script_runs_and_fills_a_page(examples, tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text(PAGE, encoding="utf-8")

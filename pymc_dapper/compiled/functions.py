@@ -6,9 +6,12 @@ from typing import Any
 
 import pymc as pm
 from pymc.pytensorf import compile as pymc_compile
+from pytensor.compile.executor import Function
 from pytensor.compile.io import In, Out
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.basic import Variable
+from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS, compile_numba_function_src
+from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.random.type import RandomGeneratorType
 
@@ -50,7 +53,7 @@ class JitFunction:
                 on_unused_input="ignore",
                 **{**compile_kwargs, "mode": numba_mode(compile_kwargs.get("mode"))},
             )
-        self._jitted = self._function.vm.jit_fn
+        self._jitted = _with_named_arguments(self._function)
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         """Evaluate the graph's outputs."""
@@ -63,7 +66,27 @@ class JitFunction:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Compile again."""
         self._function = state["_function"]
-        self._jitted = self._function.vm.jit_fn
+        self._jitted = _with_named_arguments(self._function)
+
+
+def _with_named_arguments(function: Function) -> Any:
+    """Name the arguments of a compiled function that takes a generator, and takes all as a tuple.
+
+    Where a tuple holds a generator, numba looks up the types of all arrays in it in Python, which
+    takes 10 us for each; those of named arguments it knows at once.
+    """
+    jitted = function.vm.jit_fn
+    if not any(isinstance(x.type, RandomGeneratorType) for x in function.maker.fgraph.inputs):
+        return jitted
+    names = ", ".join(f"x{k}" for k in range(len(function.maker.fgraph.inputs)))
+    key = CACHED_SRC_FUNCTIONS.get(jitted.py_func)
+    named = compile_numba_function_src(
+        f"def named({names}): return compiled({names})",
+        "named",
+        globals() | {"compiled": jitted},
+        cache_key=None if key is None else f"{key}_by_name",
+    )
+    return numba_njit(named, final_function=True, cache=key is not None)
 
 
 def numba_mode(mode: Mode | str | None) -> Mode:

@@ -283,6 +283,14 @@ def test_only_sums_that_overlap_otherwise_than_nested_make_blocks():
     np.testing.assert_array_equal(block.cells, [1, 3, 4])
 
 
+def test_a_total_that_is_known_ties_nothing_together():
+    total, halves = [[1] * 6], [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
+    assert blocks_of(np.eye(6), invariants=total, ties=total) == ()
+    assert blocks_of(np.eye(6), invariants=halves, ties=total) == ()
+    [block] = blocks_of(np.eye(6), invariants=halves[:1], ties=total)
+    np.testing.assert_array_equal(block.cells, range(6))
+
+
 def test_changes_of_a_block_keep_the_invariants():
     [block] = blocks_of(WINDOWS, invariants=[[1, 1, 1, 1, 1, 1], [1, 0, 0, 0, 1, 0]])
     np.testing.assert_array_equal(block.cells, range(5))

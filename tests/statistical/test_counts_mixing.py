@@ -13,6 +13,8 @@ import pymc_dapper as pmd
 from pymc_dapper.steps import counts as steps
 from pymc_dapper.steps.counts import CountStep
 
+pytestmark = pytest.mark.long
+
 
 def overlapping(kind):
     """A Poisson table with noisy sums that overlap; how noisy, shared data say."""

@@ -14,6 +14,8 @@ from pymc_dapper.mechanisms import NoisyStats
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
 from tests.test_examples import load
 
+pytestmark = pytest.mark.long
+
 N, EPSILON = 12, 10.0
 LIMITS = {"clamp_x": (0.0, 1.0), "clamp_y": (-6.0, 6.0)}  # narrow enough to matter
 LINE = np.array([0.3, 0.25])

@@ -212,6 +212,7 @@ def test_missing_information_is_that_of_the_diagnostics():
 def with_table(released, share):
     with pm.Model() as model:
         table = pm.Binomial("table", functions.N, pm.Beta("p", 1, 1))
+        pm.Normal("moved by another step", 0, 1)
         functions.MECHANISM.potential("privacy", table, released=released["count"])
     return model
 

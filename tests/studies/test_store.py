@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from pyarrow.parquet import read_schema
 
 from pymc_dapper.studies import store as stores
 from pymc_dapper.studies import study
@@ -76,9 +77,10 @@ def test_all_files_are_one_table(filled, expected):
 
 
 def test_whole_numbers_and_others_are_one_table(tmp_path):
-    """Catches columns whose type depends on which values a grid has: pandas refuses them."""
+    """Catches columns whose type depends on a grid's other values: pandas may refuse them."""
     for shares in ([0, 1], [0, 0.5, 1]):
         run(grid={"share": shares}, replicates=1, store=tmp_path)
+    assert len({str(read_schema(file)) for file in tmp_path.glob("*.parquet")}) == 1
     assert sorted(pd.read_parquet(tmp_path)["share"]) == [0, 0.5, 1]
 
 

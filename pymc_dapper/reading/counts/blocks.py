@@ -14,11 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.linalg import lsqr
 
 Indices = NDArray[np.int64]
 
 MAX_BLOCK_CELLS = 200
 """Cells of a block, at most: finding its directions takes the cube of their number, or more."""
+PRECISION = 1e-12
+"""How well a random change keeps the invariants, relatively."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +62,8 @@ def find_blocks(
         Disjoint; none where all sums are of disjoint or nested groups.
     """
     rows, tied = _sums([invariants, *statistics]), _sums([invariants[:0], *ties])
-    together = [rows[_crosses(rows) | _weighs(rows)], tied[~_is_difference(tied)]]
+    tied = tied[~_is_difference(tied) & ~_is_fixed(tied, invariants)]
+    together = [rows[_crosses(rows) | _weighs(rows)], tied]
     blocks = []
     for cells in _pieces(sparse.vstack(together, format="csr")):
         equations = invariants[:, cells].toarray()
@@ -98,6 +102,15 @@ def _is_difference(rows: sparse.csr_array) -> NDArray[np.bool_]:
     """Say which are the difference of two cells."""
     lowest, highest = _extremes(rows)
     return (np.diff(rows.indptr) == 2) & (lowest == -highest)
+
+
+def _is_fixed(rows: sparse.csr_array, invariants: sparse.csr_array) -> NDArray[np.bool_]:
+    """Say which are the same in all tables: those that a random change leaves as they are."""
+    if 0 in (rows.shape[0], invariants.shape[0]):
+        return np.zeros(rows.shape[0], dtype=bool)
+    change = np.random.default_rng(0).normal(size=rows.shape[1])
+    change -= invariants.T @ lsqr(invariants.T, change, atol=PRECISION, btol=PRECISION)[0]
+    return np.abs(rows @ change) < 1e-6 * np.sqrt((rows**2).sum(axis=1))
 
 
 def _extremes(rows: sparse.csr_array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

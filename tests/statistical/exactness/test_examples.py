@@ -9,6 +9,8 @@ import pytest
 from tests.statistical.exactness.reference import REFERENCES, compare
 from tests.statistical.twins import with_propose
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("name", ["example 1", "example 3"])
 def test_the_sampler_agrees(name):
