@@ -141,7 +141,6 @@ class _CompiledFactor:
             for records, alone in ((~states.changed, a), (states.changed, b)):
                 if not _close(both[records], alone[records]):
                     raise _misread(self.factor, "what it computes for one record depends on others")
-        del at_second
         if isinstance(self.factor, AdditiveFactor):
             totals = [
                 a.sum(axis=0) + (b - a).sum(axis=0) for a, b in zip(at_first, at_mixed, strict=True)
