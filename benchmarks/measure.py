@@ -189,24 +189,26 @@ def overhead():
     with pm.Model() as of_counts:
         total = pm.Poisson("total", 3.0)
         pm.Potential("privacy", -((total - 2.5) ** 2))
-    with one:
-        steps = [
-            pmd.DapperStep([x]),
-            pmd.ConjugateStep([p]),
-            pmd.InterweaveStep([p], records=[x], moves=1),
-        ]
-    with of_counts:
-        steps.append(pmd.CountStep([total]))
+    with pm.Model() as of_events:
+        events = pm.Poisson("events", 3.0, shape=1)
+        pm.Potential("privacy", -((events.sum() - 2.5) ** 2))
+    steps = {
+        "`DapperStep`": (one, pmd.DapperStep([x], model=one)),
+        "`DapperStep`, Poisson record": (of_events, pmd.DapperStep([events], model=of_events)),
+        "`ConjugateStep`": (one, pmd.ConjugateStep([p], model=one)),
+        "`InterweaveStep`": (one, pmd.InterweaveStep([p], records=[x], moves=1, model=one)),
+        "`CountStep`": (of_counts, pmd.CountStep([total], model=of_counts)),
+    }
     found = {}
-    for step in steps:
-        point = (of_counts if isinstance(step, pmd.CountStep) else one).initial_point()
+    for name, (model, step) in steps.items():
+        point = model.initial_point()
         step.setup_chain(np.random.default_rng(1), 0, 10)
 
         def repeated(step=step, point=point):
             for _ in range(1000):
                 step.step(point)
 
-        found[type(step).__name__] = seconds_of(repeated) / 1000
+        found[name] = seconds_of(repeated) / 1000
     return found
 
 

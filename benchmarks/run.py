@@ -143,24 +143,26 @@ def measure(job, folder):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def run(short):
-    """Measure everything."""
-    began, measurements = perf_counter(), []
-    with tempfile.TemporaryDirectory() as folder:
-        for job in jobs(short):
-            result = measure(job, Path(folder))
-            measurements.append({"job": job, "result": result})
-            print(f"{perf_counter() - began:6.0f} s  {_shown(job)}: {_shown(result)}", flush=True)
+def run(short, keep):
+    """Measure everything; `keep` is called with all results so far, so that none can be lost."""
+    began = perf_counter()
     packages = ("pymc-dapper", "pymc", "pytensor", "numba", "numpy", "nutpie")
     installed = [name for name in packages if importlib.util.find_spec(name.replace("-", "_"))]
-    return {
+    found = {
         "python": platform.python_version(),
         "versions": {name: version(name) for name in installed},
         "cores": os.cpu_count(),
-        "seconds": perf_counter() - began,
         "short": short,
-        "measurements": measurements,
+        "measurements": [],
     }
+    with tempfile.TemporaryDirectory() as folder:
+        for job in jobs(short):
+            result = measure(job, Path(folder))
+            found["measurements"].append({"job": job, "result": result})
+            found["seconds"] = perf_counter() - began
+            keep(found)
+            print(f"{found['seconds']:6.0f} s  {_shown(job)}: {_shown(result)}", flush=True)
+    return found
 
 
 def _shown(entries):
@@ -176,14 +178,15 @@ def main():
     parser.add_argument("--page", action="store_true", help="only write the page anew")
     arguments = parser.parse_args()
     if arguments.page:
-        found = json.loads(RESULTS.read_text(encoding="utf-8"))
+        page.write(json.loads(RESULTS.read_text(encoding="utf-8")))
+    elif arguments.short:
+        print(page.text(run(True, keep=lambda found: None)))
     else:
-        found = run(arguments.short)
-    if arguments.short:
-        print(page.text(found))
-        return
+        page.write(run(False, keep=_keep))
+
+
+def _keep(found):
     RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    page.write(found)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,8 @@ class JitFunction:
         The model the graph comes from; its ``check_bounds`` is heeded.
     compile_kwargs : dict
         Passed on to PyMC's ``compile``.
+    overwritten : sequence of Variable, optional
+        Inputs that may be overwritten, which saves copies of them.
     """
 
     def __init__(
@@ -39,9 +41,11 @@ class JitFunction:
         *,
         model: pm.Model,
         compile_kwargs: dict[str, Any],
+        overwritten: Sequence[Variable] = (),
     ):
         specs = [
-            In(x, borrow=True, mutable=isinstance(x.type, RandomGeneratorType)) for x in inputs
+            In(x, borrow=True, mutable=x in overwritten or isinstance(x.type, RandomGeneratorType))
+            for x in inputs
         ]
         results = [Out(x, borrow=True) for x in outputs]
         with model, warnings.catch_warnings():

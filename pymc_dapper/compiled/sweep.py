@@ -1,11 +1,14 @@
-"""The compiled record sweep of a model: draw proposals, then decide on them one by one."""
+"""The compiled record sweep of a model: draw proposals, then decide on them one by one.
+
+All in one compiled function, since each call from Python takes as long as a hundred records.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from inspect import signature
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor
@@ -31,24 +34,98 @@ from pymc_dapper.reading.rows_by_value import differing_columns, rows_by_value, 
 
 @dataclass(frozen=True)
 class CompiledSweep:
-    """The two compiled halves of a sweep.
+    """A sweep as compiled functions.
 
     Attributes
     ----------
-    propose : callable
-        ``propose(rng, *parameters, *data) -> proposals``: new records from their prior.
-    decide : JitFunction
-        ``decide(*records, *proposals, log_uniforms, *parameters, *data) -> (*records, accepted,
-        mechanism_logp)``: the records after the sweep, which proposals were accepted (shape (n,)),
-        and the log-density of all factors that the records enter except their prior.
+    randomness : Randomness
+        Where the proposals come from.
+    n_decisions : int
+        How many proposals may be refused: none where all are drawn from the conditional
+        distribution itself, else one for each record.
+    function : JitFunction
+        ``function(*randomness, *exponentials, *records, *parameters, *data) -> (*records, outcome,
+        *accepted)``. See :meth:`update`.
     as_written : JitFunction or None
-        ``as_written(*records, *parameters, *data) -> (log_density,)``: the same log-density as the
-        model has it, where the sweep's may have lost digits; None where it can't.
+        ``as_written(*records, *parameters, *data) -> (log_density,)``: the log-density of all
+        factors as the model has it, where the sweep's may have lost digits; None where it can't.
     """
 
-    propose: Callable[..., tuple[np.ndarray, ...]]
-    decide: JitFunction
+    randomness: Randomness
+    n_decisions: int
+    function: JitFunction
     as_written: JitFunction | None
+
+    def update(
+        self,
+        rng: np.random.Generator,
+        records: Sequence[np.ndarray],
+        given: Sequence[np.ndarray],
+    ) -> tuple[np.ndarray, ...]:
+        """Propose all records, then decide on them one after the other.
+
+        Parameters
+        ----------
+        rng : Generator
+            Is advanced.
+        records, given : sequence of ndarray
+            Present records; parameters and data, in the order of the reading.
+
+        Returns
+        -------
+        *records : ndarray
+            The records after the sweep.
+        outcome : ndarray, shape (2,)
+            The share of the records whose proposal was accepted, and the log-density after the
+            sweep of all factors that the records enter except their prior.
+        accepted : ndarray of bool, shape (n,)
+            Whose proposal was accepted; only where the sweep was compiled to tell.
+        """
+        noise = self.randomness.draw(rng)
+        if self.n_decisions > 0:
+            # The negative logarithm of a uniform variate is exponential.
+            noise.append(rng.standard_exponential(self.n_decisions))
+        return self.function(*noise, *records, *given)
+
+    def refuse(
+        self,
+        rng: np.random.Generator,
+        records: Sequence[np.ndarray],
+        given: Sequence[np.ndarray],
+    ) -> tuple[np.ndarray, ...]:
+        """Propose all records and refuse the proposals, where any can be refused.
+
+        Parameters and returns are those of :meth:`update`.
+        """
+        noise = self.randomness.draw(rng)
+        if self.n_decisions > 0:
+            noise.append(np.full(self.n_decisions, -np.inf))
+        return self.function(*noise, *records, *given)
+
+
+class SweepGraph(NamedTuple):
+    """A sweep, as graphs in terms of the reading's records, parameters and data.
+
+    Attributes
+    ----------
+    proposed : list of TensorVariable
+        Stand for the proposals.
+    exponentials : TensorVariable, shape (n,)
+        Stands for standard exponential variates: a proposal is accepted if the gain in
+        log-density is above minus that.
+    updated : list of TensorVariable
+        The records after the sweep.
+    accepted : TensorVariable of bool, shape (n,)
+        Which proposals were accepted.
+    log_density : TensorVariable
+        That of all factors after the sweep.
+    """
+
+    proposed: list[TensorVariable]
+    exponentials: TensorVariable
+    updated: list[TensorVariable]
+    accepted: TensorVariable
+    log_density: TensorVariable
 
 
 def compile_sweep(
@@ -56,6 +133,7 @@ def compile_sweep(
     *,
     compile_kwargs: dict[str, Any] | None = None,
     sweep_op: type[RecordSweep | EntrySweep] | None = None,
+    tell_accepted: bool = False,
 ) -> CompiledSweep:
     """Compile the sweep of a model.
 
@@ -69,6 +147,8 @@ def compile_sweep(
         The operation that decides on the proposals, with its kernel: :class:`EntrySweep` or
         :class:`RecordSweep`. If not given, the first where the log-density has a term for each
         entry of a sum, else the second.
+    tell_accepted : bool, default False
+        Whether the sweep is to tell which proposals were accepted, and not only their share.
 
     Returns
     -------
@@ -77,29 +157,23 @@ def compile_sweep(
     """
     compile_kwargs = compile_kwargs or {}
     _check_options(compile_kwargs)
+    sweep = sweep_graph(reading, numba_mode(compile_kwargs.get("mode")), sweep_op)
+    outcome = pt.stack([sweep.accepted.mean(dtype="float64"), sweep.log_density])
+    outputs = [*sweep.updated, outcome, *([sweep.accepted] if tell_accepted else [])]
+
     data = {shared: shared.type(name=shared.name) for shared in reading.data}
     given = [*reading.parameters, *data.values()]
-
-    proposed = [x.type(name=f"{x.name}_proposed") for x in reading.records]
-    log_uniforms = pt.vector("log_uniforms", dtype="float64")
-    mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
-    possible, candidates = _possible(reading, proposed)
-    accepted, logp = _decide(reading, candidates, log_uniforms, mode, sweep_op)
-    updated = _choose(accepted, candidates, reading.records)
-    if possible is not None:
-        accepted = accepted & possible
-
+    from_proposals = dict(zip(sweep.proposed, reading.proposals, strict=True))
+    exponentials = [] if draws_exactly(reading) else [sweep.exponentials]
+    noise = [noise.variable for noise in reading.randomness.noise]
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs}
     return CompiledSweep(
-        propose=_Propose(
-            reading.randomness,
-            JitFunction(
-                [*reading.randomness.inputs, *given], rebuild(reading.proposals, data), **options
-            ),
-        ),
-        decide=JitFunction(
-            [*reading.records, *proposed, log_uniforms, *given],
-            rebuild([*updated, accepted, logp], data),
+        randomness=reading.randomness,
+        n_decisions=reading.n_records * len(exponentials),
+        function=JitFunction(
+            [*reading.randomness.inputs, *exponentials, *reading.records, *given],
+            rebuild(rebuild(outputs, from_proposals), data),
+            overwritten=[*noise, *exponentials],
             **options,
         ),
         as_written=JitFunction(
@@ -110,6 +184,41 @@ def compile_sweep(
         if any(factor.expanded for factor in reading.additive_factors)
         else None,
     )
+
+
+def sweep_graph(
+    reading: ModelReading, mode: Mode, sweep_op: type[RecordSweep | EntrySweep] | None = None
+) -> SweepGraph:
+    """Build the graph of a sweep.
+
+    Parameters
+    ----------
+    reading, sweep_op
+        As in :func:`compile_sweep`.
+    mode : Mode
+        One of numba's.
+
+    Returns
+    -------
+    SweepGraph
+        The graph.
+    """
+    proposed = [x.type(name=f"{x.name}_proposed") for x in reading.records]
+    exponentials = pt.vector("exponentials", dtype="float64")
+    possible, candidates = _possible(reading, proposed)
+    accepted, log_density = _decide(
+        reading, candidates, -exponentials, with_parameter_checks(mode, reading.model), sweep_op
+    )
+    updated = _choose(accepted, candidates, reading.records)
+    if possible is not None:
+        accepted = accepted & possible
+    return SweepGraph(proposed, exponentials, updated, accepted, log_density)
+
+
+def draws_exactly(reading: ModelReading) -> bool:
+    """Whether proposals come from the records' conditional distribution: none is refused."""
+    separable = len(reading.separable_factors) == len(reading.factors)
+    return reading.proposes_conditionally and separable
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
@@ -128,17 +237,6 @@ def _check_options(options: Mapping[str, Any]) -> None:
                 f"compile_kwargs: PyMC's compile has no option '{name}' to pass on. It has "
                 + ", ".join(sorted(known))
             )
-
-
-@dataclass(frozen=True)
-class _Propose:
-    """Draw noise, and make proposals of it."""
-
-    randomness: Randomness
-    from_noise: JitFunction
-
-    def __call__(self, rng: np.random.Generator, *given: np.ndarray) -> tuple[np.ndarray, ...]:
-        return self.from_noise(*self.randomness.draw(rng), *given)
 
 
 def _possible(

@@ -10,7 +10,10 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.kernels.record_sweep import log_gain
-from pymc_dapper.kernels.rows import Changes, pair_of_rows, sum_of_rows
+from pymc_dapper.kernels.rows import Changes, find_undecided, pair_of_rows, sum_of_rows
+
+AT_A_TIME = 1024
+"""Records among which those to decide on are found at a time: few enough to stay in the cache."""
 
 
 @njit(inline="always")
@@ -51,32 +54,37 @@ def sweep_by_entries(
         n_impossible += not np.isfinite(terms[j])
 
     proposed_terms = np.empty(n_sums)
-    accepted = np.empty(n_records, dtype=np.bool_)
+    accepted = np.ones(n_records, dtype=np.bool_)
     separable = log_removed.size > 0
-    for i in range(n_records):
-        a, b = present[i], proposed[i]
-        columns = differing[pair_of_rows(changes, i)]
-        gain = 0.0
-        for c in range(1, columns[0] + 1):
-            j = columns[c]
-            proposed_terms[j] = terms[j]
-            if removed[a, j] != added[b, j]:
-                proposed_terms[j] = log_term(sums[j] - removed[a, j] + added[b, j], context[j])
-                gain += proposed_terms[j] - terms[j]
-        # As log_gain: an impossible state has nothing to lose, and is never entered from another.
-        if n_impossible > 0:
+    undecided = np.empty(AT_A_TIME, dtype=np.uint32)
+    for start in range(0, n_records, AT_A_TIME):
+        stop = min(start + AT_A_TIME, n_records)
+        n_undecided = find_undecided(changes, separable, start, stop, undecided)
+        for i in undecided[:n_undecided]:
+            a, b = present[i], proposed[i]
+            columns = differing[pair_of_rows(changes, i)]
             gain = 0.0
-        elif not np.isfinite(gain):
-            gain = -np.inf
-        if separable:
-            gain += log_gain(log_removed[i], log_added[i])
-        accepted[i] = log_uniforms[i] < gain
-        if accepted[i]:
             for c in range(1, columns[0] + 1):
                 j = columns[c]
-                if n_impossible > 0:
-                    n_impossible -= not np.isfinite(terms[j])
-                    n_impossible += not np.isfinite(proposed_terms[j])
-                sums[j] += added[b, j] - removed[a, j]
-                terms[j] = proposed_terms[j]
+                proposed_terms[j] = terms[j]
+                if removed[a, j] != added[b, j]:
+                    proposed_terms[j] = log_term(sums[j] - removed[a, j] + added[b, j], context[j])
+                    gain += proposed_terms[j] - terms[j]
+            # As log_gain: an impossible state has nothing to lose, and is never entered from
+            # another.
+            if n_impossible > 0:
+                gain = 0.0
+            elif not np.isfinite(gain):
+                gain = -np.inf
+            if separable:
+                gain += log_gain(log_removed[i], log_added[i])
+            accepted[i] = log_uniforms[i] < gain
+            if accepted[i]:
+                for c in range(1, columns[0] + 1):
+                    j = columns[c]
+                    if n_impossible > 0:
+                        n_impossible -= not np.isfinite(terms[j])
+                        n_impossible += not np.isfinite(proposed_terms[j])
+                    sums[j] += added[b, j] - removed[a, j]
+                    terms[j] = proposed_terms[j]
     return accepted, terms.sum()

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+COUNTERS = 4
+
 
 class Changes(NamedTuple):
     """The contributions that records make, and those that they would make instead.
@@ -42,14 +44,16 @@ def sum_of_rows(changes: Changes) -> np.ndarray:
     between sweeps can't leave a stale sum behind.
     """
     n_rows, n_sums = changes.removed.shape
-    counts = np.zeros(n_rows, dtype=np.int64)
+    # Counted in turns: a processor waits for a count before it adds to the same one again.
+    counts = np.zeros((COUNTERS, n_rows), dtype=np.int64)
     for i in range(len(changes.present)):
-        counts[changes.present[i]] += 1
+        counts[i % COUNTERS, changes.present[i]] += 1
     sums = np.zeros(n_sums)
     for a in range(n_rows):
-        if counts[a] > 0:  # what a value that no record has would contribute may be infinite
+        count = counts[:, a].sum()
+        if count > 0:  # what a value that no record has would contribute may be infinite
             for j in range(n_sums):
-                sums[j] += counts[a] * changes.removed[a, j]
+                sums[j] += count * changes.removed[a, j]
     return sums
 
 
@@ -60,6 +64,37 @@ def pair_of_rows(changes: Changes, i: int) -> np.uint64:
         return np.uint64(0)
     n_rows = np.uint64(len(changes.removed))
     return np.uint64(changes.present[i] * n_rows + changes.proposed[i])
+
+
+@njit(inline="always")
+def find_undecided(
+    changes: Changes, separable: bool, start: int, stop: int, found: np.ndarray
+) -> int:
+    """Find the records on whose proposals there is something to decide.
+
+    Parameters
+    ----------
+    changes : Changes
+        The changes.
+    separable : bool
+        Whether something else than the sums decides, too. If not, a proposal that changes nothing
+        of what its record contributes can be accepted unseen.
+    start, stop : int
+        Where to look: at the records from ``start`` up to ``stop``.
+    found : ndarray of unsigned int, shape (stop - start,) or longer
+        Overwritten with these records, in their order.
+
+    Returns
+    -------
+    int
+        How many they are.
+    """
+    n_found = 0
+    for i in range(start, stop):
+        # Without a branch: which records change is as random as their proposals.
+        found[n_found] = i
+        n_found += separable | (changes.differing[pair_of_rows(changes, i), 0] > 0)
+    return n_found
 
 
 @njit(inline="always")

@@ -1,6 +1,7 @@
 """A numerical check that a model was read rightly, made before anything is sampled."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -22,25 +23,25 @@ FEWEST_POSSIBLE = 1e-3
 
 
 class CheckedState(NamedTuple):
-    """A state of the records at which the model's own log-density is known.
+    """A state of the records at which the reading was checked, and what to compare others with.
 
     Attributes
     ----------
     records : list of ndarray
         The state.
-    log_density : float
-        Of all factors together, at ``records``, as the model has them.
+    log_density : callable
+        ``log_density(records) -> float``, of all factors together, as the model has them.
     tolerance : float
         Relative rounding error to expect.
     """
 
     records: list[np.ndarray]
-    log_density: float
+    log_density: Callable[[Sequence[np.ndarray]], float]
     tolerance: float
 
-    def agrees(self, log_density: float) -> bool:
-        """Compare with a log-density computed in another way."""
-        return _same(log_density, self.log_density, self.tolerance)
+    def same(self, computed: float, expected: float) -> bool:
+        """Compare two log-densities."""
+        return _same(computed, expected, self.tolerance)
 
 
 def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> CheckedState:
@@ -61,7 +62,7 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
     Returns
     -------
     CheckedState
-        A state of the records, and the log-density there.
+        A state of the records, and the model's log-density as a function of them.
 
     Raises
     ------
@@ -70,36 +71,72 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
     """
     rng = np.random.default_rng(0)
     factors = [_CompiledFactor(reading, factor) for factor in reading.factors]
+    # The prior may well reach to where a model has no value, or where digits are lost.
+    with suppress(_NoValueError):
+        elsewhere = _draw_parameters(reading, rng, point)
+        _check_at(elsewhere, reading, factors, rng, allow_lost_digits=True)
     try:
-        states = _draw_states(reading, rng, point)
-        parameters = [point[x.name] for x in reading.parameters]
-        log_density = sum(factor.check(states, parameters) for factor in factors)
+        mixed = _check_at(point, reading, factors, rng)
     except _NoValueError as error:
         raise ReadingError(str(error)) from error.__cause__
+    parameters = [point[x.name] for x in reading.parameters]
 
-    # The prior may well reach to where a model has no value, or where digits are lost.
-    try:
-        elsewhere = _draw_parameters(reading, rng, point)
-        states_there = _draw_states(reading, rng, elsewhere)
-        parameters = [elsewhere[x.name] for x in reading.parameters]
-        for factor in factors:
-            factor.check(states_there, parameters, allow_lost_digits=True)
-    except _NoValueError:
-        pass
-    return CheckedState(states.mixed, log_density, _tolerance(reading, reading.factors))
+    def log_density(records: Sequence[np.ndarray]) -> float:
+        return sum(factor.as_written(records, parameters) for factor in factors)
+
+    return CheckedState(mixed, log_density, _tolerance(reading, reading.factors))
+
+
+def _check_at(
+    point: Mapping[str, np.ndarray],
+    reading: ModelReading,
+    factors: Sequence["_CompiledFactor"],
+    rng: np.random.Generator,
+    *,
+    allow_lost_digits: bool = False,
+) -> list[np.ndarray]:
+    """Check all factors at the parameters of a point, and return the state they are checked at."""
+    parameters = [point[x.name] for x in reading.parameters]
+    others = [point[x.name] for x in reading.records]
+    mixed, marks = _mix_states(reading, factors, rng, point)
+    for factor, alone in zip(factors, marks, strict=True):
+        factor.check(mixed, alone, others, parameters, allow_lost_digits=allow_lost_digits)
+    return mixed
+
+
+def _mix_states(
+    reading: ModelReading,
+    factors: Sequence["_CompiledFactor"],
+    rng: np.random.Generator,
+    point: Mapping[str, np.ndarray],
+) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
+    """Draw a state that mixes the rows of two, and mark what each factor computes of rows there.
+
+    Where that is several numbers for each of many records, they take more memory than all else. So
+    no more than a mark of each is kept.
+    """
+    parameters = [point[x.name] for x in reading.parameters]
+    first, second = _draw_states(reading, rng, point)
+    # At random, since a rule may be wrong in a way that keeps a regular pattern.
+    changed = rng.permutation(reading.n_records) % 2 == 0
+    marks = []
+    for factor in factors:
+        of_first, of_second = (
+            [rows.marks for rows in factor.rows(state, parameters)] for state in (first, second)
+        )
+        marks.append(_choose_rows(changed, of_second, of_first))
+    return _choose_rows(changed, second, first), marks
 
 
 class _NoValueError(Exception):
     """Something can't be drawn or evaluated."""
 
 
-class _States(NamedTuple):
-    """Two states of the records, and one with the rows of the second where ``changed``."""
+class _Rows(NamedTuple):
+    """What each record contributes to a sum: a mark that tells it from others, and the sum."""
 
-    first: list[np.ndarray]
-    second: list[np.ndarray]
-    mixed: list[np.ndarray]
-    changed: np.ndarray
+    marks: np.ndarray
+    total: np.ndarray
 
 
 class _CompiledFactor:
@@ -122,45 +159,55 @@ class _CompiledFactor:
             [at_sums] = rebuild([factor.log_density], to_cached)
             self._at_sums = _compile(reading, [*cached, *inputs], [at_sums])
 
+    def rows(self, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]) -> list[_Rows]:
+        """Summarise what each record contributes to each sum; nothing where it can't be told."""
+        if isinstance(self.factor, FullFactor):
+            return []
+        per_record = self._call(self._per_record, records, parameters)
+        with np.errstate(all="ignore"):
+            return [_Rows(_mark(rows), rows.sum(axis=0)) for rows in per_record]
+
     def check(
         self,
-        states: _States,
+        records: Sequence[np.ndarray],
+        marks: Sequence[np.ndarray],
+        others: Sequence[np.ndarray],
         parameters: Sequence[np.ndarray],
         *,
-        allow_lost_digits: bool = False,
-    ) -> float:
-        """Check the factor at some parameters, and return its log-density at the mixed state."""
-        [as_written] = self._call(self._as_written, states.mixed, parameters)
-        expected = _log_density(as_written)
+        allow_lost_digits: bool,
+    ) -> None:
+        """Check the factor at a state of the records.
+
+        ``marks`` are those that its rows have in other states; ``others`` are other records.
+        """
+        expected = self.as_written(records, parameters)
         if isinstance(self.factor, FullFactor):
-            return expected  # evaluated as the model has it
-        at_first, at_second, at_mixed = (
-            self._call(self._per_record, state, parameters) for state in states[:3]
-        )
-        for a, b, both in zip(at_first, at_second, at_mixed, strict=True):
-            for records, alone in ((~states.changed, a), (states.changed, b)):
-                if not _close(both[records], alone[records]):
-                    raise _misread(self.factor, "what it computes for one record depends on others")
+            return  # evaluated as the model has it
+        computed_rows = self.rows(records, parameters)
+        for rows, alone in zip(computed_rows, marks, strict=True):
+            if not _close(rows.marks, alone):
+                raise _misread(self.factor, "what it computes for one record depends on others")
+        totals = [rows.total for rows in computed_rows]
         if isinstance(self.factor, AdditiveFactor):
-            totals = [
-                a.sum(axis=0) + (b - a).sum(axis=0) for a, b in zip(at_first, at_mixed, strict=True)
-            ]
             # Other records than those that the sums are of: only the sums may make a difference.
-            computed = self._from_sums(totals, states.first, parameters)
+            computed = self._from_sums(totals, others, parameters)
         else:
-            totals = at_mixed
-            computed = float(at_mixed[0].sum())
+            computed = float(totals[0])
         if _same(computed, expected, self.tolerance):
-            return expected
+            return
         if allow_lost_digits:
             if not np.isfinite([computed, expected]).all():
-                return expected
+                return
             if isinstance(self.factor, AdditiveFactor):
-                nearby = self._from_sums(_nearby(totals), states.first, parameters)
+                nearby = self._from_sums(_nearby(totals), others, parameters)
                 change = nearby - computed
                 if not abs(computed - expected) > 10 * abs(change):
-                    return expected
+                    return
         raise _misread(self.factor, f"it is {expected:.10g}, but record by record {computed:.10g}")
+
+    def as_written(self, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]) -> float:
+        """Evaluate the factor as the model has it."""
+        return _log_density(self._call(self._as_written, records, parameters)[0])
 
     def _from_sums(
         self,
@@ -191,8 +238,8 @@ class _CompiledFactor:
 
 def _draw_states(
     reading: ModelReading, rng: np.random.Generator, point: Mapping[str, np.ndarray]
-) -> _States:
-    """Draw states of the records, given the parameters of a point."""
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Draw two states of the records, given the parameters of a point."""
     parameters = [point[x.name] for x in reading.parameters]
     start = [point[x.name] for x in reading.records]
     inputs = [*reading.randomness.inputs, *reading.parameters]
@@ -209,10 +256,7 @@ def _draw_states(
             raise _undrawable(reading, error) from error
 
     first, second = (_draw_state(reading, proposal, each, start) for each in rng.spawn(2))
-    # At random, since a rule may be wrong in a way that keeps a regular pattern.
-    changed = rng.permutation(reading.n_records) % 2 == 0
-    mixed = [_rows(changed, b, a) for a, b in zip(first, second, strict=True)]
-    return _States(first, second, mixed, changed)
+    return first, second
 
 
 def _draw_parameters(
@@ -255,7 +299,7 @@ def _draw_state(
     for each in rng.spawn(MAX_PROPOSALS):
         drawn = proposal(each)
         possible = _possible(reading, drawn)
-        state = [_rows(possible & ~found, a, b) for a, b in zip(drawn, state, strict=True)]
+        state = _choose_rows(possible & ~found, drawn, state)
         found |= possible
         n_possible += int(np.count_nonzero(possible))
         n_drawn += len(possible)
@@ -337,8 +381,22 @@ def _per_record(factor: AdditiveFactor | SeparableFactor) -> list[Variable]:
     return [factor.log_densities]
 
 
-def _rows(which: np.ndarray, yes: np.ndarray, no: np.ndarray) -> np.ndarray:
-    return np.where(which.reshape((-1,) + (1,) * (yes.ndim - 1)), yes, no)
+def _mark(rows: np.ndarray) -> np.ndarray:
+    """Give each row a number that other rows don't have: a product with random numbers."""
+    if rows.ndim == 1:
+        return rows
+    flat = rows.reshape(len(rows), -1)
+    # Unlike a matrix product, it converts no more than a few integers at a time.
+    return np.einsum("ij,j->i", flat, np.random.default_rng(0).standard_normal(flat.shape[1]))
+
+
+def _choose_rows(
+    which: np.ndarray, yes: Sequence[np.ndarray], no: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    return [
+        np.where(which.reshape((-1,) + (1,) * (a.ndim - 1)), a, b)
+        for a, b in zip(yes, no, strict=True)
+    ]
 
 
 def _compile(reading: ModelReading, inputs: Sequence[Variable], outputs: Sequence[Variable]):  # type: ignore[no-untyped-def]

@@ -1,7 +1,8 @@
 """DapperStep: record-wise Metropolis updates of latent confidential records."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import isfinite
 from time import perf_counter
 from typing import Any
 
@@ -21,7 +22,6 @@ from pymc_dapper.compiled.sweep import compile_sweep
 from pymc_dapper.compiled.sweep_op import EntrySweep, RecordSweep
 from pymc_dapper.reading.description import describe_reading, summarise_reading
 from pymc_dapper.reading.errors import ReadingError
-from pymc_dapper.reading.factors import SeparableFactor
 from pymc_dapper.reading.model import ModelReading, read_model
 from pymc_dapper.reading.self_check import CheckedState, check_reading
 from pymc_dapper.steps.stats import RECORD_STAT
@@ -30,8 +30,6 @@ from pymc_dapper.steps.variables import complete_point, record_values
 FULL_EVALUATION_LIMIT = 1_000
 """With as many records, factors that take full evaluations are refused unless allowed."""
 
-
-_NONE = np.empty(0)
 
 LARGEST_ERROR = 1e-4
 """A log-density that is off by less changes the draws by less than can be seen in them."""
@@ -178,12 +176,13 @@ class DapperStep(BlockedStep):
         reading = read_model(model, self.vars, point)
         _check_full_evaluation(reading, allow_full_evaluation)
         checked = check_reading(reading, point)
-        self.sweep = compile_sweep(reading, compile_kwargs=compile_kwargs, sweep_op=self._sweep_op)
-        self._reading = reading
-        # Draws from the conditional distribution itself need no decision.
-        self._draws_exactly = reading.proposes_conditionally and all(
-            isinstance(factor, SeparableFactor) for factor in reading.factors
+        self.sweep = compile_sweep(
+            reading,
+            compile_kwargs=compile_kwargs,
+            sweep_op=self._sweep_op,
+            tell_accepted=track_records,
         )
+        self._reading = reading
         self._data = SharedData(reading, f"the DapperStep for the records {_quoted(reading)}")
         self._record_names = [x.name for x in reading.records]
         self._parameter_names = [x.name for x in reading.parameters]
@@ -196,23 +195,24 @@ class DapperStep(BlockedStep):
         self._start_chain(0, 0)
 
         # PyTensor compiles at the first call. Here, forked workers inherit the result.
-        start = self._records(point), self._given(point), np.random.default_rng(0)
-        self._update(*start)
+        self._update(self._records(point), self._given(point), np.random.default_rng(0))
         self._check_compiled(checked, self._given(point))
         if reading.full_factors:
             began = perf_counter()
-            self._update(*start)
+            self._update(self._records(point), self._given(point), np.random.default_rng(0))
             _warn_of_full_evaluation(reading, perf_counter() - began)
 
     def _check_compiled(self, checked: CheckedState, given: list[np.ndarray]) -> None:
-        """Compare what was compiled with the model's own log-density at a known state."""
-        never = np.full(self._reading.n_records, np.inf)
-        compiled = self._decide(checked.records, checked.records, never, given)[-1]
-        if not checked.agrees(float(compiled)):
+        """Compare what was compiled with the model's own log-density."""
+        rng = np.random.default_rng(0)
+        after = self._call(self.sweep.refuse, rng, checked.records, given)
+        records, (_, compiled) = after[: len(self._record_names)], after[len(self._record_names)]
+        expected = checked.log_density(records)
+        if not checked.same(compiled, expected):
             raise ReadingError(
-                f"the compiled sweep gives the log-density {float(compiled):.10g} where the model "
-                f"has {checked.log_density:.10g}. If the model uses an operation of your own, its "
-                "numba implementation differs from its `perform`, or an older one was loaded from "
+                f"the compiled sweep gives the log-density {compiled:.10g} where the model has "
+                f"{expected:.10g}. If the model uses an operation of your own, its numba "
+                "implementation differs from its `perform`, or an older one was loaded from "
                 "PyTensor's cache: see docs/reading-a-model.md"
             )
 
@@ -257,26 +257,28 @@ class DapperStep(BlockedStep):
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Update all records once; the first step of a chain, until the state is a possible one."""
+        n_variables = len(self._record_names)
         given = self._given(point)
-        records, accepted, logp = self._update(self._records(point), given, self.rng)
+        after = self._update(self._records(point), given, self.rng)
+        accept, logp = after[n_variables].tolist()
         if self.sweeps_done == 0:
             sweeps = 1
-            while not np.isfinite(logp):
+            while not isfinite(logp):
                 if sweeps == self.max_start_sweeps:
                     raise SamplingError(self._impossible_start())
-                records, accepted, logp = self._update(records, given, self.rng)
+                after = self._update(after[:n_variables], given, self.rng)
+                accept, logp = after[n_variables].tolist()
                 sweeps += 1
         self.sweeps_done += 1
         if self.sweep.as_written is not None and self.sweeps_done > self.tuning_sweeps:
-            self._check_digits(self.sweep.as_written(*records, *given)[0], logp)
+            self._check_digits(self.sweep.as_written(*after[:n_variables], *given)[0], logp)
 
-        stats: dict[str, Any] = {
-            "dapper_accept": float(np.count_nonzero(accepted) / len(accepted)),
-            "dapper_mechanism_logp": float(logp),
-        }
+        stats: dict[str, Any] = {"dapper_accept": accept, "dapper_mechanism_logp": logp}
         if self.track_records:
-            stats[RECORD_STAT] = self._track(accepted)
-        return {**point, **dict(zip(self._record_names, records, strict=True))}, [stats]
+            stats[RECORD_STAT] = self._track(after[-1])
+        new = point.copy()
+        new.update(zip(self._record_names, after, strict=False))
+        return new, [stats]
 
     def _track(self, accepted: np.ndarray) -> np.ndarray | None:
         """Count acceptances after tuning; hand over their rates at the chain's last draw.
@@ -297,26 +299,14 @@ class DapperStep(BlockedStep):
         return parameters + self._data.values
 
     def _update(
-        self, records: list[np.ndarray], given: list[np.ndarray], rng: np.random.Generator
-    ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-        """One sweep: propose all records, then decide on them one after the other."""
-        proposals = self.sweep.propose(rng, *given)
-        log_uniforms = _NONE
-        if not self._draws_exactly:
-            log_uniforms = rng.standard_exponential(self._reading.n_records)
-            np.negative(log_uniforms, out=log_uniforms)
-        *records, accepted, logp = self._decide(records, proposals, log_uniforms, given)
-        return records, accepted, logp
+        self, records: Sequence[np.ndarray], given: list[np.ndarray], rng: np.random.Generator
+    ) -> tuple[np.ndarray, ...]:
+        """One sweep: the records after it, and what else :meth:`CompiledSweep.update` returns."""
+        return self._call(self.sweep.update, rng, records, given)
 
-    def _decide(
-        self,
-        records: Sequence[np.ndarray],
-        proposals: Sequence[np.ndarray],
-        log_uniforms: np.ndarray,
-        given: list[np.ndarray],
-    ) -> tuple[Any, ...]:
+    def _call(self, sweep: Callable[..., tuple[np.ndarray, ...]], *arguments: Any) -> Any:
         try:
-            return self.sweep.decide(*records, *proposals, log_uniforms, *given)
+            return sweep(*arguments)
         except np.linalg.LinAlgError as error:
             raise ReadingError(self._singular(error)) from error
 
@@ -328,7 +318,7 @@ class DapperStep(BlockedStep):
             "pt.linalg.inv(A) @ b: it gives nan there, which is an impossible state to DapperStep"
         )
 
-    def _check_digits(self, as_written: np.ndarray, computed: np.ndarray) -> None:
+    def _check_digits(self, as_written: np.ndarray, computed: float) -> None:
         """Compare the log-density after a sweep with the model's own.
 
         Raises

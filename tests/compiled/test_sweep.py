@@ -19,17 +19,21 @@ def model_with_scale(scale):
     return m
 
 
-def logp_after_nothing(sweep):
-    """Log-density that the sweep reports where every proposal is rejected."""
-    records = np.array([1.0, 2.0, 3.0, 4.0])
-    return float(sweep.decide(records, records + 1, np.full(4, np.inf))[2])
+RECORDS = np.array([1.0, 2.0, 3.0, 4.0])
+
+
+def after_nothing(sweep, *given, records=RECORDS):
+    """Records and log-density after a sweep in which every proposal ought to be rejected."""
+    never = np.full(4, -np.inf)  # exponential variates, if there were such ones
+    new, (_, logp) = sweep.function(np.zeros(4), never, records, *given)
+    return new, logp
 
 
 def test_models_of_the_same_shapes_do_not_share_code():
     for scale in (1.0, 2.0, 1.0, 300.0):
         model = model_with_scale(scale)
         sweep = compile_sweep(read_model(model, model.value_vars, model.initial_point()))
-        assert logp_after_nothing(sweep) == pytest.approx(-9.0 * scale)
+        assert after_nothing(sweep)[1] == pytest.approx(-9.0 * scale)
 
 
 def test_another_kernel_does_not_share_code():
@@ -38,9 +42,8 @@ def test_another_kernel_does_not_share_code():
     op = broken.broken_step(broken.accept_all)._sweep_op
     exact = compile_sweep(reading, sweep_op=RecordSweep)
     accepts_all = compile_sweep(reading, sweep_op=op)
-    records, never = np.array([1.0, 2.0, 3.0, 4.0]), np.full(4, np.inf)
-    assert not exact.decide(records, records + 1, never)[1].any()
-    assert accepts_all.decide(records, records + 1, never)[1].all()
+    assert np.all(after_nothing(exact)[0] == RECORDS)
+    assert np.all(after_nothing(accepts_all)[0] != RECORDS)
 
 
 @pytest.mark.parametrize("sweep_op", [EntrySweep, RecordSweep])
@@ -48,7 +51,7 @@ def test_the_sweep_runs_with_numba_only(sweep_op):
     model = model_with_scale(1.0)
     reading = read_model(model, model.value_vars, model.initial_point())
     sweep = compile_sweep(reading, sweep_op=sweep_op)
-    nodes = sweep.decide._function.maker.fgraph.apply_nodes
+    nodes = sweep.function._function.maker.fgraph.apply_nodes
     [node] = {node for node in nodes if isinstance(node.op, sweep_op)}
     with pytest.raises(NotImplementedError, match="numba"):
         node.op.perform(node, [], [])
@@ -62,7 +65,6 @@ def test_an_invalid_parameter_of_the_mechanism_makes_the_state_impossible():
         pm.Laplace("s_dp", record.sum(), b=scale, observed=1.0)
     point = model.initial_point()
     sweep = compile_sweep(read_model(model, [model.rvs_to_values[record]], point))
-    records, never = np.zeros(4), np.full(4, np.inf)
     for value, possible in ((1.0, True), (-1.0, False)):
-        logp = sweep.decide(records, records, never, np.asarray(value))[-1]
+        _, logp = after_nothing(sweep, np.asarray(value), records=np.zeros(4))
         assert np.isfinite(logp) == possible

@@ -5,10 +5,10 @@ import pytest
 from pymc.pytensorf import compile as pymc_compile
 
 from pymc_dapper.compiled.data import SharedData
-from pymc_dapper.compiled.sweep import compile_sweep
 from pymc_dapper.reading import AdditiveFactor, FullFactor, SeparableFactor, read_model
 from pymc_dapper.reading.graphs import inline_symbolic_ops
 from pymc_dapper.reading.self_check import check_reading
+from tests.halves import take_apart
 from tests.reading.forms import FORMS
 
 NEVER, ALWAYS = np.inf, -np.inf
@@ -47,7 +47,7 @@ def test_the_sweep_uses_the_models_own_change_of_log_density(name):
     assert any(isinstance(f, FullFactor) for f in reading.factors) == name.startswith("full")
     assert not reading.proposes_conditionally
 
-    sweep = compile_sweep(reading)
+    sweep = take_apart(reading)
     names = [x.name for x in reading.records]
     given = [np.asarray(point[x.name]) for x in reading.parameters] + SharedData(reading).values
     inputs = [*reading.randomness.inputs, *reading.parameters]

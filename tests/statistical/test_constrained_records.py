@@ -16,6 +16,7 @@ from scipy.stats import binom, gamma, laplace, norm
 
 from pymc_dapper import DapperStep
 from tests import broken
+from tests.halves import halves
 from tests.quadrature import Normal, Tabulated
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
 from tests.statistical.twins import with_decide, with_propose
@@ -253,7 +254,7 @@ def test_a_chain_never_leaves_what_its_values_can_reach(records):
     step.setup_chain(np.random.default_rng(0), tune=0, draws=50)
     lost = 0
     for _ in range(50):
-        [value] = step.sweep.propose(step.rng)
+        [value] = halves(step).propose(step.rng)
         lost += np.count_nonzero(~np.isfinite(value))
         point, _ = step.step(point)
     assert lost > 10
@@ -268,6 +269,6 @@ def test_a_draw_without_a_value_is_not_taken_from_an_impossible_state_either():
     step = DapperStep([x, y], model=model)
     records = [np.zeros(3), np.zeros(3)]
     proposals = [np.array([1.0, np.nan, -np.inf]), np.ones(3)]
-    *new, accepted, _ = step.sweep.decide(*records, *proposals, np.full(3, -1.0))
+    *new, accepted, _ = halves(step).decide(*records, *proposals, np.full(3, -1.0))
     assert accepted.tolist() == [True, False, False]
     np.testing.assert_array_equal(new, [[1, 0, 0], [1, 0, 0]])

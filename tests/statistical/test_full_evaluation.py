@@ -10,6 +10,7 @@ from scipy.stats import laplace, norm
 from pymc_dapper import DapperStep
 from pymc_dapper.reference import conditional_posterior
 from tests.enumerate_sweep import transition_matrix
+from tests.halves import halves
 from tests.quadrature import Tabulated
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
 from tests.statistical.twins import with_decide
@@ -81,7 +82,7 @@ def invariance_error(step, statistic, other_factors):
     laws = PRIOR * TOLD[:, ANSWERS].T if other_factors else np.tile(PRIOR, (3, 1))
     laws = laws / laws.sum(axis=1, keepdims=True)
     probabilities = laws[np.arange(3), posterior.states].prod(axis=1)
-    matrix = transition_matrix(step.sweep.decide, posterior.states, probabilities)
+    matrix = transition_matrix(halves(step).decide, posterior.states, probabilities)
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
     return np.abs(posterior.probabilities @ matrix - posterior.probabilities).max()
 

@@ -8,16 +8,18 @@ import copy
 from dataclasses import replace
 from functools import partial
 
+from tests.halves import halves
+
 
 def with_propose(step, fault):
     """A copy of a step that proposes by `fault(propose, rng, *given)`."""
-    return _with(step, propose=partial(fault, step.sweep.propose))
+    return _with(step, propose=partial(fault, halves(step).propose))
 
 
 def with_decide(step, fault):
     """A copy of a step that decides by `fault(decide, records, proposals, log_uniforms, given)`."""
     n = len(step.vars)
-    decide = step.sweep.decide
+    decide = halves(step).decide
 
     def faulty(*arguments):
         records, proposals = arguments[:n], arguments[n : 2 * n]
@@ -29,5 +31,5 @@ def with_decide(step, fault):
 
 def _with(step, **parts):
     twin = copy.copy(step)
-    twin.sweep = replace(step.sweep, **parts)
+    twin.sweep = replace(halves(step), **parts)
     return twin

@@ -8,6 +8,7 @@ import pytest
 from pymc.distributions.transforms import ordered, simplex
 
 from pymc_dapper import DapperStep, ReadingError, UnknownOperationError
+from tests.halves import halves
 
 
 def refuse(build, message, error=ReadingError, **kwargs):
@@ -189,7 +190,7 @@ def test_priors_that_were_refused_once(prior):
     with pm.Model() as model:
         x = with_mechanism(prior())
     step = DapperStep([x], model=model)
-    [drawn] = step.sweep.propose(np.random.default_rng(0), *step._given(model.initial_point()))
+    [drawn] = halves(step).propose(np.random.default_rng(0), *step._given(model.initial_point()))
     assert np.all(np.isfinite(drawn))
     assert len(set(drawn)) > 1
 
@@ -245,4 +246,4 @@ def test_a_singular_matrix_is_an_impossible_state_to_solve():
         x, y = pm.Bernoulli("x", 0.02, shape=5), pm.Bernoulli("y", 0.02, shape=5)
         pm.Potential("privacy", -pt.abs(pt.linalg.solve(gram(x, y), np.ones(2))[0]))
     step = DapperStep([x, y], model=model)
-    assert not np.isfinite(step.sweep.decide(*np.zeros((4, 5), dtype=int), np.zeros(5))[-1])
+    assert not np.isfinite(halves(step).decide(*np.zeros((4, 5), dtype=int), np.zeros(5))[-1])

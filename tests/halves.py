@@ -1,0 +1,100 @@
+"""A sweep as two functions, so that a test can choose what is proposed, or put a fault into either.
+
+Users run one function that does both. Whenever its halves are made here, they must do the same.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pytensor.tensor as pt
+
+from pymc_dapper.compiled.functions import JitFunction, numba_mode
+from pymc_dapper.compiled.sweep import draws_exactly, sweep_graph
+from pymc_dapper.reading.graphs import rebuild
+
+
+@dataclass(frozen=True)
+class Halves:
+    """What takes the place of a `CompiledSweep`.
+
+    `propose(rng, *given)` returns proposals, and `decide(*records, *proposals, log_uniforms,
+    *given)` the records after the sweep, which proposals were accepted, and the log-density.
+    `from_noise()` is the function of noise that `propose` calls.
+    """
+
+    from_noise: Callable
+    propose: Callable
+    decide: Callable
+    n_decisions: int
+    as_written: Any
+
+    def update(self, rng, records, given):
+        proposals = self.propose(rng, *given)
+        log_uniforms = -rng.standard_exponential(self.n_decisions)
+        return self.after(records, proposals, log_uniforms, given)
+
+    def after(self, records, proposals, log_uniforms, given):
+        *records, accepted, logp = self.decide(*records, *proposals, log_uniforms, *given)
+        return *records, np.array([np.mean(accepted), logp]), accepted
+
+
+_of_steps: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def halves(step):
+    """Take the sweep of a step apart; that of a twin made of halves is apart already."""
+    if isinstance(step.sweep, Halves):
+        return step.sweep
+    if step not in _of_steps:
+        _of_steps[step] = take_apart(step._reading, step._sweep_op, step.sweep.as_written)
+        _check_same(step, _of_steps[step])
+    return _of_steps[step]
+
+
+def take_apart(reading, sweep_op=None, as_written=None):
+    """Compile the halves of a sweep; that which proposes when it is first called."""
+    sweep = sweep_graph(reading, numba_mode(None), sweep_op)
+    data = {shared: shared.type(name=shared.name) for shared in reading.data}
+    given = [*reading.parameters, *data.values()]
+    log_uniforms = pt.vector("log_uniforms", dtype="float64")
+    options = {"model": reading.model, "compile_kwargs": {}}
+    decided = [*sweep.updated, sweep.accepted, sweep.log_density]
+    decide = JitFunction(
+        [*reading.records, *sweep.proposed, log_uniforms, *given],
+        rebuild(decided, {**data, sweep.exponentials: -log_uniforms}),
+        **options,
+    )
+
+    @cache
+    def from_noise():
+        inputs = [*reading.randomness.inputs, *given]
+        return JitFunction(inputs, rebuild(reading.proposals, data), **options)
+
+    def propose(rng, *values):
+        return from_noise()(*reading.randomness.draw(rng), *values)
+
+    n_decisions = 0 if draws_exactly(reading) else reading.n_records
+    return Halves(from_noise, propose, decide, n_decisions, as_written)
+
+
+def _check_same(step, apart):
+    """Check that the halves do what the whole does."""
+    point = step._reading.model.initial_point()
+    records, given, n = step._records(point), step._given(point), len(step.vars)
+    for seed in range(5):
+        whole = step.sweep.update(np.random.default_rng(seed), records, given)
+        rng = np.random.default_rng(seed)
+        # In the order of the whole: a generator among the noise is drawn from last.
+        noise = step._reading.randomness.draw(rng)
+        log_uniforms = -rng.standard_exponential(apart.n_decisions)
+        proposals = apart.from_noise()(*noise, *given)
+        parts = apart.after(records, proposals, log_uniforms, given)
+        for a, b in zip(whole[:n], parts[:n], strict=True):
+            # Compiled as one, the last digits may be rounded in another way.
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(whole[n], parts[n], rtol=1e-6, atol=1e-6)
+        records = whole[:n]
