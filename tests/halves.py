@@ -55,9 +55,9 @@ def halves(step):
     return _of_steps[step]
 
 
-def take_apart(reading, sweep_op=None, as_written=None):
+def take_apart(reading, sweep_op=None, as_written=None, **options_of_graph):
     """Compile the halves of a sweep; that which proposes when it is first called."""
-    sweep = sweep_graph(reading, numba_mode(None), sweep_op)
+    sweep = sweep_graph(reading, numba_mode(None), sweep_op, **options_of_graph)
     data = {shared: shared.type(name=shared.name) for shared in reading.data}
     given = [*reading.parameters, *data.values()]
     log_uniforms = pt.vector("log_uniforms", dtype="float64")

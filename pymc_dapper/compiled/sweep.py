@@ -23,13 +23,15 @@ from pytensor.graph.op import Op
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.compiled.functions import JitFunction, numba_mode, with_parameter_checks
-from pymc_dapper.compiled.sweep_op import EntrySweep, FullSweep, RecordSweep
+from pymc_dapper.compiled.sweep_op import BlockSweep, EntrySweep, FullSweep, RecordSweep
+from pymc_dapper.kernels.block_sweep import RECORDS_IN_BLOCK
 from pymc_dapper.reading.entrywise import EntrywiseDensity, read_entrywise
 from pymc_dapper.reading.graphs import frontier, rebuild
 from pymc_dapper.reading.model import ModelReading
 from pymc_dapper.reading.proposals import all_entries, as_rows
 from pymc_dapper.reading.randomness import Randomness
 from pymc_dapper.reading.rows_by_value import differing_columns, rows_by_value, value_index
+from pymc_dapper.reading.rows_of_others import rows_of_others
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,10 @@ def compile_sweep(
 
 
 def sweep_graph(
-    reading: ModelReading, mode: Mode, sweep_op: type[RecordSweep | EntrySweep] | None = None
+    reading: ModelReading,
+    mode: Mode,
+    sweep_op: type[RecordSweep | EntrySweep] | None = None,
+    records_in_block: int = RECORDS_IN_BLOCK,
 ) -> SweepGraph:
     """Build the graph of a sweep.
 
@@ -197,6 +202,9 @@ def sweep_graph(
         As in :func:`compile_sweep`.
     mode : Mode
         One of numba's.
+    records_in_block : int
+        With more records, each of which has contributions of its own, these are computed for so
+        many records at a time.
 
     Returns
     -------
@@ -206,8 +214,9 @@ def sweep_graph(
     proposed = [x.type(name=f"{x.name}_proposed") for x in reading.records]
     exponentials = pt.vector("exponentials", dtype="float64")
     possible, candidates = _possible(reading, proposed)
+    mode = with_parameter_checks(mode, reading.model)
     accepted, log_density = _decide(
-        reading, candidates, -exponentials, with_parameter_checks(mode, reading.model), sweep_op
+        reading, candidates, -exponentials, mode, sweep_op, records_in_block
     )
     updated = _choose(accepted, candidates, reading.records)
     if possible is not None:
@@ -269,6 +278,7 @@ def _decide(
     log_uniforms: TensorVariable,
     mode: Mode,
     sweep_op: type[RecordSweep | EntrySweep] | None,
+    records_in_block: int,
 ) -> tuple[TensorVariable, TensorVariable]:
     """Which proposals are accepted, and the factors' total log-density after the sweep."""
     to_proposed = dict(zip(reading.records, proposed, strict=True))
@@ -281,27 +291,27 @@ def _decide(
     if reading.proposes_conditionally:
         deciding = (_nothing(), _nothing())
 
-    entrywise = None
-    if sweep_op is None or issubclass(sweep_op, EntrySweep):
-        entrywise = read_entrywise(reading.additive_factors)
     if reading.full_factors:
         state: TensorVariable = pt.matrix("records", dtype="float64")
-        log_density = _log_density_of_records(reading, state)
+        kernel = _kernel(FullSweep, state, _log_density_of_records(reading, state), mode)
         changes = _row_by_row(*before_and_after(_flat_records(reading)))
-        accepted, logp = _apply(
-            FullSweep, state, log_density, changes, deciding, log_uniforms, mode
-        )
+        accepted, logp = kernel.op(*changes, *deciding, log_uniforms, *kernel.context)
     elif reading.additive_factors:
+        kernel = _kernel_of_sums(reading, mode, sweep_op)
         by_value = _changes_by_value(reading, before_and_after)
-        changes = by_value or _row_by_row(*before_and_after(_contributions(reading)))
-        if entrywise is not None:
-            op = sweep_op or EntrySweep
-            accepted, logp = _apply_to_entries(op, entrywise, changes, deciding, log_uniforms, mode)
+        block = None
+        if by_value is None and sweep_op is None and reading.n_records > records_in_block:
+            block = _rows_of_block(reading, mode)
+        if block is not None:
+            op = BlockSweep(
+                kernel.op, block.graph, len(proposed), len(block.covariates), records_in_block
+            )
+            arrays = [*reading.records, *proposed, *block.covariates, *block.context]
+            accepted, logp = op(*deciding, log_uniforms, *arrays, *kernel.context)
         else:
-            op = sweep_op or RecordSweep
-            state = pt.vector("sums", dtype="float64")
-            log_density = _log_density_of_sums(reading, state)
-            accepted, logp = _apply(op, state, log_density, changes, deciding, log_uniforms, mode)
+            changes = by_value or _row_by_row(*before_and_after(_contributions(reading)))
+            accepted, logp = kernel.op(*changes, *deciding, log_uniforms, *kernel.context)
+        logp = logp + kernel.offset
     elif reading.proposes_conditionally:
         accepted, logp = pt.ones(reading.n_records, dtype="bool"), pt.zeros(())
     else:
@@ -312,37 +322,86 @@ def _decide(
     return accepted, logp
 
 
-def _apply(
-    sweep_op: type[Op],
-    state: TensorVariable,
-    log_density: TensorVariable,
-    changes: Sequence[TensorVariable],
-    log_removed_and_added: tuple[TensorVariable, TensorVariable],
-    log_uniforms: TensorVariable,
-    mode: Mode,
-) -> tuple[TensorVariable, TensorVariable]:
-    """Sweep over the records, against a log-density of ``state``."""
+class _Kernel(NamedTuple):
+    """The operation that sweeps against a log-density, what it takes last, and what it leaves out.
+
+    Attributes
+    ----------
+    op : Op
+        The operation.
+    context : list of TensorVariable
+        What the log-density depends on besides its state.
+    offset : TensorVariable
+        What is to be added to the log-density that the operation returns.
+    """
+
+    op: Op
+    context: list[TensorVariable]
+    offset: TensorVariable
+
+
+def _kernel(
+    sweep_op: type[Op], state: TensorVariable, log_density: TensorVariable, mode: Mode
+) -> _Kernel:
+    """Sweep against a log-density of ``state``."""
     context = frontier([state], log_density)
     op = sweep_op(rewritten([state, *context], log_density, mode))
-    accepted, logp = op(*changes, *log_removed_and_added, log_uniforms, *context)
-    return accepted, logp
+    return _Kernel(op, context, pt.constant(0.0))
 
 
-def _apply_to_entries(
-    sweep_op: type[Op],
-    density: EntrywiseDensity,
-    changes: Sequence[TensorVariable],
-    log_removed_and_added: tuple[TensorVariable, TensorVariable],
-    log_uniforms: TensorVariable,
-    mode: Mode,
-) -> tuple[TensorVariable, TensorVariable]:
-    """Sweep over the records, against a log-density with a term for each entry of a sum."""
+def _kernel_by_entries(sweep_op: type[Op], density: EntrywiseDensity, mode: Mode) -> _Kernel:
+    """Sweep against a log-density with a term for each entry of a sum."""
     op = sweep_op(rewritten([density.entry, *density.values], density.term, mode))
     columns = [x.astype("float64") for x in density.context]
     n_entries = prod(density.sum.total.type.shape)
     context = pt.stack(columns, axis=1) if columns else _nothing(n_entries)
-    accepted, logp = op(*changes, *log_removed_and_added, log_uniforms, context)
-    return accepted, logp + density.offset
+    return _Kernel(op, [context], density.offset)
+
+
+def _kernel_of_sums(
+    reading: ModelReading, mode: Mode, sweep_op: type[RecordSweep | EntrySweep] | None
+) -> _Kernel:
+    """Sweep against the log-density of the additive factors: by entries, if it can be."""
+    if sweep_op is None or issubclass(sweep_op, EntrySweep):
+        entrywise = read_entrywise(reading.additive_factors)
+        if entrywise is not None:
+            return _kernel_by_entries(sweep_op or EntrySweep, entrywise, mode)
+    state = pt.vector("sums", dtype="float64")
+    log_density = _log_density_of_sums(reading, state)
+    return _kernel(sweep_op or RecordSweep, state, log_density, mode)
+
+
+class _RowsOfBlock(NamedTuple):
+    """What a block of records contributes (see `BlockSweep`)."""
+
+    graph: FrozenFunctionGraph
+    covariates: list[TensorVariable]
+    context: list[TensorVariable]
+
+
+def _rows_of_block(reading: ModelReading, mode: Mode) -> _RowsOfBlock | None:
+    """Write what a block of records contributes as a function of it; None if that isn't known."""
+    block = {x: x.type.clone(shape=(None, *x.type.shape[1:]))() for x in reading.records}
+    covariates: dict[tuple[TensorVariable, int], TensorVariable] = {}
+
+    def covariate(x: TensorVariable, axis: int) -> TensorVariable:
+        """Keep the records first, so that a block is a slice."""
+        if (x, axis) not in covariates:
+            first = pt.moveaxis(x, axis, 0)
+            covariates[x, axis] = first.type.clone(shape=(None, *first.type.shape[1:]))()
+        return pt.moveaxis(covariates[x, axis], 0, axis)
+
+    tables = []
+    for sum_ in reading.sums:
+        rows = rows_of_others(sum_.contributions, block, covariate)
+        if rows is None or None in rows.type.shape[1:]:
+            return None
+        tables.append(rows)
+    contributions = _side_by_side(tables)
+    inputs = [*block.values(), *covariates.values()]
+    context = frontier(inputs, contributions)
+    graph = rewritten([*inputs, *context], contributions, mode)
+    return _RowsOfBlock(graph, [pt.moveaxis(x, axis, 0) for x, axis in covariates], context)
 
 
 def _nothing(*lengths: int) -> TensorVariable:
@@ -407,7 +466,9 @@ def _side_by_side(rows: Sequence[TensorVariable]) -> TensorVariable:
 
 
 def _with_columns(rows: TensorVariable) -> TensorVariable:
-    return rows.flatten(2) if rows.type.ndim > 1 else rows[:, None]
+    n_rows, *lengths = _shape(rows)
+    # The number of columns is given, since it can't be found out where there is no row.
+    return rows.reshape((n_rows, prod(lengths)))
 
 
 def _log_density_of_sums(reading: ModelReading, flat: TensorVariable) -> TensorVariable:

@@ -17,15 +17,17 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
+from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import (
     numba_funcify_and_cache_key,
     numba_njit,
     register_funcify_and_cache_key,
 )
 
-from pymc_dapper.kernels.entry_sweep import sweep_by_entries
+from pymc_dapper.kernels.block_sweep import sweep_by_blocks
+from pymc_dapper.kernels.entry_sweep import go_on_by_entries, sweep_by_entries
 from pymc_dapper.kernels.full_sweep import sweep_by_full_evaluation
-from pymc_dapper.kernels.record_sweep import log_gain, sweep_records
+from pymc_dapper.kernels.record_sweep import go_on_with_records, log_gain, sweep_records
 from pymc_dapper.kernels.rows import Changes, check_rows
 
 
@@ -98,24 +100,58 @@ class EntrySweep(Op):
         raise NotImplementedError("the record sweep runs in PyTensor's numba mode only")
 
 
+class BlockSweep(Op):
+    """Another of these sweeps, with contributions that are computed for some records at a time.
+
+    Parameters
+    ----------
+    sweep : EntrySweep or RecordSweep
+        The sweep.
+    rows : FrozenFunctionGraph
+        What a block of records contributes: inputs are its rows of the record variables, its rows
+        of covariates, and what else there is; its output is a matrix. Rewritten already for the
+        numba backend.
+    n_variables, n_covariates : int
+        Numbers of record variables and of covariates.
+    records_in_block : int
+        Records in a block.
+    """
+
+    __props__ = ("sweep", "rows", "n_variables", "n_covariates", "records_in_block")
+    kernel: ClassVar[Any] = staticmethod(sweep_by_blocks)
+
+    def __init__(
+        self,
+        sweep: EntrySweep | RecordSweep,
+        rows: FrozenFunctionGraph,
+        n_variables: int,
+        n_covariates: int,
+        records_in_block: int,
+    ):
+        self.sweep = sweep
+        self.rows = rows
+        self.n_variables = n_variables
+        self.n_covariates = n_covariates
+        self.records_in_block = records_in_block
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        """Apply to log_removed, log_added, log_uniforms, arrays, and the context of the sweep.
+
+        Arrays are all present records, all proposed ones, all covariates, and what else ``rows``
+        takes. Outputs are as for :class:`RecordSweep`.
+        """
+        outputs = [pt.vector("accepted", dtype="bool"), pt.scalar("log_density", dtype="float64")]
+        return Apply(self, list(inputs), outputs)
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Not available: the sweep exists as a numba kernel only."""
+        raise NotImplementedError("the record sweep runs in PyTensor's numba mode only")
+
+
 @register_funcify_and_cache_key(EntrySweep)
 def _funcify_entries(op: EntrySweep, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
-    model_log_term, model_key = numba_funcify_and_cache_key(
-        op.log_term, squeeze_output=True, fgraph_name="entry_log_density"
-    )
     kernel = op.kernel
-    n_values = len(op.log_term.inputs) - 1
-
-    if n_values == 0:
-
-        @numba_njit
-        def log_term(entry, values):  # type: ignore[no-untyped-def]
-            return model_log_term(entry)
-    else:
-
-        @numba_njit
-        def log_term(entry, values):  # type: ignore[no-untyped-def]
-            return model_log_term(entry, *to_fixed_tuple(values, n_values))  # type: ignore[call-arg]
+    log_term, model_key = _log_term(op)
 
     @numba_njit
     def entry_sweep(  # type: ignore[no-untyped-def]
@@ -129,26 +165,10 @@ def _funcify_entries(op: EntrySweep, node: Apply, **kwargs: Any) -> tuple[Callab
     return entry_sweep, _cache_key(op, model_key)
 
 
-def _cache_key(op: Op, model_key: str | None) -> str | None:
-    """Key of the compiled kernel: by its source, and by what it was compiled with."""
-    if model_key is None:
-        return None
-    modules = {op.kernel.__module__, log_gain.__module__, check_rows.__module__}
-    sources = [inspect.getsource(sys.modules[name]) for name in sorted(modules)]
-    key = (type(op).__module__, type(op).__qualname__, *sources, model_key)
-    return sha256(repr(key).encode()).hexdigest()
-
-
 @register_funcify_and_cache_key(RecordSweep)
 def _funcify(op: RecordSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
-    model_log_density, model_key = numba_funcify_and_cache_key(
-        op.log_density, squeeze_output=True, fgraph_name="record_log_density"
-    )
     kernel = op.kernel
-
-    @numba_njit
-    def log_density(state, context):  # type: ignore[no-untyped-def]
-        return model_log_density(state, *context).item()
+    log_density, model_key = _log_density(op)
 
     @numba_njit
     def record_sweep(  # type: ignore[no-untyped-def]
@@ -162,3 +182,114 @@ def _funcify(op: RecordSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str
         return accepted, np.asarray(final)
 
     return record_sweep, _cache_key(op, model_key)
+
+
+@register_funcify_and_cache_key(BlockSweep)
+def _funcify_blocks(op: BlockSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
+    rows, rows_key = numba_funcify_and_cache_key(
+        op.rows, squeeze_output=True, fgraph_name="rows_of_block"
+    )
+    present_rows, proposed_rows = (_rows_of_block(op, rows, first) for first in (0, op.n_variables))
+    n_arrays = len(op.rows.inputs) + op.n_variables
+    records_in_block, kernel = op.records_in_block, op.kernel
+
+    if isinstance(op.sweep, EntrySweep):
+        log_term, model_key = _log_term(op.sweep)
+
+        @numba_njit
+        def block_sweep(log_removed, log_added, log_uniforms, *inputs):  # type: ignore[no-untyped-def]
+            accepted, final = kernel(
+                go_on_by_entries,
+                log_term,
+                inputs[n_arrays],
+                present_rows,
+                proposed_rows,
+                inputs[:n_arrays],
+                records_in_block,
+                log_removed,
+                log_added,
+                log_uniforms,
+            )
+            return accepted, np.asarray(final)
+    else:
+        log_density, model_key = _log_density(op.sweep)
+
+        @numba_njit
+        def block_sweep(log_removed, log_added, log_uniforms, *inputs):  # type: ignore[no-untyped-def]
+            accepted, final = kernel(
+                go_on_with_records,
+                log_density,
+                inputs[n_arrays:],
+                present_rows,
+                proposed_rows,
+                inputs[:n_arrays],
+                records_in_block,
+                log_removed,
+                log_added,
+                log_uniforms,
+            )
+            return accepted, np.asarray(final)
+
+    if rows_key is None or model_key is None:
+        return block_sweep, None
+    sweep_key = _cache_key(op.sweep, model_key)
+    key = _cache_key(op, f"{rows_key} {sweep_key} {n_arrays} {op.n_variables} {records_in_block}")
+    return block_sweep, key
+
+
+def _rows_of_block(op: BlockSweep, rows: Callable, first: int) -> Callable:
+    """Compile ``rows`` for a block of records, of which the variables from ``first`` on are."""
+    n, covariates = op.n_variables, op.n_covariates
+    sliced = [*range(first, first + n), *range(2 * n, 2 * n + covariates)]
+    arguments = [f"arrays[{k}][start:stop]" for k in sliced]
+    arguments += [f"arrays[{k}]" for k in range(2 * n + covariates, len(op.rows.inputs) + n)]
+    function = compile_numba_function_src(
+        f"def rows_of_block(arrays, start, stop): return rows({', '.join(arguments)})",
+        "rows_of_block",
+        globals() | {"rows": rows},
+    )
+    return numba_njit(function)
+
+
+def _log_term(op: EntrySweep) -> tuple[Callable, str | None]:
+    """Compile the term of an entry; return the key of its code, too."""
+    model_log_term, model_key = numba_funcify_and_cache_key(
+        op.log_term, squeeze_output=True, fgraph_name="entry_log_density"
+    )
+    n_values = len(op.log_term.inputs) - 1
+
+    if n_values == 0:
+
+        @numba_njit
+        def log_term(entry, values):  # type: ignore[no-untyped-def]
+            return model_log_term(entry)
+    else:
+
+        @numba_njit
+        def log_term(entry, values):  # type: ignore[no-untyped-def]
+            return model_log_term(entry, *to_fixed_tuple(values, n_values))  # type: ignore[call-arg]
+
+    return log_term, model_key
+
+
+def _log_density(op: RecordSweep) -> tuple[Callable, str | None]:
+    """Compile the log-density; return the key of its code, too."""
+    model_log_density, model_key = numba_funcify_and_cache_key(
+        op.log_density, squeeze_output=True, fgraph_name="record_log_density"
+    )
+
+    @numba_njit
+    def log_density(state, context):  # type: ignore[no-untyped-def]
+        return model_log_density(state, *context).item()
+
+    return log_density, model_key
+
+
+def _cache_key(op: Op, model_key: str | None) -> str | None:
+    """Key of the compiled kernel: by its source, and by what it was compiled with."""
+    if model_key is None:
+        return None
+    modules = {op.kernel.__module__, log_gain.__module__, check_rows.__module__}
+    sources = [inspect.getsource(sys.modules[name]) for name in sorted(modules)]
+    key = (type(op).__module__, type(op).__qualname__, *sources, model_key)
+    return sha256(repr(key).encode()).hexdigest()

@@ -44,9 +44,26 @@ def sweep_by_entries(
     log_density : float
         Sum of the terms after the sweep.
     """
+    sums = sum_of_rows(changes)
+    return go_on_by_entries(log_term, context, sums, changes, log_removed, log_added, log_uniforms)
+
+
+@njit(inline="always")
+def go_on_by_entries(
+    log_term: Callable[..., float],
+    context: np.ndarray,
+    sums: np.ndarray,
+    changes: Changes,
+    log_removed: np.ndarray,
+    log_added: np.ndarray,
+    log_uniforms: np.ndarray,
+) -> tuple[np.ndarray, float]:
+    """Update some of the records, as :func:`sweep_by_entries` does all.
+
+    ``sums``, of shape (d,), are over all records. They are overwritten with those after it.
+    """
     removed, added, present, proposed, differing = changes
     n_records, n_sums = len(present), removed.shape[1]
-    sums = sum_of_rows(changes)
     terms = np.empty(n_sums)
     n_impossible = 0
     for j in range(n_sums):

@@ -143,10 +143,28 @@ def sweep_records(
     log_density : float
         Log-density of the sums after the sweep (separable part not included).
     """
+    sums = sum_of_rows(changes)
+    return go_on_with_records(
+        log_density, context, sums, changes, log_removed, log_added, log_uniforms
+    )
+
+
+@njit(inline="always")
+def go_on_with_records(
+    log_density: Callable[..., float],
+    context: tuple[Any, ...],
+    sums: np.ndarray,
+    changes: Changes,
+    log_removed: np.ndarray,
+    log_added: np.ndarray,
+    log_uniforms: np.ndarray,
+) -> tuple[np.ndarray, float]:
+    """Update some of the records, as :func:`sweep_records` does all.
+
+    ``sums``, of shape (d,), are over all records. They are overwritten with those after it.
+    """
     removed, added, present, proposed, _ = changes
     n_records, n_sums = len(present), removed.shape[1]
-    sums = sum_of_rows(changes)
-
     state = SweepState(sums, log_density(sums, context))
     proposed_sums = np.empty(n_sums)
     accepted = np.empty(n_records, dtype=np.bool_)

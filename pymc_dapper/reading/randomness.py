@@ -214,8 +214,8 @@ def chosen_by(u: TensorVariable, weights: Sequence[TensorVariable]) -> TensorVar
         Categories, in the shape of ``u``.
     """
     cumulated = list(accumulate(weights))
-    # Comparing with all bounds, without a branch, is faster than a search among few. Comparisons are
-    # cast, since a sum of booleans is a boolean.
+    # Comparing with all bounds, without a branch, is faster than a search among few. The results
+    # are cast, since a sum of booleans is a boolean.
     u = u * cumulated[-1]
     above = (pt.ge(u, bound).astype("int64") for bound in cumulated[:-1])
     return pt.add(pt.zeros_like(u, dtype="int64"), *above)

@@ -5,17 +5,11 @@ from functools import reduce
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import io_toposort
-from pytensor.tensor.basic import Join
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.subtensor import AdvancedSubtensor
+from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.reading.errors import NotAdditiveError, UnknownOperationError
-from pymc_dapper.reading.graphs import dependent_variables
-from pymc_dapper.reading.operations import follow_records, known_value
-from pymc_dapper.reading.roles import Fixed, Role, Rows
+from pymc_dapper.reading.operations import known_value
+from pymc_dapper.reading.rows_of_others import rows_of_others
 
 
 def rows_by_value(
@@ -37,46 +31,12 @@ def rows_by_value(
     TensorVariable, shape (k, ...), or None
         None if records of the same value may contribute differently, as with a covariate.
     """
-    dependent = dependent_variables(records, [contributions])
-    roles: dict[Variable, Role] = {record: Rows(0) for record in records}
     at: dict[Variable, Variable] = {
         record: pt.constant(column.astype(record.dtype))
         for record, column in zip(records, values.T, strict=True)
     }
-    for node in io_toposort([], [contributions]):
-        if dependent.isdisjoint(node.outputs):
-            continue
-        inputs = [roles.get(x, Fixed()) for x in node.inputs]
-        try:
-            role, *others = follow_records(node.op, node, inputs)
-        except (NotAdditiveError, UnknownOperationError):
-            return None
-        if others or not _by_value_only(node, role, inputs):
-            return None
-        roles[node.outputs[0]] = role
-        new = node.clone_with_new_inputs([at.get(x, x) for x in node.inputs], strict=False)
-        at[node.outputs[0]] = new.outputs[0]
-    rows = at.get(contributions)
-    known = isinstance(rows, TensorVariable) and None not in rows.type.shape
-    return rows if known else None
-
-
-def _by_value_only(node: Apply, role: Role, inputs: Sequence[Role]) -> bool:
-    """Whether an operation does the same to all records, whatever their number."""
-    if not isinstance(role, Rows) or role.records is not None:
-        return False
-    others = [x for x, given in zip(node.inputs, inputs, strict=True) if isinstance(given, Fixed)]
-    match node.op:
-        case Elemwise():
-            return all(x.type.shape[role.axis] == 1 for x in others)
-        case DimShuffle() | CAReduce():
-            return True
-        case Join():
-            return not others
-        case AdvancedSubtensor():
-            # A public table that is looked up by records, and by nothing else.
-            return others == node.inputs[:1]
-    return False
+    rows = rows_of_others(contributions, at, lambda x, axis: None)
+    return rows if rows is not None and None not in rows.type.shape else None
 
 
 def value_index(records: Sequence[TensorVariable], values: np.ndarray) -> TensorVariable:
