@@ -277,7 +277,7 @@ def find_records(model: Model) -> list[TensorVariable]:
 def _length(model: Model, rv: TensorVariable) -> int | None:
     if rv.type.ndim == 0 or rv.type.ndim == rv.owner.op.ndim_supp:
         return None
-    return int(rv.shape[0].eval())
+    return int(rv.shape[0].eval(mode="FAST_COMPILE"))
 
 
 def _conjugate_blocks(model: Model, rvs: Sequence[TensorVariable]) -> list[list[TensorVariable]]:

@@ -1,5 +1,6 @@
 """The compiled move of parameters and records, with the records' noise held fixed."""
 
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -38,27 +39,22 @@ def compile_moves(
     -------
     JitFunction
         ``moves(*parameters, *records, *given, *data, *uniforms, *fit, *variates) -> (*parameters,
-        *records, path, evaluations, log_density)``: parameters and records after the moves, and
-        what the kernel returns.
+        *records, path, outcome)``: parameters and records after the moves, and what the kernel
+        returns.
     """
     compile_kwargs = compile_kwargs or {}
     mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
 
-    theta = pt.vector("theta", dtype="float64")
+    start = pt.concatenate([x.ravel().astype("float64") for x in reading.parameters])
+    theta = start.type("theta")
     [log_density] = rebuild(
         [reading.log_density], dict(zip(reading.proposed, _unravel(theta, reading), strict=True))
     )
     context = frontier([theta], log_density)
     op = moves_op(rewritten([theta, *context], log_density, mode))
-    start = pt.concatenate([x.ravel().astype("float64") for x in reading.parameters])
     fit = [pt.vector("mean", dtype="float64"), pt.matrix("factor", dtype="float64")]
-    variates = [
-        pt.matrix("normals", dtype="float64"),
-        pt.vector("chi_squares", dtype="float64"),
-        pt.vector("exponentials", dtype="float64"),
-        pt.matrix("angles", dtype="float64"),
-    ]
-    path, evaluations, log_density = op(start, _come_back(reading), *fit, *variates, *context)
+    variates = [pt.matrix("normals", dtype="float64"), pt.matrix("angles", dtype="float64")]
+    path, outcome = op(start, _come_back(reading), *fit, *variates, *context)
 
     parameters = _unravel(path[-1], reading)
     records = rebuild(reading.moved_records, dict(zip(reading.proposed, parameters, strict=True)))
@@ -73,7 +69,7 @@ def compile_moves(
             *fit,
             *variates,
         ],
-        rebuild([*parameters, *records, path, evaluations, log_density], data),
+        rebuild([*parameters, *records, path, outcome], data),
         model=reading.model,
         compile_kwargs=compile_kwargs,
     )
@@ -105,4 +101,4 @@ def _come_back(reading: NoiseHeldFixed) -> TensorVariable:
             conditions.append(pt.allclose(record, back, rtol=ROUNDING, atol=ROUNDING))
         else:
             conditions.append(pt.eq(record, back).all())
-    return pt.all(pt.stack(conditions))
+    return reduce(pt.and_, conditions)

@@ -27,7 +27,7 @@ class _OfCounts(ScalarOp):
         super().__init__(upgrade_to_float64, name=type(self).__name__)
 
     def impl(self, *inputs: float) -> float:
-        return self.kernel(*(float(x) for x in inputs))
+        return self.kernel(*inputs)
 
 
 class CountNoise(_OfCounts):

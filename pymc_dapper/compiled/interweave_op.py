@@ -6,7 +6,6 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, ClassVar
 
-import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FrozenFunctionGraph
@@ -39,13 +38,12 @@ class ParameterMoves(Op):
     def make_node(self, *inputs: Variable) -> Apply:
         """Apply to start, movable, the fields of fit and of variates (see the kernel), context.
 
-        The outputs are the path of the parameters, a matrix, how often each move evaluated the
-        log-density, a vector of integers, and the log-density at the end, a scalar.
+        The outputs are the path of the parameters, a matrix, and the outcome, a vector.
         """
+        [dim] = inputs[0].type.shape
         outputs = [
-            pt.matrix("path", dtype="float64"),
-            pt.vector("evaluations", dtype="int64"),
-            pt.scalar("log_density", dtype="float64"),
+            pt.matrix("path", shape=(None, dim), dtype="float64"),
+            pt.vector("outcome", dtype="float64"),
         ]
         return Apply(self, list(inputs), outputs)
 
@@ -67,14 +65,10 @@ def _funcify(op: ParameterMoves, node: Apply, **kwargs: Any) -> tuple[Callable, 
 
     @numba_njit
     def parameter_moves(  # type: ignore[no-untyped-def]
-        start, movable, mean, factor, normals, chi_squares, exponentials, angles, *context
+        start, movable, mean, factor, normals, angles, *context
     ):
-        fit = Fit(mean, factor)
-        variates = Variates(normals, chi_squares, exponentials, angles)
-        path, evaluations, final = kernel(
-            log_density, context, start, movable.item(), fit, variates
-        )
-        return path, evaluations, np.asarray(final)
+        fit, variates = Fit(mean, factor), Variates(normals, angles)
+        return kernel(log_density, context, start, movable.item(), fit, variates)
 
     if model_key is None:
         return parameter_moves, None

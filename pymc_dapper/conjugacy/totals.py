@@ -60,13 +60,13 @@ def total_by_category(
     numbers = _numbers(entries, parameter)
     n_categories = numbers.shape[-1]
     categories = _in_range(categories, n_categories, "a category")
-    if numbers.type.ndim == 1:
-        which = numbers[categories.flatten()]
+    if all(numbers.type.broadcastable[:-1]):
+        which = numbers.flatten()[categories.flatten()]
     else:
         rows = pt.broadcast_to(numbers, (*categories.shape, n_categories))
         rows = rows.reshape((-1, n_categories))
         which = rows[pt.arange(rows.shape[0]), categories.flatten()]
-    return _add_at(parameter, which, pt.ones_like(which, dtype="float64"))
+    return _add_at(parameter, which, pt.constant(1.0, dtype="float64"))
 
 
 def _sum_to(terms: TensorVariable, like: TensorVariable) -> TensorVariable:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-DEGREES_OF_FREEDOM = 4.0
+DEGREES_OF_FREEDOM = 4
 """Of the t distribution. Few, since from tails heavier than its own there are hardly any moves."""
 
 MAX_SHRINKS = 24
@@ -44,33 +44,36 @@ class Variates(NamedTuple):
 
     Attributes
     ----------
-    normals : ndarray of float64, shape (k, d)
-        Standard normal: the ellipses.
-    chi_squares : ndarray of float64, shape (k,)
-        Chi-squared with DEGREES_OF_FREEDOM + d degrees of freedom: the scales.
-    exponentials : ndarray of float64, shape (k,)
-        Standard exponential: how far below the present log-density a slice lies.
+    normals : ndarray of float64, shape (k, 2 * d + DEGREES_OF_FREEDOM + 2)
+        Standard normal. First d for the ellipse; then as many as the scale has degrees of freedom,
+        whose sum of squares it is; then two whose sum of squares is twice a standard exponential
+        variate: how far below the present log-density the slice lies.
     angles : ndarray of float64, shape (k, MAX_SHRINKS)
         Uniform on (0, 1): where on the ellipse to look, at first and after each shrinking.
     """
 
     normals: np.ndarray
-    chi_squares: np.ndarray
-    exponentials: np.ndarray
     angles: np.ndarray
 
 
 def draw_variates(rng: np.random.Generator, k: int, dim: int) -> Variates:
     """Draw what k moves in ``dim`` dimensions need."""
     return Variates(
-        rng.standard_normal((k, dim)),
-        rng.chisquare(DEGREES_OF_FREEDOM + dim, k),
-        rng.standard_exponential(k),
+        rng.standard_normal((k, 2 * dim + DEGREES_OF_FREEDOM + 2)),
         rng.random((k, MAX_SHRINKS)),
     )
 
 
-@njit(inline="always")
+@njit
+def sum_of_squares(x: np.ndarray) -> float:
+    """Sum of squares."""
+    total = 0.0
+    for value in x:
+        total += value * value
+    return total
+
+
+@njit
 def log_t(squared_norm: float, dim: int) -> float:
     """Log-density of the standard t distribution, but for a constant."""
     return -0.5 * (DEGREES_OF_FREEDOM + dim) * np.log1p(squared_norm / DEGREES_OF_FREEDOM)
@@ -85,7 +88,7 @@ def move_parameters(
     movable: bool,
     fit: Fit,
     variates: Variates,
-) -> tuple[np.ndarray, np.ndarray, float]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Move the parameters several times: a deterministic function of its arguments.
 
     Parameters
@@ -107,52 +110,52 @@ def move_parameters(
     -------
     path : ndarray of float64, shape (k + 1, d)
         The parameters at the start and after each move.
-    evaluations : ndarray of int64, shape (k,)
-        How often each move evaluated the log-density. All zero if the start is impossible.
-    log_density : float
-        Log-density at the end of the path.
+    outcome : ndarray of float64, shape (k + 1,)
+        The log-density at the end of the path, and then how often each move evaluated it: never, if
+        the start is impossible.
     """
-    n_moves, dim = variates.normals.shape
+    n_moves, dim = len(variates.angles), len(start)
     path = np.empty((n_moves + 1, dim))
-    path[0] = start
-    evaluations = np.zeros(n_moves, dtype=np.int64)
-
-    present = log_density(start, context) if movable else -np.inf
-    possible = np.isfinite(present)
+    outcome = np.zeros(n_moves + 1)
     at = np.empty(dim)  # the present value where the t distribution is a standard one
     ray = np.empty(dim)  # the other end of the ellipse
     tried = np.empty(dim)
     proposed = np.empty(dim)
     for i in range(dim):
+        path[0, i] = proposed[i] = start[i]
+    present = log_density(proposed, context) if movable else -np.inf
+    possible = np.isfinite(present)
+    for i in range(dim):
         rest = start[i] - fit.mean[i]
         for j in range(i):
             rest -= fit.factor[i, j] * at[j]
         at[i] = rest / fit.factor[i, i]
-    squared_norm = np.dot(at, at)
+    squared_norm = sum_of_squares(at)
 
     for k in range(n_moves):
-        path[k + 1] = path[k]
+        for i in range(dim):
+            path[k + 1, i] = path[k, i]
         if not possible:
             continue
+        normals = variates.normals[k]
         # Given the present value, the scale is inverse gamma distributed.
-        scale = np.sqrt((DEGREES_OF_FREEDOM + squared_norm) / variates.chi_squares[k])
+        scale = np.sqrt((DEGREES_OF_FREEDOM + squared_norm) / sum_of_squares(normals[dim:-2]))
         for i in range(dim):
-            ray[i] = scale * variates.normals[k, i]
-        height = present - log_t(squared_norm, dim) - variates.exponentials[k]
+            ray[i] = scale * normals[i]
+        height = present - log_t(squared_norm, dim) - sum_of_squares(normals[-2:]) / 2
         angle = 2 * np.pi * variates.angles[k, 0]
         lower, upper = angle - 2 * np.pi, angle
         for shrinks in range(1, MAX_SHRINKS):
-            evaluations[k] += 1
+            outcome[k + 1] += 1
             for i in range(dim):
                 tried[i] = np.cos(angle) * at[i] + np.sin(angle) * ray[i]
             for i in range(dim):
                 proposed[i] = fit.mean[i]
                 for j in range(i + 1):
                     proposed[i] += fit.factor[i, j] * tried[j]
-            there = log_density(proposed, context)
-            if np.isfinite(there) and there - log_t(np.dot(tried, tried), dim) > height:
-                present = there
-                squared_norm = np.dot(tried, tried)
+            there, norm_there = log_density(proposed, context), sum_of_squares(tried)
+            if np.isfinite(there) and there - log_t(norm_there, dim) > height:
+                present, squared_norm = there, norm_there
                 for i in range(dim):
                     at[i] = tried[i]
                     path[k + 1, i] = proposed[i]
@@ -162,4 +165,5 @@ def move_parameters(
             else:
                 upper = angle
             angle = lower + (upper - lower) * variates.angles[k, shrinks]
-    return path, evaluations, present
+    outcome[0] = present
+    return path, outcome

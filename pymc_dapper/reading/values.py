@@ -15,7 +15,9 @@ from pymc_dapper.reading.graphs import rebuild
 
 def dim_lengths(model: Model) -> dict[str, int]:
     """Return the present lengths of the model's dims."""
-    return {name: int(length.eval()) for name, length in model.dim_lengths.items()}
+    # Not compiled with numba, which would take longer than all else.
+    lengths = model.dim_lengths.items()
+    return {name: int(length.eval(mode="FAST_COMPILE")) for name, length in lengths}
 
 
 def frozen_dims(model: Model, lengths: Mapping[str, int]) -> dict[Variable, Variable]:
@@ -32,7 +34,7 @@ def static_shape(rv: TensorVariable, known: Mapping[Variable, Variable]) -> tupl
     if None not in rv.type.shape:
         return tuple(rv.type.shape)
     [shape] = rebuild([rv.shape], known)
-    return tuple(int(length) for length in shape.eval())
+    return tuple(int(length) for length in shape.eval(mode="FAST_COMPILE"))
 
 
 def shared_data(graphs: Sequence[Variable]) -> list[SharedVariable]:

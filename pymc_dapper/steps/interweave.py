@@ -17,7 +17,7 @@ from rich.table import Column
 from pymc_dapper.compiled.data import SharedData
 from pymc_dapper.compiled.interweave import compile_moves
 from pymc_dapper.compiled.interweave_op import ParameterMoves
-from pymc_dapper.kernels.interweave import Fit, draw_variates
+from pymc_dapper.kernels.interweave import draw_variates
 from pymc_dapper.kernels.interweave_tuning import (
     DEFAULT_MOVES,
     FIRST_FIT,
@@ -179,7 +179,8 @@ class InterweaveStep(BlockedStep):
         self._data = SharedData(reading, f"the InterweaveStep for {self._quoted(reading.records)}")
         self._parameter_names = [x.name for x in reading.parameters]
         self._moving_names = [x.name for x in (*reading.parameters, *reading.records)]
-        self._given_names = [x.name for x in reading.given]
+        self._state_names = [*self._moving_names, *(x.name for x in reading.given)]
+        self._uniform_shapes = [x.type.shape for x in reading.uniforms]
         self.vars = [x for x in parameters if x.name in self._parameter_names]
         self._dim = int(sum(np.prod(x.type.shape) for x in reading.parameters))
         self._n_records = sum(int(np.prod(x.type.shape)) for x in reading.records)
@@ -194,7 +195,7 @@ class InterweaveStep(BlockedStep):
         names = [x.name for x in self._reading.records]
         state = {**point, **dict(zip(names, checked.records, strict=True))}
         rng = np.random.default_rng(0)
-        *_, log_density = self._call(state, checked.uniforms, unfitted(self._flat(state)), 0, rng)
+        *_, [log_density] = self._call(state, checked.uniforms, unfitted(self._flat(state)), 0, rng)
         if np.isfinite(log_density) and not checked.agrees(float(log_density)):
             raise ReadingError(
                 f"the compiled log-density is {float(log_density):.10g} where the model has "
@@ -264,12 +265,14 @@ class InterweaveStep(BlockedStep):
         n_moves = self.tuning_evaluations.shape[1] if tuning else self.n_moves
         new, looked_at = point, 0
         if n_moves > 0:
-            uniforms = [self.rng.random(x.type.shape) for x in self._reading.uniforms]
-            fit = Fit(self.mean, self.factor)
-            *values, path, evaluations, _ = self._call(point, uniforms, fit, n_moves, self.rng)
-            looked_at = int(evaluations.sum())
+            uniforms = [self.rng.random(shape) for shape in self._uniform_shapes]
+            fit = self.mean, self.factor
+            *values, path, outcome = self._call(point, uniforms, fit, n_moves, self.rng)
+            _, *evaluations = outcome.tolist()
+            looked_at = sum(evaluations)
             if looked_at > 0:
-                new = {**point, **dict(zip(self._moving_names, values, strict=True))}
+                new = point.copy()
+                new.update(zip(self._moving_names, values, strict=True))
             if tuning:
                 self.tuning_paths[self.steps_done] = path
                 self.tuning_evaluations[self.steps_done] = evaluations
@@ -283,12 +286,11 @@ class InterweaveStep(BlockedStep):
         self,
         point: PointType,
         uniforms: list[np.ndarray],
-        fit: Fit,
+        fit: tuple[np.ndarray, np.ndarray],
         n_moves: int,
         rng: np.random.Generator,
     ) -> tuple[Any, ...]:
-        names = (*self._moving_names, *self._given_names)
-        state = [np.asarray(point[name], order="C") for name in names]
+        state = [np.asarray(point[name], order="C") for name in self._state_names]
         variates = draw_variates(rng, n_moves, self._dim)
         return self._move(*state, *self._data.values, *uniforms, *fit, *variates)
 

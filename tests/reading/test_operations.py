@@ -71,6 +71,21 @@ def test_a_rule_that_is_wrong_is_found_out_before_sampling():
         pmd.DapperStep([record], model=model)
 
 
+def test_a_wrong_rule_is_found_out_where_the_sums_are_right():
+    """Rows of several numbers, at the places of others: each record's own are compared, too."""
+
+    @pmd.follow_records.register(Reverse)
+    def _(op, node, roles):
+        return [Rows(0)]
+
+    with pm.Model() as model:
+        record = pm.Normal("record", 0, 1, shape=(9, 2))
+        sums = Reverse()(record).sum(axis=0)
+        pm.Potential("privacy", -((sums - 3.0) ** 2).sum())
+    with pytest.raises(pmd.ReadingError, match="what it computes for one record depends on others"):
+        pmd.DapperStep([record], model=model)
+
+
 def test_a_step_says_how_it_read_the_model():
     model = admissions_model()
     step = pmd.DapperStep([model["record"]], model=model)

@@ -9,6 +9,7 @@ from pymc.distributions.continuous import WaldRV
 from scipy import stats
 
 from pymc_dapper import ReadingError
+from pymc_dapper.reading.randomness import FEW_CATEGORIES
 from pymc_dapper.reading.record_maps import (
     NoRecordMapError,
     RecordMap,
@@ -211,17 +212,18 @@ def test_discrete_records_move_to_the_step_that_a_point_in_theirs_lies_in(family
     assert np.all(u < law(*after).cdf(moved) + 1e-12)
 
 
+@pytest.mark.parametrize("n", [3, FEW_CATEGORIES + 1], ids="{} categories".format)
 @pytest.mark.parametrize("per_record", [False, True])
-def test_categories_move_to_the_step_that_a_point_in_theirs_lies_in(per_record):
+def test_categories_move_to_the_step_that_a_point_in_theirs_lies_in(per_record, n):
     rng = np.random.default_rng(1)
-    before, after = rng.dirichlet([1, 2, 3], N), rng.dirichlet([3, 2, 1], N)
+    before, after = rng.dirichlet(np.arange(n) + 1, N), rng.dirichlet(n - np.arange(n), N)
     if not per_record:
         before, after = before[0], after[0]
-    x, uniforms = rng.integers(0, 3, N), rng.random(N)
+    x, uniforms = rng.integers(0, n, N), rng.random(N)
     moved, back = move(pm.Categorical.dist, (before,), (after,), x, uniforms, size=N)
     np.testing.assert_array_equal(back, x)
     rows = np.arange(N)
-    before, after = (np.broadcast_to(p, (N, 3)) for p in (before, after))
+    before, after = (np.broadcast_to(p, (N, n)) for p in (before, after))
     u = before.cumsum(axis=1)[rows, x] - (1 - uniforms) * before[rows, x]
     upper = after.cumsum(axis=1)[rows, moved]
     assert np.all((upper - after[rows, moved] <= u) & (u < upper))

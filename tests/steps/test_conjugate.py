@@ -6,6 +6,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from pymc.step_methods.state import equal_dataclass_values
+from pytensor.graph.basic import Constant
 
 from pymc_dapper.conjugacy import families, rules
 from pymc_dapper.conjugacy.families import GAMMA, conjugate_prior
@@ -13,7 +14,7 @@ from pymc_dapper.conjugacy.rules import conjugate_rule
 from pymc_dapper.reading.errors import NotConjugateError
 from pymc_dapper.steps.conjugate import ConjugateStep
 from tests.conjugacy.test_forms import Judge
-from tests.models import admissions_model
+from tests.models import N_APPLICANTS, admissions_model
 
 Y = np.array([0.3, -1.2, 0.8, 2.1])
 
@@ -242,3 +243,13 @@ def test_a_wrong_rule_is_found_out(registry, wrong):
 def test_a_rule_for_what_is_no_distribution():
     with pytest.raises(TypeError, match="neither a PyMC distribution nor a type of Op"):
         conjugate_rule(GAMMA, "Poisson")
+
+
+def test_no_array_as_long_as_the_records_is_compiled_in():
+    """Such a constant is kept twice, by the graph and by what was compiled of it."""
+    model = admissions_model()
+    [draw] = ConjugateStep([model["p"]], model=model)._draws
+    variables = draw._parameters._function.maker.fgraph.variables
+    constants = [x for x in variables if isinstance(x, Constant)]
+    assert constants
+    assert all(np.size(x.data) < N_APPLICANTS for x in constants)

@@ -407,7 +407,7 @@ def after_one_move(move, n=20_000):
     result = np.empty((n, 2))
     changed = 0
     for i, start in enumerate(np.column_stack([(a + b) / 2, (a - b) / 2])):
-        path, _evaluations, _ = move(start, fit, draw_variates(rng, 1, 2))
+        path, _outcome = move(start, fit, draw_variates(rng, 1, 2))
         changed += not np.array_equal(path[-1], start)
         result[i] = path[-1]
     a, b = result.sum(axis=1), result[:, 0] - result[:, 1]

@@ -22,6 +22,7 @@ from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.reading.model import read_model
 from pymc_dapper.reading.parameter_checks import valid_parameters
 from pymc_dapper.reading.record_maps.held_fixed import NoiseHeldFixed
+from pymc_dapper.reading.record_maps.maps import at_index
 from pymc_dapper.reading.rows_by_value import value_index
 from pymc_dapper.reading.values import dim_lengths, frozen_dims, shared_data
 
@@ -86,7 +87,7 @@ def read_conditional_noise(
     [rest] = rebuild(rebuild([pt.add(0.0, *others)], known), new)
     log_density = rest.astype("float64") + _log_total(new_log_scale, new_weights, n_records)
     log_density = pt.switch(prior_is_valid(model, rvs, known, new), log_density, -np.inf)
-    log_law = pt.log(_at_index(index, weights)).sum() - _log_total(0.0, weights, n_records)
+    log_law = pt.log(at_index(index, weights)).sum() - _log_total(0.0, weights, n_records)
 
     moved_records = [new[x] for x in reading.records]
     graphs = [noise, *moved_records, log_density, log_law]
@@ -133,17 +134,9 @@ def _noise(
     A record that has an impossible value has no noise: nan, and nothing is moved.
     """
     cumulated = list(accumulate(weights))
-    step = _at_index(index, weights)
-    noise = (_at_index(index, cumulated) - (1 - uniforms) * step) / cumulated[-1]
+    step = at_index(index, weights)
+    noise = (at_index(index, cumulated) - (1 - uniforms) * step) / cumulated[-1]
     return pt.switch(step > 0, noise, np.nan)
-
-
-def _at_index(index: TensorVariable, by_value: Sequence[TensorVariable]) -> TensorVariable:
-    """Each record's entry: of vectors with one for each value."""
-    found: TensorVariable = pt.constant(0.0)
-    for value, entries in enumerate(by_value):
-        found = pt.switch(pt.eq(index, value), entries, found)
-    return found
 
 
 def _log_total(

@@ -1,6 +1,7 @@
 """Maps in closed form, one small rule per family."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import pymc as pm
 import pytensor.tensor as pt
@@ -36,11 +37,13 @@ from pytensor.tensor.random.basic import (
 )
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.reading.randomness import FEW_CATEGORIES
 from pymc_dapper.reading.record_maps.maps import (
     REMEDY,
     NoRecordMapError,
     Parameters,
     RecordMap,
+    at_index,
     distribution_name,
     parameters_of,
     quantile_map,
@@ -204,6 +207,9 @@ def _bernoulli(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
 @record_map.register(CategoricalRV)
 def _categorical(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
     """As many as there are categories whose cumulative probability is at most u."""
+    n_categories = parameters_of(node)[0].type.shape[-1]
+    if n_categories is not None and 1 < n_categories <= FEW_CATEGORIES:
+        return _few_categories(n_categories)
 
     def noise(x: TensorVariable, parameters: Parameters, v: TensorVariable) -> TensorVariable:
         [p] = parameters
@@ -216,6 +222,25 @@ def _categorical(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
     def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
         [p] = parameters
         return pt.ge(u[..., None], pt.cumsum(p, axis=-1)[..., :-1]).sum(axis=-1)
+
+    return RecordMap(noise, records)
+
+
+def _few_categories(n: int) -> RecordMap:
+    """Compare with one category after another: without an array that has them for each record."""
+
+    def at(parameters: Parameters) -> tuple[list[TensorVariable], list[TensorVariable]]:
+        [p] = parameters
+        each = [p[..., k] for k in range(n)]
+        return each, list(accumulate(each))
+
+    def noise(x: TensorVariable, parameters: Parameters, v: TensorVariable) -> TensorVariable:
+        p, upper = at(parameters)
+        return at_index(x, upper) - (1 - v) * at_index(x, p)
+
+    def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
+        _, upper = at(parameters)
+        return pt.add(*(pt.ge(u, bound).astype("int8") for bound in upper[:-1]))
 
     return RecordMap(noise, records)
 

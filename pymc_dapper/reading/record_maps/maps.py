@@ -131,6 +131,14 @@ def with_parameters(node: Apply, parameters: Parameters) -> TensorVariable:
     return clone.default_output()
 
 
+def at_index(index: TensorVariable, by_value: Sequence[TensorVariable]) -> TensorVariable:
+    """Take each record's entry: of arrays with one for each value; 0 for other values."""
+    found: TensorVariable = pt.constant(0.0)
+    for value, entries in enumerate(by_value):
+        found = pt.switch(pt.eq(index, value), entries, found)
+    return found
+
+
 def distribution_name(node: Apply) -> str:
     """Name the distribution as PyMC prints it."""
     printed = getattr(node.op, "_print_name", None)

@@ -1,6 +1,7 @@
 """Read a model with the records' noise in the place of the records."""
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 import numpy as np
 import pytensor.tensor as pt
@@ -98,8 +99,8 @@ def read_noise_held_fixed(
 
     log_density, factors = _without_priors(model, moved, known, new)
     # A statistic that clips its records would take an infinite one for a large one.
-    possible = [*finite, prior_is_valid(model, moved, known, new)]
-    log_density = pt.switch(pt.all(pt.stack(possible)), log_density, -np.inf)
+    possible = reduce(pt.and_, finite, prior_is_valid(model, moved, known, new))
+    log_density = pt.switch(possible, log_density, -np.inf)
     moved_values = [sized[model.rvs_to_values[rv]] for rv in moved]
     moved_records = [new[value] for value in moved_values]
     graphs = [*noise, *moved_records, log_density]
