@@ -271,7 +271,7 @@ def memory(workload, n):
     Everything is compiled first, for a smaller model. Linux only.
     """
     options = {"tune": 2, "chains": 1, "cores": 1, "random_seed": 1, **QUIET}
-    small = made(workload, 1000).build()
+    small = made(workload, min(n, 10_000)).build()
     pmd.sample(2, model=small, **options)
     work = made(workload, n)
     model = work.build()

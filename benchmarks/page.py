@@ -216,8 +216,8 @@ def memory(results):
     for job, result in results.all("memory"):
         rows = [[phase, number(copies)] for phase, copies in result["copies"].items()]
         header = [label(job["workload"], job["n"]), "copies of the records"]
-        tables += table(header, rows)
-    return tables
+        tables += table(header, rows) + "\n"
+    return tables.rstrip("\n") + "\n"
 
 
 def plain_density(results):
@@ -295,13 +295,15 @@ def _of_sweeps(results):
     yield Target(
         f"sweep of example 2, n = {largest:,}: time per record", per_record, 100, unit="ns"
     )
-    for phase, copies in (results.one("memory") or {"copies": {}})["copies"].items():
-        if phase != "building the steps":
-            yield Target(f"memory of {phase}: copies of the records", copies, 4)
+    for job, result in results.all("memory"):
+        what = f"memory of {SWEEP}, {label(job['workload'], job['n'])}: copies of the records"
+        yield Target(what, result["copies"][SWEEP], 4)
     for name, row in (results.one("separable") or {}).items():
         ratio = row["ours"] / row["by NumPy"]
         yield Target(f"separable factors, records of {name}: times one pass of NumPy", ratio, 1)
 
+
+SWEEP = "a sweep of `DapperStep`"
 
 TAKES_GENERATOR = ("`DapperStep`, Poisson record", "`CountStep`")
 """Steps whose draws come from a generator that crosses into compiled code, which takes time."""

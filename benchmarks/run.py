@@ -92,7 +92,8 @@ def jobs(short):
             for n in SIZES.get(workload, (None,))
             if n is None or n <= limit
         )
-    yield {"task": "memory", "workload": "admissions", "n": min(limit, 1_000_000)}
+    for workload in ("admissions", "regression"):
+        yield {"task": "memory", "workload": workload, "n": min(limit, 1_000_000)}
     for job in samplings(100 if short else 1):
         if job["n"] is None or job["n"] <= limit:
             yield job

@@ -111,7 +111,7 @@ def test_measurements_are_positive_numbers(measurements):
 
 def test_the_page_shows_what_was_measured_and_what_was_not(measurements):
     first = {"seconds": 4.0, "compilations": 0, "import_pymc": 1.0, "import_pymc_dapper": 2.0}
-    memory = {"bytes_of_records": 160, "copies": {"a sweep": 3.0}}
+    memory = {"bytes_of_records": 160, "copies": {page.SWEEP: 3.0}}
     others = [
         ({"task": "memory", "workload": "admissions", "n": 20}, memory),
         *(

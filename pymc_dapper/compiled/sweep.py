@@ -466,6 +466,8 @@ def _side_by_side(rows: Sequence[TensorVariable]) -> TensorVariable:
 
 
 def _with_columns(rows: TensorVariable) -> TensorVariable:
+    if rows.type.ndim <= 2:
+        return rows if rows.type.ndim == 2 else rows[:, None]
     n_rows, *lengths = _shape(rows)
     # The number of columns is given, since it can't be found out where there is no row.
     return rows.reshape((n_rows, prod(lengths)))

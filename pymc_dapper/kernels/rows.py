@@ -50,7 +50,9 @@ def sum_of_rows(changes: Changes) -> np.ndarray:
         counts[i % COUNTERS, changes.present[i]] += 1
     sums = np.zeros(n_sums)
     for a in range(n_rows):
-        count = counts[:, a].sum()
+        count = 0
+        for k in range(COUNTERS):
+            count += counts[k, a]
         if count > 0:  # what a value that no record has would contribute may be infinite
             for j in range(n_sums):
                 sums[j] += count * changes.removed[a, j]
