@@ -193,42 +193,38 @@ def _funcify_blocks(op: BlockSweep, node: Apply, **kwargs: Any) -> tuple[Callabl
     n_arrays = len(op.rows.inputs) + op.n_variables
     records_in_block, kernel = op.records_in_block, op.kernel
 
+    go_on: Callable
+    log_density: Callable
     if isinstance(op.sweep, EntrySweep):
-        log_term, model_key = _log_term(op.sweep)
+        go_on = go_on_by_entries
+        log_density, model_key = _log_term(op.sweep)
 
         @numba_njit
-        def block_sweep(log_removed, log_added, log_uniforms, *inputs):  # type: ignore[no-untyped-def]
-            accepted, final = kernel(
-                go_on_by_entries,
-                log_term,
-                inputs[n_arrays],
-                present_rows,
-                proposed_rows,
-                inputs[:n_arrays],
-                records_in_block,
-                log_removed,
-                log_added,
-                log_uniforms,
-            )
-            return accepted, np.asarray(final)
+        def context_of(inputs):  # type: ignore[no-untyped-def]
+            return inputs[n_arrays]
     else:
+        go_on = go_on_with_records
         log_density, model_key = _log_density(op.sweep)
 
         @numba_njit
-        def block_sweep(log_removed, log_added, log_uniforms, *inputs):  # type: ignore[no-untyped-def]
-            accepted, final = kernel(
-                go_on_with_records,
-                log_density,
-                inputs[n_arrays:],
-                present_rows,
-                proposed_rows,
-                inputs[:n_arrays],
-                records_in_block,
-                log_removed,
-                log_added,
-                log_uniforms,
-            )
-            return accepted, np.asarray(final)
+        def context_of(inputs):  # type: ignore[no-untyped-def]
+            return inputs[n_arrays:]
+
+    @numba_njit
+    def block_sweep(log_removed, log_added, log_uniforms, *inputs):  # type: ignore[no-untyped-def]
+        accepted, final = kernel(
+            go_on,
+            log_density,
+            context_of(inputs),
+            present_rows,
+            proposed_rows,
+            inputs[:n_arrays],
+            records_in_block,
+            log_removed,
+            log_added,
+            log_uniforms,
+        )
+        return accepted, np.asarray(final)
 
     if rows_key is None or model_key is None:
         return block_sweep, None
