@@ -2,10 +2,10 @@
 
 The log-density is a sum of terms, each of which is looked up in a table by the value of a linear
 function of the counts; so one compiled sweep serves for any model. It asks for random numbers of
-two kinds: integers in a range, and the exponential that sets the level of a slice. Each is answered
-from a script, and what was asked is noted. So all answers can be gone through, one after the other,
-with their probabilities. The level matters only by which tables lie above it: one level between
-each two differences of log-densities is enough.
+three kinds: integers in a range, an index with given weights, and the exponential that sets the
+level of a slice. Each is answered from a script, and what was asked is noted. So all answers can be
+gone through, one after the other, with their probabilities. The level matters only by which tables
+lie above it: one level between each two differences of log-densities is enough.
 """
 
 import numpy as np
@@ -17,10 +17,12 @@ from pymc_dapper.kernels import count_sweep
 from pymc_dapper.kernels.count_line import Structure, sum_of_terms
 from pymc_dapper.kernels.count_sweep import Schedule
 
-LEVEL = -1
+LEVEL, INDEX = -1, -2
 
 
-@jitclass([("script", float64[:]), ("position", int64), ("options", int64)])
+@jitclass(
+    [("script", float64[:]), ("position", int64), ("options", int64), ("weights", float64[:])]
+)
 class Script:
     """Answers in place of a random generator."""
 
@@ -28,6 +30,7 @@ class Script:
         self.script = script
         self.position = 0
         self.options = 0  # of the first question that the script has no answer to
+        self.weights = np.zeros(0)
 
     def answer(self, options):
         if self.position < len(self.script):
@@ -41,6 +44,11 @@ class Script:
 
     def integers(self, low, high):
         return low + int(self.answer(high - low))
+
+    def choose(self, weights):
+        if self.position == len(self.script):
+            self.weights = weights / weights.sum()
+        return int(self.answer(INDEX))
 
     def standard_exponential(self):
         return self.answer(LEVEL)
@@ -85,7 +93,7 @@ def compiled(kernel):
     def sweep(script, counts, context, structure, schedule, curvatures):
         draws = Script(script)
         swept = kernel(log_density, context, structure, schedule, counts, curvatures, draws)
-        return swept.counts, swept.log_density, draws.options
+        return swept.counts, swept.log_density, draws.options, draws.weights
 
     return sweep
 
@@ -93,8 +101,11 @@ def compiled(kernel):
 SWEEP = compiled(count_sweep.sweep_counts)
 
 
-def schedule(single=(), directions=()):
-    """Moves of single cells, and others with the steps of all cells."""
+def schedule(single=(), directions=(), factor=None):
+    """Moves of single cells, and others with the steps of all cells.
+
+    With a Cholesky factor of the directions' scalar products, they move together as well.
+    """
     empty = np.zeros(0, dtype=np.int64)
     steps = sparse.csr_array(np.atleast_2d(directions)) if len(directions) else None
     moves = dict.fromkeys(Schedule._fields, empty) | {
@@ -102,11 +113,17 @@ def schedule(single=(), directions=()):
         "group_starts": np.zeros(1, dtype=np.int64),
         "place_starts": np.zeros(1, dtype=np.int64),
         "direction_starts": np.zeros(1, dtype=np.int64),
+        "joint_starts": np.zeros(1, dtype=np.int64),
+        "joint_factors": np.zeros(0),
     }
     if steps is not None:
         moves["direction_starts"] = steps.indptr.astype(np.int64)
         moves["direction_cells"] = steps.indices.astype(np.int64)
         moves["direction_steps"] = steps.data.astype(np.int64)
+    if factor is not None:
+        moves["joint_starts"] = np.array([0, len(directions)])
+        moves["joint_directions"] = np.arange(len(directions))
+        moves["joint_factors"] = factor.ravel()
     return Schedule(**moves)
 
 
@@ -175,11 +192,13 @@ class Model:
         pending = [((), 1.0)]
         while pending:
             script, probability = pending.pop()
-            counts, _, options = self._run(kernel, script, state, moves)
+            counts, _, options, weights = self._run(kernel, script, state, moves)
             if options == 0:
                 yield tuple(counts.tolist()), probability
             elif options == LEVEL:
                 pending += [((*script, level), probability * p) for level, p in levels]
+            elif options == INDEX:
+                pending += [((*script, k), probability * p) for k, p in enumerate(weights) if p > 0]
             else:
                 pending += [((*script, k), probability / options) for k in range(options)]
 

@@ -16,8 +16,35 @@ from pymc_dapper.kernels.count_line import Structure
 from pymc_dapper.kernels.lattice import reduce_basis
 from pymc_dapper.reading.counts.blocks import Block
 
+STIFF = 1.0
+"""Squared length of directions in which tables have little room, in the metric of the curvature."""
+JOINT_SIZE = 30
+"""How many of them move together, at most."""
+JOINT_PASSES = 6
+"""How often each of them does."""
+EMPTIEST = 1.0
+"""Room that a cell has at least, in people."""
 FLATTEST = 1e-12
 """The least curvature in any direction, relative to the largest: it may be zero, or negative."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockMoves:
+    """Directions in which the cells of a block move.
+
+    Attributes
+    ----------
+    directions : csr_array of int64, shape (number of directions, number of cells of the table)
+        The directions; in each, some cell gains people.
+    joint : list of ndarray of int
+        Which of them move together.
+    factors : list of ndarray
+        For each of these, the Cholesky factor of the directions' scalar products.
+    """
+
+    directions: sparse.csr_array
+    joint: list[np.ndarray]
+    factors: list[np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,29 +65,50 @@ class BlockMetric:
     rows: np.ndarray
     coefficients: sparse.csr_array
 
-    def directions(self, curvatures: np.ndarray, n_cells: int) -> sparse.csr_array:
+    def moves(self, table: np.ndarray, curvatures: np.ndarray) -> BlockMoves:
         """Find directions that are nearly orthogonal in the metric of the curvature.
 
         Parameters
         ----------
+        table : ndarray, shape (number of cells,)
+            The table at which they were measured.
         curvatures : ndarray of float64, shape (number of linear functions,)
-            How strongly terms bend.
-        n_cells : int
-            Number of cells of the whole table.
+            How strongly terms bend there.
 
         Returns
         -------
-        csr_array of int64, shape (number of directions, n_cells)
-            The directions; in each, some cell gains people.
+        BlockMoves
+            The directions.
         """
         bends = self.coefficients.T @ sparse.diags_array(curvatures[self.rows]) @ self.coefficients
-        reduced = sparse.coo_array(reduce_basis(self.block.basis, _positive(bends.toarray())))
-        highest = reduced.max(axis=1).toarray()
-        sign = np.where(highest > 0, 1, -1)
-        return sparse.csr_array(
-            (reduced.data * sign[reduced.row], (reduced.row, self.block.cells[reduced.col])),
-            shape=(reduced.shape[0], n_cells),
+        # No cell has room for much more than its count, whatever bends. So 1 / count^2 is added, as
+        # the curvature of log(count) is: a Gamma density then has that of its standard deviation.
+        room = np.maximum(table[self.block.cells], EMPTIEST)
+        metric = _positive(bends.toarray() + np.diag(room**-2))
+        reduced = reduce_basis(self.block.basis, metric)
+        reduced = np.where(reduced.max(axis=1, keepdims=True) > 0, reduced, -reduced)
+        joint, factors = _joint(reduced @ metric @ reduced.T)
+        entries = sparse.coo_array(reduced)
+        directions = sparse.csr_array(
+            (entries.data, (entries.row, self.block.cells[entries.col])),
+            shape=(len(reduced), len(table)),
         )
+        return BlockMoves(directions, joint, factors)
+
+
+def _joint(products: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Choose at random which directions move together, of those with little room."""
+    stiff, rng = np.flatnonzero(np.diag(products) >= STIFF), np.random.default_rng(0)
+    if len(stiff) < 2:
+        return [], []
+    n_parts = -(-len(stiff) // JOINT_SIZE)
+    # In the order of the reduced basis, which the Cholesky factor depends on.
+    joint = [
+        np.sort(part)
+        for _ in range(JOINT_PASSES)
+        for part in np.array_split(rng.permutation(stiff), n_parts)
+    ]
+    return joint, [np.linalg.cholesky(products[np.ix_(part, part)]) for part in joint]
 
 
 def _positive(metric: np.ndarray) -> np.ndarray:

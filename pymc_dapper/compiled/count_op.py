@@ -11,7 +11,6 @@ from hashlib import sha256
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
@@ -22,9 +21,10 @@ from pytensor.link.numba.dispatch.basic import (
 )
 from pytensor.scalar.basic import Composite
 
-from pymc_dapper.kernels import count_line
+from pymc_dapper.kernels import count_draws, count_joint, count_line
+from pymc_dapper.kernels.count_draws import Draws
 from pymc_dapper.kernels.count_line import sum_of_terms
-from pymc_dapper.kernels.count_sweep import sweep_counts, unpack_schedule, unpack_structure
+from pymc_dapper.kernels.count_sweep import sweep_counts, sweep_jointly, unpack
 
 
 class TermFunction(NamedTuple):
@@ -73,19 +73,24 @@ class CountSweep(Op):
         self.first_whole = first_whole
 
     def make_node(self, *inputs: Variable) -> Apply:
-        """Apply to a generator and the rest of what the kernel takes.
+        """Apply to uniform random numbers and the rest of what the kernel takes.
 
-        That is: counts, curvatures, structure and schedule (packed integers, coefficients), and
-        context. The outputs are what the kernel returns. The generator is advanced where it is, as
-        numba does; it is an input of the function only, so that PyTensor needn't know.
+        That is: counts; structure, schedule and curvatures (packed integers and numbers); and
+        context. The outputs are the counts; and in one vector, how many random numbers were asked
+        for, and all else that the kernel returns.
         """
-        _, counts, curvatures, *_ = inputs
-        scalars = [pt.scalar(name, dtype="float64") for name in ("moved", "log_density", "gain")]
-        return Apply(self, list(inputs), [counts.type(), *scalars, curvatures.type()])
+        _, counts, _, numbers, *_ = inputs
+        return Apply(self, list(inputs), [counts.type(), numbers.type()])
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         """Not available: the sweep exists as a numba kernel only."""
         raise NotImplementedError("the count sweep runs in PyTensor's numba mode only")
+
+
+class JointCountSweep(CountSweep):
+    """The same, of a table with blocks: these also move along several directions at once."""
+
+    kernel: ClassVar[Any] = staticmethod(sweep_jointly)
 
 
 def compile_log_density(op: CountSweep) -> tuple[Callable, str | None]:
@@ -164,26 +169,20 @@ def _funcify(op: CountSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str 
     kernel = op.kernel
 
     @numba_njit
-    def count_sweep(rng, counts, curvatures, packed, coefficients, *context):  # type: ignore[no-untyped-def]
-        swept = kernel(
-            log_density,
-            context,
-            unpack_structure(packed, coefficients),
-            unpack_schedule(packed),
-            counts,
-            curvatures,
-            rng,
-        )
-        return (
-            swept.counts,
-            np.asarray(swept.moved),
-            np.asarray(swept.log_density),
-            np.asarray(swept.gain),
-            swept.curvatures,
-        )
+    def count_sweep(uniforms, counts, integers, numbers, *context):  # type: ignore[no-untyped-def]
+        structure, schedule, curvatures = unpack(integers, numbers)
+        draws = Draws(uniforms, np.zeros(1, dtype=np.int64))
+        swept = kernel(log_density, context, structure, schedule, counts, curvatures, draws)
+        found = np.empty(5 + swept.curvatures.size)
+        found[0] = draws.used[0]
+        found[1], found[2] = swept.moved, swept.n_able
+        found[3], found[4] = swept.log_density, swept.gain
+        found[5:] = swept.curvatures
+        return swept.counts, found
 
     if model_key is None:
         return count_sweep, None
-    sources = [inspect.getsource(sys.modules[kernel.__module__]), inspect.getsource(count_line)]
+    modules = (sys.modules[kernel.__module__], count_joint, count_line, count_draws)
+    sources = [inspect.getsource(module) for module in modules]
     key = (type(op).__module__, type(op).__qualname__, *sources, model_key)
     return count_sweep, sha256(repr(key).encode()).hexdigest()

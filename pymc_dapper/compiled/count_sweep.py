@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -15,34 +15,18 @@ from pytensor.graph.traversal import io_toposort
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
-from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
 from pymc_dapper.compiled.count_blocks import BlockMetric, block_metrics
-from pymc_dapper.compiled.count_op import CountSweep, TermFunction
+from pymc_dapper.compiled.count_op import CountSweep, JointCountSweep, TermFunction
 from pymc_dapper.compiled.functions import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.compiled.sweep import rewritten
 from pymc_dapper.kernels.count_line import Structure
-from pymc_dapper.kernels.count_sweep import Schedule, Swept, pack
+from pymc_dapper.kernels.count_sweep import Packed, Schedule, Swept, pack
 from pymc_dapper.reading.counts.model import CountReading, Terms
 from pymc_dapper.reading.counts.moves import BLOCK_PASSES, Moves
 from pymc_dapper.reading.graphs import frontier, rebuild
-
-
-class Tuning(NamedTuple):
-    """What the sweeps after tuning use, fixed from then on.
-
-    Attributes
-    ----------
-    curvatures : ndarray of float64, shape (number of linear functions,)
-        How strongly terms bend.
-    packed : ndarray of int64
-        Structure and schedule, with the directions that blocks move in.
-    """
-
-    curvatures: np.ndarray
-    packed: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -60,8 +44,8 @@ class CompiledCountSweep:
     inputs : JitFunction
         ``inputs(*parameters, *data) -> context``: what else a sweep depends on.
     update : JitFunction
-        ``update(rng, counts, curvatures, packed, coefficients, *parameters, *data)``; what it
-        returns, :func:`pymc_dapper.kernels.count_sweep.sweep_counts` says.
+        ``update(uniforms, counts, integers, numbers, *parameters, *data)``; what it takes and
+        returns, :class:`CountSweep` says.
     """
 
     op: CountSweep
@@ -74,7 +58,7 @@ class CompiledCountSweep:
         self,
         rng: np.random.Generator,
         counts: np.ndarray,
-        tuning: Tuning | None,
+        tuning: Packed | None,
         given: Sequence[np.ndarray],
     ) -> Swept:
         """Sweep once.
@@ -85,7 +69,7 @@ class CompiledCountSweep:
             Source of randomness.
         counts : ndarray of int64, shape (number of cells,)
             The counts before.
-        tuning : Tuning, optional
+        tuning : Packed, optional
             What an earlier sweep has led to. If not given, curvatures are measured, and blocks
             don't move together: for tuning itself.
         given : sequence of ndarray
@@ -96,57 +80,72 @@ class CompiledCountSweep:
         Swept
             The counts after, and what came of the sweep.
         """
-        return self._sweep(rng, counts, tuning or self._untuned, given)
+        tuning = tuning or self._untuned
+        uniforms = rng.random(tuning.room)
+        while True:
+            used, swept = self._sweep(uniforms, counts, tuning, given)
+            if used <= len(uniforms):
+                return swept
+            # The same sweep again, with more numbers after those that it had.
+            uniforms = np.concatenate([uniforms, rng.random(used)])
 
-    def tune(self, curvatures: np.ndarray) -> Tuning:
+    def tune(self, table: np.ndarray, curvatures: np.ndarray) -> Packed:
         """Find the directions that blocks move in.
 
         Parameters
         ----------
+        table : ndarray of int64, shape (number of cells,)
+            The table at which curvatures were measured.
         curvatures : ndarray of float64, shape (number of linear functions,)
             Measured in a sweep.
 
         Returns
         -------
-        Tuning
-            For the sweeps to come.
+        Packed
+            What the sweeps to come use.
         """
-        if not self._blocks:
-            return Tuning(curvatures, self._untuned.packed)
-        n_cells = self.structure.starts.size - 1
-        reduced = [block.directions(curvatures, n_cells) for block in self._blocks]
-        directions = sparse.vstack([self.moves.directions, *reduced * BLOCK_PASSES], format="csr")
-        schedule = schedule_of(replace(self.moves, directions=directions))
-        return Tuning(curvatures, pack(self.structure, schedule))
+        blocks = [block.moves(table, curvatures) for block in self._blocks]
+        directions, joint = [self.moves.directions], []
+        for block in blocks:
+            first = sum(each.shape[0] for each in directions)
+            joint += [first + chosen for chosen in block.joint]
+            directions += [block.directions] * BLOCK_PASSES
+        moves = replace(self.moves, directions=sparse.vstack(directions, format="csr"))
+        factors = [factor.ravel() for block in blocks for factor in block.factors]
+        schedule = schedule_of(moves)._replace(
+            joint_starts=_starts(joint),
+            joint_directions=_joined(joint),
+            joint_factors=np.concatenate([np.zeros(0), *factors]),
+        )
+        return pack(self.structure, schedule, curvatures)
 
     def log_density(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> float:
         """Return the log-density of counts, without what doesn't depend on them."""
-        rng = np.random.default_rng(0)  # not used: nothing moves
-        return self._sweep(rng, counts, self._without_moves, given).log_density
+        nothing = np.zeros(1)  # moves, so that no random numbers are asked for
+        return self._sweep(nothing, counts, self._without_moves, given)[1].log_density
 
     @cached_property
     def _blocks(self) -> list[BlockMetric]:
         return block_metrics(self.moves.blocks, self.structure)
 
     @cached_property
-    def _untuned(self) -> Tuning:
-        return Tuning(np.zeros(0), pack(self.structure, schedule_of(self.moves)))
+    def _untuned(self) -> Packed:
+        return pack(self.structure, schedule_of(self.moves), np.zeros(0))
 
     @cached_property
-    def _without_moves(self) -> Tuning:
-        return Tuning(np.zeros(0), pack(self.structure, schedule_of(Moves.none())))
+    def _without_moves(self) -> Packed:
+        return pack(self.structure, schedule_of(Moves.none()), np.zeros(0))
 
     def _sweep(
         self,
-        rng: np.random.Generator,
+        uniforms: np.ndarray,
         counts: np.ndarray,
-        tuning: Tuning,
+        tuning: Packed,
         given: Sequence[np.ndarray],
-    ) -> Swept:
-        counts, moved, log_density, gain, curvatures = self.update(
-            rng, counts, tuning.curvatures, tuning.packed, self.structure.coefficients, *given
-        )
-        return Swept(counts, float(moved), float(log_density), float(gain), curvatures)
+    ) -> tuple[int, Swept]:
+        counts, found = self.update(uniforms, counts, *tuning, *given)
+        used, moved, n_able, log_density, gain = found[:5].tolist()
+        return int(used), Swept(counts, moved, int(n_able), log_density, gain, found[5:])
 
 
 def compile_count_sweep(
@@ -154,7 +153,6 @@ def compile_count_sweep(
     moves: Moves,
     *,
     compile_kwargs: dict[str, Any] | None = None,
-    sweep_op: type[CountSweep] = CountSweep,
 ) -> CompiledCountSweep:
     """Compile the sweep of a model.
 
@@ -166,8 +164,6 @@ def compile_count_sweep(
         The moves of a sweep.
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
-    sweep_op : type
-        The operation, with its kernel.
 
     Returns
     -------
@@ -180,11 +176,15 @@ def compile_count_sweep(
     table = _context(reading)
     whole, whole_context = _whole(reading, mode)
     functions = tuple(_term_function(terms) for terms in reading.terms)
+    sweep_op = JointCountSweep if moves.blocks else CountSweep
     op = sweep_op(functions, whole, sum(terms.size * len(terms.linear) for terms in reading.terms))
 
-    rng, counts = random_generator_type("rng"), pt.lvector("counts")
-    curvatures, packed = pt.dvector("curvatures"), pt.lvector("packed")
-    inputs = [rng, counts, curvatures, packed, pt.dvector("coefficients")]
+    inputs = [
+        pt.dvector("uniforms"),
+        pt.lvector("counts"),
+        pt.lvector("integers"),
+        pt.dvector("numbers"),
+    ]
     context = [table, *whole_context]
     swept = op(*inputs, *context)
     given = [*reading.parameters, *reading.placeholders.values()]
@@ -312,7 +312,7 @@ def schedule_of(moves: Moves) -> Schedule:
     shapes = np.array([(len(g.cells), len(g.cells[0])) for g in moves.grids]).reshape(-1, 2)
     n_places = shapes.prod(axis=1)
     directions = moves.directions.tocsr()
-    arrays = Schedule(
+    return Schedule(
         single=moves.single,
         group_starts=_starts(moves.groups),
         group_cells=_joined(moves.groups),
@@ -326,8 +326,10 @@ def schedule_of(moves: Moves) -> Schedule:
         direction_starts=directions.indptr,
         direction_cells=directions.indices,
         direction_steps=directions.data,
+        joint_starts=np.zeros(1),
+        joint_directions=np.zeros(0),
+        joint_factors=np.zeros(0),
     )
-    return Schedule(*(np.ascontiguousarray(x, dtype=np.int64) for x in arrays))
 
 
 def _starts(groups: Sequence[np.ndarray]) -> np.ndarray:

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numba.core.types import NumPyRandomGeneratorType
-from numba.extending import overload
+
+from pymc_dapper.kernels.count_draws import exponential, pick
 
 SLICE_WIDTH = 3.0
 """Distance of marks, in standard deviations by the curvature: about a slice of a normal density."""
@@ -198,21 +198,6 @@ def ends(counts: np.ndarray, line: Line, n_cells: int) -> tuple[int, int]:
     return lowest, highest
 
 
-def pick(draws: Any, low: int, high: int) -> int:
-    """Draw an integer from ``low`` to ``high``, both included."""
-    return low + int(draws.random() * (high - low + 1))
-
-
-@overload(pick)
-def _pick(draws, low, high):  # type: ignore[no-untyped-def]
-    # numba's own integers() of a generator cost as much as many evaluations of a log-density. For
-    # ranges that counts can have, a rounded uniform number is as good. The tests' draws, of another
-    # type, must know what is asked of them.
-    if isinstance(draws, NumPyRandomGeneratorType):
-        return lambda draws, low, high: low + np.int64(draws.random() * (high - low + 1))
-    return lambda draws, low, high: draws.integers(low, high + 1)
-
-
 @njit
 def slice_width(curvatures: np.ndarray, line: Line, change: Change) -> int:
     """Return the distance of marks along a line."""
@@ -386,8 +371,8 @@ def update_line(
         Working memory; the first ``n_cells`` entries of ``cells`` and ``steps`` say which line.
     n_cells : int
         How many cells the line changes.
-    draws : Generator
-        Source of randomness.
+    draws : Draws
+        Random numbers.
 
     Returns
     -------
@@ -406,7 +391,7 @@ def update_line(
     change = find_change(structure, line, n_cells)
     present = log_density_at(log_density, context, structure, state.values, line, change, 0)
     possible = present > -np.inf
-    level = present - draws.standard_exponential()
+    level = present - exponential(draws)
 
     width = slice_width(curvatures, line, change)
     low = -pick(draws, 0, width - 1)

@@ -6,18 +6,32 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from pymc_dapper.kernels.count_draws import pick
+from pymc_dapper.kernels.count_joint import (
+    Directions,
+    copy_terms,
+    decide,
+    look_around,
+    new_memory,
+    propose,
+)
 from pymc_dapper.kernels.count_line import (
     Change,
     Line,
     State,
     Structure,
+    find_change,
     find_curvatures,
     log_density_at,
     new_line,
-    pick,
     start_values,
     update_line,
 )
+
+DRAWS_PER_LINE = 8
+"""Random numbers for each line of a sweep: more than it mostly needs."""
+SPARE_LINES = 8
+"""Lines for which there are random numbers besides: with few lines, needs vary."""
 
 
 class Schedule(NamedTuple):
@@ -42,6 +56,10 @@ class Schedule(NamedTuple):
         How often each grid is gone through.
     direction_starts, direction_cells, direction_steps : ndarray of int64
         Other moves: the cells of each, as for groups, and by how many people they change.
+    joint_starts, joint_directions : ndarray of int64
+        Directions that a table moves in together, as for groups.
+    joint_factors : ndarray of float64
+        For each of these, the Cholesky factor that :class:`Directions` has, raveled.
     """
 
     single: np.ndarray
@@ -57,6 +75,9 @@ class Schedule(NamedTuple):
     direction_starts: np.ndarray
     direction_cells: np.ndarray
     direction_steps: np.ndarray
+    joint_starts: np.ndarray
+    joint_directions: np.ndarray
+    joint_factors: np.ndarray
 
 
 class Swept(NamedTuple):
@@ -68,6 +89,8 @@ class Swept(NamedTuple):
         The table after it.
     moved : float
         The share of moves that changed the table, of those that could; 1 if none could.
+    n_able : int
+        How many could.
     log_density : float
         Log-density of the table, without what doesn't depend on it.
     gain : float
@@ -78,24 +101,58 @@ class Swept(NamedTuple):
 
     counts: np.ndarray
     moved: float
+    n_able: int
     log_density: float
     gain: float
     curvatures: np.ndarray
 
 
-def pack(structure: Structure, schedule: Schedule) -> np.ndarray:
-    """Join all integers of a structure and a schedule into one array.
+class Packed(NamedTuple):
+    """Structure, schedule and curvatures in two arrays: each array that is passed takes time.
 
-    Passing many arrays from Python together with a generator costs 8 us for each.
-
-    Returns
-    -------
-    ndarray of int64
-        Where each array starts and the last one stops, then the arrays.
+    Attributes
+    ----------
+    integers : ndarray of int64
+        Where each array of integers starts and the last one stops, then the arrays. The last two
+        say the same of ``numbers``, and how many random numbers a sweep is likely to need.
+    numbers : ndarray of float64
+        Coefficients, Cholesky factors, curvatures.
     """
-    arrays = [*structure._replace(coefficients=np.zeros(0)), *schedule]
-    starts = len(arrays) + 1 + np.cumsum([0] + [len(array) for array in arrays])
-    return np.concatenate([starts, *arrays]).astype(np.int64)
+
+    integers: np.ndarray
+    numbers: np.ndarray
+
+    @property
+    def room(self) -> int:
+        """How many random numbers a sweep is likely to need, at most."""
+        return int(self.integers[-1])
+
+
+def _room(schedule: Schedule) -> int:
+    """Return how many random numbers a sweep is likely to need, at most."""
+    pairs = np.diff(schedule.group_starts) // 2
+    swaps = (schedule.grid_rows // 2) * (schedule.grid_columns // 2)
+    n_drawn = schedule.passes @ pairs + schedule.grid_passes @ swaps
+    n_lines = n_drawn + schedule.single.size + schedule.direction_starts.size - 1
+    # Sets of directions: a number for each of these, and one to decide.
+    n_jointly = schedule.joint_directions.size + schedule.joint_starts.size - 1
+    return int(DRAWS_PER_LINE * (SPARE_LINES + n_lines) + n_jointly)
+
+
+def pack(structure: Structure, schedule: Schedule, curvatures: np.ndarray) -> Packed:
+    """Join all arrays, of integers and of other numbers."""
+    numbers = [structure.coefficients, schedule.joint_factors, curvatures]
+    integers = [
+        *(x for name, x in structure._asdict().items() if name != "coefficients"),
+        *(x for name, x in schedule._asdict().items() if name != "joint_factors"),
+        np.cumsum([0] + [len(x) for x in numbers]),
+        np.array([_room(schedule)]),
+    ]
+    starts = len(integers) + 1 + np.cumsum([0] + [len(x) for x in integers])
+    return Packed(
+        np.concatenate([starts, *integers]).astype(np.int64),
+        np.concatenate(numbers).astype(np.float64),
+    )
 
 
 @njit
@@ -105,37 +162,37 @@ def part(packed: np.ndarray, k: int) -> np.ndarray:
 
 
 @njit
-def unpack_structure(packed: np.ndarray, coefficients: np.ndarray) -> Structure:
-    """Return the structure that was packed."""
-    return Structure(
-        part(packed, 0),
-        part(packed, 1),
-        coefficients,
-        part(packed, 3),
-        part(packed, 4),
-        part(packed, 5),
-        part(packed, 6),
+def unpack(integers: np.ndarray, numbers: np.ndarray) -> tuple[Structure, Schedule, np.ndarray]:
+    """Return structure, schedule and curvatures that were packed."""
+    starts = part(integers, 21)
+    structure = Structure(
+        part(integers, 0),
+        part(integers, 1),
+        numbers[starts[0] : starts[1]],
+        part(integers, 2),
+        part(integers, 3),
+        part(integers, 4),
+        part(integers, 5),
     )
-
-
-@njit
-def unpack_schedule(packed: np.ndarray) -> Schedule:
-    """Return the schedule that was packed."""
-    return Schedule(
-        part(packed, 7),
-        part(packed, 8),
-        part(packed, 9),
-        part(packed, 10),
-        part(packed, 11),
-        part(packed, 12),
-        part(packed, 13),
-        part(packed, 14),
-        part(packed, 15),
-        part(packed, 16),
-        part(packed, 17),
-        part(packed, 18),
-        part(packed, 19),
+    schedule = Schedule(
+        part(integers, 6),
+        part(integers, 7),
+        part(integers, 8),
+        part(integers, 9),
+        part(integers, 10),
+        part(integers, 11),
+        part(integers, 12),
+        part(integers, 13),
+        part(integers, 14),
+        part(integers, 15),
+        part(integers, 16),
+        part(integers, 17),
+        part(integers, 18),
+        part(integers, 19),
+        part(integers, 20),
+        numbers[starts[1] : starts[2]],
     )
+    return structure, schedule, numbers[starts[2] : starts[3]]
 
 
 @njit
@@ -249,6 +306,76 @@ def plan(schedule: Schedule, draws: Any) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 @njit(inline="always")
+def move_jointly(
+    log_density: Callable[..., float],
+    context: tuple[Any, ...],
+    structure: Structure,
+    schedule: Schedule,
+    curvatures: np.ndarray,
+    state: State,
+    draws: Any,
+) -> tuple[int, float]:
+    """Move along several directions at once, one set of them after the other.
+
+    Parameters
+    ----------
+    log_density, context, structure, curvatures, state, draws
+        As in :func:`update_line`.
+    schedule : Schedule
+        The moves.
+
+    Returns
+    -------
+    n_moved : int
+        How often the table changed.
+    gain : float
+        By how much the log-density has changed.
+    """
+    memory = new_memory(structure, state.counts.size)
+    gain, n_moved, first = 0.0, 0, 0
+    terms, whole = np.arange(structure.kinds.size), True
+    n_joint = schedule.joint_starts.size - 1
+    for k in range(n_joint + 1 if n_joint else 0):
+        # The first time, only look around at the present table.
+        if k > 0:
+            directions = joint_directions(schedule, k - 1, first)
+            first += directions.factor.size
+            proposal = propose(structure, directions, state, memory, draws)
+            if proposal.n_cells <= 0:
+                continue
+            change = find_change(structure, memory.line, proposal.n_cells)
+            terms, whole = memory.line.terms[: change.n_terms], change.whole
+            for i in range(change.n_rows):
+                row = memory.line.rows[i]
+                state.values[row] += memory.line.slopes[row]
+        look_around(
+            log_density, context, structure, curvatures, state.values, terms, whole, memory.probe,
+            memory.reached,
+        )  # fmt: skip
+        if k == 0:
+            copy_terms(structure, terms, memory.reached, memory.present)
+        else:
+            status, gained = decide(structure, directions, proposal, change, state, memory, draws)
+            gain += gained
+            n_moved += status
+    return n_moved, gain
+
+
+@njit
+def joint_directions(schedule: Schedule, k: int, first: int) -> Directions:
+    """Return a set of directions that a table moves in together, whose factor starts there."""
+    chosen = schedule.joint_directions[schedule.joint_starts[k] : schedule.joint_starts[k + 1]]
+    factor = schedule.joint_factors[first : first + chosen.size**2]
+    return Directions(
+        schedule.direction_starts,
+        schedule.direction_cells,
+        schedule.direction_steps,
+        chosen,
+        factor.reshape(chosen.size, chosen.size),
+    )
+
+
+@njit(inline="always")
 def sweep_counts(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
@@ -300,4 +427,35 @@ def sweep_counts(
     everything = Change(0, whole_change(structure, line), True)
     final = log_density_at(log_density, context, structure, state.values, line, everything, 0)
     moved = n_moved / n_able if n_able else 1.0
-    return Swept(state.counts, moved, final, gain, curvatures)
+    return Swept(state.counts, moved, n_able, final, gain, curvatures)
+
+
+@njit(inline="always")
+def sweep_jointly(
+    log_density: Callable[..., float],
+    context: tuple[Any, ...],
+    structure: Structure,
+    schedule: Schedule,
+    counts: np.ndarray,
+    curvatures: np.ndarray,
+    draws: Any,
+) -> Swept:
+    """Sweep as :func:`sweep_counts` does, and then move along several directions at once.
+
+    A kernel of its own, since it takes longer to compile, and few models have such directions.
+    """
+    swept = sweep_counts(log_density, context, structure, schedule, counts, curvatures, draws)
+    state = State(swept.counts, start_values(structure, swept.counts))
+    n_joint = schedule.joint_starts.size - 1
+    n_moved, gain = move_jointly(
+        log_density, context, structure, schedule, swept.curvatures, state, draws
+    )
+    n_able = swept.n_able + n_joint
+    return Swept(
+        state.counts,
+        (swept.moved * swept.n_able + n_moved) / n_able if n_able else 1.0,
+        n_able,
+        swept.log_density + gain,
+        swept.gain + gain,
+        swept.curvatures,
+    )

@@ -22,9 +22,9 @@ from rich.table import Column
 from scipy import sparse
 
 from pymc_dapper.compiled.count_data import CountData
-from pymc_dapper.compiled.count_op import CountSweep
-from pymc_dapper.compiled.count_sweep import Tuning, compile_count_sweep
+from pymc_dapper.compiled.count_sweep import compile_count_sweep
 from pymc_dapper.conjugacy.marginal import integrate_out
+from pymc_dapper.kernels.count_sweep import Packed
 from pymc_dapper.reading.counts.description import describe_counts, summarise_counts
 from pymc_dapper.reading.counts.model import CountReading, check_counts, read_counts
 from pymc_dapper.reading.counts.moves import find_moves
@@ -45,8 +45,8 @@ class CountStepState(StepMethodState):
 
     sweeps_done: int
     tuning_sweeps: int
-    curvatures: np.ndarray
-    packed: np.ndarray
+    integers: np.ndarray
+    numbers: np.ndarray
 
 
 class CountStep(BlockedStep):
@@ -126,6 +126,9 @@ class CountStep(BlockedStep):
     ----------
     Neal, R. M. (2003). Slice sampling. Annals of Statistics 31(3). Section 4.
 
+    Klein, P. (2000). Finding the closest lattice vector when it's unusually close. Proceedings of
+    the 11th ACM-SIAM Symposium on Discrete Algorithms. Moves of many cells at once.
+
     Diaconis, P., and Sturmfels, B. (1998). Algebraic algorithms for sampling from conditional
     distributions. Annals of Statistics 26(1). What moves connect tables of known margins.
 
@@ -144,7 +147,6 @@ class CountStep(BlockedStep):
         "count_logp": (np.float64, []),
     }
     _state_class = CountStepState
-    _sweep_op = CountSweep
 
     def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
         """Refuse what PyMC's own constructor would choke on."""
@@ -199,9 +201,7 @@ class CountStep(BlockedStep):
             moves,
             [matrix for terms in self._reading.prior_terms for matrix in terms.linear.values()],
         )
-        self.sweep = compile_count_sweep(
-            self._reading, self._moves, compile_kwargs=compile_kwargs, sweep_op=self._sweep_op
-        )
+        self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=compile_kwargs)
         self._integrated = None
         if parameters:
             self._integrated = ConjugateStep(
@@ -214,7 +214,7 @@ class CountStep(BlockedStep):
             self.sweep(np.random.default_rng(0), self._counts(point), None, self._given(point))
             _warn_of_whole_evaluation(self._reading, perf_counter() - began)
 
-    def _check(self, model: Model, point: PointType, *, may_set_initial: bool) -> Tuning:
+    def _check(self, model: Model, point: PointType, *, may_set_initial: bool) -> Packed:
         """Find a possible start, and compare with the model's own log-density from there on."""
         rng, given = np.random.default_rng(0), self._given(point)
         written = WrittenFactors(self._reading, given)
@@ -224,7 +224,8 @@ class CountStep(BlockedStep):
         for _ in range(CHECKED_SWEEPS):
             swept = self.sweep(rng, counts, tuning, given)
             check_gain(written, counts, swept.counts, swept.gain)
-            counts, tuning = swept.counts, self.sweep.tune(swept.curvatures)
+            tuning = self.sweep.tune(counts, swept.curvatures)
+            counts = swept.counts
         if may_set_initial and not np.isfinite(written(initial).sum()):
             for rv, value in zip(self._reading.rvs, split(self._reading, start), strict=True):
                 if model.rvs_to_initial_values[rv] is None:
@@ -268,7 +269,7 @@ class CountStep(BlockedStep):
     def _start_chain(self, tune: int) -> None:
         self.sweeps_done = 0
         self.tuning_sweeps = tune
-        self.curvatures, self.packed = self._first_tuning
+        self.integers, self.numbers = self._first_tuning
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Sweep over all cells once; the first step of a chain, until the counts are possible."""
@@ -279,10 +280,10 @@ class CountStep(BlockedStep):
         measures = (
             self.sweeps_done < self.tuning_sweeps and self.sweeps_done & (self.sweeps_done - 1) == 0
         )
-        tuning = None if measures else Tuning(self.curvatures, self.packed)
+        tuning = None if measures else Packed(self.integers, self.numbers)
         swept = self.sweep(self.rng, counts, tuning, given)
         if measures:
-            self.curvatures, self.packed = self.sweep.tune(swept.curvatures)
+            self.integers, self.numbers = self.sweep.tune(counts, swept.curvatures)
         self.sweeps_done += 1
         names = [count.name for count in self._reading.records]
         new = dict(zip(names, split(self._reading, swept.counts), strict=True))

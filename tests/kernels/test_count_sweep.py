@@ -8,7 +8,9 @@ from numba import njit
 from scipy import stats
 from scipy.special import gammaln
 
-from pymc_dapper.kernels import count_line, count_sweep
+from pymc_dapper.kernels import count_draws, count_joint, count_line, count_sweep
+from pymc_dapper.kernels.count_draws import Draws
+from pymc_dapper.kernels.count_joint import nearest_plane
 from pymc_dapper.kernels.count_line import State, update_line
 from pymc_dapper.kernels.count_sweep import Swept
 from pymc_dapper.kernels.lattice import reduce_basis
@@ -45,6 +47,10 @@ def cells_and_pair(coefficient=1):
     ]
     of_pair = stats.laplace.logpdf(PAIR, COUNTS, SCALE)
     return Model([*np.eye(3), [1, 1, 0]], [*of_cells, of_pair])
+
+
+def some_draws(rng, number=100):
+    return Draws(rng.random(number), np.zeros(1, dtype=np.int64))
 
 
 def error(matrix, posterior):
@@ -112,7 +118,7 @@ def stale_values(log_density, context, structure, schedule, counts, curvatures, 
         line.cells[0], line.steps[0] = cell, 1
         update_line(log_density, context, structure, curvatures, state, line, 1, draws)
         state.values[:] = before
-    return Swept(state.counts, 0.0, 0.0, 0.0, curvatures)
+    return Swept(state.counts, 0.0, 0, 0.0, 0.0, curvatures)
 
 
 def test_a_stale_total_shows():
@@ -196,6 +202,99 @@ def test_directions_that_depend_on_the_table_do_not():
     assert error(matrix, posterior) > 1e-3
 
 
+# Several directions at once ---------------------------------------------------------------------
+
+
+@njit(inline="always")
+def jointly(log_density, context, structure, schedule, counts, curvatures, draws):
+    """Make no moves but these."""
+    state = State(counts.copy(), count_line.start_values(structure, counts))
+    moved, gain = count_sweep.move_jointly(
+        log_density, context, structure, schedule, curvatures, state, draws
+    )
+    return Swept(state.counts, 0.0, moved, 0.0, gain, curvatures)
+
+
+@njit(inline="always")
+def one_way(log_density, context, structure, schedule, counts, curvatures, draws):
+    """Forget that the way back may be more or less probable than the way there."""
+    state = State(counts.copy(), count_line.start_values(structure, counts))
+    memory = count_joint.new_memory(structure, counts.size)
+    terms, line = np.arange(structure.kinds.size), memory.line
+    count_joint.look_around(
+        log_density, context, structure, curvatures, state.values, terms, True, memory.probe,
+        memory.present,
+    )  # fmt: skip
+    directions = count_sweep.joint_directions(schedule, 0, 0)
+    proposal = count_joint.propose(structure, directions, state, memory, draws)
+    if proposal.n_cells > 0:
+        change, gain = count_line.find_change(structure, line, proposal.n_cells), 0.0
+        for t in range(2):
+            density = count_line.log_density_at(
+                log_density, context, structure, state.values, line, change, t
+            )
+            gain = density - gain
+        chance = np.exp(min(0.0, gain))
+        if count_draws.choose(draws, np.array([1 - chance, chance])):
+            for i in range(proposal.n_cells):
+                state.counts[line.cells[i]] += line.steps[i]
+    return Swept(state.counts, 0.0, 0, 0.0, 0.0, curvatures)
+
+
+JOINTLY = compiled(jointly)
+
+
+STIFF = [2.0, 2.0, 2.0, 4.0, 4.0]
+
+
+def together(curvatures):
+    """Directions of the block, moving together."""
+    matrix = np.vstack([np.eye(3), WINDOWS])
+    directions = np.array(reduced(curvatures))
+    images = directions @ matrix.T
+    factor = np.linalg.cholesky((images * curvatures) @ images.T)
+    return schedule(directions=directions, factor=factor)
+
+
+def test_directions_taken_together_leave_the_posterior_as_it_is():
+    model, posterior = overlapping()
+    matrix = model.matrix(SMALL, together(STIFF), STIFF, JOINTLY)
+    assert error(matrix, posterior) < 1e-10
+    assert connected(matrix)
+    assert posterior @ np.diag(matrix) < 0.7  # many proposals are accepted
+
+
+def test_without_the_way_back_they_do_not():
+    model, posterior = overlapping()
+    matrix = model.matrix(SMALL, together(STIFF), STIFF, compiled(one_way))
+    assert error(matrix, posterior) > 1e-3
+
+
+def test_a_metric_that_depends_on_the_table_does_not_either():
+    model, posterior = overlapping()
+    metrics = STIFF, [1.0, 1.0, 1.0, 4.0, 4.0]
+    tight, loose = (model.matrix(SMALL, together(each), each, JOINTLY) for each in metrics)
+    first = WINDOWS[0] @ np.transpose(SMALL)
+    matrix = np.where((first > 1)[:, None], tight, loose)
+    assert max(error(tight, posterior), error(loose, posterior)) < 1e-10
+    assert error(matrix, posterior) > 1e-3
+
+
+def test_numbers_of_steps_are_as_probable_as_they_are_said_to_be():
+    metric = np.array([[3.0, 1.0], [1.0, 2.0]])
+    factor, slope, rng = np.linalg.cholesky(metric), np.array([1.5, -4.0]), np.random.default_rng(6)
+    all_steps = [np.array(each) for each in product(range(-6, 7), repeat=2)]
+    none = some_draws(rng, 0)
+    said = np.exp([nearest_plane(factor, slope, steps, True, none) for steps in all_steps])
+    assert abs(said.sum() - 1) < 1e-9
+    drawn = np.empty((20_000, 2), dtype=int)
+    for numbers in drawn:
+        nearest_plane(factor, slope, numbers, False, some_draws(rng, 2))
+    for steps, chance in zip(all_steps, said, strict=True):
+        share = (drawn == steps).all(axis=1).mean()
+        assert abs(share - chance) < 4.5 * np.sqrt(chance / 20_000) + 1e-4
+
+
 # Impossible tables, and which lines are drawn ----------------------------------------------------
 
 
@@ -214,14 +313,14 @@ def test_from_an_impossible_table_a_possible_one_is_found(start):
     rng, counts, swept = np.random.default_rng(3), np.array([start]), None
     for _ in range(200):
         moves = schedule(single=[0])
-        swept = sweep(rng, counts, model.context, model.structure, moves, np.ones(1))
+        swept = sweep(some_draws(rng), counts, model.context, model.structure, moves, np.ones(1))
         counts = swept.counts
     assert 120 <= counts[0] <= 122
     assert swept.log_density == 0
 
 
 def lines(moves, seed=0):
-    starts, cells, steps = count_sweep.plan(moves, np.random.default_rng(seed))
+    starts, cells, steps = count_sweep.plan(moves, some_draws(np.random.default_rng(seed)))
     return [
         dict(zip(cells[i:j].tolist(), steps[i:j].tolist(), strict=True))
         for i, j in pairwise(starts)

@@ -10,6 +10,7 @@ from arviz_stats.base import array_stats
 from pymc.step_methods import CompoundStep
 
 import pymc_dapper as pmd
+from pymc_dapper.compiled import count_blocks
 from pymc_dapper.steps import counts as steps
 from pymc_dapper.steps.counts import CountStep
 
@@ -86,6 +87,47 @@ def test_without_directions_of_blocks_they_do_not(monkeypatch):
     step, rng = CountStep([model["x"]], model=model), np.random.default_rng(4)
     truth = release(model, sums, (0.5, 10.0), rng)
     assert shares(sweeps(step, {"x": truth}, ["x"], 1_500, rng)).min() < 0.03
+
+
+def test_cells_mix_where_all_is_nearly_exact(table, monkeypatch):
+    model, sums, step = table
+    found = []
+    for passes in (count_blocks.JOINT_PASSES, 0):
+        monkeypatch.setattr(count_blocks, "JOINT_PASSES", passes)
+        rng = np.random.default_rng(4)
+        truth = release(model, sums, (0.5, 0.5), rng)
+        found.append(shares(sweeps(step, {"x": truth}, ["x"], 1_500, rng)).min())
+    assert found[0] > 0.2
+    if len(model["x"].type.shape) == 3:
+        assert found[1] < 0.2  # by one direction at a time
+
+
+@pytest.fixture(scope="module")
+def nearly_empty():
+    """A Dirichlet-multinomial of which some cells may be empty, and windows known well."""
+    weights = np.random.default_rng(1).gamma(3, size=20)
+    weights /= weights.sum()
+    truth = np.random.default_rng(3).multinomial(1_000, weights)
+    with pm.Model():
+        x = pm.DirichletMultinomial("x", n=1_000, a=40 * weights)
+        windows = pt.stack([x[k : k + 4].sum() for k in range(17)])
+        values = np.convolve(truth, np.ones(4), "valid")
+        pm.Potential("privacy", -0.5 * (((windows - values) / 0.5) ** 2).sum())
+        return CountStep([x]), truth
+
+
+def least_of_chains(step, truth, chains=8):
+    return min(
+        shares(sweeps(step, {"x": truth}, ["x"], 1_000, np.random.default_rng(seed))).min()
+        for seed in range(chains)
+    )
+
+
+def test_directions_fit_wherever_they_were_measured(nearly_empty, monkeypatch):
+    step, truth = nearly_empty
+    assert least_of_chains(step, truth) > 0.1
+    monkeypatch.setattr(count_blocks, "EMPTIEST", np.inf)  # as if there was always room
+    assert least_of_chains(step, truth) < 0.1
 
 
 @pytest.fixture(scope="module", params=["a table's probabilities", "a share in common"])

@@ -155,7 +155,8 @@ class DrawnBefore(CountStep):
 def test_a_parameter_drawn_given_other_counts_shows():
     model, exact = probabilities_of_a_table()
     step = DrawnBefore([model["x"]], integrate=[model["p"]], model=model)
-    assert np.abs(z_scores(draws_of(model, [step]), exact)).max() > 8
+    # A small fault: with a quarter of the draws it is 6 standard errors.
+    assert np.abs(z_scores(draws_of(model, [step], draws=16_000), exact)).max() > 8
 
 
 def test_an_integral_without_its_constant_shows(monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 from pymc.step_methods.state import equal_dataclass_values
 
 from pymc_dapper import ReadingError
+from pymc_dapper.kernels.count_sweep import Packed
 from pymc_dapper.reading.counts import invariant
 from pymc_dapper.steps.counts import CountStep, can_be_counted
 
@@ -79,6 +80,21 @@ def test_sampling_state_restores_a_draw_exactly(model, step):
     again, again_stats = step.step(point)
     np.testing.assert_array_equal(again["x"], first["x"])
     assert again_stats == stats
+
+
+def test_a_sweep_that_runs_out_of_random_numbers_goes_on_with_the_same_stream(model, step):
+    step.setup_chain(np.random.default_rng(7), tune=0, draws=10)
+    point = model.initial_point()
+    counts, given, results = step._counts(point), step._given(point), []
+    for room in (1, 5, 1_000):
+        tuning = Packed(np.append(step.integers[:-1], room), step.numbers)
+        results.append(step.sweep(np.random.default_rng(3), counts, tuning, given).counts)
+        # If the first of them were used again instead, the tables would differ.
+        used, swept = step.sweep._sweep(
+            np.random.default_rng(3).random(room), counts, tuning, given
+        )
+        assert np.array_equal(swept.counts, results[-1]) == (used <= room)
+    np.testing.assert_array_equal(results, results[:1] * 3)
 
 
 def test_a_pickled_step_draws_the_same_and_leaves_its_point_alone(model, step):

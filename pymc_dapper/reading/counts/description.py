@@ -68,6 +68,10 @@ def _moves(moves: Moves) -> list[str]:
         lines.append(f"  2 x 2 swaps in {_count(len(moves.grids), 'table')}")
     if moves.directions.shape[0]:
         lines.append(f"  {_count(moves.directions.shape[0], 'other move')}")
+    if moves.blocks:
+        most = max(len(block.cells) for block in moves.blocks)
+        blocks = _count(len(moves.blocks), "block")
+        lines.append(f"  moves of many cells at once, within {blocks} of up to {most} cells")
     return [*lines, "The time it takes doesn't depend on how many people are counted."]
 
 

@@ -1,0 +1,89 @@
+"""Random numbers of a sweep over counts, drawn beforehand.
+
+To pass a generator to a kernel takes 8 us, more than a sweep over a single count. An array of
+uniform numbers takes 1 us. How many a sweep needs isn't known beforehand: it counts them, and a
+sweep that needed more than there are is made again, with the same numbers and more after them.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numba.core.types import BaseNamedTuple
+from numba.extending import overload
+
+
+class Draws(NamedTuple):
+    """Uniform numbers, and how many were asked for.
+
+    Attributes
+    ----------
+    uniforms : ndarray of float64
+        The numbers, at least 0 and less than 1.
+    used : ndarray of int64, shape (1,)
+        How many were asked for. If more than there are, what came of them is of no use.
+    """
+
+    uniforms: np.ndarray
+    used: np.ndarray
+
+
+@njit
+def uniform(draws: Draws) -> float:
+    """Return the next number."""
+    k = draws.used[0]
+    draws.used[0] = k + 1
+    return draws.uniforms[k % draws.uniforms.size]
+
+
+@njit
+def find_share(weights: np.ndarray, share: float) -> int:
+    """Find the index at a share of all weights, laid end to end."""
+    left = share * weights.sum()
+    for k in range(weights.size - 1):
+        left -= weights[k]
+        if left < 0:
+            return k
+    return weights.size - 1
+
+
+def pick(draws: Any, low: int, high: int) -> int:
+    """Draw an integer from ``low`` to ``high``, both included.
+
+    For ranges that counts can have, a rounded uniform number does.
+    """
+    return low + int(uniform(draws) * (high - low + 1))
+
+
+def exponential(draws: Any) -> float:
+    """Draw from the standard exponential distribution."""
+    return -float(np.log1p(-uniform(draws)))
+
+
+def choose(draws: Any, weights: np.ndarray) -> int:
+    """Draw an index with a probability in proportion to its weight."""
+    return find_share(weights, uniform(draws))
+
+
+# The tests' draws, of another type, must know what is asked of them.
+
+
+@overload(pick)
+def _pick(draws, low, high):  # type: ignore[no-untyped-def]
+    if isinstance(draws, BaseNamedTuple):
+        return lambda draws, low, high: low + int(uniform(draws) * (high - low + 1))
+    return lambda draws, low, high: draws.integers(low, high + 1)
+
+
+@overload(exponential)
+def _exponential(draws):  # type: ignore[no-untyped-def]
+    if isinstance(draws, BaseNamedTuple):
+        return lambda draws: -np.log1p(-uniform(draws))
+    return lambda draws: draws.standard_exponential()
+
+
+@overload(choose)
+def _choose(draws, weights):  # type: ignore[no-untyped-def]
+    if isinstance(draws, BaseNamedTuple):
+        return lambda draws, weights: find_share(weights, uniform(draws))
+    return lambda draws, weights: draws.choose(weights)
