@@ -22,6 +22,8 @@ JOINT_SIZE = 30
 """How many of them move together, at most."""
 JOINT_PASSES = 6
 """How often each of them does."""
+SOFT = 0.2
+"""Where the log-density bends less than so many times as along single vectors, these mix slowly."""
 EMPTIEST = 1.0
 """Room that a cell has at least, in people."""
 FLATTEST = 1e-12
@@ -86,14 +88,35 @@ class BlockMetric:
         room = np.maximum(table[self.block.cells], EMPTIEST)
         metric = _positive(bends.toarray() + np.diag(room**-2))
         reduced = reduce_basis(self.block.basis, metric)
-        reduced = np.where(reduced.max(axis=1, keepdims=True) > 0, reduced, -reduced)
-        joint, factors = _joint(reduced @ metric @ reduced.T)
-        entries = sparse.coo_array(reduced)
+        products = reduced @ metric @ reduced.T
+        joint, factors = _joint(products)
+        along = np.vstack([reduced, _soft(reduced, products)])
+        along = np.where(along.max(axis=1, keepdims=True) > 0, along, -along)
+        entries = sparse.coo_array(along)
         directions = sparse.csr_array(
             (entries.data, (entries.row, self.block.cells[entries.col])),
-            shape=(len(reduced), len(table)),
+            shape=(len(along), len(table)),
         )
         return BlockMoves(directions, joint, factors)
+
+
+def _soft(reduced: np.ndarray, products: np.ndarray) -> np.ndarray:
+    """Find long vectors of the lattice along which the log-density hardly bends.
+
+    A basis of short vectors can't be orthogonal where it bends much less in one direction than in
+    the others, as where all cells grow together: each vector then has a little of that direction.
+    The longer a vector of the lattice, the closer it can come to it.
+    """
+    lengths = np.sqrt(np.diag(products))
+    bends, combinations = np.linalg.eigh(products / np.outer(lengths, lengths))
+    # What is lost by whole numbers of steps along each vector, about, and how often as long a
+    # vector must be as what is lost then: as often as makes both the same.
+    lost = (lengths**2).sum() / 12
+    times = np.sqrt(lost / np.maximum(bends, 1e-12))
+    soft = (bends < SOFT) & (2 * lost < STIFF)
+    steps = np.round(times * combinations / lengths[:, None]).astype(np.int64)
+    found = steps.T[soft] @ reduced
+    return found[np.any(found != 0, axis=1)]
 
 
 def _joint(products: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -161,3 +161,24 @@ def test_parameters_mix_once_integrated_out(counts_below, n, sigma):
     assert integrated > 0.1
     if sigma == 10_000:
         assert alone < 0.05
+
+
+@pytest.mark.parametrize(("n", "sigma"), [(10_000, 1_000.0), (1_000_000, 10_000.0)])
+def test_cells_that_grow_together_do_so_by_long_steps(n, sigma, monkeypatch):
+    rng = np.random.default_rng(5)
+    truth = rng.binomial(n, 0.3, 20)
+    with pm.Model() as model:
+        p = pm.Gamma("p", 1, 1e-5)
+        x = pm.Poisson("x", p * np.linspace(0.5, 1.5, 20))
+        released = truth + rng.normal(0, sigma, 20)
+        pm.Potential("privacy", -0.5 * (((x - released) / sigma) ** 2).sum())
+        step = CountStep([x], integrate=[p])
+    point = {**model.initial_point(), "x": truth}
+    name = model.rvs_to_values[p].name
+
+    def share():
+        return shares(sweeps(step, point, [name], 1_500, np.random.default_rng(6))).min()
+
+    assert share() > 0.3
+    monkeypatch.setattr(count_blocks, "SOFT", -np.inf)  # short steps only
+    assert share() < 0.15
