@@ -7,6 +7,8 @@ import numpy as np
 from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
 
+from pymc_dapper.reading.values import dim_lengths
+
 
 class Reading(Protocol):
     """What was read of a model, with the shared data it depends on."""
@@ -71,9 +73,9 @@ class SharedData:
         return [np.array(x.get_value(borrow=True), order="C") for x in self._reading.data]
 
     def _check_dims(self) -> None:
-        lengths = self._reading.model.dim_lengths
+        lengths = dim_lengths(self._reading.model)
         for name, old in self._reading.dim_lengths.items():
-            new = int(lengths[name].eval())
+            new = lengths[name]
             if new != old:
                 raise self._changed(f"the dim '{name}' had length {old}", f"length {new}")
 

@@ -226,7 +226,7 @@ def _searchsorted(op: SearchsortedOp, node: Apply, roles: Sequence[Role]) -> Seq
 def _along_an_axis(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     ndim, rows = node.inputs[0].type.ndim, common_rows(node, roles)
     axis = known_value(node.inputs[1]) if len(node.inputs) > 1 else op.axis
-    axes = range(ndim) if axis is None else [int(k) % ndim for k in pt.atleast_1d(axis).eval()]
+    axes = range(ndim) if axis is None else [int(k) % ndim for k in np.atleast_1d(axis)]
     if rows.axis in axes:
         raise mixes(node, "orders or accumulates the records")
     dropped = sum(k < rows.axis for k in axes) if isinstance(op, Argmax) else 0

@@ -122,7 +122,7 @@ class ForwardModel:
             data = self.model.rvs_to_values[variable]
         else:
             data = self.model.named_vars.get(f"{factor}_released")
-        return None if data is None else np.asarray(data.eval())
+        return None if data is None else np.asarray(data.eval(mode="FAST_COMPILE"))
 
 
 def _factors(model: pm.Model) -> dict[str, TensorVariable]:

@@ -47,7 +47,7 @@ def mechanism_log_bound(mechanism: Mechanism, released: ArrayLike) -> float:
             f"the largest density of {type(mechanism).__name__} isn't known here: work out an "
             "upper bound of its log-density at this release, over all statistics, and give that."
         )
-    log_density = np.asarray(mechanism.logp(values, values).eval())
+    log_density = np.asarray(mechanism.logp(values, values).eval(mode="FAST_COMPILE"))
     clamp = getattr(mechanism, "clamp", None)
     if clamp is not None:
         lower, upper = (np.nan if limit is None else limit for limit in clamp)

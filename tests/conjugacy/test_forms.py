@@ -10,6 +10,7 @@ from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.reading.graphs import inline_symbolic_ops
 from pymc_dapper.steps.conjugate import ConjugateStep
 from tests.conjugacy.forms import FORMS
+from tests.thirds import one_in_three
 
 
 def random_point(model, rng):
@@ -100,7 +101,7 @@ IN_NUMBA = [
 ]
 
 
-@pytest.mark.parametrize("name", IN_NUMBA)
+@pytest.mark.parametrize("name", one_in_three(IN_NUMBA))
 def test_a_step_computes_the_same_in_numba(name):
     model, variables = FORMS[name]()
     step = ConjugateStep(variables, model=model)

@@ -84,7 +84,7 @@ def test_tails_neither_underflow_nor_overflow(mechanism):
 
 def test_point_masses_are_right_far_out_in_the_tail():
     mechanism = GaussianMechanism(1.0, clamp=(0.0, 300.0))
-    logp = mechanism.logp(np.array([0.0, 300.0]), np.array([300.0, 0.0])).eval()
+    logp = mechanism.logp(np.array([0.0, 300.0]), np.array([300.0, 0.0])).eval(mode="FAST_COMPILE")
     # log Phi(-300), by its asymptotic series.
     expected = -(300.0**2) / 2 - np.log(300 * np.sqrt(2 * np.pi)) + np.log1p(-1 / 300**2)
     np.testing.assert_allclose(logp, expected, rtol=1e-9)
@@ -92,12 +92,14 @@ def test_point_masses_are_right_far_out_in_the_tail():
 
 def test_small_scales_do_not_overflow():
     for mechanism in (LaplaceMechanism(1e-4), GaussianMechanism(1e-4)):
-        assert np.all(np.isfinite(mechanism.logp(np.array([0.0, 1.0]), np.zeros(2)).eval()))
+        assert np.all(
+            np.isfinite(mechanism.logp(np.array([0.0, 1.0]), np.zeros(2)).eval(mode="FAST_COMPILE"))
+        )
 
 
 def test_shapes_and_scales_broadcast():
     mechanism = GaussianMechanism(np.array([1.0, 10.0]))
-    logp = mechanism.logp(np.zeros((3, 2)), np.ones((3, 1))).eval()
+    logp = mechanism.logp(np.zeros((3, 2)), np.ones((3, 1))).eval(mode="FAST_COMPILE")
     assert logp.shape == (3, 2)
     np.testing.assert_allclose(logp[:, 0] - logp[:, 1], -0.5 + 0.005 + np.log(10))
 

@@ -350,4 +350,6 @@ def test_differences_of_unsigned_integers_do_not_wrap(norm):
     mechanism = KNormMechanism(2.0, norm)
     released, statistic = np.array([1, 5]), np.array([3, 2])
     unsigned = mechanism.logp(released.astype("uint8"), statistic.astype("uint64"))
-    assert unsigned.eval() == mechanism.logp(released, statistic).eval()
+    assert unsigned.eval(mode="FAST_COMPILE") == mechanism.logp(released, statistic).eval(
+        mode="FAST_COMPILE"
+    )

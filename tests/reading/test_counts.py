@@ -49,10 +49,10 @@ def test_what_is_linear_is_read_with_its_coefficients(name):
     assert isinstance(role, Linear)
     for seed in range(3):
         counts = np.random.default_rng(seed).integers(0, 9, SHAPE)
-        expected = statistic.eval({x: counts})
+        expected = statistic.eval({x: counts}, mode="FAST_COMPILE")
         found = (
             role.matrix @ counts.ravel()
-            + role.offset.eval({x: counts}, on_unused_input="ignore").ravel()
+            + role.offset.eval({x: counts}, on_unused_input="ignore", mode="FAST_COMPILE").ravel()
         )
         np.testing.assert_allclose(found.reshape(role.shape), expected, atol=1e-12)
 
@@ -92,7 +92,7 @@ def test_terms_of_the_same_cells_are_added_up_and_totals_are_invariants():
     np.testing.assert_array_equal(
         known.rows.matrix.toarray(), [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
     )
-    np.testing.assert_array_equal(known.rows.offset.eval(), [-30, -40])
+    np.testing.assert_array_equal(known.rows.offset.eval(mode="FAST_COMPILE"), [-30, -40])
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_invariants_may_be_written_in_several_ways(potential):
     np.testing.assert_array_equal(
         known.rows.matrix.toarray(), [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
     )
-    np.testing.assert_array_equal(known.rows.offset.eval(), [-4, -5])
+    np.testing.assert_array_equal(known.rows.offset.eval(mode="FAST_COMPILE"), [-4, -5])
 
 
 # Moves --------------------------------------------------------------------------------

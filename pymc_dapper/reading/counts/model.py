@@ -10,7 +10,6 @@ from pymc.distributions.multivariate import DirichletMultinomialRV
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import explicit_graph_inputs, graph_inputs, io_toposort
-from pytensor.tensor.basic import constant
 from pytensor.tensor.random.basic import (
     BernoulliRV,
     BetaBinomialRV,
@@ -32,6 +31,7 @@ from pymc_dapper.reading.counts.walk import CountWalk, as_terms, says_only_what_
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.graphs import inline_symbolic_ops, rebuild, with_inputs
 from pymc_dapper.reading.parameter_checks import localise_checks
+from pymc_dapper.reading.values import dim_lengths, frozen_dims
 
 FAMILIES = (
     MultinomialRV,
@@ -242,11 +242,11 @@ def read_counts(
     """
     rvs = [model.values_to_rvs[value] for value in values]
     check_counts(model, rvs)
-    lengths = {name: int(length.eval()) for name, length in model.dim_lengths.items()}
+    lengths = dim_lengths(model)
     sized = {x: x.type.clone(shape=point[x.name].shape)(name=x.name) for x in model.value_vars}
     counts = [sized[value] for value in values]
     written = _log_densities(model) if log_densities is None else log_densities
-    known: dict[Variable, Variable] = {**sized, **_dims(model, lengths)}
+    known: dict[Variable, Variable] = {**sized, **frozen_dims(model, lengths)}
     placeholders: dict[Variable, TensorVariable] = {}
     for shared in graph_inputs(list(written.values())):
         if _is_data(shared) and shared not in known:
@@ -401,15 +401,6 @@ def _is_data(variable: Variable) -> bool:
     return isinstance(variable, SharedVariable) and not isinstance(
         variable.type, RandomGeneratorType
     )
-
-
-def _dims(model: Model, lengths: Mapping[str, int]) -> dict[Variable, Variable]:
-    """Constants to put in the place of dim lengths, which are shared variables of PyMC's."""
-    return {
-        length: constant(lengths[name], dtype=length.type.dtype)
-        for name, length in model.dim_lengths.items()
-        if isinstance(length, SharedVariable)
-    }
 
 
 def _unfit(name: str, error: Exception) -> ReadingError:
