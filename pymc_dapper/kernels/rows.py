@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 COUNTERS = 4
+"""A power of two."""
 
 
 class Changes(NamedTuple):
@@ -44,15 +45,16 @@ def sum_of_rows(changes: Changes) -> np.ndarray:
     between sweeps can't leave a stale sum behind.
     """
     n_rows, n_sums = changes.removed.shape
-    # Counted in turns: a processor waits for a count before it adds to the same one again.
-    counts = np.zeros((COUNTERS, n_rows), dtype=np.int64)
+    # With few rows counted in turns: a processor waits for a count before it adds to it again.
+    turns = COUNTERS if n_rows < len(changes.present) else 1
+    counts = np.zeros((turns, n_rows), dtype=np.int64)
     for i in range(len(changes.present)):
-        counts[i % COUNTERS, changes.present[i]] += 1
+        counts[i & (turns - 1), changes.present[i]] += 1
     sums = np.zeros(n_sums)
     for a in range(n_rows):
         count = 0
-        for k in range(COUNTERS):
-            count += counts[k, a]
+        for turn in range(turns):
+            count += counts[turn, a]
         if count > 0:  # what a value that no record has would contribute may be infinite
             for j in range(n_sums):
                 sums[j] += count * changes.removed[a, j]
