@@ -81,8 +81,8 @@ def find_undecided(
     changes : Changes
         The changes.
     separable : bool
-        Whether something else than the sums decides, too. If not, a proposal that changes nothing
-        of what its record contributes can be accepted unseen.
+        Whether something else than the sums decides, too. If not, a proposal with the same row of
+        a table, and so the same contribution, can be accepted unseen.
     start, stop : int
         Where to look: at the records from ``start`` up to ``stop``.
     found : ndarray of unsigned int, shape (stop - start,) or longer
@@ -94,10 +94,11 @@ def find_undecided(
         How many they are.
     """
     n_found = 0
+    every = separable | (len(changes.differing) == 1)  # each record has a row of its own
     for i in range(start, stop):
         # Without a branch: which records change is as random as their proposals.
         found[n_found] = i
-        n_found += separable | (changes.differing[pair_of_rows(changes, i), 0] > 0)
+        n_found += every | (changes.present[i] != changes.proposed[i])
     return n_found
 
 

@@ -1,7 +1,7 @@
 """DapperStep: record-wise Metropolis updates of latent confidential records."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import isfinite
 from time import perf_counter
 from typing import Any
@@ -204,8 +204,7 @@ class DapperStep(BlockedStep):
 
     def _check_compiled(self, checked: CheckedState, given: list[np.ndarray]) -> None:
         """Compare what was compiled with the model's own log-density."""
-        rng = np.random.default_rng(0)
-        after = self._call(self.sweep.refuse, rng, checked.records, given)
+        after = self._update(checked.records, given, np.random.default_rng(0), refuse=True)
         records, (_, compiled) = after[: len(self._record_names)], after[len(self._record_names)]
         expected = checked.log_density(records)
         if not checked.same(compiled, expected):
@@ -299,14 +298,16 @@ class DapperStep(BlockedStep):
         return parameters + self._data.values
 
     def _update(
-        self, records: Sequence[np.ndarray], given: list[np.ndarray], rng: np.random.Generator
+        self,
+        records: Sequence[np.ndarray],
+        given: list[np.ndarray],
+        rng: np.random.Generator,
+        *,
+        refuse: bool = False,
     ) -> tuple[np.ndarray, ...]:
         """One sweep: the records after it, and what else :meth:`CompiledSweep.update` returns."""
-        return self._call(self.sweep.update, rng, records, given)
-
-    def _call(self, sweep: Callable[..., tuple[np.ndarray, ...]], *arguments: Any) -> Any:
         try:
-            return sweep(*arguments)
+            return (self.sweep.refuse if refuse else self.sweep.update)(rng, records, given)
         except np.linalg.LinAlgError as error:
             raise ReadingError(self._singular(error)) from error
 

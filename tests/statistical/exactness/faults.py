@@ -99,7 +99,8 @@ def skipped(sampler):
         return None  # InterweaveStep moves all records: what the loop leaves out isn't a fault
 
     def decide(decide, records, proposals, log_uniforms, given):
-        last = np.arange(len(log_uniforms)) == len(log_uniforms) - 1
+        n_records = len(records[0])
+        last = np.arange(n_records) == n_records - 1
         kept = _chosen(last, proposals, records)
         return decide(*records, *kept, log_uniforms, *given)
 
