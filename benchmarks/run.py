@@ -3,6 +3,7 @@
     python -m benchmarks.run            some 25 minutes, on a machine with nothing else to do
     python -m benchmarks.run --short    a few minutes: small sizes, few draws; for trying out
     python -m benchmarks.run --page     write the page anew from the last results
+    python -m benchmarks.run --only sweep    measure one task anew, and keep the other results
 
 One measurement after another, each in a process of its own with one thread. Peers that aren't
 installed are skipped, with a note. Results are kept in benchmarks/results.json.
@@ -27,6 +28,7 @@ RESULTS = ROOT / "benchmarks" / "results.json"
 ONE_THREAD = {
     f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON")
 }
+TASKS = ("overhead", "separable", "protocol", "sweep", "memory", "sampling", "first_draw")
 TIME_LIMIT = 240
 """Seconds that a measurement may take."""
 
@@ -156,14 +158,28 @@ def run(short, keep):
         "short": short,
         "measurements": [],
     }
-    with tempfile.TemporaryDirectory() as folder:
-        for job in jobs(short):
-            result = measure(job, Path(folder))
-            found["measurements"].append({"job": job, "result": result})
-            found["seconds"] = perf_counter() - began
-            keep(found)
-            print(f"{found['seconds']:6.0f} s  {_shown(job)}: {_shown(result)}", flush=True)
+    for entry in measured(jobs(short)):
+        found["measurements"].append(entry)
+        found["seconds"] = perf_counter() - began
+        keep(found)
     return found
+
+
+def measured(wanted):
+    """Run jobs, one after another; yield each with its result."""
+    with tempfile.TemporaryDirectory() as folder:
+        for job in wanted:
+            result = measure(job, Path(folder))
+            print(f"{_shown(job)}: {_shown(result)}", flush=True)
+            yield {"job": job, "result": result}
+
+
+def anew(found, task):
+    """Measure one task anew, and keep the other results."""
+    entries = measured(job for job in jobs(False) if job["task"] == task)
+    new = {json.dumps(entry["job"]): entry for entry in entries}
+    kept = [new.get(json.dumps(entry["job"]), entry) for entry in found["measurements"]]
+    return {**found, "measurements": kept}
 
 
 def _shown(entries):
@@ -177,9 +193,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--short", action="store_true", help="small sizes; leaves docs as they are")
     parser.add_argument("--page", action="store_true", help="only write the page anew")
+    parser.add_argument("--only", metavar="TASK", choices=TASKS, help="measure this task anew")
     arguments = parser.parse_args()
-    if arguments.page:
-        page.write(json.loads(RESULTS.read_text(encoding="utf-8")))
+    if arguments.page or arguments.only:
+        found = json.loads(RESULTS.read_text(encoding="utf-8"))
+        if arguments.only:
+            found = anew(found, arguments.only)
+            _keep(found)
+        page.write(found)
     elif arguments.short:
         print(page.text(run(True, keep=lambda found: None)))
     else:

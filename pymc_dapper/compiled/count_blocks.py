@@ -1,10 +1,11 @@
 """Directions in which the cells of a block move together.
 
-Along a direction a table is drawn by a slice sampler, so any set of directions is right. They mix
-well if, in the metric of the log-density's curvature, they are nearly orthogonal: then what is
-drawn along one hardly depends on the others, as for independent coordinates. Tables are points of
-a lattice. Its reduced basis in that metric has such directions: changes that keep what is known
-well come out as short vectors, however the sums overlap.
+Along a direction a table is drawn by a slice sampler, and steps along several are accepted by the
+ratio of Metropolis and Hastings, so any fixed set of directions is right. They mix well if, in the
+metric of the log-density's curvature, they are nearly orthogonal: then what is drawn along one
+hardly depends on the others, as for independent coordinates. Tables are points of a lattice. Its
+reduced basis in that metric has such directions: changes that keep what is known well come out as
+short vectors, however the sums overlap.
 """
 
 from dataclasses import dataclass
@@ -87,17 +88,21 @@ class BlockMetric:
         # the curvature of log(count) is: a Gamma density then has that of its standard deviation.
         room = np.maximum(table[self.block.cells], EMPTIEST)
         metric = _positive(bends.toarray() + np.diag(room**-2))
-        reduced = reduce_basis(self.block.basis, metric)
+        reduced = _upwards(reduce_basis(self.block.basis, metric))
         products = reduced @ metric @ reduced.T
         joint, factors = _joint(products)
-        along = np.vstack([reduced, _soft(reduced, products)])
-        along = np.where(along.max(axis=1, keepdims=True) > 0, along, -along)
+        along = np.vstack([reduced, _upwards(_soft(reduced, products))])
         entries = sparse.coo_array(along)
         directions = sparse.csr_array(
             (entries.data, (entries.row, self.block.cells[entries.col])),
             shape=(len(along), len(table)),
         )
         return BlockMoves(directions, joint, factors)
+
+
+def _upwards(vectors: np.ndarray) -> np.ndarray:
+    """Turn vectors along which no cell gains people around."""
+    return np.where(vectors.max(axis=1, keepdims=True, initial=-1) > 0, vectors, -vectors)
 
 
 def _soft(reduced: np.ndarray, products: np.ndarray) -> np.ndarray:

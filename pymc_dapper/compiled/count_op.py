@@ -182,7 +182,8 @@ def _funcify(op: CountSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str 
 
     if model_key is None:
         return count_sweep, None
-    modules = (sys.modules[kernel.__module__], count_joint, count_line, count_draws)
+    kernels = (sys.modules[kernel.__module__], count_joint, count_line, count_draws)
+    modules = (sys.modules[__name__], *kernels)
     sources = [inspect.getsource(module) for module in modules]
     key = (type(op).__module__, type(op).__qualname__, *sources, model_key)
     return count_sweep, sha256(repr(key).encode()).hexdigest()

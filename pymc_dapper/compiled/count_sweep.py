@@ -35,23 +35,17 @@ class CompiledCountSweep:
 
     Attributes
     ----------
-    op : CountSweep
-        The operation.
     structure : Structure
         What the log-density sees of the counts.
     moves : Moves
         The moves.
-    inputs : JitFunction
-        ``inputs(*parameters, *data) -> context``: what else a sweep depends on.
     update : JitFunction
         ``update(uniforms, counts, integers, numbers, *parameters, *data)``; what it takes and
         returns, :class:`CountSweep` says.
     """
 
-    op: CountSweep
     structure: Structure
     moves: Moves
-    inputs: JitFunction
     update: JitFunction
 
     def __call__(
@@ -190,10 +184,8 @@ def compile_count_sweep(
     given = [*reading.parameters, *reading.placeholders.values()]
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs}
     return CompiledCountSweep(
-        op=op,
         structure=structure,
         moves=moves,
-        inputs=JitFunction(given, context, **options),
         update=JitFunction([*inputs, *given], swept, **options),
     )
 

@@ -72,6 +72,6 @@ def _funcify(op: ParameterMoves, node: Apply, **kwargs: Any) -> tuple[Callable, 
 
     if model_key is None:
         return parameter_moves, None
-    source = inspect.getsource(sys.modules[kernel.__module__])
-    key = (type(op).__module__, type(op).__qualname__, source, model_key)
+    sources = [inspect.getsource(sys.modules[name]) for name in (__name__, kernel.__module__)]
+    key = (type(op).__module__, type(op).__qualname__, *sources, model_key)
     return parameter_moves, sha256(repr(key).encode()).hexdigest()

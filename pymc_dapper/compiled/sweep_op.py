@@ -189,7 +189,7 @@ def _funcify_blocks(op: BlockSweep, node: Apply, **kwargs: Any) -> tuple[Callabl
     rows, rows_key = numba_funcify_and_cache_key(
         op.rows, squeeze_output=True, fgraph_name="rows_of_block"
     )
-    present_rows, proposed_rows = (_rows_of_block(op, rows, first) for first in (0, op.n_variables))
+    present_rows, proposed_rows = (_of_block(op, rows, first) for first in (0, op.n_variables))
     n_arrays = len(op.rows.inputs) + op.n_variables
     records_in_block, kernel = op.records_in_block, op.kernel
 
@@ -229,11 +229,13 @@ def _funcify_blocks(op: BlockSweep, node: Apply, **kwargs: Any) -> tuple[Callabl
     if rows_key is None or model_key is None:
         return block_sweep, None
     sweep_key = _cache_key(op.sweep, model_key)
-    key = _cache_key(op, f"{rows_key} {sweep_key} {n_arrays} {op.n_variables} {records_in_block}")
+    key = _cache_key(
+        op, f"{rows_key} {sweep_key} {op.n_variables} {op.n_covariates} {records_in_block}"
+    )
     return block_sweep, key
 
 
-def _rows_of_block(op: BlockSweep, rows: Callable, first: int) -> Callable:
+def _of_block(op: BlockSweep, rows: Callable, first: int) -> Callable:
     """Compile ``rows`` for a block of records, of which the variables from ``first`` on are."""
     n, covariates = op.n_variables, op.n_covariates
     sliced = [*range(first, first + n), *range(2 * n, 2 * n + covariates)]
@@ -285,7 +287,7 @@ def _cache_key(op: Op, model_key: str | None) -> str | None:
     """Key of the compiled kernel: by its source, and by what it was compiled with."""
     if model_key is None:
         return None
-    modules = {op.kernel.__module__, log_gain.__module__, check_rows.__module__}
+    modules = {__name__, op.kernel.__module__, log_gain.__module__, check_rows.__module__}
     sources = [inspect.getsource(sys.modules[name]) for name in sorted(modules)]
     key = (type(op).__module__, type(op).__qualname__, *sources, model_key)
     return sha256(repr(key).encode()).hexdigest()

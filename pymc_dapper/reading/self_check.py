@@ -386,6 +386,9 @@ def _mark(rows: np.ndarray) -> np.ndarray:
     if rows.ndim == 1:
         return rows
     flat = rows.reshape(len(rows), -1)
+    if not np.isfinite(flat).all():
+        # Any numbers will do, if only the others of the row still count.
+        flat = np.nan_to_num(flat, nan=101.7, posinf=203.1, neginf=307.9)
     # Unlike a matrix product, it converts no more than a few integers at a time.
     return np.einsum("ij,j->i", flat, np.random.default_rng(0).standard_normal(flat.shape[1]))
 

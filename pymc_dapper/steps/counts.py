@@ -54,7 +54,8 @@ class CountStep(BlockedStep):
 
     People move between cells, or a cell's count changes by itself, one line of possible tables
     after the other. Each time the new table is drawn by a slice sampler on the integers, from
-    what the prior and the mechanism say of the tables on that line. What a prior or an invariant
+    what the prior and the mechanism say of the tables on that line. Where all is nearly exact,
+    steps along many lines are proposed at once. What a prior or an invariant
     fixes, such as a total, stays as it is. A move costs as much as the terms of the log-density
     that see its cells, whether hundreds or millions of people are counted.
 
@@ -108,7 +109,8 @@ class CountStep(BlockedStep):
     Notes
     -----
     The sampler statistics are ``count_accept``, the share of the moves of a sweep that changed the
-    table, of those that could, and ``count_logp``, the log-density after the sweep of all factors
+    table, of those that could (a draw of steps along many directions counts as one that could, even
+    if it leads nowhere), and ``count_logp``, the log-density after the sweep of all factors
     that the counts enter, but for what doesn't depend on them.
 
     If the model's own initial point breaks an invariant, or is impossible given what was released,
