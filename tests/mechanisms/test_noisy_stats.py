@@ -14,6 +14,7 @@ from pymc_dapper import DapperStep
 from pymc_dapper.budget import ZCDP, PureDP
 from pymc_dapper.mechanisms.noisy_stats import NoisyStats
 from pymc_dapper.reading import AdditiveFactor, read_model
+from tests.thirds import one_in_three
 
 RNG = np.random.default_rng(3)
 X = RNG.uniform(size=12)
@@ -164,6 +165,7 @@ def test_the_joint_density_and_the_probability_of_na_add_up_to_one():
     assert probability.sum() + na == pytest.approx(1.0, abs=1e-4)  # midpoints in the intercept
 
 
+@pytest.mark.long
 def test_the_density_has_gradients():
     mechanism, s = NoisyStats(3.0, 12), pt.vector("s")
     points = [mechanism.statistic(X, Y), mechanism.statistic(X, 1 - Y), [3.0, 4.0, 1.0, 0.75]]
@@ -285,7 +287,7 @@ def largest_log_ratio(n, epsilon):
     return np.abs(first - second).max()
 
 
-@pytest.mark.parametrize(("n", "epsilon"), [(2, 1.0), (5, 0.5), (5, 4.0), (40, 1.0)])
+@pytest.mark.parametrize(("n", "epsilon"), one_in_three([(2, 1.0), (5, 0.5), (5, 4.0), (40, 1.0)]))
 def test_one_record_changes_no_log_density_by_more_than_epsilon(n, epsilon):
     largest = largest_log_ratio(n, epsilon)
     assert 0.95 * epsilon < largest <= epsilon * (1 + 1e-9)
