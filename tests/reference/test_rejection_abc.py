@@ -19,6 +19,8 @@ from pymc_dapper.reference.rejection_abc import (
 )
 from tests.monte_carlo import z_scores
 
+pytestmark = pytest.mark.long
+
 EXACT = PoissonLaplacePosterior(37.4, 5, 25, 1)
 LAPLACE = pmd.LaplaceMechanism(5.0)
 # `import` would find the function of this name in the package, not the module.

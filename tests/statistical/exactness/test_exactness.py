@@ -12,7 +12,8 @@ from tests.statistical.exactness.cases import CASES
 from tests.statistical.exactness.evidence import EXACT, SHORT, TESTS
 from tests.statistical.exactness.faults import FAULTS
 from tests.statistical.exactness.reference import REFERENCES
-from tests.thirds import one_in_three
+
+pytestmark = pytest.mark.long
 
 CAUGHT = {
     "stale cached sum": ("matrix", "sums, as a whole"),
@@ -34,7 +35,7 @@ def test_an_exact_sampler_passes(case, test):
     assert verdict is None or not verdict.caught, verdict
 
 
-@pytest.mark.parametrize("fault", one_in_three(FAULTS))
+@pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_is_caught(fault):
     test, case = CAUGHT[fault]
     verdict = TESTS[test](case, fault, SHORT)
