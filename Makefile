@@ -12,7 +12,7 @@ help:
 	@echo "make test      lint, then run the tests       (ARGS='-k word' is passed on to pytest)"
 	@echo "make test-all  the same, and the tests that take long: pages of docs/, examples, benchmarks"
 	@echo "make exactness the tests of exactness for longer; writes docs/exactness.md (half an hour)"
-	@echo "make benchmark speed beside peers; writes docs/performance.md (25 minutes, on an idle machine)"
+	@echo "make benchmark speed beside peers; writes docs/performance.md (half an hour, on an idle machine)"
 	@echo "make docs      the documentation as HTML, in docs/_build"
 	@echo "make gallery   make the figures of docs/ anew (half an hour)"
 	@echo "make lint      ruff check, ruff format --check, mypy"

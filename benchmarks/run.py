@@ -1,6 +1,6 @@
 """Measure the package and its peers, and write docs/performance.md with its figures.
 
-    python -m benchmarks.run            some 25 minutes, on a machine with nothing else to do
+    python -m benchmarks.run            half an hour, on a machine with nothing else to do
     python -m benchmarks.run --short    a few minutes: small sizes, few draws; for trying out
     python -m benchmarks.run --page     write the page anew from the last results
     python -m benchmarks.run --only sweep    measure one task anew, and keep the other results

@@ -265,7 +265,7 @@ tests on 60,000 replicates with large data; the limit is {limit}. Normal means a
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--short", action="store_true", help="as short as in `make test`")
+    parser.add_argument("--short", action="store_true", help="as short as in `make test-all`")
     long = not parser.parse_args().short
     found = run_all(long)
     write_page(found, long)

@@ -114,8 +114,8 @@ def _soft(reduced: np.ndarray, products: np.ndarray) -> np.ndarray:
     """
     lengths = np.sqrt(np.diag(products))
     bends, combinations = np.linalg.eigh(products / np.outer(lengths, lengths))
-    # What is lost by whole numbers of steps along each vector, about, and how often as long a
-    # vector must be as what is lost then: as often as makes both the same.
+    # Rounding to whole steps along each vector adds this much squared length, on average. Vectors
+    # are made so long that their own squared length is the same.
     lost = (lengths**2).sum() / 12
     times = np.sqrt(lost / np.maximum(bends, 1e-12))
     soft = (bends < SOFT) & (2 * lost < STIFF)

@@ -19,6 +19,8 @@ from pymc_dapper.studies.grid import read_grid
 from pymc_dapper.studies.summaries import summarise
 from tests.studies import functions
 
+pytestmark = pytest.mark.long
+
 GAUSSIAN = pmd.GaussianMechanism(2.0)
 DEFAULTS = {"chains": 2, "compute_convergence_checks": False}
 

@@ -12,8 +12,7 @@ from tests.statistical.exactness.cases import CASES
 from tests.statistical.exactness.evidence import EXACT, SHORT, TESTS
 from tests.statistical.exactness.faults import FAULTS
 from tests.statistical.exactness.reference import REFERENCES
-
-pytestmark = pytest.mark.long
+from tests.thirds import one_in_three
 
 CAUGHT = {
     "stale cached sum": ("matrix", "sums, as a whole"),
@@ -35,7 +34,7 @@ def test_an_exact_sampler_passes(case, test):
     assert verdict is None or not verdict.caught, verdict
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", one_in_three(FAULTS))
 def test_each_fault_is_caught(fault):
     test, case = CAUGHT[fault]
     verdict = TESTS[test](case, fault, SHORT)
