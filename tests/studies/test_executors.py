@@ -230,8 +230,6 @@ from functools import partial
 from tests.studies import functions
 from tests.studies.test_executors import run
 
-pytestmark = pytest.mark.long
-
 if __name__ == "__main__":
     simulate = partial(functions.simulate_and_wait, folder=sys.argv[1])
     run(simulate, functions.build_light, executor=1, store=sys.argv[2])
