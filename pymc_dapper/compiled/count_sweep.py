@@ -21,7 +21,7 @@ from scipy import sparse
 from pymc_dapper.compiled.count_blocks import BlockMetric, block_metrics
 from pymc_dapper.compiled.count_op import CountSweep, JointCountSweep, TermFunction
 from pymc_dapper.compiled.functions import JitFunction, numba_mode, with_parameter_checks
-from pymc_dapper.compiled.sweep import rewritten
+from pymc_dapper.compiled.graphs import rewritten
 from pymc_dapper.kernels.count_line import Structure
 from pymc_dapper.kernels.count_sweep import Packed, Schedule, Swept, pack
 from pymc_dapper.reading.counts.model import CountReading, Terms
@@ -252,7 +252,7 @@ def _whole(reading: CountReading, mode: Mode) -> tuple[Any, list[Variable]]:
     [log_density] = rebuild([pt.add(*(f.log_density for f in reading.wholes))], values)
     log_density = log_density.astype("float64")
     context = frontier([flat], log_density)
-    return rewritten([flat, *context], log_density, mode), context
+    return rewritten([flat, *context], [log_density], mode), context
 
 
 def _term_function(terms: Terms) -> TermFunction:

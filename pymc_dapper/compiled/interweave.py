@@ -9,8 +9,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.compiled import interweave_counts  # noqa: F401  (registers maps)
 from pymc_dapper.compiled.functions import JitFunction, numba_mode, with_parameter_checks
+from pymc_dapper.compiled.graphs import rewritten
 from pymc_dapper.compiled.interweave_op import ParameterMoves
-from pymc_dapper.compiled.sweep import rewritten
 from pymc_dapper.reading.graphs import frontier, rebuild
 from pymc_dapper.reading.record_maps import NoiseHeldFixed
 
@@ -51,7 +51,7 @@ def compile_moves(
         [reading.log_density], dict(zip(reading.proposed, _unravel(theta, reading), strict=True))
     )
     context = frontier([theta], log_density)
-    op = moves_op(rewritten([theta, *context], log_density, mode))
+    op = moves_op(rewritten([theta, *context], [log_density], mode))
     fit = [pt.vector("mean", dtype="float64"), pt.matrix("factor", dtype="float64")]
     variates = [pt.matrix("normals", dtype="float64"), pt.matrix("angles", dtype="float64")]
     path, outcome = op(start, _come_back(reading), *fit, *variates, *context)

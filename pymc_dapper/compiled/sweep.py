@@ -14,15 +14,19 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pymc.pytensorf import compile as pymc_compile
-from pytensor.compile.aliasing import add_supervisor_to_fgraph
-from pytensor.compile.io import In
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
-from pytensor.graph.fg import FrozenFunctionGraph, FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.compiled.functions import JitFunction, numba_mode, with_parameter_checks
+from pymc_dapper.compiled.graphs import rewritten
+from pymc_dapper.compiled.rows_of_block import (
+    rows_by_array,
+    rows_by_entry,
+    shape_of,
+    side_by_side,
+)
 from pymc_dapper.compiled.sweep_op import BlockSweep, EntrySweep, FullSweep, RecordSweep
 from pymc_dapper.kernels.block_sweep import RECORDS_IN_BLOCK
 from pymc_dapper.reading.entrywise import EntrywiseDensity, read_entrywise
@@ -31,7 +35,6 @@ from pymc_dapper.reading.model import ModelReading
 from pymc_dapper.reading.proposals import all_entries, as_rows
 from pymc_dapper.reading.randomness import Randomness
 from pymc_dapper.reading.rows_by_value import differing_columns, rows_by_value, value_index
-from pymc_dapper.reading.rows_of_others import rows_of_others
 
 
 @dataclass(frozen=True)
@@ -203,8 +206,8 @@ def sweep_graph(
     mode : Mode
         One of numba's.
     records_in_block : int
-        With more records, each of which has contributions of its own, these are computed for so
-        many records at a time.
+        Where each record has contributions of its own, these are computed for so many records at a
+        time.
 
     Returns
     -------
@@ -299,14 +302,14 @@ def _decide(
     elif reading.additive_factors:
         kernel = _kernel_of_sums(reading, mode, sweep_op)
         by_value = _changes_by_value(reading, before_and_after)
-        block = None
-        if by_value is None and sweep_op is None and reading.n_records > records_in_block:
-            block = _rows_of_block(reading, mode)
-        if block is not None:
-            op = BlockSweep(
-                kernel.op, block.graph, len(proposed), len(block.covariates), records_in_block
-            )
-            arrays = [*reading.records, *proposed, *block.covariates, *block.context]
+        rows = None
+        if by_value is None and sweep_op is None:
+            rows = rows_by_entry(reading, mode)
+            if rows is None and reading.n_records > records_in_block:
+                rows = rows_by_array(reading, mode)
+        if rows is not None:
+            op = BlockSweep(kernel.op, rows, len(proposed), records_in_block)
+            arrays = [*reading.records, *proposed, *rows.covariates, *rows.context]
             accepted, logp = op(*deciding, log_uniforms, *arrays, *kernel.context)
         else:
             changes = by_value or _row_by_row(*before_and_after(_contributions(reading)))
@@ -345,13 +348,13 @@ def _kernel(
 ) -> _Kernel:
     """Sweep against a log-density of ``state``."""
     context = frontier([state], log_density)
-    op = sweep_op(rewritten([state, *context], log_density, mode))
+    op = sweep_op(rewritten([state, *context], [log_density], mode))
     return _Kernel(op, context, pt.constant(0.0))
 
 
 def _kernel_by_entries(sweep_op: type[Op], density: EntrywiseDensity, mode: Mode) -> _Kernel:
     """Sweep against a log-density with a term for each entry of a sum."""
-    op = sweep_op(rewritten([density.entry, *density.values], density.term, mode))
+    op = sweep_op(rewritten([density.entry, *density.values], [density.term], mode))
     columns = [x.astype("float64") for x in density.context]
     n_entries = prod(density.sum.total.type.shape)
     context = pt.stack(columns, axis=1) if columns else _nothing(n_entries)
@@ -369,39 +372,6 @@ def _kernel_of_sums(
     state = pt.vector("sums", dtype="float64")
     log_density = _log_density_of_sums(reading, state)
     return _kernel(sweep_op or RecordSweep, state, log_density, mode)
-
-
-class _RowsOfBlock(NamedTuple):
-    """What a block of records contributes (see `BlockSweep`)."""
-
-    graph: FrozenFunctionGraph
-    covariates: list[TensorVariable]
-    context: list[TensorVariable]
-
-
-def _rows_of_block(reading: ModelReading, mode: Mode) -> _RowsOfBlock | None:
-    """Write what a block of records contributes as a function of it; None if that isn't known."""
-    block = {x: x.type.clone(shape=(None, *x.type.shape[1:]))() for x in reading.records}
-    covariates: dict[tuple[TensorVariable, int], TensorVariable] = {}
-
-    def covariate(x: TensorVariable, axis: int) -> TensorVariable:
-        """Keep the records first, so that a block is a slice."""
-        if (x, axis) not in covariates:
-            first = pt.moveaxis(x, axis, 0)
-            covariates[x, axis] = first.type.clone(shape=(None, *first.type.shape[1:]))()
-        return pt.moveaxis(covariates[x, axis], 0, axis)
-
-    tables = []
-    for sum_ in reading.sums:
-        rows = rows_of_others(sum_.contributions, block, covariate)
-        if rows is None or None in rows.type.shape[1:]:
-            return None
-        tables.append(rows)
-    contributions = _side_by_side(tables)
-    inputs = [*block.values(), *covariates.values()]
-    context = frontier(inputs, contributions)
-    graph = rewritten([*inputs, *context], contributions, mode)
-    return _RowsOfBlock(graph, [pt.moveaxis(x, axis, 0) for x, axis in covariates], context)
 
 
 def _nothing(*lengths: int) -> TensorVariable:
@@ -427,7 +397,7 @@ def _separable(reading: ModelReading) -> TensorVariable:
 
 def _contributions(reading: ModelReading) -> TensorVariable:
     """Put what each record adds to all sums into a matrix with a row per record."""
-    return _side_by_side([sum_.contributions for sum_ in reading.sums])
+    return side_by_side([sum_.contributions for sum_ in reading.sums])
 
 
 def _changes_by_value(
@@ -447,7 +417,7 @@ def _changes_by_value(
         if rows is None:
             return None
         tables.append(rows)
-    table = _side_by_side(tables)
+    table = side_by_side(tables)
     index = before_and_after(value_index(reading.records, values))
     return [table, table, *index, differing_columns(table)]
 
@@ -460,25 +430,12 @@ def _row_by_row(removed: TensorVariable, added: TensorVariable) -> list[TensorVa
     return [removed, added, row, row, all_columns]
 
 
-def _side_by_side(rows: Sequence[TensorVariable]) -> TensorVariable:
-    """Flatten each row, and put those of several arrays into one."""
-    return pt.concatenate([_with_columns(x) for x in rows], axis=1).astype("float64")
-
-
-def _with_columns(rows: TensorVariable) -> TensorVariable:
-    if rows.type.ndim <= 2:
-        return rows if rows.type.ndim == 2 else rows[:, None]
-    n_rows, *lengths = _shape(rows)
-    # The number of columns is given, since it can't be found out where there is no row.
-    return rows.reshape((n_rows, prod(lengths)))
-
-
 def _log_density_of_sums(reading: ModelReading, flat: TensorVariable) -> TensorVariable:
     """All additive factors' log-density as a function of one flat vector of sums."""
     totals: dict[Variable, Variable] = {}
     start: Any = 0
     for sum_ in reading.sums:
-        _, *shape = _shape(sum_.contributions)
+        _, *shape = shape_of(sum_.contributions)
         stop = start + prod(shape)
         totals[sum_.total] = flat[start:stop].reshape(shape).astype(sum_.total.dtype)
         start = stop
@@ -487,7 +444,7 @@ def _log_density_of_sums(reading: ModelReading, flat: TensorVariable) -> TensorV
 
 def _flat_records(reading: ModelReading) -> TensorVariable:
     """Put all records into a matrix with a row per record."""
-    return _side_by_side([record.astype("float64") for record in reading.records])
+    return side_by_side([record.astype("float64") for record in reading.records])
 
 
 def _log_density_of_records(reading: ModelReading, flat: TensorVariable) -> TensorVariable:
@@ -508,17 +465,3 @@ def _at(
 ) -> TensorVariable:
     [total] = rebuild([pt.add(*log_densities)], values)
     return total.astype("float64")
-
-
-def _shape(x: TensorVariable) -> list[Any]:
-    """Return the shape, as numbers where they are known."""
-    return [x.shape[k] if size is None else size for k, size in enumerate(x.type.shape)]
-
-
-def rewritten(inputs: list[Variable], output: TensorVariable, mode: Mode) -> FrozenFunctionGraph:
-    """Optimise a graph for the backend; its inputs stay untouched when it is evaluated."""
-    graph = FunctionGraph(inputs, [output], clone=True)
-    specs = [In(x, borrow=True, mutable=False) for x in graph.inputs]
-    add_supervisor_to_fgraph(graph, specs, accept_inplace=True)
-    mode.optimizer.rewrite(graph)
-    return graph.freeze()

@@ -24,8 +24,9 @@ from pytensor.link.numba.dispatch.basic import (
     register_funcify_and_cache_key,
 )
 
+from pymc_dapper.compiled.rows_of_block import RowsOfBlock
 from pymc_dapper.kernels.block_sweep import sweep_by_blocks
-from pymc_dapper.kernels.entry_sweep import go_on_by_entries, sweep_by_entries
+from pymc_dapper.kernels.entry_sweep import go_on_by_rows, sweep_by_entries
 from pymc_dapper.kernels.full_sweep import sweep_by_full_evaluation
 from pymc_dapper.kernels.record_sweep import go_on_with_records, log_gain, sweep_records
 from pymc_dapper.kernels.rows import Changes, check_rows
@@ -107,31 +108,37 @@ class BlockSweep(Op):
     ----------
     sweep : EntrySweep or RecordSweep
         The sweep.
-    rows : FrozenFunctionGraph
-        What a block of records contributes: inputs are its rows of the record variables, its rows
-        of covariates, and what else there is; its output is a matrix. Rewritten already for the
-        numba backend.
-    n_variables, n_covariates : int
-        Numbers of record variables and of covariates.
+    rows : RowsOfBlock
+        What a block of records contributes.
+    n_variables : int
+        Number of record variables.
     records_in_block : int
         Records in a block.
     """
 
-    __props__ = ("sweep", "rows", "n_variables", "n_covariates", "records_in_block")
+    __props__ = (
+        "sweep",
+        "graph",
+        "places",
+        "n_columns",
+        "n_variables",
+        "n_covariates",
+        "records_in_block",
+    )
     kernel: ClassVar[Any] = staticmethod(sweep_by_blocks)
 
     def __init__(
         self,
         sweep: EntrySweep | RecordSweep,
-        rows: FrozenFunctionGraph,
+        rows: RowsOfBlock,
         n_variables: int,
-        n_covariates: int,
         records_in_block: int,
     ):
         self.sweep = sweep
-        self.rows = rows
+        self.graph, self.places, self.n_columns = rows.graph, rows.places, rows.n_columns
         self.n_variables = n_variables
-        self.n_covariates = n_covariates
+        self.n_covariates = len(rows.covariates)
+        self.n_arrays = 2 * n_variables + len(rows.covariates) + len(rows.context)
         self.records_in_block = records_in_block
 
     def make_node(self, *inputs: Variable) -> Apply:
@@ -187,16 +194,17 @@ def _funcify(op: RecordSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str
 @register_funcify_and_cache_key(BlockSweep)
 def _funcify_blocks(op: BlockSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
     rows, rows_key = numba_funcify_and_cache_key(
-        op.rows, squeeze_output=True, fgraph_name="rows_of_block"
+        op.graph, squeeze_output=True, fgraph_name="rows_of_block"
     )
-    present_rows, proposed_rows = (_of_block(op, rows, first) for first in (0, op.n_variables))
-    n_arrays = len(op.rows.inputs) + op.n_variables
+    make_rows = _rows_by_array if op.places is None else _rows_by_entry
+    present_rows, proposed_rows = (make_rows(op, rows, first) for first in (0, op.n_variables))
+    n_arrays, n_sums = op.n_arrays, op.n_columns
     records_in_block, kernel = op.records_in_block, op.kernel
 
     go_on: Callable
     log_density: Callable
     if isinstance(op.sweep, EntrySweep):
-        go_on = go_on_by_entries
+        go_on = go_on_by_rows
         log_density, model_key = _log_term(op.sweep)
 
         @numba_njit
@@ -219,6 +227,7 @@ def _funcify_blocks(op: BlockSweep, node: Apply, **kwargs: Any) -> tuple[Callabl
             present_rows,
             proposed_rows,
             inputs[:n_arrays],
+            n_sums,
             records_in_block,
             log_removed,
             log_added,
@@ -229,20 +238,43 @@ def _funcify_blocks(op: BlockSweep, node: Apply, **kwargs: Any) -> tuple[Callabl
     if rows_key is None or model_key is None:
         return block_sweep, None
     sweep_key = _cache_key(op.sweep, model_key)
-    key = _cache_key(
-        op, f"{rows_key} {sweep_key} {op.n_variables} {op.n_covariates} {records_in_block}"
-    )
-    return block_sweep, key
+    layout = (op.places, op.n_columns, op.n_variables, op.n_covariates, records_in_block)
+    return block_sweep, _cache_key(op, f"{rows_key} {sweep_key} {layout}")
 
 
-def _of_block(op: BlockSweep, rows: Callable, first: int) -> Callable:
-    """Compile ``rows`` for a block of records, of which the variables from ``first`` on are."""
+def _rows_by_array(op: BlockSweep, rows: Callable, first: int) -> Callable:
+    """Compile the rows of a block of records, of which the variables from ``first`` on are."""
+    sliced, fixed = _arrays_of_block(op, first)
+    arguments = [f"arrays[{k}][start:stop]" for k in sliced] + [f"arrays[{k}]" for k in fixed]
+    return _compiled_rows(f"    return rows({', '.join(arguments)})", rows)
+
+
+def _rows_by_entry(op: BlockSweep, rows: Callable, first: int) -> Callable:
+    """Compile the rows of a block of records one by one, as :func:`_rows_by_array` does at once."""
+    sliced, fixed = _arrays_of_block(op, first)
+    places = [(sliced[k], ", ".join(map(str, ("i", *index)))) for k, index in op.places or ()]
+    arguments = [f"arrays[{k}][{index}]" for k, index in places] + [f"fixed_{k}" for k in fixed]
+    entries = [f"block[i - start, {j}]" for j in range(op.n_columns)]
+    lines = [
+        *(f"fixed_{k} = arrays[{k}].item()" for k in fixed),
+        f"block = np.empty((stop - start, {op.n_columns}))",
+        "for i in range(start, stop):",
+        f"    {', '.join(entries)} = rows({', '.join(arguments)})",
+        "return block",
+    ]
+    return _compiled_rows("\n".join(f"    {line}" for line in lines), rows)
+
+
+def _arrays_of_block(op: BlockSweep, first: int) -> tuple[list[int], range]:
+    """Tell the arrays that have a row for each record from those that haven't."""
     n, covariates = op.n_variables, op.n_covariates
     sliced = [*range(first, first + n), *range(2 * n, 2 * n + covariates)]
-    arguments = [f"arrays[{k}][start:stop]" for k in sliced]
-    arguments += [f"arrays[{k}]" for k in range(2 * n + covariates, len(op.rows.inputs) + n)]
+    return sliced, range(2 * n + covariates, op.n_arrays)
+
+
+def _compiled_rows(body: str, rows: Callable) -> Callable:
     function = compile_numba_function_src(
-        f"def rows_of_block(arrays, start, stop): return rows({', '.join(arguments)})",
+        f"def rows_of_block(arrays, start, stop):\n{body}",
         "rows_of_block",
         globals() | {"rows": rows},
     )

@@ -13,7 +13,7 @@ from numba import njit
 
 from pymc_dapper.kernels.rows import Changes
 
-RECORDS_IN_BLOCK = 8192
+RECORDS_IN_BLOCK = 2048
 """Contributions of so many records to a dozen sums fit into the cache of a core."""
 
 
@@ -26,6 +26,7 @@ def sweep_by_blocks(
     present_rows: Callable[..., np.ndarray],
     proposed_rows: Callable[..., np.ndarray],
     arrays: tuple[np.ndarray, ...],
+    n_sums: int,
     records_in_block: int,
     log_removed: np.ndarray,
     log_added: np.ndarray,
@@ -36,7 +37,7 @@ def sweep_by_blocks(
     Parameters
     ----------
     go_on : callable
-        Updates some of the records: :func:`~pymc_dapper.kernels.entry_sweep.go_on_by_entries` or
+        Updates some of the records: :func:`~pymc_dapper.kernels.entry_sweep.go_on_by_rows` or
         :func:`~pymc_dapper.kernels.record_sweep.go_on_with_records`.
     log_density, context
         As there.
@@ -45,6 +46,8 @@ def sweep_by_blocks(
         contributions of the records from ``start`` up to ``stop``, with a row for each.
     arrays : tuple of ndarray
         What these are computed from. The first is of present records.
+    n_sums : int
+        Contributions of a record.
     records_in_block : int
         Records in a block.
     log_removed, log_added, log_uniforms
@@ -58,7 +61,6 @@ def sweep_by_blocks(
         Log-density of the sums after the sweep (separable part not included).
     """
     n_records = len(arrays[0])
-    n_sums = present_rows(arrays, 0, 0).shape[1]
     sums = np.zeros(n_sums)
     for start in range(0, n_records, records_in_block):
         rows = present_rows(arrays, start, min(start + records_in_block, n_records))
@@ -80,6 +82,7 @@ def sweep_by_blocks(
             context,
             sums,
             changes,
+            n_sums,
             log_removed[start:stop],
             log_added[start:stop],
             log_uniforms[start:stop],

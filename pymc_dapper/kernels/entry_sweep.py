@@ -105,3 +105,57 @@ def go_on_by_entries(
                     sums[j] += added[b, j] - removed[a, j]
                     terms[j] = proposed_terms[j]
     return accepted, terms.sum()
+
+
+@njit(inline="always")
+def go_on_by_rows(
+    log_term: Callable[..., float],
+    context: np.ndarray,
+    sums: np.ndarray,
+    changes: Changes,
+    n_sums: int,
+    log_removed: np.ndarray,
+    log_added: np.ndarray,
+    log_uniforms: np.ndarray,
+) -> tuple[np.ndarray, float]:
+    """Update records that have a row each, as :func:`go_on_by_entries` does any.
+
+    Nearly all entries change then, so that none is looked for: with ``n_sums`` a constant, a record
+    is updated without a branch.
+    """
+    removed, added = changes.removed, changes.added
+    n_records = len(removed)
+    terms = np.empty(n_sums)
+    n_impossible = 0
+    for j in range(n_sums):
+        terms[j] = log_term(sums[j], context[j])
+        n_impossible += not np.isfinite(terms[j])
+
+    proposed_sums, proposed_terms = np.empty(n_sums), np.empty(n_sums)
+    accepted = np.empty(n_records, dtype=np.bool_)
+    separable = log_removed.size > 0
+    for i in range(n_records):
+        gain = 0.0
+        for j in range(n_sums):
+            change = added[i, j] - removed[i, j]
+            proposed_sums[j] = sums[j] + change
+            # A term that is dear isn't evaluated for nothing.
+            proposed_terms[j] = log_term(proposed_sums[j], context[j]) if change != 0 else terms[j]
+            gain += proposed_terms[j] - terms[j]
+        # As log_gain: an impossible state has nothing to lose, and is never entered from another.
+        if n_impossible > 0:
+            gain = 0.0
+        elif not np.isfinite(gain):
+            gain = -np.inf
+        if separable:
+            gain += log_gain(log_removed[i], log_added[i])
+        accepted[i] = log_uniforms[i] < gain
+        if accepted[i]:
+            if n_impossible > 0:
+                for j in range(n_sums):
+                    n_impossible -= not np.isfinite(terms[j])
+                    n_impossible += not np.isfinite(proposed_terms[j])
+            for j in range(n_sums):
+                sums[j] = proposed_sums[j]
+                terms[j] = proposed_terms[j]
+    return accepted, terms.sum()

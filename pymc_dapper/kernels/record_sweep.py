@@ -145,7 +145,7 @@ def sweep_records(
     """
     sums = sum_of_rows(changes)
     return go_on_with_records(
-        log_density, context, sums, changes, log_removed, log_added, log_uniforms
+        log_density, context, sums, changes, sums.size, log_removed, log_added, log_uniforms
     )
 
 
@@ -155,6 +155,7 @@ def go_on_with_records(
     context: tuple[Any, ...],
     sums: np.ndarray,
     changes: Changes,
+    n_sums: int,
     log_removed: np.ndarray,
     log_added: np.ndarray,
     log_uniforms: np.ndarray,
@@ -164,7 +165,7 @@ def go_on_with_records(
     ``sums``, of shape (d,), are over all records. They are overwritten with those after it.
     """
     removed, added, present, proposed, _ = changes
-    n_records, n_sums = len(present), removed.shape[1]
+    n_records = len(present)
     state = SweepState(sums, log_density(sums, context))
     proposed_sums = np.empty(n_sums)
     accepted = np.empty(n_records, dtype=np.bool_)

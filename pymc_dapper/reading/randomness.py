@@ -34,6 +34,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.kernels.noise import standard_normal
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.graphs import rebuild, with_inputs
 from pymc_dapper.reading.naming import describe
@@ -81,7 +82,12 @@ class Randomness:
 
     def draw(self, rng: np.random.Generator) -> list[Any]:
         """Draw values of the inputs."""
-        arrays: list[Any] = [getattr(rng, noise.kind)(noise.shape) for noise in self.noise]
+        arrays: list[Any] = [
+            standard_normal(rng, noise.shape)
+            if noise.kind == "standard_normal"
+            else getattr(rng, noise.kind)(noise.shape)
+            for noise in self.noise
+        ]
         return arrays if self.rng is None else [*arrays, rng]
 
 

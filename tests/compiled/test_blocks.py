@@ -10,22 +10,25 @@ from pymc_dapper.compiled import sweep as compiled_sweep
 from pymc_dapper.compiled.data import SharedData
 from pymc_dapper.compiled.functions import numba_mode
 from pymc_dapper.compiled.sweep import sweep_graph
-from pymc_dapper.compiled.sweep_op import BlockSweep
+from pymc_dapper.compiled.sweep_op import BlockSweep, RecordSweep
 from pymc_dapper.kernels.block_sweep import sweep_by_blocks
-from pymc_dapper.kernels.entry_sweep import go_on_by_entries
+from pymc_dapper.kernels.entry_sweep import go_on_by_rows
 from pymc_dapper.reading import read_model
 from pymc_dapper.reference import conditional_posterior
 from tests.enumerate_sweep import transition_matrix
 from tests.halves import take_apart
 from tests.models import (
     TABLE_PRIOR,
+    TABLE_RELEASED,
     TINY_PRIOR,
+    WEIGHTS,
     tiny_log_mechanism,
     tiny_log_table_mechanism,
     tiny_model,
     tiny_table_model,
 )
 from tests.reading.forms import FORMS
+from tests.thirds import one_in_three
 
 
 def read(model):
@@ -33,30 +36,47 @@ def read(model):
     return read_model(model, [model.rvs_to_values[x] for x in records], model.initial_point())
 
 
-def uses_blocks(reading, **options):
+def rows_of(reading, **options):
+    """How the sweep makes rows of contributions: by entry, by array, or not for blocks."""
     graph = sweep_graph(reading, numba_mode(None), **options)
     node = graph.accepted.owner
-    return node is not None and isinstance(node.op, BlockSweep)
+    if node is None or not isinstance(node.op, BlockSweep):
+        return "whole"
+    return "by array" if node.op.places is None else "by entry"
+
+
+@pytest.fixture
+def by_array(monkeypatch):
+    monkeypatch.setattr(compiled_sweep, "rows_by_entry", lambda *arguments: None)
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "matrix_of_records",
-        "records_that_depend_on_records",
-        "dims_and_shared_data",
-        "non_centred",
-        "einsum",
-        "cross_product_of_records",
-        "ratio",
-    ],
+    ("name", "rows"),
+    one_in_three(
+        [
+            ("dims_and_shared_data", "by entry"),
+            ("matrix_of_records", "by entry"),
+            ("ratio", "by entry"),
+            ("cross_product_of_records", "by array"),
+            ("dims_and_shared_data", "by array"),
+            ("ratio", "by array"),
+            ("non_centred", "by entry"),
+            ("clipped_and_weighted", "by entry"),
+            ("records_that_depend_on_records", "by entry"),
+            ("non_centred", "by array"),
+            ("einsum", "by array"),
+            ("records_that_depend_on_records", "by array"),
+        ]
+    ),
 )
-def test_blocks_decide_as_the_whole_does(name):
+def test_blocks_decide_as_the_whole_does(name, rows, request):
+    if rows == "by array":
+        request.getfixturevalue("by_array")
     model = FORMS[name]()
     reading, point = read(model), model.initial_point()
-    assert uses_blocks(reading, records_in_block=3)
-    assert not uses_blocks(reading)
-    whole, blocks = take_apart(reading), take_apart(reading, records_in_block=3)
+    assert rows_of(reading, records_in_block=3) == rows
+    assert rows_of(reading, sweep_op=RecordSweep) == "whole"
+    whole, blocks = take_apart(reading, RecordSweep), take_apart(reading, records_in_block=3)
     given = [np.asarray(point[x.name]) for x in reading.parameters] + SharedData(reading).values
     rng = np.random.default_rng(1)
     outcomes = []
@@ -70,9 +90,20 @@ def test_blocks_decide_as_the_whole_does(name):
     assert 0 < np.mean(outcomes) < 1
 
 
+def counted_by_comparing():
+    """As the table model, but the counts are known by entry."""
+    with pm.Model() as model:
+        record = pm.Categorical("record", p=TABLE_PRIOR, shape=3)
+        table = (WEIGHTS[:, None] * pt.eq(record[:, None], np.arange(3))).sum(axis=0)
+        pm.Potential("privacy", -pt.abs(TABLE_RELEASED - table).sum() / 1.5)
+    return model
+
+
+OF_TINY_MODEL = np.array([1 - TINY_PRIOR, TINY_PRIOR])
 MODELS = {
-    "one sum": (tiny_model, np.array([1 - TINY_PRIOR, TINY_PRIOR]), tiny_log_mechanism),
-    "a table": (tiny_table_model, TABLE_PRIOR, tiny_log_table_mechanism),
+    "one sum by entry": (tiny_model, OF_TINY_MODEL, tiny_log_mechanism),
+    "a table by entry": (counted_by_comparing, TABLE_PRIOR, tiny_log_table_mechanism),
+    "a table by array": (tiny_table_model, TABLE_PRIOR, tiny_log_table_mechanism),
 }
 
 
@@ -80,7 +111,7 @@ def invariance_error(name, **options):
     """Largest change that one sweep makes to the exact conditional posterior."""
     build, prior, log_mechanism = MODELS[name]
     reading = read(build())
-    assert uses_blocks(reading, **options)
+    assert name.endswith(rows_of(reading, **options))
     posterior = conditional_posterior(prior, log_mechanism, n_records=3)
     proposal_probabilities = prior[posterior.states].prod(axis=1)
     decide = take_apart(reading, **options).decide
@@ -96,16 +127,16 @@ def test_blocks_leave_the_exact_conditional_posterior_invariant(name):
 
 @njit(inline="always")
 def go_on_from_the_start(
-    log_term, context, sums, changes, log_removed, log_added, log_uniforms
+    log_term, context, sums, changes, n_sums, log_removed, log_added, log_uniforms
 ):  # each block from the sums before the sweep
-    return go_on_by_entries(
-        log_term, context, sums.copy(), changes, log_removed, log_added, log_uniforms
+    return go_on_by_rows(
+        log_term, context, sums.copy(), changes, n_sums, log_removed, log_added, log_uniforms
     )
 
 
 @njit(inline="always")
 def forgetful(
-    go_on, log_density, context, present, proposed, arrays, length, removed, added, log_uniforms
+    go_on, log_density, context, present, proposed, arrays, n_sums, length, removed, added, uniforms
 ):
     return sweep_by_blocks(
         go_on_from_the_start,
@@ -114,16 +145,17 @@ def forgetful(
         present,
         proposed,
         arrays,
+        n_sums,
         length,
         removed,
         added,
-        log_uniforms,
+        uniforms,
     )
 
 
 @njit(inline="always")
 def unchanged(
-    go_on, log_density, context, present, proposed, arrays, length, removed, added, log_uniforms
+    go_on, log_density, context, present, proposed, arrays, n_sums, length, removed, added, uniforms
 ):  # what is proposed contributes what is present does
     return sweep_by_blocks(
         go_on,
@@ -132,21 +164,26 @@ def unchanged(
         present,
         present,
         arrays,
+        n_sums,
         length,
         removed,
         added,
-        log_uniforms,
+        uniforms,
     )
 
 
-@pytest.mark.parametrize("kernel", [forgetful, unchanged])
-def test_broken_blocks_do_not(kernel, monkeypatch):
+@pytest.mark.parametrize(
+    ("kernel", "name"), [(forgetful, "a table by entry"), (unchanged, "a table by array")]
+)
+def test_broken_blocks_do_not(kernel, name, monkeypatch):
     broken = type(f"Broken_{kernel.__name__}", (BlockSweep,), {"kernel": staticmethod(kernel)})
     monkeypatch.setattr(compiled_sweep, "BlockSweep", broken)
-    assert invariance_error("a table", records_in_block=2) > 1e-4
+    assert invariance_error(name, records_in_block=2) > 1e-4
 
 
-def test_only_many_records_with_rows_of_their_own_are_swept_by_blocks():
+def test_records_are_swept_by_blocks_unless_their_values_are_few(by_array):
+    """What isn't known by entry, only where there are more records than a block has."""
+
     def reading(n, few_values):
         with pm.Model() as model:
             if few_values:
@@ -156,6 +193,6 @@ def test_only_many_records_with_rows_of_their_own_are_swept_by_blocks():
             pm.Potential("privacy", -pt.abs(record.sum(axis=0) - 1.0).sum())
         return read(model)
 
-    assert uses_blocks(reading(10_000, False))
-    assert not uses_blocks(reading(1_000, False))
-    assert not uses_blocks(reading(10_000, True))
+    assert rows_of(reading(10_000, False)) == "by array"
+    assert rows_of(reading(1_000, False)) == "whole"
+    assert rows_of(reading(10_000, True)) == "whole"
