@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pymc_dapper.kernels.rows import Changes
-
 RECORDS_IN_BLOCK = 2048
 """Contributions of so many records to a dozen sums fit into the cache of a core."""
 
@@ -20,7 +18,7 @@ RECORDS_IN_BLOCK = 2048
 # Inlined for the reasons given in `record_sweep`.
 @njit(inline="always")
 def sweep_by_blocks(
-    go_on: Callable[..., tuple[np.ndarray, float]],
+    go_on: Callable[..., float],
     log_density: Callable[..., float],
     context: Any,
     present_rows: Callable[..., np.ndarray],
@@ -37,7 +35,7 @@ def sweep_by_blocks(
     Parameters
     ----------
     go_on : callable
-        Updates some of the records: :func:`~pymc_dapper.kernels.entry_sweep.go_on_by_rows` or
+        Updates the records of a block: :func:`~pymc_dapper.kernels.entry_sweep.go_on_by_rows` or
         :func:`~pymc_dapper.kernels.record_sweep.go_on_with_records`.
     log_density, context
         As there.
@@ -68,23 +66,21 @@ def sweep_by_blocks(
             for j in range(n_sums):
                 sums[j] += rows[i, j]
 
-    row_of = np.arange(records_in_block).astype(np.uint32)
-    columns = np.arange(-1, n_sums).astype(np.uint32).reshape(1, n_sums + 1)
-    columns[0, 0] = n_sums
     accepted = np.empty(n_records, dtype=np.bool_)
     final = 0.0
     for start in range(0, n_records, records_in_block):
         stop = min(start + records_in_block, n_records)
-        removed, added = present_rows(arrays, start, stop), proposed_rows(arrays, start, stop)
-        changes = Changes(removed, added, row_of[: stop - start], row_of[: stop - start], columns)
-        accepted[start:stop], final = go_on(
+        final = go_on(
             log_density,
             context,
             sums,
-            changes,
+            present_rows(arrays, start, stop),
+            proposed_rows(arrays, start, stop),
             n_sums,
-            log_removed[start:stop],
-            log_added[start:stop],
-            log_uniforms[start:stop],
+            start,
+            log_removed,
+            log_added,
+            log_uniforms,
+            accepted,
         )
     return accepted, final

@@ -45,23 +45,6 @@ def sweep_by_entries(
         Sum of the terms after the sweep.
     """
     sums = sum_of_rows(changes)
-    return go_on_by_entries(log_term, context, sums, changes, log_removed, log_added, log_uniforms)
-
-
-@njit(inline="always")
-def go_on_by_entries(
-    log_term: Callable[..., float],
-    context: np.ndarray,
-    sums: np.ndarray,
-    changes: Changes,
-    log_removed: np.ndarray,
-    log_added: np.ndarray,
-    log_uniforms: np.ndarray,
-) -> tuple[np.ndarray, float]:
-    """Update some of the records, as :func:`sweep_by_entries` does all.
-
-    ``sums``, of shape (d,), are over all records. They are overwritten with those after it.
-    """
     removed, added, present, proposed, differing = changes
     n_records, n_sums = len(present), removed.shape[1]
     terms = np.empty(n_sums)
@@ -112,19 +95,36 @@ def go_on_by_rows(
     log_term: Callable[..., float],
     context: np.ndarray,
     sums: np.ndarray,
-    changes: Changes,
+    removed: np.ndarray,
+    added: np.ndarray,
     n_sums: int,
+    start: int,
     log_removed: np.ndarray,
     log_added: np.ndarray,
     log_uniforms: np.ndarray,
-) -> tuple[np.ndarray, float]:
-    """Update records that have a row each, as :func:`go_on_by_entries` does any.
+    accepted: np.ndarray,
+) -> float:
+    """Update the records from ``start`` on, as :func:`sweep_by_entries` does all.
 
-    Nearly all entries change then, so that none is looked for: with ``n_sums`` a constant, a record
-    is updated without a branch.
+    Parameters
+    ----------
+    sums : ndarray of float64, shape (d,)
+        Sums over all records. Overwritten with those after it.
+    removed, added : ndarray of float64, shape (m, d)
+        Present and proposed contributions of these records, a row for each. Nearly all differ, so
+        that those that do aren't looked for.
+    n_sums : int
+        Contributions of a record. As a constant, it saves a record's update all branches.
+    start : int
+        Number of the first of these records.
+    accepted : ndarray of bool, shape (n,)
+        Overwritten, where it is of these records, with which proposals were taken.
+
+    Returns
+    -------
+    float
+        Sum of the terms after these updates.
     """
-    removed, added = changes.removed, changes.added
-    n_records = len(removed)
     terms = np.empty(n_sums)
     n_impossible = 0
     for j in range(n_sums):
@@ -132,12 +132,12 @@ def go_on_by_rows(
         n_impossible += not np.isfinite(terms[j])
 
     proposed_sums, proposed_terms = np.empty(n_sums), np.empty(n_sums)
-    accepted = np.empty(n_records, dtype=np.bool_)
     separable = log_removed.size > 0
-    for i in range(n_records):
+    for k in range(len(removed)):
+        i = start + k
         gain = 0.0
         for j in range(n_sums):
-            change = added[i, j] - removed[i, j]
+            change = added[k, j] - removed[k, j]
             proposed_sums[j] = sums[j] + change
             # A term that is dear isn't evaluated for nothing.
             proposed_terms[j] = log_term(proposed_sums[j], context[j]) if change != 0 else terms[j]
@@ -158,4 +158,4 @@ def go_on_by_rows(
             for j in range(n_sums):
                 sums[j] = proposed_sums[j]
                 terms[j] = proposed_terms[j]
-    return accepted, terms.sum()
+    return terms.sum()

@@ -143,29 +143,9 @@ def sweep_records(
     log_density : float
         Log-density of the sums after the sweep (separable part not included).
     """
-    sums = sum_of_rows(changes)
-    return go_on_with_records(
-        log_density, context, sums, changes, sums.size, log_removed, log_added, log_uniforms
-    )
-
-
-@njit(inline="always")
-def go_on_with_records(
-    log_density: Callable[..., float],
-    context: tuple[Any, ...],
-    sums: np.ndarray,
-    changes: Changes,
-    n_sums: int,
-    log_removed: np.ndarray,
-    log_added: np.ndarray,
-    log_uniforms: np.ndarray,
-) -> tuple[np.ndarray, float]:
-    """Update some of the records, as :func:`sweep_records` does all.
-
-    ``sums``, of shape (d,), are over all records. They are overwritten with those after it.
-    """
     removed, added, present, proposed, _ = changes
-    n_records = len(present)
+    n_records, n_sums = len(present), removed.shape[1]
+    sums = sum_of_rows(changes)
     state = SweepState(sums, log_density(sums, context))
     proposed_sums = np.empty(n_sums)
     accepted = np.empty(n_records, dtype=np.bool_)
@@ -181,3 +161,39 @@ def go_on_with_records(
             log_density, context, state, proposal, log_uniforms[i], proposed_sums
         )
     return accepted, state.log_density
+
+
+@njit(inline="always")
+def go_on_with_records(
+    log_density: Callable[..., float],
+    context: tuple[Any, ...],
+    sums: np.ndarray,
+    removed: np.ndarray,
+    added: np.ndarray,
+    n_sums: int,
+    start: int,
+    log_removed: np.ndarray,
+    log_added: np.ndarray,
+    log_uniforms: np.ndarray,
+    accepted: np.ndarray,
+) -> float:
+    """Update the records from ``start`` on, as :func:`sweep_records` does all.
+
+    Parameters are those of :func:`~pymc_dapper.kernels.entry_sweep.go_on_by_rows`; returns the
+    log-density of the sums after these updates.
+    """
+    state = SweepState(sums, log_density(sums, context))
+    proposed_sums = np.empty(n_sums)
+    separable = log_removed.size > 0
+    for k in range(len(removed)):
+        i = start + k
+        proposal = Proposal(
+            removed[k],
+            added[k],
+            log_removed[i] if separable else 0.0,
+            log_added[i] if separable else 0.0,
+        )
+        state, accepted[i] = update_record(
+            log_density, context, state, proposal, log_uniforms[i], proposed_sums
+        )
+    return state.log_density

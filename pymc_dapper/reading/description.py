@@ -2,12 +2,17 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import graph_inputs
 from pytensor.printing import pprint
 from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
+from pytensor.tensor.shape import SpecifyShape
+from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.reading.factors import AdditiveFactor, Factor, FullFactor
-from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.reading.graphs import rebuild, with_inputs
 from pymc_dapper.reading.model import ModelReading
 
 MAX_FORMULA = 100
@@ -86,18 +91,25 @@ def _formula(factor: AdditiveFactor) -> str:
     for k, sum_ in enumerate(factor.sums, start=1):
         names[sum_.total] = sum_.total.type(name=f"S{k}" if len(factor.sums) > 1 else "S")
     [graph] = rebuild([factor.log_density], names)
-    formula = " ".join(str(pprint(graph)).split())
+    formula = _written(graph)
     return formula if len(formula) <= MAX_FORMULA else formula[: MAX_FORMULA - 3] + "..."
+
+
+def _written(graph: TensorVariable) -> str:
+    """Write a graph as a formula, without what only says which shape something has."""
+
+    def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+        return inputs[:1] if isinstance(node.op, SpecifyShape) else with_inputs(node, inputs)
+
+    [graph] = rebuild([graph], replace_node=replace_node)
+    return " ".join(str(pprint(graph)).split())
 
 
 def _sums(reading: ModelReading) -> list[str]:
     if not reading.sums or reading.full_factors:
         return []
     rows = [
-        (
-            f"  {_shape(sum_.total.type.shape)}",
-            " ".join(str(pprint(sum_.contributions)).split())[:MAX_FORMULA],
-        )
+        (f"  {_shape(sum_.total.type.shape)}", _written(sum_.contributions)[:MAX_FORMULA])
         for sum_ in reading.sums
     ]
     return ["Sums over the records that are cached, and what is summed:", *_table(rows)]
@@ -123,13 +135,19 @@ def _as_counts(reading: ModelReading) -> list[str]:
     of_each = [*reading.proposals, *(sum_.contributions for sum_ in reading.sums)]
     inputs = {x for x in graph_inputs(of_each) if x not in reading.records}
     inputs -= set(reading.randomness.inputs)
-    alike = all(reading.n_records not in getattr(x.type, "shape", ()) for x in inputs)
+    alike = all(reading.n_records not in _present_shape(x) for x in inputs)
     if not categories or not alike or reading.n_records == 1:
         return []
     return [
         "The records differ in nothing but their category: a pm.Multinomial table of their counts,",
         "with CountStep, has the same posterior at a cost that doesn't grow with their number.",
     ]
+
+
+def _present_shape(x: Variable) -> tuple[int | None, ...]:
+    if isinstance(x, SharedVariable):
+        return np.shape(x.get_value(borrow=True))
+    return getattr(x.type, "shape", ())
 
 
 def _shape(shape: tuple[int | None, ...]) -> str:

@@ -24,7 +24,13 @@ from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.reading.proposals import read_proposals
 from pymc_dapper.reading.randomness import Randomness, check_sources, with_randomness
 from pymc_dapper.reading.records import check_independence, check_records
-from pymc_dapper.reading.values import at_values, dim_lengths, frozen_dims, shared_data
+from pymc_dapper.reading.values import (
+    at_values,
+    data_of_known_shape,
+    dim_lengths,
+    frozen_dims,
+    shared_data,
+)
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,11 @@ def read_model(
     # With the shapes known, the number of records is a constant of all graphs.
     lengths = dim_lengths(model)
     records = [x.type.clone(shape=point[x.name].shape)(name=x.name) for x in values]
-    known = {**frozen_dims(model, lengths), **dict(zip(values, records, strict=True))}
+    known: dict[Variable, Variable] = {
+        **frozen_dims(model, lengths),
+        **data_of_known_shape(model),
+        **dict(zip(values, records, strict=True)),
+    }
     check_independence(model, rvs, records, known)
 
     def factors_of(variables: list[TensorVariable]) -> list[Factor]:

@@ -8,6 +8,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import graph_inputs, io_toposort
 from pytensor.tensor.basic import constant
 from pytensor.tensor.random.type import RandomGeneratorType
+from pytensor.tensor.shape import specify_shape
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.reading.graphs import rebuild
@@ -27,6 +28,20 @@ def frozen_dims(model: Model, lengths: Mapping[str, int]) -> dict[Variable, Vari
         for name, length in model.dim_lengths.items()
         if isinstance(length, SharedVariable)
     }
+
+
+def data_of_known_shape(model: Model) -> dict[Variable, Variable]:
+    """Shared data as what they are at present in shape, to put in their place.
+
+    A matrix of covariates whose number of columns isn't known couldn't be read row by row. A step
+    refuses data that have changed in shape since it was built.
+    """
+    known: dict[Variable, Variable] = {}
+    for x in model.data_vars:
+        if isinstance(x, SharedVariable):
+            known[x] = specify_shape(x, x.get_value(borrow=True).shape)
+            known[x].name = x.name
+    return known
 
 
 def static_shape(rv: TensorVariable, known: Mapping[Variable, Variable]) -> tuple[int, ...]:

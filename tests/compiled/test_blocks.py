@@ -127,10 +127,20 @@ def test_blocks_leave_the_exact_conditional_posterior_invariant(name):
 
 @njit(inline="always")
 def go_on_from_the_start(
-    log_term, context, sums, changes, n_sums, log_removed, log_added, log_uniforms
+    log_term, context, sums, present, proposed, n_sums, start, removed, added, uniforms, accepted
 ):  # each block from the sums before the sweep
     return go_on_by_rows(
-        log_term, context, sums.copy(), changes, n_sums, log_removed, log_added, log_uniforms
+        log_term,
+        context,
+        sums.copy(),
+        present,
+        proposed,
+        n_sums,
+        start,
+        removed,
+        added,
+        uniforms,
+        accepted,
     )
 
 
@@ -196,3 +206,12 @@ def test_records_are_swept_by_blocks_unless_their_values_are_few(by_array):
     assert rows_of(reading(10_000, False)) == "by array"
     assert rows_of(reading(1_000, False)) == "whole"
     assert rows_of(reading(10_000, True)) == "whole"
+
+
+def test_a_matrix_of_shared_covariates_is_known_by_entry():
+    """Its number of columns isn't part of its type: it is that of the present data."""
+    with pm.Model() as model:
+        design = pm.Data("design", np.ones((9, 2)))
+        record = pm.Normal("record", design @ np.array([0.5, -1.0]), shape=9)
+        pm.Potential("privacy", -pt.abs(design.T @ record - 1.0).sum())
+    assert rows_of(read(model)) == "by entry"

@@ -86,6 +86,7 @@ def test_a_wrong_rule_is_found_out_where_the_sums_are_right():
         pmd.DapperStep([record], model=model)
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_a_step_says_how_it_read_the_model():
     model = admissions_model()
     step = pmd.DapperStep([model["record"]], model=model)
@@ -96,6 +97,7 @@ def test_a_step_says_how_it_read_the_model():
     assert "400 evaluations of the functions of sums" in described
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_a_step_describes_separable_and_full_factors():
     with pm.Model() as model:
         record = pm.Bernoulli("record", 0.3, shape=9)
@@ -110,6 +112,18 @@ def test_a_step_describes_separable_and_full_factors():
         described = pmd.DapperStep([record], model=model).describe()
     assert "full evaluation" in described
     assert "grows with the square of n" in described
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("data", [lambda name, x: pt.constant(x), pm.Data])
+@pytest.mark.parametrize("alike", [True, False])
+def test_a_table_of_counts_is_proposed_where_records_are_alike_only(data, alike):
+    with pm.Model() as model:
+        design = data("design", np.ones((9, 2)))
+        p = 0.3 if alike else pm.math.sigmoid(design @ np.array([0.5, -1.0]))
+        record = pm.Bernoulli("record", p, shape=9)
+        pm.Potential("privacy", -((record.sum() - 3.0) ** 2))
+    assert ("pm.Multinomial" in pmd.DapperStep([record], model=model).describe()) == alike
 
 
 class Cubed(Winsorise):
@@ -167,6 +181,7 @@ def test_the_reading_is_checked_at_parameters_from_the_prior_too():
         pmd.DapperStep([record], model=model)
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize(
     ("build", "alike"), [(admissions_model, True), (tiny_model, False), (tiny_table_model, False)]
 )
