@@ -9,7 +9,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.compiled import interweave_counts  # noqa: F401  (registers maps)
 from pymc_dapper.compiled.functions import JitFunction, numba_mode, with_parameter_checks
-from pymc_dapper.compiled.graphs import rewritten
+from pymc_dapper.compiled.graphs import rewritten, with_sums_before_joins
 from pymc_dapper.compiled.interweave_op import ParameterMoves
 from pymc_dapper.reading.graphs import frontier, rebuild
 from pymc_dapper.reading.record_maps import NoiseHeldFixed
@@ -48,7 +48,8 @@ def compile_moves(
     start = pt.concatenate([x.ravel().astype("float64") for x in reading.parameters])
     theta = start.type("theta")
     [log_density] = rebuild(
-        [reading.log_density], dict(zip(reading.proposed, _unravel(theta, reading), strict=True))
+        [with_sums_before_joins(reading.log_density)],
+        dict(zip(reading.proposed, _unravel(theta, reading), strict=True)),
     )
     context = frontier([theta], log_density)
     op = moves_op(rewritten([theta, *context], [log_density], mode))
