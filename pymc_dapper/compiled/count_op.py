@@ -21,7 +21,7 @@ from pytensor.link.numba.dispatch.basic import (
 )
 from pytensor.scalar.basic import Composite
 
-from pymc_dapper.kernels import count_draws, count_joint, count_line
+from pymc_dapper.kernels import count_draws, count_joint, count_line, fast_math
 from pymc_dapper.kernels.count_draws import Draws
 from pymc_dapper.kernels.count_line import sum_of_terms
 from pymc_dapper.kernels.count_sweep import sweep_counts, sweep_jointly, unpack
@@ -182,7 +182,7 @@ def _funcify(op: CountSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str 
 
     if model_key is None:
         return count_sweep, None
-    kernels = (sys.modules[kernel.__module__], count_joint, count_line, count_draws)
+    kernels = (sys.modules[kernel.__module__], count_joint, count_line, count_draws, fast_math)
     modules = (sys.modules[__name__], *kernels)
     sources = [inspect.getsource(module) for module in modules]
     key = (type(op).__module__, type(op).__qualname__, *sources, model_key)

@@ -16,6 +16,7 @@ from pytensor.link.numba.dispatch.basic import (
     register_funcify_and_cache_key,
 )
 
+from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.kernels.interweave import Fit, Variates, move_parameters
 
 
@@ -72,6 +73,7 @@ def _funcify(op: ParameterMoves, node: Apply, **kwargs: Any) -> tuple[Callable, 
 
     if model_key is None:
         return parameter_moves, None
-    sources = [inspect.getsource(sys.modules[name]) for name in (__name__, kernel.__module__)]
+    modules = (__name__, kernel.__module__, is_finite.__module__)
+    sources = [inspect.getsource(sys.modules[name]) for name in modules]
     key = (type(op).__module__, type(op).__qualname__, *sources, model_key)
     return parameter_moves, sha256(repr(key).encode()).hexdigest()

@@ -27,6 +27,7 @@ from pytensor.link.numba.dispatch.basic import (
 from pymc_dapper.compiled.rows_of_block import RowsOfBlock
 from pymc_dapper.kernels.block_sweep import sweep_by_blocks
 from pymc_dapper.kernels.entry_sweep import go_on_by_rows, sweep_by_entries
+from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.kernels.full_sweep import sweep_by_full_evaluation
 from pymc_dapper.kernels.record_sweep import go_on_with_records, log_gain, sweep_records
 from pymc_dapper.kernels.rows import Changes, check_rows
@@ -319,7 +320,8 @@ def _cache_key(op: Op, model_key: str | None) -> str | None:
     """Key of the compiled kernel: by its source, and by what it was compiled with."""
     if model_key is None:
         return None
-    modules = {__name__, op.kernel.__module__, log_gain.__module__, check_rows.__module__}
+    parts = (op.kernel, sweep_by_entries, log_gain, check_rows, is_finite)
+    modules = {__name__, *(part.__module__ for part in parts)}
     sources = [inspect.getsource(sys.modules[name]) for name in sorted(modules)]
     key = (type(op).__module__, type(op).__qualname__, *sources, model_key)
     return sha256(repr(key).encode()).hexdigest()

@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.kernels.count_draws import exponential, pick
+from pymc_dapper.kernels.fast_math import is_finite
 
 SLICE_WIDTH = 3.0
 """Distance of marks, in standard deviations by the curvature: about a slice of a normal density."""
@@ -260,8 +261,7 @@ def sum_of_terms(
         total += log_term(kinds[term], first[term], contexts[term], values, slopes, t, context)
     if whole:
         total += log_whole(values, slopes, t, context)
-    # Not isfinite(), which PyTensor's fast arithmetic can't be trusted with.
-    return total if -np.inf < total < np.inf else -np.inf
+    return total if is_finite(total) else -np.inf
 
 
 @njit(inline="always")

@@ -9,11 +9,20 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
+from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.kernels.record_sweep import log_gain
 from pymc_dapper.kernels.rows import Changes, find_undecided, pair_of_rows, sum_of_rows
 
 AT_A_TIME = 1024
 """Records among which those to decide on are found at a time: few enough to stay in the cache."""
+
+
+@njit(inline="always")
+def decisive_gain(gain: float, n_impossible: int) -> float:
+    """Apply the rule of `log_gain`, where so many of the present terms are impossible."""
+    if n_impossible > 0:
+        return 0.0
+    return gain if is_finite(gain) else -np.inf
 
 
 @njit(inline="always")
@@ -51,7 +60,7 @@ def sweep_by_entries(
     n_impossible = 0
     for j in range(n_sums):
         terms[j] = log_term(sums[j], context[j])
-        n_impossible += not np.isfinite(terms[j])
+        n_impossible += not is_finite(terms[j])
 
     proposed_terms = np.empty(n_sums)
     accepted = np.ones(n_records, dtype=np.bool_)
@@ -70,12 +79,7 @@ def sweep_by_entries(
                 if removed[a, j] != added[b, j]:
                     proposed_terms[j] = log_term(sums[j] - removed[a, j] + added[b, j], context[j])
                     gain += proposed_terms[j] - terms[j]
-            # As log_gain: an impossible state has nothing to lose, and is never entered from
-            # another.
-            if n_impossible > 0:
-                gain = 0.0
-            elif not np.isfinite(gain):
-                gain = -np.inf
+            gain = decisive_gain(gain, n_impossible)
             if separable:
                 gain += log_gain(log_removed[i], log_added[i])
             accepted[i] = log_uniforms[i] < gain
@@ -83,8 +87,8 @@ def sweep_by_entries(
                 for c in range(1, columns[0] + 1):
                     j = columns[c]
                     if n_impossible > 0:
-                        n_impossible -= not np.isfinite(terms[j])
-                        n_impossible += not np.isfinite(proposed_terms[j])
+                        n_impossible -= not is_finite(terms[j])
+                        n_impossible += not is_finite(proposed_terms[j])
                     sums[j] += added[b, j] - removed[a, j]
                     terms[j] = proposed_terms[j]
     return accepted, terms.sum()
@@ -129,7 +133,7 @@ def go_on_by_rows(
     n_impossible = 0
     for j in range(n_sums):
         terms[j] = log_term(sums[j], context[j])
-        n_impossible += not np.isfinite(terms[j])
+        n_impossible += not is_finite(terms[j])
 
     proposed_sums, proposed_terms = np.empty(n_sums), np.empty(n_sums)
     separable = log_removed.size > 0
@@ -142,19 +146,15 @@ def go_on_by_rows(
             # A term that is dear isn't evaluated for nothing.
             proposed_terms[j] = log_term(proposed_sums[j], context[j]) if change != 0 else terms[j]
             gain += proposed_terms[j] - terms[j]
-        # As log_gain: an impossible state has nothing to lose, and is never entered from another.
-        if n_impossible > 0:
-            gain = 0.0
-        elif not np.isfinite(gain):
-            gain = -np.inf
+        gain = decisive_gain(gain, n_impossible)
         if separable:
             gain += log_gain(log_removed[i], log_added[i])
         accepted[i] = log_uniforms[i] < gain
         if accepted[i]:
             if n_impossible > 0:
                 for j in range(n_sums):
-                    n_impossible -= not np.isfinite(terms[j])
-                    n_impossible += not np.isfinite(proposed_terms[j])
+                    n_impossible -= not is_finite(terms[j])
+                    n_impossible += not is_finite(proposed_terms[j])
             for j in range(n_sums):
                 sums[j] = proposed_sums[j]
                 terms[j] = proposed_terms[j]

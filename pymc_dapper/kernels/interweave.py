@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from pymc_dapper.kernels.fast_math import is_finite
+
 DEGREES_OF_FREEDOM = 4
 """Of the t distribution. Few, since from tails heavier than its own there are hardly any moves."""
 
@@ -124,7 +126,7 @@ def move_parameters(
     for i in range(dim):
         path[0, i] = proposed[i] = start[i]
     present = log_density(proposed, context) if movable else -np.inf
-    possible = np.isfinite(present)
+    possible = is_finite(present)
     for i in range(dim):
         rest = start[i] - fit.mean[i]
         for j in range(i):
@@ -154,7 +156,7 @@ def move_parameters(
                 for j in range(i + 1):
                     proposed[i] += fit.factor[i, j] * tried[j]
             there, norm_there = log_density(proposed, context), sum_of_squares(tried)
-            if np.isfinite(there) and there - log_t(norm_there, dim) > height:
+            if is_finite(there) and there - log_t(norm_there, dim) > height:
                 present, squared_norm = there, norm_there
                 for i in range(dim):
                     at[i] = tried[i]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.kernels.rows import Changes, sum_of_rows
 
 
@@ -57,9 +58,9 @@ def log_gain(present: float, proposed: float) -> float:
     An impossible present value (-inf, nan, or +inf, which no density reaches) has nothing to lose:
     the move is taken as the prior proposes it. From a possible one, no impossible value is reached.
     """
-    if not np.isfinite(present):
+    if not is_finite(present):
         return 0.0
-    if not np.isfinite(proposed):
+    if not is_finite(proposed):
         return -np.inf
     return proposed - present
 

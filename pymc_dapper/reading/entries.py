@@ -23,8 +23,8 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.reading.graphs import dependent_variables
 from pymc_dapper.reading.operations import known_value
 
-MOST_ENTRIES = 64
-"""More are left to operations on arrays: each is compiled by itself."""
+MOST_STEPS = 256
+"""Scalars to compile, intermediate ones included, at most: with more, arrays are better."""
 
 Index = tuple[int, ...]
 
@@ -50,7 +50,7 @@ class Entries:
 
 
 class _UnknownEntryError(Exception):
-    """It isn't known which entries of its inputs an operation makes an entry of."""
+    """There are many, or it isn't known which entries of its inputs an operation makes one of."""
 
 
 def read_entries(array: TensorVariable, arrays: Sequence[Variable]) -> Entries | None:
@@ -66,10 +66,10 @@ def read_entries(array: TensorVariable, arrays: Sequence[Variable]) -> Entries |
     Returns
     -------
     Entries or None
-        None if there are many entries, or if an operation isn't known to act on them.
+        None if that takes many scalars, or if an operation isn't known to act on them.
     """
     shape = array.type.shape
-    if None in shape or prod(shape) > MOST_ENTRIES:
+    if None in shape or not 0 < prod(shape) <= MOST_STEPS:
         return None
     reader = _Reader(array, arrays)
     try:
@@ -93,6 +93,8 @@ class _Reader:
         """Return an entry of a variable, as a variable of shape ()."""
         if (x, index) not in self._found:
             self._found[x, index] = self._entry(x, index)
+            if len(self._found) > MOST_STEPS:
+                raise _UnknownEntryError
         return self._found[x, index]
 
     def _entry(self, x: Variable, index: Index) -> TensorVariable:
@@ -136,12 +138,14 @@ class _Reader:
             case Join():
                 return self._joined(node, index)
             case Subtensor():
-                return self.entry(first, _places(first)[_constant_indices(node)][index])
+                return self.entry(
+                    first, _index_at(_places(first)[_constant_indices(node)][index], first)
+                )
             case Reshape():
                 shape = node.outputs[0].type.shape
                 if None in shape:
                     raise _UnknownEntryError
-                return self.entry(first, _places(first).reshape(shape)[index])
+                return self.entry(first, _index_at(_places(first).reshape(shape)[index], first))
             case SpecifyShape():
                 return self.entry(first, index)
             case _:
@@ -181,10 +185,12 @@ def _constant_indices(node: Apply) -> tuple[slice | int, ...]:
 
 
 def _places(x: Variable) -> np.ndarray:
-    """Return an array of the variable's shape that holds the index of each of its entries."""
+    """Return the numbers of a variable's entries, in an array of its shape."""
     if None in x.type.shape:
         raise _UnknownEntryError
-    places = np.empty(x.type.shape, dtype=object)
-    for index in np.ndindex(*x.type.shape):
-        places[index] = index
-    return places
+    return np.arange(prod(x.type.shape)).reshape(x.type.shape)
+
+
+def _index_at(place: int, x: Variable) -> Index:
+    """Return the index of the entry with a number."""
+    return tuple(int(k) for k in np.unravel_index(place, x.type.shape))

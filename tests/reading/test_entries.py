@@ -8,7 +8,7 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_dapper.compiled.rows_of_block import _block
 from pymc_dapper.reading import AdditiveFactor, read_model
-from pymc_dapper.reading.entries import MOST_ENTRIES, read_entries
+from pymc_dapper.reading.entries import MOST_STEPS, read_entries
 from tests.reading.forms import FORMS
 
 RNG = np.random.default_rng(1)
@@ -71,7 +71,9 @@ UNKNOWN = {
     "looked up": pt.constant(np.arange(6.0))[K[:, 0]],
     "sorted": pt.sort(X, axis=1),
     "cumulated": pt.cumsum(X, axis=1),
-    "many": X[:, :, None] * np.ones(MOST_ENTRIES),
+    "many entries": X[:, :, None] * np.ones(MOST_STEPS // 3 + 1),
+    "one entry of many numbers": (X[:, :, None] * np.arange(MOST_STEPS)).sum(axis=(1, 2)),
+    "none": X[:, :0],
 }
 
 
