@@ -2,7 +2,8 @@
 
 Where each record has contributions of its own, those of all records, present and proposed, are two
 matrices that outgrow the processor's caches, and the memory that records take many times. Here they
-are computed for a block of records at a time, which is swept before the next.
+are computed for a block of records at a time, which is swept before the next. The present ones are
+computed twice, since the sums over all records come first.
 """
 
 from collections.abc import Callable
