@@ -39,7 +39,7 @@ def tiny_model():
     """Three binary records with fixed parameters: all states can be enumerated."""
     with pm.Model() as m:
         record = pm.Bernoulli("record", p=TINY_PRIOR, shape=3)
-        weighted = pt.dot(WEIGHTS, record)
+        weighted = (WEIGHTS * record).sum()
         pm.Potential("privacy", -0.5 * ((TINY_RELEASED - weighted) / TINY_SIGMA) ** 2)
     return m
 

@@ -19,7 +19,9 @@ def load(name, monkeypatch):
     return module
 
 
-@pytest.mark.parametrize("name", ["admissions", "randomised_response"])
+@pytest.mark.parametrize(
+    "name", ["admissions", pytest.param("randomised_response", marks=pytest.mark.long)]
+)
 def test_an_example_prints_its_table_and_saves_its_figure(name, monkeypatch, tmp_path, capsys):
     example = load(name, monkeypatch)
     figure = tmp_path / "figure.png"
@@ -31,6 +33,7 @@ def test_an_example_prints_its_table_and_saves_its_figure(name, monkeypatch, tmp
         assert analysis in printed
 
 
+@pytest.mark.long
 def test_the_regression_prints_every_coefficient_by_every_analysis(monkeypatch, tmp_path, capsys):
     example = load("regression", monkeypatch)
     figure = tmp_path / "figure.png"

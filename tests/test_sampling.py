@@ -26,6 +26,7 @@ def assigned(model, *args, **kwargs):
     return [(type(step).__name__, sorted(x.name for x in step.vars)) for step in steps]
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_records_conjugate_and_other_parameters_get_their_steps():
     with pm.Model() as model:
         mu = pm.Normal("mu", 0, 1)
@@ -47,6 +48,7 @@ def test_records_conjugate_and_other_parameters_get_their_steps():
     ]
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_normals_that_share_no_child_or_are_many_are_drawn_apart():
     with pm.Model() as model:
         a, b = pm.Normal("a", 0, 1), pm.Normal("b", 0, 1)
@@ -67,6 +69,7 @@ def test_a_discrete_parameter_is_left_to_pymc():
     assert set(idata.posterior["k"].values.ravel()) <= {1, 2, 3}
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_records_without_a_map_get_no_interweaving():
     with pm.Model() as model:
         weight = pm.Beta("weight", 1, 1)
@@ -76,7 +79,8 @@ def test_records_without_a_map_get_no_interweaving():
     assert [name for name, _ in assigned(model)] == ["DapperStep", "NUTS"]
 
 
-def test_tables_of_counts_get_a_step_of_their_own():
+@pytest.fixture(scope="module")
+def table_and_records():
     with pm.Model() as model:
         p = pm.Dirichlet("p", np.ones(3))
         table = pm.Multinomial("table", 60, p)
@@ -84,21 +88,36 @@ def test_tables_of_counts_get_a_step_of_their_own():
         x = pm.Bernoulli("x", 0.3, shape=7)
         pmd.LaplaceMechanism(2.0).potential("cells", table, released=[20.0, 25.0, 13.0])
         pmd.LaplaceMechanism(2.0).potential("sum", total + x.sum(), released=7.0)
-        result = pmd.sample(**QUICK)
+    return model
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_tables_of_counts_get_a_step_of_their_own(table_and_records):
     # The table's probabilities are integrated out, and drawn by the same step.
-    assert assigned(model) == [
+    assert assigned(table_and_records) == [
         ("DapperStep", ["x"]),
         ("CountStep", ["p_simplex__", "table", "total"]),
     ]
-    assert assigned(model, conjugate=False)[:2] == [
+    assert assigned(table_and_records, conjugate=False)[:2] == [
         ("DapperStep", ["x"]),
         ("CountStep", ["table", "total"]),
     ]
-    # Counts are few, and of interest; records aren't.
-    assert set(result.posterior.data_vars) == {"p", "table", "total"}
-    assert np.all(result.posterior["table"].sum("table_dim_0") == 60)
 
 
+@pytest.fixture
+def passed_on(monkeypatch, uncompiled):
+    """What `pmd.sample` would have PyMC do."""
+    options = {}
+    monkeypatch.setattr(pm, "sample", lambda draws, **given: options.update(given))
+    return options
+
+
+def test_counts_are_kept_since_they_are_few_and_of_interest(table_and_records, passed_on):
+    pmd.sample(model=table_and_records)
+    assert passed_on["var_names"] == ["p", "table", "total"]
+
+
+@pytest.mark.usefixtures("uncompiled")
 def test_a_count_for_each_record_is_a_record_if_only_sums_are_seen():
     def model_with(mechanism):
         with pm.Model() as model:
@@ -130,6 +149,7 @@ def group_model():
     return model
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_records_are_not_guessed_where_there_is_doubt(group_model):
     with pytest.raises(ReadingError, match=r"isn't clear.*'group' \(3 along.*'x' \(9 along"):
         pmd.assign_steps(model=group_model)
@@ -157,6 +177,7 @@ def test_a_constrained_parameter_is_not_taken_for_a_record():
         pmd.assign_steps(model=model)
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_discrete_parameters_used_as_an_index_are_left_alone():
     with pm.Model() as model:
         mean = pm.Normal("mean", 0, 1, shape=3)
@@ -179,6 +200,7 @@ def test_a_model_without_a_mechanism_has_no_records():
         pmd.sample(model=model)
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_records_are_found_through_an_observed_release():
     with pm.Model() as model:
         p = pm.Beta("p", 1, 1)
@@ -208,15 +230,15 @@ def test_records_are_kept_on_request(admissions):
     np.testing.assert_array_equal(idata.posterior["p"], without.posterior["p"])
 
 
-def test_options_reach_the_steps(admissions):
-    with admissions:
-        idata = pmd.sample(
-            conjugate=False, target_accept=0.95, dapper={"track_records": True}, **QUICK
-        )
-    assert pmd.diagnostics.record_acceptance(idata).sizes["record"] == 400
-    options = {"conjugate": False, "interweave": False, "nuts": {"target_accept": 0.95}}
-    [nuts] = pmd.assign_steps(model=admissions, **options)[1:]
+@pytest.mark.parametrize("given", [{"target_accept": 0.95}, {"nuts": {"target_accept": 0.95}}])
+def test_options_reach_the_steps(admissions, passed_on, given):
+    options = {"conjugate": False, "interweave": False, "dapper": {"track_records": True}}
+    pmd.sample(model=admissions, tune=7, **options, **given)
+    dapper, nuts = passed_on["step"]
+    assert dapper.track_records
     assert nuts.target_accept == 0.95
+    assert passed_on["tune"] == 7
+    assert "target_accept" not in passed_on
 
 
 @pytest.mark.parametrize(
@@ -232,6 +254,7 @@ def test_options_that_contradict_each_other_are_refused(admissions, options, err
         pmd.sample(**options)
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_steps_and_their_order_can_be_combined_with_others(admissions):
     steps = pmd.assign_steps([admissions["record"]], admissions)
     assert [type(step) for step in steps] == [DapperStep, ConjugateStep, InterweaveStep]
@@ -242,8 +265,9 @@ def test_lean_nuts_has_the_gradient_of_the_whole_log_density(admissions):
     p = admissions.rvs_to_values[admissions["p"]]
     rng = np.random.default_rng(2)
     point = admissions.initial_point() | {"record": rng.integers(0, 4, 400)}
-    lean = lean_nuts([p], admissions)._logp_dlogp_func
-    whole = admissions.logp_dlogp_function([p], ravel_inputs=True, initial_point=point)
+    quickly = {"mode": "FAST_COMPILE"}
+    lean = lean_nuts([p], admissions, compile_kwargs=quickly)._logp_dlogp_func
+    whole = admissions.logp_dlogp_function([p], ravel_inputs=True, initial_point=point, **quickly)
     for function in (lean, whole):
         function.set_extra_values(point)
     differences = []

@@ -90,7 +90,7 @@ class CompiledSweep:
         if self.n_decisions > 0:
             # The negative logarithm of a uniform variate is exponential.
             noise.append(rng.standard_exponential(self.n_decisions))
-        return self.function(*noise, *records, *given)
+        return self.function.jitted(*noise, *records, *given)
 
     def refuse(
         self,

@@ -153,11 +153,9 @@ def read_model(
     # With the shapes known, the number of records is a constant of all graphs.
     lengths = dim_lengths(model)
     records = [x.type.clone(shape=point[x.name].shape)(name=x.name) for x in values]
-    known: dict[Variable, Variable] = {
-        **frozen_dims(model, lengths),
-        **data_of_known_shape(model),
-        **dict(zip(values, records, strict=True)),
-    }
+    known = _with_data(
+        model, {**frozen_dims(model, lengths), **dict(zip(values, records, strict=True))}
+    )
     check_independence(model, rvs, records, known)
 
     def factors_of(variables: list[TensorVariable]) -> list[Factor]:
@@ -209,6 +207,18 @@ def read_model(
         data=tuple(shared_data(graphs)),
         dim_lengths=lengths,
     )
+
+
+def _with_data(model: Model, known: dict[Variable, Variable]) -> dict[Variable, Variable]:
+    """Add shared data with their shapes, if these fit the model."""
+    data = data_of_known_shape(model)
+    if data:
+        try:
+            rebuild(model.logp(sum=False), {**known, **data})
+        except ValueError:
+            # Left alone, the model can be built, and the self-check says what can't be evaluated.
+            return known
+    return {**known, **data}
 
 
 def _parameters(

@@ -276,7 +276,8 @@ class DapperStep(BlockedStep):
         if self.track_records:
             stats[RECORD_STAT] = self._track(after[-1])
         new = point.copy()
-        new.update(zip(self._record_names, after, strict=False))
+        for k, name in enumerate(self._record_names):
+            new[name] = after[k]
         return new, [stats]
 
     def _track(self, accepted: np.ndarray) -> np.ndarray | None:

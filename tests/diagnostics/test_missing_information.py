@@ -107,7 +107,7 @@ def test_parameters_that_nuts_moves(model):
         theta = pm.StudentT("theta", nu=1e6, mu=0, sigma=T)
         x = pm.Normal("x", theta, S, shape=1)
         pmd.GaussianMechanism(sigma=V).potential("release", x.sum(), released=RELEASED)
-        result = pmd.sample(2_000, keep_records=True, **OPTIONS)
+        result = pmd.sample(2_000, keep_records=True, interweave=False, **OPTIONS)
     found = missing_information(result, other, thin=4, tune=200, random_seed=2)["theta"]
     error = float(found.sel(statistic="error"))
     assert abs(float(found.sel(statistic="fraction")) - EXACT) < 4 * error
@@ -120,7 +120,7 @@ def test_vectors_and_transformed_parameters_keep_their_dims():
         x = pm.Categorical("x", p, shape=30)
         table = pmd.statistics.counts(x, 3)
         pmd.LaplaceMechanism(3.0).potential("release", table, released=[8.0, 12.0, 11.0])
-        result = pmd.sample(300, keep_records=True, **OPTIONS)
+        result = pmd.sample(300, keep_records=True, interweave=False, **OPTIONS)
     found = missing_information(result, model, thin=3, random_seed=2)
     assert found["p"].dims == ("statistic", "cell")
     assert list(found["p"]["cell"].values) == ["a", "b", "c"]
@@ -129,7 +129,7 @@ def test_vectors_and_transformed_parameters_keep_their_dims():
 
 def test_what_it_needs_is_said(result, model):
     with model:
-        without = pmd.sample(20, **OPTIONS)
+        without = pmd.sample(20, interweave=False, **OPTIONS)
     with pytest.raises(ValueError, match=r"no draws of 'x'.*keep_records=True"):
         missing_information(without, model)
     with pm.Model() as discrete:

@@ -88,22 +88,29 @@ def test_a_prior_without_its_coefficient_shows():
 
 # Counts that move by themselves, with a noisy total ----------------------------------------------
 
-SIZES, SUM, TIGHT = (1, 2), 2.2, 0.6
-BOTH = list(product(range(SIZES[0] + 1), range(SIZES[1] + 1)))
+SUM, TIGHT = 1.4, 0.4
 
 
-def two_counts():
+def two_counts(m, n):
     """A Binomial and a BetaBinomial, bounded by their density only, and their noisy total."""
-    first = stats.binom.logpmf(np.arange(SIZES[0] + 1), SIZES[0], 0.3)
-    second = stats.betabinom.logpmf(np.arange(SIZES[1] + 1), SIZES[1], 1.5, 2.0)
-    total = stats.norm.logpdf(SUM, np.arange(sum(SIZES) + 1), TIGHT)
-    posterior = normalised([first[x] + second[y] + total[x + y] for x, y in BOTH])
-    return Model([[1, 0], [0, 1], [1, 1]], [first, second, total]), posterior
+    tables = list(product(range(m + 1), range(n + 1)))
+    first = stats.binom.logpmf(np.arange(m + 1), m, 0.3)
+    second = stats.betabinom.logpmf(np.arange(n + 1), n, 1.5, 2.0)
+    total = stats.norm.logpdf(SUM, np.arange(m + n + 1), TIGHT)
+    posterior = normalised([first[x] + second[y] + total[x + y] for x, y in tables])
+    return Model([[1, 0], [0, 1], [1, 1]], [first, second, total]), tables, posterior
 
 
 def test_single_moves_leave_the_posterior_as_it_is():
-    model, posterior = two_counts()
-    matrix = model.matrix(BOTH, schedule(single=[0, 1]), [1.0] * 3)
+    model, tables, posterior = two_counts(2, 3)
+    matrices = [model.matrix(tables, schedule(single=[each]), [1.0] * 3) for each in (0, 1)]
+    assert max(error(matrix, posterior) for matrix in matrices) < 1e-10
+    assert connected(*matrices)
+
+
+def test_one_single_move_after_the_other_does_so():
+    model, tables, posterior = two_counts(1, 1)  # the fewer tables, the sooner enumerated
+    matrix = model.matrix(tables, schedule(single=[0, 1]), [1.0] * 3)
     assert error(matrix, posterior) < 1e-10
     assert connected(matrix)
 
@@ -122,9 +129,9 @@ def stale_values(log_density, context, structure, schedule, counts, curvatures, 
 
 
 def test_a_stale_total_shows():
-    model, posterior = two_counts()
+    model, tables, posterior = two_counts(1, 1)
     moves = schedule(single=[0, 1])
-    matrix = model.matrix(BOTH, moves, [1.0] * 3, compiled(stale_values))
+    matrix = model.matrix(tables, moves, [1.0] * 3, compiled(stale_values))
     assert error(matrix, posterior) > 1e-3
 
 

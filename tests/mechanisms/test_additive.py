@@ -254,6 +254,7 @@ def model_with(add):
     return model
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_a_potential_keeps_its_release_as_data():
     mechanism = DiscreteGaussianMechanism(3.0)
     model = model_with(lambda s: mechanism.potential("privacy", s, released=[10, 12, 8]))
@@ -263,6 +264,7 @@ def test_a_potential_keeps_its_release_as_data():
     assert "privacy (function of sums)" in repr(step)
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_releases_of_several_mechanisms_enter_one_model():
     with pm.Model() as model:
         record = pm.Categorical("record", pm.Dirichlet("p", np.ones(3)), shape=30)
@@ -282,6 +284,7 @@ def test_a_release_lands_in_the_constant_data():
     np.testing.assert_array_equal(idata["constant_data"]["privacy_released"], [10, 12, 8])
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_a_changed_release_is_checked_when_a_chain_starts():
     mechanism = DiscreteGaussianMechanism(3.0)
     with pm.Model() as model:
@@ -296,6 +299,7 @@ def test_a_changed_release_is_checked_when_a_chain_starts():
         step.setup_chain(np.random.default_rng(0), tune=0, draws=1)
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_an_observed_release_can_be_predicted():
     mechanism = GaussianMechanism(3.0, rounding=True, clamp=(0, None))
     model = model_with(lambda s: mechanism.observe("release", s, observed=[10, 12, 8]))

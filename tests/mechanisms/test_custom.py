@@ -62,6 +62,7 @@ def test_its_releases_follow_its_density(page):
 
 # PyTensor says so of every distribution that is drawn from by a Python function.
 @pytest.mark.filterwarnings("ignore:Numba will use object mode:UserWarning")
+@pytest.mark.usefixtures("uncompiled")
 def test_it_can_be_observed_and_predicted(page):
     with pm.Model() as model:
         record = pm.Bernoulli("record", 0.5, shape=10)

@@ -332,7 +332,7 @@ def test_a_model_is_read_as_a_function_of_four_sums(how, released):
     assert [sum_.total.type.shape for sum_ in factor.sums] == [(4,)]
 
 
-@pytest.mark.parametrize("how", ["potential", "observe"])
+@pytest.mark.parametrize("how", ["potential", pytest.param("observe", marks=pytest.mark.long)])
 def test_records_are_updated_given_a_line(how):
     model = regression_model(how, [0.6, 0.2])
     step = DapperStep([model["x"], model["y"]], model=model)  # checks its reading numerically

@@ -26,6 +26,7 @@ def private():
             tune=50,
             chains=2,
             cores=1,
+            interweave=False,
             dapper={"track_records": True},
             random_seed=1,
             progressbar=False,

@@ -118,6 +118,6 @@ def test_what_cannot_be_drawn_is_refused(private):
     with pytest.raises(ValueError, match=r"\['rates'\] but valid keys are .*rate"):
         plot_record_acceptance(private, visuals={"rates": False})
     others = private.copy()
-    others["sample_stats"] = private["sample_stats"].dataset[["interweave_moves"]]
+    others["sample_stats"] = private["sample_stats"].dataset[["dapper_mechanism_logp"]]
     with pytest.raises(ValueError, match="no DapperStep was among the steps"):
         plot_record_acceptance(others)

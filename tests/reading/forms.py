@@ -493,3 +493,13 @@ def full_pairs():
 def full_neighbours():
     x = normal_records()
     gaussian((x[1:] * x[:-1]).sum())
+
+
+# Noise that is correlated -------------------------------------------------------------------------
+
+
+@form
+def correlated_noise():
+    x = pm.Normal("record", pm.Normal("mu"), 1, shape=(N, 2))
+    error = x.sum(axis=0) - np.array([0.5, 2.0])
+    pm.Potential("privacy", -(error @ pt.constant([[2.0, 0.9], [0.9, 1.0]]) @ error) / 2)

@@ -304,6 +304,7 @@ def wald_model():
     return model
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_a_map_can_be_registered(register_wald):
     model = wald_model()
     assert can_interweave(model, [model["scale"]], [model["x"]]) == []

@@ -117,7 +117,7 @@ def test_proposals_from_old_parameters_are_told_apart(models, steps, exact):
     assert_disagrees(run(models[centred], with_propose(steps[centred], from_old_parameters), exact))
 
 
-@pytest.mark.parametrize("data", MODELS)
+@pytest.mark.parametrize("data", [centred, pytest.param(non_centred, marks=pytest.mark.long)])
 def test_sums_left_behind_are_told_apart(models, exact, data):
     model = models[data]
     step = broken.broken_step(broken.stale_sums)([model["record"]], model=model)

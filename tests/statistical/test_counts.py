@@ -19,16 +19,17 @@ from pymc_dapper.steps import counts as steps
 from pymc_dapper.steps.counts import CountStep
 
 
-def draws_of(model, name, *, draws=4_000, seed=3, step=CountStep):
+def draws_of(model, name, *, draws=4_000, seed=3, step=None):
     """Draws of one count variable, with its cells last: shape (chain, draw, cell)."""
     with model:
+        step = CountStep([model[name]]) if step is None else step
         values = (
             pm.sample(
                 draws=draws,
                 tune=200,
                 chains=2,
                 cores=1,
-                step=[step([model[name]])],
+                step=[step],
                 random_seed=seed,
                 progressbar=False,
                 compute_convergence_checks=False,
@@ -115,6 +116,8 @@ def test_a_prior_without_its_coefficient_shows(monkeypatch):
 # Counts that move by themselves, two of which a third is part of ----------------------------------
 
 
+# Counts with a parameter in common move by themselves in every run: test_integrated_counts.py.
+@pytest.mark.long
 def test_a_count_within_a_count_agrees_with_all_tables_enumerated():
     with pm.Model():
         births = pm.Poisson("births", 6.0)
@@ -138,6 +141,9 @@ def test_a_count_within_a_count_agrees_with_all_tables_enumerated():
 # Known margins ---------------------------------------------------------------------------------
 
 
+# The kernel's tests enumerate what swaps do in every run, and those below sample with sums that tie
+# cells together, and with a factor that is evaluated as a whole.
+@pytest.mark.long
 def test_a_table_of_known_margins_agrees_with_all_tables_enumerated():
     rates = np.array([[1.0, 2.0, 0.5], [3.0, 1.0, 2.0]])
     rows, columns = [5, 6], [4, 3, 4]
@@ -169,7 +175,7 @@ def test_a_table_of_known_margins_agrees_with_all_tables_enumerated():
 
 
 def test_cells_that_move_together_agree_with_all_tables_enumerated():
-    """Nearly exact sums, and a factor that is evaluated as a whole, with a sharp edge."""
+    """Nearly exact sums, and a factor that isn't a sum of terms: evaluated as a whole."""
     rates, released, sums = (
         np.array([1.0, 2.0, 0.5]),
         np.array([0.0, 3.0, 1.5]),
@@ -179,8 +185,9 @@ def test_cells_that_move_together_agree_with_all_tables_enumerated():
         x = pm.Poisson("x", rates)
         pm.Normal("windows", x[:-1] + x[1:], 0.5, observed=sums)
         pm.Potential("privacy", -1.5 * pt.sqrt(((x - released) ** 2).sum()))
-        assert CountStep([x])._moves.blocks
-    values = draws_of(model, "x")
+        step = CountStep([x])
+    assert step._moves.blocks
+    values = draws_of(model, "x", step=step)
     tables = np.array(list(product(range(9), repeat=3)))
     logp = [
         stats.poisson.logpmf(x, rates).sum()
@@ -194,7 +201,7 @@ def test_cells_that_move_together_agree_with_all_tables_enumerated():
 # Mixing ------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=[4, 50])
+@pytest.fixture(scope="module", params=[pytest.param(4, marks=pytest.mark.long), 50])
 def noisy_table(request):
     """One multinomial with independent noise on each cell; all numbers are shared data."""
     k = request.param

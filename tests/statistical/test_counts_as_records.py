@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dapper import DapperStep
+from pymc_dapper import ConjugateStep, DapperStep
 from pymc_dapper.reference import TablePosterior, gaussian_cell_loglik
 from pymc_dapper.steps.counts import CountStep
 from tests.models import N_APPLICANTS, RELEASED, SIGMA, admissions_model
@@ -14,12 +14,13 @@ from tests.monte_carlo import smallest_ess, z_scores
 
 def log_odds_ratio(model, step):
     with model:
+        steps = [step, ConjugateStep([model["p"]])]
         draws = pm.sample(
             draws=4_000,
             tune=500,
             chains=2,
             cores=1,
-            step=[step],
+            step=steps,
             random_seed=4,
             var_names=["p", "log_odds_ratio"],
             progressbar=False,

@@ -102,7 +102,9 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(
+    scope="module", params=["beta", "dirichlet", pytest.param("gamma", marks=pytest.mark.long)]
+)
 def case(request):
     return MODELS[request.param]()
 

@@ -27,6 +27,7 @@ from tests.quadrature import (
     normals,
 )
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
+from tests.thirds import one_in_three
 
 pytestmark = pytest.mark.filterwarnings("ignore:InterweaveStep is the only step")
 
@@ -79,7 +80,7 @@ def test_a_given_number_of_moves(clipped, moves):
         twins.without_jacobian_of_the_transform("sigma"),
         twins.with_jacobian_of_the_records("sigma"),
         twins.with_stale_records,
-        twins.without_factor("privacy"),
+        pytest.param(twins.without_factor("privacy"), marks=pytest.mark.long),
     ],
     ids=["no jacobian of the transform", "jacobian of the records", "stale sums", "no mechanism"],
 )
@@ -107,10 +108,12 @@ def with_outcomes():
     return model, ["record"], ["mu"], {"mu": normals(mean, cov)[0]}
 
 
+@pytest.mark.long
 def test_separable_factors_decide_too(with_outcomes):
     assert_agrees(run(*with_outcomes))
 
 
+@pytest.mark.long
 def test_a_separable_factor_left_out_is_told_apart(with_outcomes, monkeypatch):
     fault = twins.with_fault(twins.without_factor("outcome"), monkeypatch)
     assert_disagrees(run(*with_outcomes, fault))
@@ -162,8 +165,8 @@ def without_answers(reading):
     "fault",
     [
         without_answers,
-        twins.with_stale_records,
-        twins.without_factor("release"),
+        pytest.param(twins.with_stale_records, marks=pytest.mark.long),
+        pytest.param(twins.without_factor("release"), marks=pytest.mark.long),
         twins.without_randomised_noise,
     ],
     ids=["no answers", "stale sum", "no mechanism", "no randomised noise"],
@@ -248,7 +251,7 @@ def categories():
     return model, ["record"], ["p"], {"p": exact}
 
 
-@pytest.mark.parametrize("case", ["yes_or_no", "counts", "categories"])
+@pytest.mark.parametrize("case", one_in_three(["yes_or_no", "counts", "categories"]))
 def test_discrete_records(case, request):
     assert_agrees(run(*request.getfixturevalue(case)))
 
@@ -322,7 +325,10 @@ def test_parameters_keep_their_prior_if_releases_are_drawn_anew():
 
 @pytest.mark.parametrize(
     "fault",
-    [twins.without_jacobian_of_the_transform("theta"), twins.without_factor("child")],
+    [
+        pytest.param(twins.without_jacobian_of_the_transform("theta"), marks=pytest.mark.long),
+        twins.without_factor("child"),
+    ],
     ids=["no jacobian of the transform", "no factor of a child"],
 )
 def test_a_fault_changes_the_prior(fault, monkeypatch):

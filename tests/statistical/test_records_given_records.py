@@ -11,7 +11,7 @@ import pytest
 from scipy.special import betaln, gammaln, logsumexp
 from scipy.stats import beta, norm
 
-from pymc_dapper import DapperStep
+from pymc_dapper import ConjugateStep, DapperStep
 from tests import broken
 from tests.quadrature import Tabulated, linear_gaussian
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
@@ -69,7 +69,7 @@ def exact():
 
 @pytest.fixture(scope="module")
 def parameter_step(model):
-    return pm.NUTS([model["p"], model["mu"]], model=model)
+    return ConjugateStep([model["p"], model["mu"]], model=model)
 
 
 @pytest.fixture(scope="module")
@@ -78,17 +78,18 @@ def step(model):
     return DapperStep([model["y"], model["x"]], model=model)
 
 
-def test_y_given_x_with_sums_of_both_and_their_product(model, step, exact):
-    assert_agrees(compare(model, [step], exact, draws=10_000))
+def test_y_given_x_with_sums_of_both_and_their_product(model, step, parameter_step, exact):
+    assert_agrees(compare(model, [step, parameter_step], exact, draws=10_000))
 
 
-def test_y_proposed_for_another_x_is_told_apart(model, step, exact):
+def test_y_proposed_for_another_x_is_told_apart(model, step, parameter_step, exact):
     def apart(propose, rng, *given):
         return propose(rng, *given)[0], propose(rng, *given)[1]
 
-    assert_disagrees(compare(model, [with_propose(step, apart)], exact))
+    assert_disagrees(compare(model, [with_propose(step, apart), parameter_step], exact))
 
 
-def test_sums_left_behind_are_told_apart(model, exact):
+@pytest.mark.long
+def test_sums_left_behind_are_told_apart(model, parameter_step, exact):
     step = broken.broken_step(broken.stale_sums)([model["y"], model["x"]], model=model)
-    assert_disagrees(compare(model, [step], exact))
+    assert_disagrees(compare(model, [step, parameter_step], exact))

@@ -7,6 +7,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from pymc.exceptions import SamplingError
 from pymc.step_methods.state import equal_dataclass_values
 
 from pymc_dapper import ReadingError
@@ -144,6 +145,7 @@ def test_the_progress_bar_shows_how_many_moves_changed_something(step):
     assert update({"count_accept": 0.5, "count_logp": -1.0}) == {"count_accept": 0.5}
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("cells", [4, 100])
 def test_whole_evaluation_of_a_large_table_is_warned_of_by_name(cells):
     with pm.Model(), warnings.catch_warnings(record=True) as caught:
@@ -233,18 +235,24 @@ def test_sampling_state_restores_a_draw_of_the_parameter_too(model, integrated):
 
 def test_a_start_with_the_known_totals_is_found_and_given_to_the_model():
     with pm.Model() as m:
-        x = pm.Poisson("x", 5, shape=(2, 3))
+        x = pm.Binomial("x", n=40, p=0.5, shape=(2, 3))
         total = pm.Data("total", np.array([100, 7]))
         invariant("totals", x.sum(axis=1), total)
         pm.Normal("released", x, 3.0, observed=np.full((2, 3), 10.0))
-        step = CountStep([x])
+        step = CountStep([x], max_start_sweeps=50)
     start = m.initial_point()["x"]
     np.testing.assert_array_equal(start.sum(axis=1), [100, 7])
+
+    def step_with(total):
+        pm.set_data({"total": np.array(total)}, model=m)
+        step.setup_chain(np.random.default_rng(1), tune=0, draws=5)
+        return step.step({"x": start})[0]["x"]
+
     # Other totals, the same model: the chain starts from a table that has them.
-    pm.set_data({"total": np.array([20, 0])}, model=m)
-    step.setup_chain(np.random.default_rng(1), tune=0, draws=5)
-    point, _ = step.step({"x": start})
-    np.testing.assert_array_equal(point["x"].sum(axis=1), [20, 0])
+    np.testing.assert_array_equal(step_with([20, 0]).sum(axis=1), [20, 0])
+    # More than three cells of 40 can hold.
+    with pytest.raises(SamplingError, match=r"no possible start .* a total that can't be"):
+        step_with([121, 0])
 
 
 # Refusals ----------------------------------------------------------------------------------------
@@ -311,6 +319,7 @@ def test_totals_that_contradict_each_other_are_refused():
             CountStep([x])
 
 
+@pytest.mark.long  # above, a chain refuses such a total in the same words
 def test_counts_that_cannot_reach_a_total_are_refused():
     with pm.Model():
         x = pm.Binomial("x", n=[3, 4], p=0.5)

@@ -107,6 +107,7 @@ def test_a_pickled_step_draws_the_same(model, step):
     np.testing.assert_array_equal(*results)
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_value_variables_and_a_single_variable_are_accepted(model):
     with model:
         step = DapperStep(model.rvs_to_values[model["record"]])
@@ -134,12 +135,14 @@ def test_the_progress_bar_works_in_a_run(model, step, capsys):
         )
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_compilation_options_reach_pymc_and_only_numba_modes_are_taken(model):
     DapperStep([model["record"]], model=model, compile_kwargs={"mode": "NUMBA"})
     with pytest.raises(ValueError, match="mode 'FAST_COMPILE' doesn't compile with numba"):
         DapperStep([model["record"]], model=model, compile_kwargs={"mode": "FAST_COMPILE"})
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_variables_can_get_a_step_each():
     with pm.Model():
         x = pm.Normal("x", 0, 1, shape=5)
@@ -255,7 +258,13 @@ def test_a_start_that_stays_impossible_is_explained(cores):
 def sample_bounded(model, step, cores):
     with model:
         pm.sample(
-            draws=5, tune=5, chains=2, cores=cores, step=[step], progressbar=False, random_seed=1
+            draws=5,
+            tune=5,
+            chains=2,
+            cores=cores,
+            step=[step, pm.Metropolis([model["p"]])],
+            progressbar=False,
+            random_seed=1,
         )
 
 

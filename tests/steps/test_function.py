@@ -29,6 +29,11 @@ def draw_p(rng, point):
     return {"p": rng.beta(3 + successes, 3 + N - successes)}
 
 
+@pytest.fixture(scope="module")
+def sweep(model):
+    return DapperStep([model["record"]], model=model)
+
+
 def step_of(model, draw, **kwargs):
     return FunctionStep([model["p"]], draw, model=model, **kwargs)
 
@@ -43,17 +48,17 @@ def posterior():
     return Tabulated(grid, np.log(densities @ (weights / weights.sum())))
 
 
-def test_with_dapper_step_it_gives_the_exact_posterior(model):
-    steps = [DapperStep([model["record"]], model=model), step_of(model, draw_p)]
+def test_with_dapper_step_it_gives_the_exact_posterior(model, sweep):
+    steps = [sweep, step_of(model, draw_p)]
     assert_agrees(compare(model, steps, {"p": posterior()}))
 
 
-def test_a_draw_from_another_distribution_is_noticed(model):
+def test_a_draw_from_another_distribution_is_noticed(model, sweep):
     def flat_prior(rng, point):
         successes = point["record"].sum()
         return {"p": rng.beta(1 + successes, 1 + N - successes)}
 
-    steps = [DapperStep([model["record"]], model=model), step_of(model, flat_prior)]
+    steps = [sweep, step_of(model, flat_prior)]
     assert_disagrees(compare(model, steps, {"p": posterior()}))
 
 

@@ -14,7 +14,7 @@ from pymc_dapper.studies.fields import TIMINGS
 
 N = 20
 GRID = {"share": [0.3, 0.7]}
-FAST = {"draws": 40, "tune": 20}
+FAST = {"draws": 40, "tune": 20, "interweave": False}
 MECHANISM = pmd.DiscreteLaplaceMechanism.calibrate(pmd.PureDP(1.0), sensitivity=1)
 
 
