@@ -117,6 +117,13 @@ def test_counts_are_kept_since_they_are_few_and_of_interest(table_and_records, p
     assert passed_on["var_names"] == ["p", "table", "total"]
 
 
+def test_a_table_of_counts_is_sampled(table_and_records):
+    """From the call to the result: records are left out, and the table keeps its total."""
+    result = pmd.sample(model=table_and_records, **QUICK)
+    assert set(result.posterior.data_vars) == {"p", "table", "total"}
+    assert np.all(result.posterior["table"].sum("table_dim_0") == 60)
+
+
 @pytest.mark.usefixtures("uncompiled")
 def test_a_count_for_each_record_is_a_record_if_only_sums_are_seen():
     def model_with(mechanism):
