@@ -13,13 +13,13 @@ from scipy.special import bernoulli, factorial
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
+from pymc_dapper.checks import whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
 from pymc_dapper.statistics.arrays import (
     Records,
     as_records,
     check_same_length,
     module_of,
-    whole_number,
 )
 
 _N_SUMS = 4

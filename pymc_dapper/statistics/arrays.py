@@ -1,7 +1,6 @@
 """What statistics are computed from: record variables of a model, or arrays of data."""
 
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -66,19 +65,6 @@ def as_categories(x: Records, name: str, k: int, *, max_ndim: int = 2) -> Array:
             f"{name} must hold categories 0, ..., {k - 1}, but it goes from {x.min()} to {x.max()}"
         )
     return x
-
-
-def whole_number(value: Any, name: str, *, at_least: int) -> int:
-    """Check a number of things.
-
-    Raises
-    ------
-    ValueError
-        If it isn't an integer, or too small.
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not value >= at_least:
-        raise ValueError(f"{name} must be an integer, {at_least} or more, got {value!r}")
-    return int(value)
 
 
 def n_columns(x: Array, name: str) -> int | None:

@@ -7,12 +7,12 @@ from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
+from pymc_dapper.checks import whole_number
 from pymc_dapper.statistics.arrays import (
     Records,
     as_records,
     module_of,
     n_columns,
-    whole_number,
 )
 from pymc_dapper.statistics.statistic import (
     Array,

@@ -8,13 +8,13 @@ import numpy as np
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
 
+from pymc_dapper.checks import whole_number
 from pymc_dapper.statistics.arrays import (
     Records,
     as_records,
     check_same_length,
     module_of,
     n_columns,
-    whole_number,
 )
 from pymc_dapper.statistics.statistic import (
     Neighbours,

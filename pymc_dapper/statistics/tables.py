@@ -6,6 +6,7 @@ import numpy as np
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
 
+from pymc_dapper.checks import whole_number
 from pymc_dapper.statistics.arrays import (
     Records,
     as_categories,
@@ -13,7 +14,6 @@ from pymc_dapper.statistics.arrays import (
     check_same_length,
     equal,
     n_columns,
-    whole_number,
 )
 from pymc_dapper.statistics.statistic import (
     Neighbours,

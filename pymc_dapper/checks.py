@@ -1,0 +1,219 @@
+"""Checks of what a user passes: each returns the value in plain form, or says what to write."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
+from operator import index
+from typing import Any
+
+import numpy as np
+
+
+def flag(value: Any, name: str) -> bool:
+    """Check a switch.
+
+    Parameters
+    ----------
+    value : object
+        What was passed.
+    name : str
+        The argument's name, for the message. So in all checks here.
+
+    Raises
+    ------
+    TypeError
+        If it is anything but True or False: 1, "no" and [] aren't answers.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+    return bool(value)
+
+
+def whole_number(
+    value: Any, name: str, *, at_least: int | None = None, at_most: int | None = None
+) -> int:
+    """Check a number of things, such as draws, or an integer parameter.
+
+    Raises
+    ------
+    TypeError
+        If it isn't an integer; a bool or a float isn't one.
+    ValueError
+        If it is out of range.
+    """
+    expected = f"{name} must be a whole number{_range(at_least=at_least, at_most=at_most)}"
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{expected}, got {shown(value)}")
+    try:
+        number = index(value)
+    except TypeError:
+        raise TypeError(f"{expected}, got {shown(value)}") from None
+    if (at_least is not None and number < at_least) or (at_most is not None and number > at_most):
+        raise ValueError(f"{expected}, got {shown(value)}")
+    return number
+
+
+def finite_number(
+    value: Any,
+    name: str,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+) -> float:
+    """Check a real number.
+
+    Raises
+    ------
+    TypeError
+        If it isn't a number; a bool isn't one.
+    ValueError
+        If it is nan, infinite or out of range.
+    """
+    within = _range(above=above, at_least=at_least, below=below, at_most=at_most)
+    expected = f"{name} must be a finite number{within}"
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{expected}, got {shown(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    inside = (
+        (above is None or number > above)
+        and (at_least is None or number >= at_least)
+        and (below is None or number < below)
+        and (at_most is None or number <= at_most)
+    )
+    if not (math.isfinite(number) and inside):
+        raise ValueError(f"{expected}, got {shown(value)}")
+    return number
+
+
+def choice(value: Any, name: str, choices: Iterable[str]) -> str:
+    """Check that one of a few words was given.
+
+    Raises
+    ------
+    TypeError
+        If it isn't a word.
+    ValueError
+        If it isn't one of them.
+    """
+    choices = tuple(choices)
+    if not isinstance(value, str) or value not in choices:
+        error = ValueError if isinstance(value, str) else TypeError
+        *others, last = (repr(each) for each in choices)
+        listed = f"{', '.join(others)} or {last}" if others else last
+        raise error(f"{name} must be {listed}, got {shown(value)}")
+    return value
+
+
+def text(value: Any, name: str) -> str:
+    """Check a string, such as a variable's name.
+
+    Raises
+    ------
+    TypeError
+        If it isn't one.
+    ValueError
+        If it is empty.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, got {shown(value)}")
+    if not value:
+        raise ValueError(f"{name} must not be empty")
+    return value
+
+
+def names(value: Any, name: str) -> tuple[str, ...]:
+    """Check a sequence of names.
+
+    Raises
+    ------
+    TypeError
+        If it is a single string, or holds anything but strings.
+    ValueError
+        If it is empty.
+    """
+    if isinstance(value, str):
+        raise TypeError(f"{name} must be a list of names: write [{value!r}]")
+    try:
+        listed = () if isinstance(value, Mapping) else tuple(value)
+    except (TypeError, ValueError):  # ValueError: a symbolic vector
+        listed = (value,)
+    for each in listed:
+        if not isinstance(each, str):
+            raise TypeError(f"{name} must be a list of names, got {shown(each)}")
+    if not listed:
+        raise ValueError(f"{name} must not be empty: leave it out, or name at least one")
+    return listed
+
+
+def options(value: Any, name: str) -> dict[str, Any]:
+    """Check options that are passed on by name; none if None.
+
+    Raises
+    ------
+    TypeError
+        If it isn't a mapping of strings.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise TypeError(f"{name} must be a dict of options by name, got {shown(value)}")
+    return dict(value)
+
+
+def function(value: Any, name: str, signature: str) -> Callable[..., Any]:
+    """Check a function.
+
+    Parameters
+    ----------
+    value, name
+        See :func:`flag`.
+    signature : str
+        How it is called, such as "draw(rng, point)".
+
+    Raises
+    ------
+    TypeError
+        If it can't be called.
+    """
+    if not callable(value):
+        raise TypeError(f"{name} must be a function {signature}, got {shown(value)}")
+    return value
+
+
+def shown(value: Any) -> str:
+    """Show what was passed, in a message: single numbers and words as they are.
+
+    Of anything else the type only, and the shape: it may hold confidential values.
+    """
+    if value is None or isinstance(value, bool | np.bool_):
+        return str(value)
+    if isinstance(value, int) and abs(value) >= 10**30:
+        return f"a whole number of {value.bit_length()} bits"
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return repr(value if len(value) <= 60 else f"{value[:60]}...")
+    if isinstance(value, list | tuple | set | dict) and not value:
+        return repr(value)
+    kind = type(value).__name__
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return f"{kind} of shape {shape}"
+    name = getattr(value, "name", None)
+    article = "an" if kind[:1].lower() in "aeiou" else "a"
+    return f"{article} {kind}" + (f" '{name}'" if isinstance(name, str) else "")
+
+
+def _range(**limits: float | None) -> str:
+    words = {"above": "above", "at_least": "of at least", "below": "below", "at_most": "of at most"}
+    parts = [f"{words[key]} {limit:g}" for key, limit in limits.items() if limit is not None]
+    return f" {' and '.join(parts)}" if parts else ""
