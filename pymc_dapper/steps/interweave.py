@@ -43,8 +43,8 @@ class InterweaveStepState(StepMethodState):
     n_moves: int
     mean: np.ndarray
     factor: np.ndarray
-    tuning_paths: np.ndarray
-    tuning_evaluations: np.ndarray
+    tuning_paths: list[np.ndarray]
+    tuning_evaluations: list[list[int]]
 
 
 class InterweaveStep(BlockedStep):
@@ -253,16 +253,15 @@ class InterweaveStep(BlockedStep):
         self.tuning_steps = tune
         self.n_moves = DEFAULT_MOVES if self.moves is None else self.moves
         self.mean, self.factor = np.zeros(self._dim), np.eye(self._dim)
-        tuning_moves = max(self.n_moves, MAX_MOVES)
-        self.tuning_paths = np.empty((tune, tuning_moves + 1, self._dim))
-        self.tuning_evaluations = np.empty((tune, tuning_moves), dtype=np.int64)
+        self._tuning_moves = max(self.n_moves, MAX_MOVES)
+        self._forget_paths()
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Move the parameters, and the records with them."""
         if self.steps_done == 0:
             self.mean, self.factor = unfitted(self._flat(point))
         tuning = self.steps_done < self.tuning_steps
-        n_moves = self.tuning_evaluations.shape[1] if tuning else self.n_moves
+        n_moves = self._tuning_moves if tuning else self.n_moves
         new, looked_at = point, 0
         if n_moves > 0:
             uniforms = [self.rng.random(shape) for shape in self._uniform_shapes]
@@ -274,8 +273,8 @@ class InterweaveStep(BlockedStep):
                 new = point.copy()
                 new.update(zip(self._moving_names, values, strict=True))
             if tuning:
-                self.tuning_paths[self.steps_done] = path
-                self.tuning_evaluations[self.steps_done] = evaluations
+                self.tuning_paths.append(path)
+                self.tuning_evaluations.append([int(times) for times in evaluations])
         self.steps_done += 1
         if tuning:
             self._tune()
@@ -307,33 +306,36 @@ class InterweaveStep(BlockedStep):
             self.n_moves, self.tuning_steps = 0, done
             self._forget_paths()
         elif 2 < done == half or (done < half and _is_doubling(done, FIRST_FIT)):
-            self._fit(self.tuning_paths[done // 2 : done, -1])
+            self._fit(np.array(self.tuning_paths[done // 2 :])[:, -1])
 
     def _wastes_time(self) -> bool:
         """Whether what was seen of late says that moves aren't worth what tuning them costs."""
         done = self.steps_done
-        late = slice(min(done // 2, done - MIN_MEASURED), done)
-        paths, evaluations = self.tuning_paths[late], self.tuning_evaluations[late]
-        return moves_waste_time(paths, evaluations, self._n_records)
+        return moves_waste_time(
+            *self._measured(min(done // 2, done - MIN_MEASURED)), self._n_records
+        )
 
     def _fit(self, draws: np.ndarray) -> None:
         self.mean, self.factor = fit_draws(draws)
 
     def _freeze(self) -> None:
         """Take over what was learnt in the second half of tuning."""
-        second_half = slice(self.tuning_steps // 2, None)
-        paths = self.tuning_paths[second_half]
+        paths, evaluations = self._measured(self.tuning_steps // 2)
         if self.moves is None:
-            evaluations = self.tuning_evaluations[second_half]
             self.n_moves = best_number_of_moves(paths, evaluations, self._n_records)
         if len(paths) > 2:
             self._fit(paths[:, -1])
-        self._warn_if_alone(self.tuning_paths)
+        self._warn_if_alone(np.array(self.tuning_paths))
         self._forget_paths()
 
+    def _measured(self, since: int) -> tuple[np.ndarray, np.ndarray]:
+        """Paths, and how many evaluations their moves took, from an iteration of tuning on."""
+        return np.array(self.tuning_paths[since:]), np.array(self.tuning_evaluations[since:])
+
     def _forget_paths(self) -> None:
-        self.tuning_paths = self.tuning_paths[:0].copy()
-        self.tuning_evaluations = self.tuning_evaluations[:0].copy()
+        # Lists, so that a state holds no more than what was seen.
+        self.tuning_paths: list[np.ndarray] = []
+        self.tuning_evaluations: list[list[int]] = []
 
     def _warn_if_alone(self, paths: np.ndarray) -> None:
         unmoved = np.all(paths[:-1, -1] == paths[1:, 0], axis=0)

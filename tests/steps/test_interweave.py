@@ -161,7 +161,7 @@ def test_what_was_learnt_is_frozen_after_tuning_and_forgotten_by_the_next_chain(
     assert [stat["interweave_moves"] for _, stat in points] == [step.n_moves] * 40
     np.testing.assert_array_equal(step.mean, learnt[0])
     np.testing.assert_array_equal(step.factor, learnt[1])
-    assert step.tuning_paths.size == 0
+    assert step.tuning_paths == []
     step.setup_chain(np.random.default_rng(8), tune=0, draws=5)
     np.testing.assert_array_equal(step.factor, np.eye(2))
     assert step.n_moves == DEFAULT_MOVES

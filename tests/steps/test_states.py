@@ -1,0 +1,70 @@
+"""What a step says of itself, for a store on disk: only what it has filled."""
+
+from dataclasses import fields
+
+import numpy as np
+import pymc as pm
+import pytest
+from pymc.step_methods.state import equal_dataclass_values
+
+from pymc_dapper import ConjugateStep, CountStep, DapperStep, FunctionStep, InterweaveStep
+from tests.memory import whatever_was_in_memory
+
+
+@pytest.fixture(scope="module")
+def model():
+    with pm.Model() as m:
+        mu = pm.Normal("mu")
+        sigma = pm.HalfNormal("sigma")
+        record = pm.Normal("record", mu, sigma, shape=5)
+        count = pm.Poisson("count", 4.0, shape=3)
+        pm.Normal("noisy_sum", record.sum(), 3.0, observed=4.0)
+        pm.Normal("noisy_counts", count, 3.0, observed=[1.0, 2.0, 9.0])
+    return m
+
+
+STEPS = {
+    "DapperStep": lambda m: DapperStep([m["record"]], track_records=True),
+    "InterweaveStep": lambda m: InterweaveStep([m["mu"], m["sigma"]], records=[m["record"]]),
+    "CountStep": lambda m: CountStep([m["count"]]),
+    "ConjugateStep": lambda m: ConjugateStep([m["mu"]]),
+    "FunctionStep": lambda m: FunctionStep([m["mu"]], draw=lambda rng, point: {"mu": 0.0}),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.usefixtures("uncompiled")
+def test_a_state_holds_nothing_of_what_was_in_memory(model, name):
+    with model:
+        step = STEPS[name](model)
+
+    def state():
+        step.setup_chain(np.random.default_rng(0), tune=40, draws=10)
+        return step.sampling_state
+
+    one, other = whatever_was_in_memory(state)
+    assert equal_dataclass_values(one, other)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_a_state_grows_with_what_was_seen(model):
+    with model:
+        step = InterweaveStep([model["mu"], model["sigma"]], records=[model["record"]])
+
+    def numbers():
+        values = (getattr(step.sampling_state, field.name) for field in fields(step._state_class))
+        return sum(np.size(value) for value in values)
+
+    def move(*arguments):
+        path, outcome = np.zeros((9, 2)), np.ones(9)
+        return np.zeros(()), np.zeros(()), np.zeros(5), path, outcome
+
+    step._move = move
+    step.setup_chain(np.random.default_rng(0), tune=1_000, draws=10)
+    seen = [numbers()]
+    for _ in range(5):
+        step.step(model.initial_point())
+        seen.append(numbers())
+    assert seen[0] < 20
+    # A path of eight moves of two parameters, and how many evaluations each of them took.
+    assert np.diff(seen).tolist() == [9 * 2 + 8] * 5
