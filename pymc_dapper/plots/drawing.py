@@ -37,8 +37,7 @@ def load_arviz_plots(backend: str) -> Any:
         import_module(f"arviz_plots.backend.{backend}")
     except ModuleNotFoundError as error:
         raise ImportError(
-            f"this figure needs {error.name}, which isn't installed. arviz-plots and matplotlib "
-            "come with pip install 'pymc-dapper[plots]'"
+            f"this figure needs {error.name}, which isn't installed: pip install {error.name}"
         ) from error
     return arviz_plots
 
@@ -70,8 +69,8 @@ def chosen_backend(backend: str | None, plot_collection: "PlotCollection | None"
     # ArviZ's answer where it finds no plotting library: it would draw nothing, and not say so.
     if rcParams["plot.backend"] == "none":
         raise ImportError(
-            "there is no plotting library to draw with: pip install matplotlib (or "
-            "'pymc-dapper[plots]'), or say backend='none'"
+            "there is no plotting library to draw with: pip install matplotlib, or say "
+            "backend='none'"
         )
     return str(rcParams["plot.backend"])
 

@@ -1,0 +1,110 @@
+"""What the package says of itself when it is installed or shown on a package index."""
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+README = (ROOT / "README.md").read_text()
+
+PLAIN_INSTALL = """
+import sys
+from importlib.machinery import PathFinder
+
+class Installed(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name.partition(".")[0] not in {missing}:
+            return super().find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Installed
+"""
+
+SAMPLE = """
+import numpy as np
+import pymc as pm
+import pymc_dapper as pmd
+
+with pm.Model() as model:
+    x = pm.Bernoulli("x", 0.5)
+    step = pmd.FunctionStep([x], lambda rng, point: {"x": rng.integers(2)})
+    pm.sample(5, tune=5, chains=1, cores=1, step=step, compute_convergence_checks=False)
+    pmd.plot_analyses
+"""
+
+
+def test_a_plain_install_has_what_sampling_needs():
+    run_with_plain_install(SAMPLE)
+
+
+@pytest.mark.long
+def test_a_plain_install_runs_the_readme():
+    (model,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    run_with_plain_install(model)
+
+
+def run_with_plain_install(code):
+    """Run code where only what the project requires can be imported, and what that requires."""
+    required = set()
+    wanted = [Requirement(line) for line in PROJECT["project"]["dependencies"]]
+    while wanted:
+        requirement = wanted.pop()
+        name, extras = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        if (name, extras) in required:
+            continue
+        required.add((name, extras))
+        wanted += [
+            needed
+            for needed in map(Requirement, importlib.metadata.requires(name) or [])
+            if needed.marker is None
+            or any(needed.marker.evaluate({"extra": extra}) for extra in ("", *extras))
+        ]
+    installed = {name for name, _ in required}
+    missing = {
+        module
+        for module, names in importlib.metadata.packages_distributions().items()
+        if module != "pymc_dapper" and not installed & {canonicalize_name(name) for name in names}
+    }
+    script = PLAIN_INSTALL.format(missing=missing) + code
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def shown_on_the_index():
+    """The README after the substitutions that the build makes."""
+    page = README
+    for rule in PROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        page = re.sub(rule["pattern"], rule["replacement"], page)
+    return page
+
+
+def test_links_on_the_index_are_absolute_and_lead_to_files_of_the_project():
+    address = PROJECT["project"]["urls"]["Source"]
+    links = re.findall(r"(!?)\[[^\]]*\]\(([^)]*)\)", shown_on_the_index())
+    assert len(links) == len(re.findall(r"\]\(", README)) > 20
+    for picture, link in links:
+        kind = "raw" if picture else "blob"
+        path, n_changed = re.subn(rf"^{re.escape(address)}/{kind}/main/", "", link)
+        assert n_changed == 1, link
+        assert (ROOT / path.partition("#")[0]).is_file(), link
+
+
+def test_the_address_is_the_same_throughout():
+    urls = PROJECT["project"]["urls"]
+    assert all(url.startswith(urls["Source"]) for url in urls.values())
+    for url in urls.values():
+        path = url.removeprefix(urls["Source"]).removeprefix("/blob/main").lstrip("/")
+        assert (ROOT / path).exists(), url
+
+
+def test_nothing_is_published_before_there_is_an_address():
+    placeholder = ".example" in PROJECT["project"]["urls"]["Source"]
+    assert placeholder == ("Private :: Do Not Upload" in PROJECT["project"]["classifiers"])
