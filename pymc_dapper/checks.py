@@ -92,6 +92,27 @@ def finite_number(
     return number
 
 
+def real_numbers(value: Any, name: str) -> np.ndarray:
+    """Check a number, or an array of them, and return it as an array of floats.
+
+    Raises
+    ------
+    TypeError
+        If it isn't made of real numbers; a bool isn't one.
+    ValueError
+        If there is none.
+    """
+    try:
+        values = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        values = np.empty(1, dtype=object)
+    if values.size == 0:
+        raise ValueError(f"{name} must be a number, or an array of them, but it is empty")
+    if values.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be a number, or an array of them, got {shown(value)}")
+    return values.astype(np.float64)
+
+
 def choice(value: Any, name: str, choices: Iterable[str]) -> str:
     """Check that one of a few words was given.
 

@@ -451,10 +451,10 @@ def _tail_sum(distance: TensorVariable, sigma: TensorVariable) -> TensorVariable
 
 
 def _tail_by_terms(slope: TensorVariable, sigma: TensorVariable) -> TensorVariable:
-    """Add terms up, along an axis of their own."""
-    n = np.arange(DIRECT_TERMS, dtype=sigma.dtype)
+    """Add terms up, along an axis of their own. The first is 1, even where h is infinite."""
+    n = np.arange(1, DIRECT_TERMS, dtype=sigma.dtype)
     h = 0.5 / pt.sqr(sigma)
-    return pt.exp(-n * (slope[..., None] + n * h[..., None])).sum(axis=-1)
+    return 1.0 + pt.exp(-n * (slope[..., None] + n * h[..., None])).sum(axis=-1)
 
 
 def _tail_by_integrals(slope: TensorVariable, sigma: TensorVariable) -> TensorVariable:

@@ -1,6 +1,7 @@
 """Mechanisms that add independent noise to each entry of a statistic."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -14,11 +15,19 @@ from scipy import stats
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.checks import finite_number, real_numbers, shown
 from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace, Tulap
+from pymc_dapper.distributions._rounded import (
+    gaussian_log_tail,
+    laplace_log_tail,
+    rounded_gaussian,
+    rounded_laplace,
+    rounded_tulap,
+)
 from pymc_dapper.distributions.discrete_gaussian import DiscreteGaussianRV
 from pymc_dapper.distributions.discrete_laplace import DiscreteLaplaceRV
 from pymc_dapper.distributions.tulap import TulapRV
-from pymc_dapper.mechanisms.base import Mechanism, as_tensor, positive
+from pymc_dapper.mechanisms.base import MAX_RELEASE, Mechanism, as_tensor, check_rounding, positive
 
 Limits = tuple[float | None, float | None]
 
@@ -41,17 +50,11 @@ class AdditiveNoise(Mechanism):
 
     def __post_init__(self) -> None:
         """Check the options."""
+        check_rounding(self.rounding)
         if self.rounding and self._discrete:
             raise ValueError(f"{type(self).__name__} adds integer noise: leave rounding out")
         if self.clamp is not None:
-            lower, upper = self.clamp
-            if lower is not None and upper is not None and not lower < upper:
-                raise ValueError(f"clamp must be (lower, upper) with lower < upper: {self.clamp}")
-            limits = [limit for limit in self.clamp if limit is not None]
-            if self.integer and any(limit != round(limit) for limit in limits):
-                raise ValueError(
-                    f"clamp must be integers where the release is an integer, got {self.clamp}"
-                )
+            object.__setattr__(self, "clamp", _checked_limits(self.clamp, self.integer))
 
     @property
     @abstractmethod
@@ -116,18 +119,17 @@ class AdditiveNoise(Mechanism):
         released, statistic = as_tensor(released), as_tensor(statistic)
         distance = released - statistic
         self._check_shape(distance.type.shape)
-        logp = self._log_probability_of_rounded(distance) if self.rounding else self._at(distance)
+        logp = self._log_rounded(pt.abs(distance)) if self.rounding else self._at(distance)
         if self.clamp is None:
             return logp
         # Noise is symmetric: the upper tail is the lower one, seen from the other side.
-        half = 0.5 if self.rounding else 0.0
         lower, upper = self.clamp
         if lower is not None:
-            at_lower = self._log_tail(lower + half - statistic)
+            at_lower = self._log_at_limit(lower - statistic)
             logp = pt.switch(released > lower, logp, at_lower)
             logp = pt.switch(released < lower, -np.inf, logp)
         if upper is not None:
-            at_upper = self._log_tail(statistic + half - upper)
+            at_upper = self._log_at_limit(statistic - upper)
             logp = pt.switch(released < upper, logp, at_upper)
             logp = pt.switch(released > upper, -np.inf, logp)
         return logp
@@ -135,15 +137,18 @@ class AdditiveNoise(Mechanism):
     def _at(self, distance: TensorVariable) -> TensorVariable:
         return pm.logp(self._noise(), distance)
 
+    def _log_at_limit(self, distance: TensorVariable) -> TensorVariable:
+        """Log-probability of a release at a lower limit this far above the statistic."""
+        # The cast keeps PyTensor from adding the half to the limit: it is lost beside 1e17.
+        return self._log_tail(distance.astype("float64") + 0.5 if self.rounding else distance)
+
     def _log_tail(self, limit: TensorVariable) -> TensorVariable:
         """Log-probability of noise at or below a limit."""
         return pm.logcdf(self._noise(), limit)
 
-    def _log_probability_of_rounded(self, distance: TensorVariable) -> TensorVariable:
-        # Seen from the side where both tails are small, so that their difference keeps its digits.
-        nearer = -pt.abs(distance)
-        logp = pm.math.logdiffexp(self._log_tail(nearer + 0.5), self._log_tail(nearer - 0.5))
-        return logp
+    def _log_rounded(self, distance: TensorVariable) -> TensorVariable:
+        """Log-probability of noise that rounding takes to this distance, 0 or more, from zero."""
+        raise NotImplementedError  # of whole noise, which isn't rounded
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
         # Without a size, each entry still has noise of its own.
@@ -245,10 +250,10 @@ class LaplaceMechanism(AdditiveNoise):
         return rng.laplace(0.0, self.scale, size=size)
 
     def _log_tail(self, limit: TensorVariable) -> TensorVariable:
-        # PyMC's has a logarithm of 1/2 in single precision, 2e-9 off.
-        steps = limit / as_tensor(self.scale)
-        above = pt.log1p(-0.5 * pt.exp(-pt.maximum(steps, 0.0)))
-        return pt.switch(steps > 0, above, steps - np.log(2.0))
+        return laplace_log_tail(limit, as_tensor(self.scale))
+
+    def _log_rounded(self, distance: TensorVariable) -> TensorVariable:
+        return rounded_laplace(distance, as_tensor(self.scale))
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:
         return -np.asarray(self.scale) * np.log(p)
@@ -396,6 +401,12 @@ class GaussianMechanism(_GaussianFamily):
     def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return rng.normal(0.0, self.sigma, size=size)
 
+    def _log_tail(self, limit: TensorVariable) -> TensorVariable:
+        return gaussian_log_tail(limit, as_tensor(self.sigma))
+
+    def _log_rounded(self, distance: TensorVariable) -> TensorVariable:
+        return rounded_gaussian(distance, as_tensor(self.sigma))
+
     def _two_sided_quantile(self, p: float) -> ArrayLike:
         return np.asarray(self.sigma) * stats.norm.isf(p / 2)
 
@@ -430,21 +441,23 @@ class TulapMechanism(AdditiveNoise):
 
     Attributes
     ----------
-    b : float
+    b : array_like
         exp(-epsilon), within (0, 1).
-    q : float
+    q : array_like
         Truncation, within [0, 1): the noise keeps to its central 1 - q. Zero for pure privacy.
     """
 
-    b: float
-    q: float = 0.0
+    b: float | np.ndarray
+    q: float | np.ndarray = 0.0
 
     def __post_init__(self) -> None:
         """Check the parameters."""
         super().__post_init__()
-        if not 0 < self.b < 1 or not 0 <= self.q < 1:
+        b, q = real_numbers(self.b, "b"), real_numbers(self.q, "q")
+        if not np.all((b > 0) & (b < 1)) or not np.all((q >= 0) & (q < 1)):
             raise ValueError(
-                f"b must be within (0, 1) and q within [0, 1), got {self.b!r} and {self.q!r}"
+                "b must be within (0, 1) and q within [0, 1), "
+                f"got {shown(self.b)} and {shown(self.q)}"
             )
 
     @classmethod
@@ -474,10 +487,11 @@ class TulapMechanism(AdditiveNoise):
     def privacy_loss(self, *, sensitivity: int = 1) -> PureDP | ApproxDP:
         """Budget that a release of a count spends."""
         _check_unit(sensitivity)
-        epsilon = -float(np.log(self.b))
-        if self.q == 0:
+        b, q = _one(self.b), _one(self.q)
+        epsilon = -float(np.log(b))
+        if q == 0:
             return PureDP(epsilon)
-        return ApproxDP(epsilon, self.q * (1 - self.b) / (2 * self.b * (1 - self.q)))
+        return ApproxDP(epsilon, q * (1 - b) / (2 * b * (1 - q)))
 
     _discrete = False
 
@@ -491,8 +505,34 @@ class TulapMechanism(AdditiveNoise):
     def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         return np.asarray(TulapRV.rng_fn(rng, 0.0, self.b, self.q, size))
 
+    def _log_rounded(self, distance: TensorVariable) -> TensorVariable:
+        return rounded_tulap(distance, as_tensor(self.b), as_tensor(self.q))
+
     def _two_sided_quantile(self, p: float) -> ArrayLike:
         return pm.icdf(self._noise(), 1 - p / 2).eval()
+
+
+def _checked_limits(clamp: Any, integer: bool) -> Limits:
+    """Check what a release was clamped to; whole numbers where releases are."""
+    pair = "clamp must be a pair (lower, upper), None for an open end"
+    if isinstance(clamp, str) or not isinstance(clamp, Sequence | np.ndarray) or len(clamp) != 2:
+        raise TypeError(f"{pair}; got {shown(clamp)}. For nothing below zero write clamp=(0, None)")
+    limits: list[float | None] = []
+    for limit in clamp:
+        number = None if limit is None else finite_number(limit, f"{pair}: a limit")
+        if number is not None and integer and not number.is_integer():
+            raise ValueError(
+                f"clamp must be integers where the release is an integer, got {shown(limit)}"
+            )
+        if number is not None and integer and abs(number) > MAX_RELEASE:
+            raise ValueError(
+                f"clamp must be within 2^62 for integers, got {shown(limit)}: use None"
+            )
+        limits.append(limit if number is None or not integer else int(limit))
+    lower, upper = limits
+    if lower is not None and upper is not None and not lower < upper:
+        raise ValueError(f"clamp must be (lower, upper) with lower < upper: ({lower}, {upper})")
+    return lower, upper
 
 
 def _check_unit(sensitivity: float) -> None:

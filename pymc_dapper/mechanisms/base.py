@@ -15,8 +15,12 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.checks import flag, real_numbers, shown
 
 Budget = PureDP | ZCDP | ApproxDP
+
+MAX_RELEASE = 2**62
+"""Released integers are at most this in size: their difference from a statistic doesn't wrap."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +93,24 @@ class Mechanism(ABC):
         Raises
         ------
         ValueError
-            If a value is nan or infinite, or fractional where the mechanism releases integers.
+            If a value is nan or infinite, or fractional where the mechanism releases integers, or
+            beyond 2^62 there.
         """
-        if not np.all(np.isfinite(released)):
+        released = np.asarray(released)
+        if released.dtype.kind not in "biuf" or not np.all(np.isfinite(released)):
             raise ValueError(
-                f"'{name}': the released values must be finite numbers, got {released}"
+                f"'{name}': the released values must be finite numbers, got "
+                f"{_shown_release(released)}"
             )
         if self.integer and not np.array_equal(released, np.round(released)):
             raise ValueError(
-                f"'{name}': {type(self).__name__} releases integers, got {released}. If the "
-                "curator scaled the release, undo it first"
+                f"'{name}': {type(self).__name__} releases integers, got "
+                f"{_shown_release(released)}. If the curator scaled the release, undo it first"
+            )
+        if self.integer and not np.all((released <= MAX_RELEASE) & (released >= -MAX_RELEASE)):
+            raise ValueError(
+                f"'{name}': released integers must be within 2^62 in size, got "
+                f"{_shown_release(released)}"
             )
 
     def potential(self, name: str, statistic: Any, *, released: Any) -> TensorVariable:
@@ -233,6 +245,13 @@ class Mechanism(ABC):
         return self._draw(np.asarray(statistic), get_random_generator(random_seed, copy=False))
 
 
+def _shown_release(released: np.ndarray) -> str:
+    """Show a release, in a message: it is public."""
+    if released.dtype.kind not in "biuf":
+        return f"an array of type {released.dtype}"
+    return np.array2string(released, threshold=6)
+
+
 def as_tensor(value: Any) -> TensorVariable:
     """Make a tensor of a statistic with its sensitivity, or of anything tensor-like.
 
@@ -246,14 +265,33 @@ def as_tensor(value: Any) -> TensorVariable:
 
 
 def positive(name: str, value: ArrayLike) -> np.ndarray:
-    """Check that a noise scale is positive and finite.
+    """Check that a noise scale, or each of an array of them, is positive and finite.
 
     Raises
     ------
+    TypeError
+        If it isn't made of numbers; ``name`` is in the message.
     ValueError
-        If it isn't; ``name`` is in the message.
+        If there is none, or one isn't positive and finite.
     """
-    values = np.asarray(value, dtype=np.float64)
+    values = real_numbers(value, name)
     if not np.all(np.isfinite(values) & (values > 0)):
-        raise ValueError(f"{name} must be positive and finite, got {value!r}")
+        raise ValueError(f"{name} must be positive and finite, got {shown(value)}")
     return values
+
+
+def check_rounding(value: Any) -> None:
+    """Check whether releases are rounded: to whole numbers, or not at all.
+
+    Raises
+    ------
+    TypeError
+        If it isn't True or False.
+    """
+    try:
+        flag(value, "rounding")
+    except TypeError as error:
+        raise TypeError(
+            f"{error}: it is to whole numbers. If a release was rounded to multiples of 10, say, "
+            "divide the statistic, the released values and the noise scale by 10"
+        ) from None

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.checks import flag, function
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
 
 
@@ -24,11 +25,23 @@ class CustomMechanism(Mechanism):
         for predictive draws.
     whole_numbers : bool
         Whether the released values are integers.
+
+    Raises
+    ------
+    TypeError
+        If a function can't be called, or ``whole_numbers`` isn't True or False.
     """
 
     log_density: Callable[[TensorVariable, TensorVariable], TensorVariable]
     draw: Callable[[np.ndarray, np.random.Generator], np.ndarray] | None = None
     whole_numbers: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the arguments."""
+        function(self.log_density, "log_density", "log_density(released, statistic)")
+        if self.draw is not None:
+            function(self.draw, "draw", "draw(statistic, rng)")
+        flag(self.whole_numbers, "whole_numbers")
 
     @property
     def integer(self) -> bool:

@@ -1,6 +1,7 @@
 """K-norm mechanisms: noise added to a vector as a whole, fitted to one norm."""
 
 from dataclasses import InitVar, dataclass, field
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,8 @@ from scipy.special import gammaln
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
-from pymc_dapper.mechanisms.base import Mechanism, as_tensor, positive
+from pymc_dapper.checks import shown
+from pymc_dapper.mechanisms.base import Mechanism, as_tensor, check_rounding, positive
 
 NORMS = (1, 2, np.inf)
 
@@ -81,13 +83,15 @@ class KNormMechanism(Mechanism):
         scale = positive("scale", self.scale)
         if scale.ndim:
             raise TypeError(
-                f"scale must be a single number, got {self.scale!r}: the noise is that of the "
+                f"scale must be a single number, got {shown(self.scale)}: the noise is that of the "
                 "vector as a whole. If entries were scaled before noise was added, let the "
                 "statistic be the scaled entries"
             )
         object.__setattr__(self, "scale", float(scale))
-        if np.ndim(self.norm) or self.norm not in NORMS:
-            raise ValueError(f"norm must be 1, 2 or np.inf, got {self.norm!r}")
+        norm: Any = self.norm
+        if not isinstance(norm, Real) or isinstance(norm, bool) or norm not in NORMS:
+            raise ValueError(f"norm must be 1, 2 or np.inf, got {shown(self.norm)}")
+        check_rounding(rounding)
         if clamp is not None or rounding:
             raise ValueError(
                 f"{type(self).__name__} doesn't support clamped or rounded releases: its noise is "

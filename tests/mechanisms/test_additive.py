@@ -10,9 +10,11 @@ import pytest
 from pymc_dapper import DapperStep
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.mechanisms import (
+    CustomMechanism,
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
     GaussianMechanism,
+    KNormMechanism,
     LaplaceMechanism,
     TulapMechanism,
 )
@@ -321,6 +323,9 @@ def test_an_observed_release_can_be_predicted():
         ),
         ([10.5, 12.0, 8.0], "releases integers"),
         ([np.nan, 12.0, 8.0], "finite numbers"),
+        ([12.0, 1j, 8.0], "finite numbers, got an array of type complex"),
+        ([12.0, 1e300, 8.0], "within 2"),
+        ([12, 2**63, 8], "within 2"),
     ],
 )
 @pytest.mark.parametrize("how", ["potential", "observe"])
@@ -347,6 +352,38 @@ def test_an_impossible_release_is_refused(how, released, message):
 )
 def test_nonsense_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: GaussianMechanism(1.0, rounding=10), "rounding must be .* divide the statistic"),
+        (lambda: LaplaceMechanism(1.0, rounding="10"), "rounding must be True or False"),
+        (lambda: KNormMechanism(1.0, 2, rounding=0), "rounding must be True or False"),
+        (lambda: GaussianMechanism(1.0, clamp=(np.nan, None)), "clamp .* finite"),
+        (lambda: GaussianMechanism(1.0, clamp=(0, np.inf)), "clamp .* finite"),
+        (lambda: GaussianMechanism(1.0, clamp="01"), r"clamp must be a pair .* got '01'"),
+        (lambda: GaussianMechanism(1.0, clamp=(False, None)), "clamp .* got False"),
+        (lambda: GaussianMechanism(1.0, clamp=0), r"clamp must be a pair"),
+        (lambda: GaussianMechanism(1.0, clamp=(0, 1, 2)), r"clamp must be a pair"),
+        (lambda: DiscreteLaplaceMechanism(1.0, clamp=(0, 1e300)), "within 2"),
+        (lambda: LaplaceMechanism(True), "scale must be a number"),
+        (lambda: LaplaceMechanism([]), "scale must be .* empty"),
+        (lambda: GaussianMechanism("1"), "sigma must be a number"),
+        (lambda: GaussianMechanism([1.0, [2.0]]), "sigma must be a number"),
+        (lambda: DiscreteLaplaceMechanism(1j), "scale must be a number"),
+        (lambda: TulapMechanism(True), "b must be a number"),
+        (lambda: TulapMechanism(0.5, "0"), "q must be a number"),
+        (lambda: KNormMechanism(1.0, True), "norm must be 1, 2 or"),
+        (lambda: KNormMechanism(1.0, "2"), "norm must be 1, 2 or"),
+        (lambda: CustomMechanism(3), "log_density must be a function"),
+        (lambda: CustomMechanism(np.add, draw=3), "draw must be a function"),
+        (lambda: CustomMechanism(np.add, whole_numbers=1), "whole_numbers must be True or False"),
+    ],
+)
+def test_arguments_of_a_wrong_kind_are_refused(make, message):
+    with pytest.raises((TypeError, ValueError), match=message):
         make()
 
 

@@ -1,0 +1,191 @@
+"""Rounded and clamped releases keep their digits, at any scale: against mpmath."""
+
+from functools import cached_property
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from scipy.stats import norm
+
+from pymc_dapper.mechanisms import (
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    TulapMechanism,
+)
+from tests.mechanisms import exact_noise as exact
+
+SCALES = [1e-300, 1e-20, 0.01, 0.3, 1.0, 1.999, 2.0, 6.32, 50.0, 1e3, 1e6, 1e8, 1e17, 1e100, 1e300]
+AWAY = [0.0, 0.2, 0.4999, 0.5, 0.7, 1.0, 1.5, 2.0, 1e3, 1e6, 1e8, 1e17]
+IN_SCALES = [1e-3, 0.3, 1.0, 5.0, 20.0, 300.0, 1e4]
+WHOLE = [0, 1, 2, 3, 10, 1000, 10**6, 10**8, 10**17]
+B = [1e-300, 1e-8, 0.3, 0.6, 0.999, 1 - 1e-9, 1 - 2**-53]
+
+
+def points(scales, away, in_scales, whole=False):
+    """All scales, each with distances that are large and small beside it."""
+    pairs = []
+    for scale in scales:
+        distances = {float(d) for d in away} | {d * scale for d in in_scales}
+        if whole:
+            distances = {float(round(d)) for d in distances if d < 2.0**60}
+        pairs += [(scale, sign * d) for d in sorted(distances) for sign in (1.0, -1.0)]
+    return np.array(pairs).T
+
+
+class Case:
+    """Releases of 0, given statistics and a noise scale for each; and the exact answer."""
+
+    def __init__(self, make, law, grid, answer):
+        self.scale, self.statistic = grid
+        self.mechanism, self.law, self.answer = make(self.scale), law, answer
+
+    def graph(self, statistic):
+        return self.mechanism.logp(np.zeros(self.statistic.size, dtype="int64"), statistic)
+
+    @cached_property
+    def exact(self):
+        laws = {scale: self.law(scale) for scale in np.unique(self.scale)}
+        pairs = zip(self.scale, self.statistic, strict=True)
+        return np.array([self.answer(laws[scale], exact.mpf(x)) for scale, x in pairs])
+
+
+def cell(law, statistic):
+    return law.log_cell(statistic)
+
+
+def at_most(limit):
+    """Log-probability that the noisy statistic is at most a limit, where clamping moves it to 0."""
+    return lambda law, statistic: law.log_tail(limit - statistic)
+
+
+REAL = points(SCALES, AWAY, IN_SCALES)
+INTEGERS = points(SCALES, WHOLE, IN_SCALES, whole=True)
+TULAP = points(B, [*AWAY[:-4], 37.3, 1e3], [])
+CUT = points(B, AWAY[:-4], [])
+FROM_0 = (0, None)
+CASES = {
+    "Laplace, rounded": Case(
+        lambda s: LaplaceMechanism(s, rounding=True), exact.Laplace, REAL, cell
+    ),
+    "Laplace, clamped": Case(
+        lambda s: LaplaceMechanism(s, clamp=FROM_0), exact.Laplace, REAL, at_most(0)
+    ),
+    "Laplace, rounded and clamped": Case(
+        lambda s: LaplaceMechanism(s, rounding=True, clamp=FROM_0),
+        exact.Laplace,
+        REAL,
+        at_most(exact.HALF),
+    ),
+    "Gaussian, rounded": Case(
+        lambda s: GaussianMechanism(s, rounding=True), exact.Gaussian, REAL, cell
+    ),
+    "Gaussian, clamped": Case(
+        lambda s: GaussianMechanism(s, clamp=FROM_0), exact.Gaussian, REAL, at_most(0)
+    ),
+    "Gaussian, rounded and clamped": Case(
+        lambda s: GaussianMechanism(s, rounding=True, clamp=FROM_0),
+        exact.Gaussian,
+        REAL,
+        at_most(exact.HALF),
+    ),
+    "Tulap, rounded": Case(lambda b: TulapMechanism(b, rounding=True), exact.Tulap, TULAP, cell),
+    "Tulap, clamped": Case(
+        lambda b: TulapMechanism(b, clamp=FROM_0), exact.Tulap, TULAP, at_most(0)
+    ),
+    "Tulap, rounded and clamped": Case(
+        lambda b: TulapMechanism(b, rounding=True, clamp=FROM_0),
+        exact.Tulap,
+        TULAP,
+        at_most(exact.HALF),
+    ),
+    "cut Tulap, rounded": Case(
+        lambda b: TulapMechanism(b, 0.05, rounding=True),
+        lambda b: exact.Tulap(b, 0.05),
+        CUT,
+        cell,
+    ),
+    "discrete Laplace, clamped": Case(
+        lambda s: DiscreteLaplaceMechanism(s, clamp=FROM_0),
+        exact.DiscreteLaplace,
+        INTEGERS,
+        at_most(0),
+    ),
+    "discrete Gaussian, clamped": Case(
+        lambda s: DiscreteGaussianMechanism(s, clamp=FROM_0),
+        exact.DiscreteGaussian,
+        INTEGERS,
+        at_most(0),
+    ),
+}
+
+
+@pytest.fixture(
+    scope="module", params=["FAST_COMPILE", pytest.param("NUMBA", marks=pytest.mark.long)]
+)
+def computed(request):
+    statistics = [pt.dvector(name) for name in CASES]
+    graphs = [case.graph(x) for case, x in zip(CASES.values(), statistics, strict=True)]
+    evaluate = pytensor.function(statistics, graphs, mode=request.param)
+    with np.errstate(all="ignore"):
+        values = evaluate(*(case.statistic for case in CASES.values()))
+    return dict(zip(CASES, values, strict=True))
+
+
+def keeps_digits(values, answer):
+    with np.errstate(invalid="ignore"):
+        return (np.abs(values - answer) <= 1e-12 * np.abs(answer) + 1e-300) | (values == answer)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_log_probabilities_keep_their_digits(computed, name):
+    assert keeps_digits(computed[name], CASES[name].exact).all()
+
+
+def test_a_difference_of_cdfs_would_be_noticed():
+    case = CASES["Gaussian, rounded"]
+    distance, sigma = np.abs(case.statistic), case.scale
+    with np.errstate(all="ignore"):
+        mass = norm.sf((distance - 0.5) / sigma) - norm.sf((distance + 0.5) / sigma)
+        kept = keeps_digits(np.log(mass), case.exact)
+    assert np.any(~kept & (sigma == 1e6))
+    assert np.all(kept[(sigma == 0.3) & (distance == 1.0)])
+
+
+@pytest.mark.parametrize(
+    ("released", "statistic", "scale", "clamp"),
+    [
+        (10**8, 0, 1e8, None),
+        (10**17, 0, 1e17, None),
+        (10**18 + 3, 10**18, 2.0, None),
+        (10**17, 10**17 + 3, 5.0, (10**17, None)),
+        (10**17, 10**17 - 3, 5.0, (None, 10**17)),
+    ],
+)
+@pytest.mark.parametrize(
+    ("kind", "law"), [(LaplaceMechanism, exact.Laplace), (GaussianMechanism, exact.Gaussian)]
+)
+def test_large_whole_numbers_keep_theirs(kind, law, released, statistic, scale, clamp):
+    mechanism = kind(scale, rounding=True, clamp=clamp)
+    logp = mechanism.logp(released, statistic).eval(mode="FAST_COMPILE")
+    distance = exact.mpf(abs(released - statistic))
+    answer = law(scale).log_tail(exact.HALF - distance) if clamp else law(scale).log_cell(distance)
+    assert keeps_digits(logp, answer)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s: LaplaceMechanism(s, rounding=True, clamp=(0, None)),
+        lambda s: GaussianMechanism(s, rounding=True, clamp=(0, None)),
+        lambda s: GaussianMechanism(s, rounding=True),
+    ],
+)
+def test_derivatives_are_finite_whichever_formula_is_chosen(make):
+    scale, statistic = points([0.01, 1.999, 2.0, 1e8], AWAY[:-3], IN_SCALES[:-1])
+    x = pt.dvector("x")
+    logp = make(scale).logp(np.zeros(scale.size, dtype="int64"), x)
+    gradient = pt.grad(logp.sum(), x).eval({x: statistic}, mode="FAST_COMPILE")
+    assert np.isfinite(gradient).all()
