@@ -144,7 +144,7 @@ def separable(n=100_000):
     with pm.Model() as cells:
         p = pm.Dirichlet("p", np.ones(4))
         record = pm.Categorical("record", p=p, shape=n)
-        pmd.RandomizedResponse(0.7, categories=4).observe("answer", record, observed=answers)
+        pmd.RandomizedResponse(0.7, categories=4).observe("answer", record, released=answers)
     noisy = rng.normal(0, 1, n) + rng.laplace(0, 1, n)
     with pm.Model() as numbers:
         mu = pm.Normal("mu", 0, 1)

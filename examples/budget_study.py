@@ -73,12 +73,12 @@ def build(released, mechanism, epsilon):
         record = pm.Categorical("record", p=p, shape=DATA["n"])
         if mechanism == "discrete Gaussian":
             counts = pmd.statistics.counts(record, 4)
-            noise(epsilon).observe("released", counts, observed=data["table"])
+            noise(epsilon).observe("released", counts, released=data["table"])
         else:
             # The cells in order: male/admit, male/reject, female/admit, female/reject.
             of_epsilon = response(epsilon)
-            of_epsilon.observe("answered_male", 1 - record // 2, observed=data["male"])
-            of_epsilon.observe("answered_admitted", 1 - record % 2, observed=data["admitted"])
+            of_epsilon.observe("answered_male", 1 - record // 2, released=data["male"])
+            of_epsilon.observe("answered_admitted", 1 - record % 2, released=data["admitted"])
         pm.Deterministic("private", log_odds_ratio(p, pt.log))
         # The posterior of the shares if the table were true; noise may have made counts negative.
         naive = pm.Dirichlet("p_naive", 1 + pt.clip(data["table"], 0, np.inf), dims="table_cell")

@@ -246,8 +246,8 @@ def regression_model(pairs):
         pm.Deterministic("intercept", height - RATE * slope)
         x = pm.Poisson("x", RATE, shape=N_PAIRS)
         residual = pm.Normal("residual", 0, 1, shape=N_PAIRS)
-        mechanism.observe("noisy_x", x, observed=pairs[0])
-        mechanism.observe("noisy_y", height + slope * (x - RATE) + SD * residual, observed=pairs[1])
+        mechanism.observe("noisy_x", x, released=pairs[0])
+        mechanism.observe("noisy_y", height + slope * (x - RATE) + SD * residual, released=pairs[1])
     return model
 
 

@@ -46,8 +46,8 @@ def build_model(answered_male, answered_admitted, keep):
         record = pm.Categorical("record", p=p, shape=len(answered_male))
         # The cells in order: male/admit, male/reject, female/admit, female/reject.
         response = pmd.RandomizedResponse(keep, categories=2)
-        response.observe("answered_male", 1 - record // 2, observed=answered_male)
-        response.observe("answered_admitted", 1 - record % 2, observed=answered_admitted)
+        response.observe("answered_male", 1 - record // 2, released=answered_male)
+        response.observe("answered_admitted", 1 - record % 2, released=answered_admitted)
         pm.Deterministic("log_odds_ratio", pt.log(p[0] * p[3] / (p[1] * p[2])))
     return model
 

@@ -208,6 +208,23 @@ def function(value: Any, name: str, signature: str) -> Callable[..., Any]:
     return value
 
 
+def random_generator(value: Any, name: str) -> np.random.Generator:
+    """Make a generator of a seed; a generator is taken as it is.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it isn't a seed.
+    """
+    expected = f"{name} must be a whole number of at least 0, a NumPy Generator or None"
+    if isinstance(value, bool | np.bool_ | np.random.RandomState):
+        raise TypeError(f"{expected}, got {shown(value)}")
+    try:
+        return np.random.default_rng(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{expected}, got {shown(value)}") from None
+
+
 def shown(value: Any) -> str:
     """Show what was passed, in a message: single numbers and words as they are.
 

@@ -1,21 +1,27 @@
 """The defaults a user wants: which step takes which variable, and sampling with them."""
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import pymc as pm
-from pymc.model import Model, modelcontext
+from pymc.model import Model
+from pymc.sampling.mcmc import sample as pymc_sample
+from pymc.step_methods import STEP_METHODS
 from pymc.step_methods.compound import BlockedStep
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 from xarray import DataTree
 
+from pymc_dapper.checks import flag, names, random_generator, whole_number
+from pymc_dapper.checks import options as options_of
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
 from pymc_dapper.conjugacy.gaussian import NORMAL
 from pymc_dapper.conjugacy.marginal import integrable_parameters
+from pymc_dapper.context import the_model
 from pymc_dapper.reading.dependence import records_seen
 from pymc_dapper.reading.errors import NotConjugateError, ReadingError
 from pymc_dapper.reading.model import read_model
@@ -99,12 +105,16 @@ def assign_steps(
     >>> with model:
     ...     idata = pm.sample(step=pmd.assign_steps([record]))
     """
-    model = modelcontext(model)
+    if isinstance(records, Model) and model is None:
+        records, model = None, records
+    model = the_model(model)
+    conjugate, interweave = flag(conjugate, "conjugate"), flag(interweave, "interweave")
+    dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
+    options = {"model": model, "compile_kwargs": options_of(compile_kwargs, "compile_kwargs")}
     latent = _latent(model, records, counts)
-    options = {"model": model, "compile_kwargs": dict(compile_kwargs or {})}
     steps: list[BlockedStep] = []
     if latent.records:
-        steps.append(DapperStep(latent.records, **options, **(dapper or {})))
+        steps.append(DapperStep(latent.records, **options, **dapper))
     elif dapper:
         raise ValueError("dapper was given, but the model has counts only: leave it out")
     integrated_out: list[TensorVariable] = []
@@ -306,8 +316,40 @@ def _each(model: Model, rvs: Sequence[TensorVariable]) -> list[Conditional]:
     return [conditional for rv in rvs for conditional in _conditionals(model, [rv])]
 
 
+def _check_passed_on(given: Mapping[str, Any]) -> None:
+    """Check before anything is compiled what ``pm.sample`` looks at after that, or never."""
+    if "step" in given:
+        raise TypeError(
+            "pmd.sample chooses the steps itself. To choose some, use "
+            "pm.sample(step=[..., *pmd.assign_steps(...)])"
+        )
+    of_steps = {method.name for method in STEP_METHODS}
+    known = {*inspect.signature(pymc_sample).parameters, *of_steps, "target_accept"} - {"kwargs"}
+    for name in given:
+        if name not in known:
+            raise TypeError(
+                f"pmd.sample has no argument '{name}', and neither has pm.sample. Options of steps "
+                "go to dapper= or nuts="
+            )
+    for name, least in (("chains", 1), ("cores", 1), ("tune", 0)):
+        if given.get(name) is not None:
+            whole_number(given[name], name, at_least=least)
+    random_generator(given.get("random_seed"), "random_seed")
+
+
+def _kept(var_names: Any, model: Model) -> list[str]:
+    """Check the names of variables to keep."""
+    known = [rv.name for rv in model.unobserved_RVs]
+    kept = names(var_names, "var_names")
+    for name in kept:
+        if name not in known:
+            listed = ", ".join(f"'{each}'" for each in known)
+            raise ValueError(f"var_names: the model has no variable '{name}' to keep, but {listed}")
+    return list(kept)
+
+
 def sample(
-    draws: int = 1000,
+    draws: int | Model = 1000,
     *,
     records: Variable | Sequence[Variable] | None = None,
     counts: Variable | Sequence[Variable] | None = None,
@@ -327,7 +369,8 @@ def sample(
     Parameters
     ----------
     draws : int, default 1000
-        Number of draws per chain after tuning.
+        Number of draws per chain after tuning. A model in its place, ``pmd.sample(model)``, is
+        taken for ``model``.
     records, counts : variable or sequence of variables, optional
         The latent records and counts; see :func:`assign_steps`.
     keep_records : bool, default False
@@ -351,8 +394,9 @@ def sample(
 
     Raises
     ------
-    TypeError
-        If steps are passed: use ``pm.sample``, with :func:`assign_steps` for a part of them.
+    TypeError, ValueError
+        If steps are passed: use ``pm.sample``, with :func:`assign_steps` for a part of them. If
+        another argument can't be used: the message names it.
     ReadingError
         See :func:`assign_steps`.
 
@@ -361,15 +405,18 @@ def sample(
     >>> with model:
     ...     idata = pmd.sample(random_seed=1)
     """
-    if "step" in kwargs:
-        raise TypeError(
-            "pmd.sample chooses the steps itself. To choose some, use "
-            "pm.sample(step=[..., *pmd.assign_steps(...)])"
-        )
-    if keep_records and var_names is not None:
+    if isinstance(draws, Model):
+        if model is not None:
+            raise TypeError("the model was passed twice, by position and as model=...")
+        draws, model = 1000, draws
+    model = the_model(model)
+    whole_number(draws, "draws", at_least=1)
+    _check_passed_on(kwargs)
+    if flag(keep_records, "keep_records") and var_names is not None:
         raise TypeError("pass either var_names or keep_records: var_names says what is kept")
-    model = modelcontext(model)
-    nuts = dict(nuts or {})
+    if var_names is not None:
+        var_names = _kept(var_names, model)
+    nuts = options_of(nuts, "nuts")
     if "target_accept" in kwargs:
         nuts["target_accept"] = kwargs.pop("target_accept")
     latent = _latent(model, records, counts)

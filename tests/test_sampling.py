@@ -108,7 +108,7 @@ def test_tables_of_counts_get_a_step_of_their_own(table_and_records):
 def passed_on(monkeypatch, uncompiled):
     """What `pmd.sample` would have PyMC do."""
     options = {}
-    monkeypatch.setattr(pm, "sample", lambda draws, **given: options.update(given))
+    monkeypatch.setattr(pm, "sample", lambda draws, **given: options.update(given, draws=draws))
     return options
 
 
@@ -212,7 +212,7 @@ def test_records_are_found_through_an_observed_release():
     with pm.Model() as model:
         p = pm.Beta("p", 1, 1)
         x = pm.Bernoulli("x", p, shape=6)
-        pmd.LaplaceMechanism(1.0).observe("release", x.sum(), observed=2.5)
+        pmd.LaplaceMechanism(1.0).observe("release", x.sum(), released=2.5)
     assert assigned(model)[0] == ("DapperStep", ["x"])
 
 
@@ -254,11 +254,44 @@ def test_options_reach_the_steps(admissions, passed_on, given):
         ({"step": []}, TypeError, "pmd.sample chooses the steps itself"),
         ({"keep_records": True, "var_names": ["p"]}, TypeError, "either var_names or keep_records"),
         ({"target_accept": 0.9}, ValueError, "NUTS has no variable to move"),
+        ({"chains": 0}, ValueError, "chains must be a whole number of at least 1, got 0"),
+        ({"cores": True}, TypeError, "cores must be a whole number of at least 1, got True"),
+        ({"tune": -1}, ValueError, "tune must be a whole number of at least 0, got -1"),
+        ({"draws": 0}, ValueError, "draws must be a whole number of at least 1, got 0"),
+        ({"draws": "10"}, TypeError, "draws must be a whole number of at least 1, got '10'"),
+        ({"random_seed": -1}, ValueError, "random_seed must be"),
+        ({"var_names": "p"}, TypeError, r"var_names must be a list of names: write \['p'\]"),
+        ({"var_names": ["q"]}, ValueError, "no variable 'q' to keep, but 'p'"),
+        ({"chain": 2}, TypeError, "pmd.sample has no argument 'chain', and neither has pm.sample"),
+        ({"keep_records": 1}, TypeError, "keep_records must be True or False, got 1"),
+        ({"conjugate": "no"}, TypeError, "conjugate must be True or False, got 'no'"),
+        ({"interweave": 0}, TypeError, "interweave must be True or False, got 0"),
+        ({"nuts": 0.9}, TypeError, "nuts must be a dict of options by name, got 0.9"),
+        ({"dapper": [1]}, TypeError, "dapper must be a dict of options by name, got a list"),
+        ({"model": "admissions"}, TypeError, r"model must be a pm\.Model, got 'admissions'"),
     ],
 )
-def test_options_that_contradict_each_other_are_refused(admissions, options, error, message):
+def test_options_that_cannot_be_used_are_refused_at_once(
+    monkeypatch, admissions, options, error, message
+):
+    def too_late(*_, **__):
+        raise AssertionError("compiled before it was refused")
+
+    monkeypatch.setattr(DapperStep, "_check_compiled", too_late)
+    if "target_accept" in options:
+        monkeypatch.undo()
     with admissions, pytest.raises(error, match=message):
         pmd.sample(**options)
+
+
+def test_the_model_may_come_first(admissions, passed_on):
+    pmd.sample(admissions, interweave=False)
+    assert passed_on["model"] is admissions
+    assert passed_on["draws"] == 1000
+    with pytest.raises(TypeError, match=r"passed twice, by position and as model="):
+        pmd.sample(admissions, model=admissions)
+    steps = pmd.assign_steps(admissions, interweave=False)
+    assert [type(step) for step in steps] == [DapperStep, ConjugateStep]
 
 
 @pytest.mark.usefixtures("uncompiled")

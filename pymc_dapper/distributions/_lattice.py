@@ -12,14 +12,17 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 
+from pymc_dapper.context import check_precision
+
 MAX_INT64 = 2.0**63
 
 
 def as_parameter(value: Any) -> TensorVariable:
-    """Turn a parameter into floats of PyTensor's usual precision.
+    """Turn a parameter into floats of PyTensor's usual precision, which has to be double.
 
     PyTensor itself holds the number 20 as an 8-bit integer, and 2.0 in single precision.
     """
+    check_precision()
     if isinstance(value, Variable):
         return value if is_float(value) else value.astype(pytensor.config.floatX)
     return pt.as_tensor_variable(np.asarray(value, dtype=pytensor.config.floatX))

@@ -1,21 +1,34 @@
 """What every mechanism can do: give its likelihood, enter a model, and simulate a release."""
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
-from pymc.util import RandomState, get_random_generator
+from pymc.util import RandomState
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.checks import flag, real_numbers, shown
+from pymc_dapper.checks import flag, random_generator, real_numbers, shown
+from pymc_dapper.context import check_precision
+from pymc_dapper.mechanisms.released import (
+    NOT_GIVEN,
+    Dims,
+    Release,
+    as_array,
+    as_release,
+    check_call,
+    only_released,
+    real_array,
+    release_dims,
+)
 
 Budget = PureDP | ZCDP | ApproxDP
 
@@ -34,6 +47,17 @@ class Mechanism(ABC):
     """
 
     budget: Budget | None = field(default=None, kw_only=True)
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Say what the arguments are where one of another name was given, such as epsilon."""
+        known = list(inspect.signature(cls.__init__).parameters)[1:]
+        for name in kwargs:
+            if name not in known:
+                raise TypeError(
+                    f"{cls.__name__} has no argument '{name}', but {', '.join(known)}."
+                    f"{_by_budget(cls)}"
+                )
+        return super().__new__(cls)
 
     def __repr__(self) -> str:
         """Show what differs from the defaults, the budget last."""
@@ -113,7 +137,15 @@ class Mechanism(ABC):
                 f"{_shown_release(released)}"
             )
 
-    def potential(self, name: str, statistic: Any, *, released: Any) -> TensorVariable:
+    def potential(
+        self,
+        name: str,
+        statistic: Any,
+        *,
+        released: Any = NOT_GIVEN,
+        dims: Dims = None,
+        observed: Any = NOT_GIVEN,
+    ) -> TensorVariable:
         """Add the likelihood of a release to the model in context, as a ``pm.Potential``.
 
         Parameters
@@ -124,6 +156,11 @@ class Mechanism(ABC):
             The confidential statistic, a function of latent records.
         released : array_like or shared variable
             The released values; a ``pm.Data`` is used as it is.
+        dims : str or sequence of str, optional
+            Dims of the release, of which the model knows the coords. Those of the ``pm.Data``, or
+            of the statistic if it is a variable of the model, if not given.
+        observed : array_like or shared variable
+            Another name of ``released``, which is taken with a warning.
 
         Returns
         -------
@@ -132,32 +169,91 @@ class Mechanism(ABC):
 
         Raises
         ------
+        TypeError
+            If name and statistic are swapped, or if the release isn't numbers.
         ValueError
-            If the release can't have come from the mechanism, or has another shape than the
-            statistic.
+            If the release can't have come from the mechanism, has another shape than the
+            statistic, or has masked entries; or if the dims don't fit it.
 
         Notes
         -----
         PyMC leaves Potentials out of predictive draws: use :meth:`observe` to draw releases.
         """
-        statistic = as_tensor(statistic)
-        data = self._release_data(name, statistic, released)
-        potential = pm.Potential(name, self.logp(data, statistic))
+        released = only_released(name, "potential", released, observed)
+        data, statistic, dims = self._checked(name, statistic, "potential", released, dims)
+        if not isinstance(data, SharedVariable):
+            data = pm.Data(f"{name}_released", data, dims=dims)
+        logp = self.logp(data, statistic)
+        # Of noise that is joint over an axis, there is one log-density, and no dim for that axis.
+        potential = pm.Potential(name, logp, dims=(dims and dims[: logp.type.ndim]) or None)
         potential.tag.mechanism = self
         # pm.set_data can change the release: steps look at it again when a chain starts.
         potential.tag.check_data = self._release_check(name, statistic, data)
         return potential
 
-    def _release_data(self, name: str, statistic: TensorVariable, released: Any) -> TensorVariable:
-        if isinstance(released, SharedVariable):
-            data = released
-        else:
-            dtype = np.int64 if self.integer else np.float64
-            values = np.asarray(released)
-            self._release_check(name, statistic, values)()
-            data = pm.Data(f"{name}_released", values.astype(dtype))
+    def observe(
+        self,
+        name: str,
+        statistic: Any,
+        *,
+        released: Any = NOT_GIVEN,
+        dims: Dims = None,
+        observed: Any = NOT_GIVEN,
+    ) -> TensorVariable:
+        """Add a release to the model in context as an observed variable.
+
+        Predictive draws in PyMC then give releases, as they don't for a Potential.
+
+        Parameters
+        ----------
+        name : str
+            Name of the observed variable.
+        statistic : tensor_like
+            The confidential statistic, a function of latent records.
+        released : array_like or shared variable
+            The released values; a ``pm.Data`` is used as it is.
+        dims : str or sequence of str, optional
+            Dims of the release, as for :meth:`potential`.
+        observed : array_like or shared variable
+            Another name of ``released``, which is taken with a warning.
+
+        Returns
+        -------
+        TensorVariable
+            The observed variable.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`potential`.
+        """
+        released = only_released(name, "observe", released, observed)
+        data, statistic, dims = self._checked(name, statistic, "observe", released, dims)
+        variable = pm.CustomDist(
+            name,
+            statistic,
+            logp=self.logp,
+            observed=data,
+            dims=dims,
+            **{"dist": self._random, **self._event(statistic)},
+        )
+        variable.tag.mechanism = self
+        variable.tag.check_data = self._release_check(name, statistic, data)
+        return variable
+
+    def _checked(
+        self, name: str, statistic: Any, method: str, released: Any, dims: Dims
+    ) -> tuple[Release, TensorVariable, tuple[str | None, ...] | None]:
+        """Check what a release is to be added with: the release, the statistic and its dims."""
+        model = check_call(method, name, statistic)
+        given, data = statistic, as_release(name, released)
+        statistic = as_tensor(given)
         self._release_check(name, statistic, data)()
-        return data
+        if not isinstance(data, SharedVariable):
+            data = data.astype(np.int64 if self.integer else np.float64)
+        shape = self._released_shape(name, statistic)
+        alike = [given] if tuple(shape) == tuple(statistic.type.shape) else []
+        return data, statistic, release_dims(model, name, dims, shape, [data, *alike])
 
     def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
         """Return the shape that a release of ``statistic`` has; None for an unknown length."""
@@ -185,45 +281,6 @@ class Mechanism(ABC):
 
         return check
 
-    def observe(self, name: str, statistic: Any, *, observed: ArrayLike) -> TensorVariable:
-        """Add a release to the model in context as an observed variable.
-
-        Predictive draws in PyMC then give releases, as they don't for a Potential.
-
-        Parameters
-        ----------
-        name : str
-            Name of the observed variable.
-        statistic : tensor_like
-            The confidential statistic, a function of latent records.
-        observed : array_like or shared variable
-            The released values.
-
-        Returns
-        -------
-        TensorVariable
-            The observed variable.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`potential`.
-        """
-        statistic = as_tensor(statistic)
-        values = observed if isinstance(observed, SharedVariable) else np.asarray(observed)
-        self._release_check(name, statistic, values)()
-
-        variable = pm.CustomDist(
-            name,
-            statistic,
-            logp=self.logp,
-            observed=observed,
-            **{"dist": self._random, **self._event(statistic)},
-        )
-        variable.tag.mechanism = self
-        variable.tag.check_data = self._release_check(name, statistic, values)
-        return variable
-
     def release(self, statistic: ArrayLike, random_seed: RandomState = None) -> np.ndarray:
         """Simulate a release, to study what privacy costs.
 
@@ -242,7 +299,23 @@ class Mechanism(ABC):
         ndarray
             The released value, in the statistic's shape.
         """
-        return self._draw(np.asarray(statistic), get_random_generator(random_seed, copy=False))
+        values = real_array(statistic, "the statistic", "leave them out")
+        return self._draw(values, random_generator(random_seed, "random_seed"))
+
+
+def _by_budget(mechanism: type) -> str:
+    """Say how to make a mechanism by a budget, if it can be made so."""
+    calibrate = getattr(mechanism, "calibrate", None)
+    if calibrate is None:
+        return ""
+    budget, *others = (
+        x for x in inspect.signature(calibrate).parameters.values() if x.default is x.empty
+    )
+    needed = [f"{x.name}=..." for x in others if x.kind is not x.VAR_KEYWORD]
+    return (
+        f" To choose the noise by a privacy budget, such as pmd.PureDP(1) or pmd.ZCDP(0.5), write "
+        f"{mechanism.__name__}.calibrate({', '.join([budget.name, *needed])})"
+    )
 
 
 def _shown_release(released: np.ndarray) -> str:
@@ -256,12 +329,37 @@ def as_tensor(value: Any) -> TensorVariable:
     """Make a tensor of a statistic with its sensitivity, or of anything tensor-like.
 
     Unsigned integers and bools become int64, so that a difference of them doesn't wrap around.
+
+    Raises
+    ------
+    TypeError
+        If it doesn't hold real numbers.
+    ValueError
+        If PyTensor is in single precision.
     """
+    check_precision()
+    given = value
     value = getattr(value, "value", value)
     if not isinstance(value, Variable):
-        value = np.asarray(value)  # PyTensor would hold a plain float in single precision
+        value = as_array(value)  # PyTensor would hold a plain float in single precision
+    if not isinstance(value, Variable | np.ndarray) or _kind(value) not in "biuf":
+        symbolic = "it is an array of variables, which NumPy's functions make nothing else of. "
+        raise TypeError(
+            f"a statistic must be a tensor, or an array, of real numbers, got {shown(given)}: "
+            f"{symbolic if isinstance(value, np.ndarray) and _holds_variables(value) else ''}"
+            "In a model, compute it with pytensor.tensor or with pymc_dapper.statistics"
+        )
     tensor = pt.as_tensor_variable(value)
     return tensor.astype("int64") if np.dtype(tensor.dtype).kind in "bu" else tensor
+
+
+def _kind(value: Any) -> str:
+    dtype = getattr(value, "dtype", None)
+    return "O" if dtype is None else np.dtype(dtype).kind
+
+
+def _holds_variables(values: np.ndarray) -> bool:
+    return any(isinstance(x, Variable) for x in values.flat)
 
 
 def positive(name: str, value: ArrayLike) -> np.ndarray:

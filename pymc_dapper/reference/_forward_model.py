@@ -16,6 +16,8 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.context import the_model
+
 FloatArray = NDArray[np.float64]
 
 
@@ -50,6 +52,7 @@ class ForwardModel:
     """
 
     def __init__(self, model: pm.Model, var_names: Sequence[str] | None = None) -> None:
+        model = the_model(model)
         _check_drawable(model)
         free = {x.name: x for x in (*model.free_RVs, *model.deterministics)}
         self.model = model

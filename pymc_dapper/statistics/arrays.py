@@ -11,6 +11,7 @@ from pytensor.graph.utils import MissingInputError
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.context import check_precision
 from pymc_dapper.statistics.statistic import Array
 
 type Records = ArrayLike | TensorVariable
@@ -26,6 +27,7 @@ def as_records(x: Records, name: str, *, max_ndim: int = 2) -> Array:
         If it has another number of axes, isn't numeric, or is data with nan in it.
     """
     if isinstance(x, Variable):
+        check_precision()
         if not isinstance(x.type, TensorType):
             raise ValueError(
                 f"{name} is a variable of type {x.type}, not a tensor. Of a variable with dims, "

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from pymc.blocking import PointType, StatsType
-from pymc.model import Model, modelcontext
+from pymc.model import Model
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator, get_random_generator
@@ -15,6 +15,7 @@ from pymc_dapper.compiled.data import SharedData
 from pymc_dapper.compiled.functions import JitFunction
 from pymc_dapper.conjugacy.check import check_conditional
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
+from pymc_dapper.context import the_model
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.steps.variables import parameter_values
@@ -104,7 +105,7 @@ class ConjugateStep(BlockedStep):
         compile_kwargs: dict[str, Any] | None = None,
         initial_point: PointType | None = None,
     ):
-        model = modelcontext(model)
+        model = the_model(model)
         self.vars = parameter_values(vars, model)
         self.blocked = blocked
         self.rng = get_random_generator(rng)

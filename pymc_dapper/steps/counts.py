@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pymc.blocking import PointType, StatsType
 from pymc.exceptions import SamplingError
-from pymc.model import Model, modelcontext
+from pymc.model import Model
 from pymc.pytensorf import compile as pymc_compile
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
@@ -24,6 +24,7 @@ from scipy import sparse
 from pymc_dapper.compiled.count_data import CountData
 from pymc_dapper.compiled.count_sweep import compile_count_sweep
 from pymc_dapper.conjugacy.marginal import integrate_out
+from pymc_dapper.context import the_model
 from pymc_dapper.kernels.count_sweep import Packed
 from pymc_dapper.reading.counts.description import describe_counts, summarise_counts
 from pymc_dapper.reading.counts.model import CountReading, check_counts, read_counts
@@ -176,7 +177,7 @@ class CountStep(BlockedStep):
         moves: ArrayLike | None = None,
         max_start_sweeps: int = 1000,
     ):
-        model = modelcontext(model)
+        model = the_model(model)
         if max_start_sweeps < 1:
             raise ValueError(f"max_start_sweeps must be at least 1, got {max_start_sweeps}")
         counts, parameters = count_values(vars, model), parameter_values(integrate, model)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from pymc.blocking import PointType, StatsType
 from pymc.exceptions import SamplingError
-from pymc.model import Model, modelcontext
+from pymc.model import Model
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator, get_random_generator
@@ -20,6 +20,7 @@ from rich.table import Column
 from pymc_dapper.compiled.data import SharedData
 from pymc_dapper.compiled.sweep import compile_sweep
 from pymc_dapper.compiled.sweep_op import EntrySweep, RecordSweep
+from pymc_dapper.context import the_model
 from pymc_dapper.reading.description import describe_reading, summarise_reading
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.model import ModelReading, read_model
@@ -164,7 +165,7 @@ class DapperStep(BlockedStep):
         allow_full_evaluation: bool = False,
         max_start_sweeps: int = 1000,
     ):
-        model = modelcontext(model)
+        model = the_model(model)
         if max_start_sweeps < 1:
             raise ValueError(f"max_start_sweeps must be at least 1, got {max_start_sweeps}")
         self.vars = record_values(vars, model)

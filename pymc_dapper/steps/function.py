@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pymc.blocking import PointType, StatsType
 from pymc.exceptions import SamplingError
-from pymc.model import Model, modelcontext
+from pymc.model import Model
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator, get_random_generator
@@ -18,6 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.compiled.data import SharedData
 from pymc_dapper.compiled.functions import JitFunction
+from pymc_dapper.context import the_model
 from pymc_dapper.reading.dependence import dependent_factors
 from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.reading.values import (
@@ -110,7 +111,7 @@ class FunctionStep(BlockedStep):
             raise TypeError(f"draw must be a function draw(rng, point), got {draw!r}")
         if not blocked:
             raise ValueError("FunctionStep draws all its variables together: blocked must be True")
-        model = modelcontext(model)
+        model = the_model(model)
         self.vars = parameter_values(vars, model)
         self.blocked = blocked
         self.rng = get_random_generator(rng)

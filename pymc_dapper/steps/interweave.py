@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from pymc.blocking import PointType, StatsType
-from pymc.model import Model, modelcontext
+from pymc.model import Model
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator, get_random_generator
@@ -17,6 +17,7 @@ from rich.table import Column
 from pymc_dapper.compiled.data import SharedData
 from pymc_dapper.compiled.interweave import compile_moves
 from pymc_dapper.compiled.interweave_op import ParameterMoves
+from pymc_dapper.context import the_model
 from pymc_dapper.kernels.interweave import draw_variates
 from pymc_dapper.kernels.interweave_tuning import (
     DEFAULT_MOVES,
@@ -163,7 +164,7 @@ class InterweaveStep(BlockedStep):
         initial_point: PointType | None = None,
         moves: int | None = None,
     ):
-        model = modelcontext(model)
+        model = the_model(model)
         if moves is not None and moves < 0:
             raise ValueError(f"moves must be at least 0, got {moves}")
         self.blocked = blocked

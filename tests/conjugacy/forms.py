@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pymc as pm
-import pytensor
 import pytensor.tensor as pt
 from pymc.distributions.transforms import log as log_transform
 
@@ -26,8 +25,7 @@ FORMS = {}
 
 def form(build):
     def model():
-        precision = "float32" if build.__name__.startswith("single_precision") else "float64"
-        with pytensor.config.change_flags(floatX=precision), pm.Model() as m:
+        with pm.Model() as m:
             variables = build()
         return m, variables if isinstance(variables, list) else [variables]
 
@@ -743,18 +741,3 @@ def positive_transform_chosen():
     rate = pm.Gamma("rate", 2, 1, default_transform=None, transform=log_transform)
     pm.Poisson("x", rate, shape=N)
     return rate
-
-
-@form
-def single_precision_normal():
-    mu = pm.Normal("mu", 0, 2, shape=3)
-    v = pm.InverseGamma("v", 2, 1)
-    pm.Normal("x", mu[GROUP], pt.sqrt(v), shape=N)
-    return [mu, v]
-
-
-@form
-def single_precision_dirichlet():
-    p = pm.Dirichlet("p", np.ones((3, 4)))
-    pm.Categorical("x", p=p[GROUP], shape=N)
-    return p

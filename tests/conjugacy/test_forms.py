@@ -85,8 +85,7 @@ def test_ratios_of_the_conditional_are_the_models_own(name):
                 flat = np.concatenate([x.ravel() for x in thetas]) if len(thetas) > 1 else thetas[0]
                 ours.append(conditional.log_density(flat, *of))
             assert np.all(np.isfinite(judged)), name
-            tolerance = 1e-4 if name.startswith("single_precision") else 1e-8
-            np.testing.assert_allclose(np.diff(ours), np.diff(judged), tolerance, tolerance)
+            np.testing.assert_allclose(np.diff(ours), np.diff(judged), 1e-8, 1e-8)
 
 
 IN_NUMBA = [
@@ -96,8 +95,6 @@ IN_NUMBA = [
     "shared_data_and_dims",
     "array_of_means_sliced",
     "multivariate_children",
-    "single_precision_normal",
-    "single_precision_dirichlet",
 ]
 
 
@@ -124,8 +121,7 @@ def test_a_step_computes_the_same_in_numba(name):
         names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
         expected = dict(zip(names, values, strict=True))
         for value, x in expected.items():
-            tolerance = 1e-4 if x.dtype == "float32" else 1e-9
-            np.testing.assert_allclose(new[value], x, tolerance, tolerance)
+            np.testing.assert_allclose(new[value], x, 1e-9, 1e-9)
         point = {**point, **expected}
 
 

@@ -100,7 +100,7 @@ def test_sample_writes_what_the_model_knows():
         x = pm.Normal("x", 0, 1, shape=5)
         budget = pmd.ZCDP(0.1)
         gaussian = pmd.GaussianMechanism.calibrate(budget, sensitivity=1)
-        gaussian.observe("mean", x.sum(), observed=0.3)
+        gaussian.observe("mean", x.sum(), released=0.3)
         pm.Potential("other", -(x**2).sum())
         result = pmd.sample(**OPTIONS)
     releases = Releases.from_json(result.attrs[ATTRIBUTE])

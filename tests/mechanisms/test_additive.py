@@ -272,7 +272,7 @@ def test_releases_of_several_mechanisms_enter_one_model():
         record = pm.Categorical("record", pm.Dirichlet("p", np.ones(3)), shape=30)
         table = pt.eye(3)[record].sum(axis=0)
         DiscreteGaussianMechanism(3.0).potential("cells", table, released=[10, 12, 8])
-        LaplaceMechanism(2.0).observe("first_two", table[:2].sum(), observed=21.3)
+        LaplaceMechanism(2.0).observe("first_two", table[:2].sum(), released=21.3)
     step = DapperStep([record], model=model)
     assert "cells (function of sums)" in repr(step)
     assert "first_two (function of sums)" in repr(step)
@@ -304,7 +304,7 @@ def test_a_changed_release_is_checked_when_a_chain_starts():
 @pytest.mark.usefixtures("uncompiled")
 def test_an_observed_release_can_be_predicted():
     mechanism = GaussianMechanism(3.0, rounding=True, clamp=(0, None))
-    model = model_with(lambda s: mechanism.observe("release", s, observed=[10, 12, 8]))
+    model = model_with(lambda s: mechanism.observe("release", s, released=[10, 12, 8]))
     with model:
         prior = pm.sample_prior_predictive(300, random_seed=1)
     drawn = prior.prior_predictive["release"].values
@@ -331,9 +331,8 @@ def test_an_observed_release_can_be_predicted():
 @pytest.mark.parametrize("how", ["potential", "observe"])
 def test_an_impossible_release_is_refused(how, released, message):
     mechanism = DiscreteLaplaceMechanism(3.0)
-    keyword = "released" if how == "potential" else "observed"
     with pytest.raises(ValueError, match=message):
-        model_with(lambda s: getattr(mechanism, how)("privacy", s, **{keyword: released}))
+        model_with(lambda s: getattr(mechanism, how)("privacy", s, released=released))
 
 
 @pytest.mark.parametrize(
@@ -421,7 +420,7 @@ def test_more_noise_scales_than_entries_are_refused(mechanism, shape, how):
     statistic = np.zeros(shape, dtype=int)
     calls = {
         "potential": lambda: mechanism.potential("s_dp", statistic, released=statistic),
-        "observe": lambda: mechanism.observe("s_dp", statistic, observed=statistic),
+        "observe": lambda: mechanism.observe("s_dp", statistic, released=statistic),
         "logp": lambda: mechanism.logp(statistic, statistic),
         "release": lambda: mechanism.release(statistic, random_seed=1),
     }

@@ -66,7 +66,7 @@ def test_its_releases_follow_its_density(page):
 def test_it_can_be_observed_and_predicted(page):
     with pm.Model() as model:
         record = pm.Bernoulli("record", 0.5, shape=10)
-        page["mechanism"].observe("privacy", record.sum(), observed=3.2)
+        page["mechanism"].observe("privacy", record.sum(), released=3.2)
         prior = pm.sample_prior_predictive(50, random_seed=1)
     assert prior.prior_predictive["privacy"].shape == (1, 50)
     assert "privacy (function of sums)" in repr(pmd.DapperStep([record], model=model))

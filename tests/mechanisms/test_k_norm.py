@@ -304,7 +304,7 @@ def test_an_observed_release_can_be_predicted():
     with pm.Model() as model:
         record = pm.Categorical("record", np.ones(3) / 3, shape=30)
         table = pt.eye(3)[record].sum(axis=0)
-        LInfMechanism(SCALE).observe("release", table, observed=[10, 12, 8])
+        LInfMechanism(SCALE).observe("release", table, released=[10, 12, 8])
         pm.Deterministic("table", table)
         prior = pm.sample_prior_predictive(4_000, random_seed=1)
     released = prior.prior_predictive["release"].values[0]
@@ -338,11 +338,10 @@ def test_noise_on_each_record_is_one_factor_per_record():
 )
 @pytest.mark.parametrize("how", ["potential", "observe"])
 def test_an_impossible_release_is_refused(how, released, message):
-    keyword = "released" if how == "potential" else "observed"
     with pm.Model():
         table = pt.eye(3)[pm.Categorical("record", np.ones(3) / 3, shape=30)].sum(axis=0)
         with pytest.raises(ValueError, match=message):
-            getattr(LInfMechanism(1.0), how)("privacy", table, **{keyword: released})
+            getattr(LInfMechanism(1.0), how)("privacy", table, released=released)
 
 
 @pytest.mark.parametrize("norm", [1, 2, np.inf])

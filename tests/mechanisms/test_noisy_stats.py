@@ -316,9 +316,8 @@ def regression_model(how, released):
         log_sd = pm.Normal("log_sd", 0, 0.5, shape=2)
         x = pm.Normal("x", mu, pm.math.exp(log_sd[0]), shape=N)
         y = pm.Normal("y", alpha + beta * x, pm.math.exp(log_sd[1]), shape=N)
-        keyword = "released" if how == "potential" else "observed"
         add = getattr(mechanism, how)
-        add("privacy", mechanism.statistic(x, y, **CLAMPS), **{keyword: released})
+        add("privacy", mechanism.statistic(x, y, **CLAMPS), released=released)
     return model
 
 
@@ -369,7 +368,7 @@ def test_predictive_draws_are_releases():
     mechanism = NoisyStats(2.0, 12)
     s = mechanism.statistic(X, Y)
     with pm.Model():
-        mechanism.observe("release", s, observed=[0.5, 0.2])
+        mechanism.observe("release", s, released=[0.5, 0.2])
         prior = pm.sample_prior_predictive(20_000, random_seed=4)
     drawn = prior.prior_predictive["release"].values[0]
     assert drawn.shape == (20_000, 2)
@@ -380,7 +379,7 @@ def test_a_batch_of_releases_can_be_observed_and_predicted():
     mechanism = NoisyStats(2.0, 12)
     s = np.stack([mechanism.statistic(X, Y), mechanism.statistic(X, 1 - Y)])
     with pm.Model() as model:
-        release = mechanism.observe("release", s, observed=[[0.5, 0.2], NoisyStats.NA])
+        release = mechanism.observe("release", s, released=[[0.5, 0.2], NoisyStats.NA])
         value = model.compile_logp(sum=False, mode="FAST_COMPILE")({})[0]
     np.testing.assert_allclose(value, logp(mechanism, [[0.5, 0.2], NoisyStats.NA], s))
     drawn = pm.draw(release, 200, random_seed=1)

@@ -189,7 +189,7 @@ def yes_no_model(how):
         if how == "potential":
             mechanism.potential("answer", record, released=ANSWERS)
         else:
-            mechanism.observe("answer", record, observed=ANSWERS)
+            mechanism.observe("answer", record, released=ANSWERS)
     return model
 
 
@@ -288,8 +288,7 @@ def test_observed_answers_have_the_same_log_density_and_can_be_predicted(model):
 )
 @pytest.mark.parametrize("how", ["potential", "observe"])
 def test_impossible_answers_are_refused(how, released, message):
-    keyword = "released" if how == "potential" else "observed"
     with pm.Model():
         record = pm.Categorical("record", np.ones(3) / 3, shape=4)
         with pytest.raises(ValueError, match=message):
-            getattr(RandomizedResponse(0.75, 3), how)("answer", record, **{keyword: released})
+            getattr(RandomizedResponse(0.75, 3), how)("answer", record, released=released)

@@ -149,9 +149,9 @@ def sampled(pairs):
         height, slope = (pm.Normal(name, *law.args) for name, law in PRIORS.items())
         x = pm.Poisson("x", 10, shape=10)
         residual = pm.Normal("residual", 0, 1, shape=10)
-        mechanism.observe("noisy_x", x, observed=pairs[0])
+        mechanism.observe("noisy_x", x, released=pairs[0])
         y = height + slope * (x - 10) + 5 * residual
-        mechanism.observe("noisy_y", y, observed=pairs[1])
+        mechanism.observe("noisy_y", y, released=pairs[1])
         # Records are proposed in pairs, and then x and residual by themselves: it mixes faster.
         steps = [pmd.DapperStep(records) for records in ([x, residual], [x], [residual])]
         return model, steps, pm.Slice([height, slope])

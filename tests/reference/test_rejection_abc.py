@@ -67,7 +67,7 @@ def poisson_models():
         LAPLACE.potential("noisy", s.sum(), released=37.4)
     with pm.Model() as observed:
         s = pm.Poisson("s", pm.Gamma("theta", 25, 1))
-        LAPLACE.observe("noisy", s, observed=37.4)
+        LAPLACE.observe("noisy", s, released=37.4)
     return {"potential": potential, "observed": observed}
 
 
@@ -138,7 +138,7 @@ def table():
         first = pmd.DiscreteGaussianMechanism(2.0)
         first.potential("first", counts, released=pm.Data("first_released", FIRST))
         second = pmd.DiscreteGaussianMechanism(3.0)
-        second.observe("second", counts, observed=SECOND)
+        second.observe("second", counts, released=SECOND)
     return model, {"first": first, "second": second}, table_posterior(FIRST)
 
 

@@ -54,7 +54,7 @@ def with_nuts(released, share):
         p = pm.Normal("p", 0, 1)
         scale = pm.HalfNormal("scale", 1)
         record = pm.Normal("record", p, scale, shape=functions.N)
-        GAUSSIAN.observe("privacy", pm.math.clip(record, -2, 2).sum(), observed=noisy)
+        GAUSSIAN.observe("privacy", pm.math.clip(record, -2, 2).sum(), released=noisy)
     return model
 
 
@@ -64,7 +64,7 @@ def with_answers(released, share):
         answers = pm.Data("answers", np.arange(functions.N) < released["count"])
         p = pm.Beta("p", 1, 1)
         record = pm.Bernoulli("record", p, shape=functions.N)
-        pmd.RandomizedResponse(0.75, 2).observe("answer", record, observed=answers)
+        pmd.RandomizedResponse(0.75, 2).observe("answer", record, released=answers)
     return model
 
 

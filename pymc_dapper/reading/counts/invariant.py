@@ -8,6 +8,9 @@ import pytensor.tensor as pt
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.checks import text
+from pymc_dapper.context import the_model
+
 
 def invariant(name: str, expression: Any, value: Any) -> TensorVariable:
     """Add what is known exactly of the counts to the model in context.
@@ -42,6 +45,8 @@ def invariant(name: str, expression: Any, value: Any) -> TensorVariable:
     ...     table = pm.Poisson("table", 10, shape=(2, 3))
     ...     pmd.invariant("row_totals", table.sum(axis=1), [25, 40])
     """
+    text(name, "name")
+    the_model()
     expression = pt.as_tensor(getattr(expression, "value", expression))
     data = value if isinstance(value, SharedVariable) else None
     values = np.asarray(value if data is None else data.get_value())

@@ -118,8 +118,8 @@ def randomised_response():
     with pm.Model() as model:
         p = pm.Dirichlet("p", np.ones(4))
         record = pm.Categorical("record", p, shape=len(data["answered_male"]))
-        response.observe("male", 1 - record // 2, observed=np.array(data["answered_male"]))
-        response.observe("admitted", 1 - record % 2, observed=np.array(data["answered_admitted"]))
+        response.observe("male", 1 - record // 2, released=np.array(data["answered_male"]))
+        response.observe("admitted", 1 - record % 2, released=np.array(data["answered_admitted"]))
     return model
 
 

@@ -1,0 +1,201 @@
+"""What a user passes beside a statistic: the release, its name, the dims of its entries."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pymc import Model
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant, Variable
+
+from pymc_dapper.checks import shown
+from pymc_dapper.context import the_model
+
+type Dims = str | Sequence[str | None] | None
+type Release = SharedVariable | np.ndarray
+
+
+class NotGiven:
+    """What an argument is when it is left out."""
+
+
+NOT_GIVEN = NotGiven()
+
+
+def check_call(method: str, name: Any, statistic: Any) -> Model:
+    """Check that a name comes first and a statistic second, inside a model's context.
+
+    Raises
+    ------
+    TypeError
+        If they don't, or if there is no model.
+    """
+    example = f'{method}("privacy", statistic, released=...)'
+    if not isinstance(name, str):
+        swapped = ": name and statistic are swapped" if isinstance(statistic, str) else ""
+        raise TypeError(f"the name comes first, got {shown(name)}{swapped}. Write {example}")
+    if not name:
+        raise ValueError(f"the name must not be empty. Write {example}")
+    return the_model()
+
+
+def only_released(name: str, method: str, released: Any, observed: Any) -> Any:
+    """Take the release by its keyword, or with a warning by the name that PyMC has for data.
+
+    Raises
+    ------
+    TypeError
+        If there is none, or two.
+    """
+    if released is NOT_GIVEN and observed is NOT_GIVEN:
+        raise TypeError(f"'{name}': {method} needs the release: pass released=...")
+    if observed is NOT_GIVEN:
+        return released
+    if released is not NOT_GIVEN:
+        raise TypeError(f"'{name}': pass the release once, as released=..., and leave out observed")
+    warnings.warn(
+        f"'{name}': {method} takes the release as released=...: write that in the place of "
+        "observed=...",
+        FutureWarning,
+        stacklevel=3,
+    )
+    return observed
+
+
+def as_release(name: str, released: Any) -> Release:
+    """Take a release as it is if it is shared data, and as an array if not.
+
+    Raises
+    ------
+    TypeError
+        If it doesn't hold real numbers.
+    ValueError
+        If some of it is missing.
+    """
+    if isinstance(released, SharedVariable):
+        if _kind(released) not in "biuf":
+            raise TypeError(f"'{name}': the release must be real numbers: it is {released.type}")
+        return released
+    if isinstance(released, Constant):
+        released = released.data
+    if isinstance(released, Variable):
+        raise TypeError(
+            f"'{name}': the release must be known, got {shown(released)}, which is symbolic. Pass "
+            "numbers, or pm.Data"
+        )
+    return real_array(
+        released,
+        f"'{name}': the release",
+        "take the entries that were released of both, as in statistic[known] with "
+        "released=released[known]",
+    )
+
+
+def real_array(values: Any, what: str, unmask: str) -> np.ndarray:
+    """Make an array of real numbers.
+
+    Parameters
+    ----------
+    values : array_like
+        What was passed.
+    what : str
+        What it is, for the message.
+    unmask : str
+        What to do about masked entries.
+
+    Raises
+    ------
+    TypeError
+        If they aren't real numbers.
+    ValueError
+        If some are masked.
+    """
+    if np.ma.is_masked(values):
+        masked = f"{np.ma.count_masked(values)} of {np.size(values)}"
+        raise ValueError(f"{what} has masked entries, {masked}: {unmask}")
+    array = as_array(values)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{what} must be an array of real numbers, got {shown(values)} of dtype {array.dtype}"
+        )
+    return array
+
+
+def as_array(values: Any) -> np.ndarray:
+    """Make an array; one of objects where rows have different lengths."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        return np.empty((), dtype=object)
+
+
+def _kind(shared: SharedVariable) -> str:
+    dtype = getattr(shared.type, "dtype", None)
+    return "O" if dtype is None else np.dtype(dtype).kind
+
+
+def release_dims(
+    model: Model,
+    name: str,
+    dims: Dims,
+    shape: Sequence[int | None],
+    like: Sequence[Any],
+) -> tuple[str | None, ...] | None:
+    """Name the axes of a release: as the user says, or as variables with such entries have it.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    name : str
+        What the release is called, for the message.
+    dims : str, sequence of str, or None
+        What the user says.
+    shape : sequence of int or None
+        Shape of a release; None for an unknown length.
+    like : sequence
+        Variables whose dims to take if none are given: those of the first that has some.
+
+    Returns
+    -------
+    tuple of str or None, or None
+        A dim for each axis; None if nothing names them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the dims aren't the model's, or don't fit the release.
+    """
+    if dims is None:
+        for x in like:
+            x_name = getattr(x, "name", None)
+            if x_name in model.named_vars_to_dims and model.named_vars[x_name] is x:
+                return tuple(model.named_vars_to_dims[x_name])
+        return None
+    given = (dims,) if isinstance(dims, str) else dims
+    if not isinstance(given, list | tuple) or not all(
+        x is None or isinstance(x, str) for x in given
+    ):
+        raise TypeError(f"'{name}': dims must be names of dims, as in dims='cell', got {given!r}")
+    if len(given) != len(shape):
+        raise ValueError(
+            f"'{name}': dims must name each axis of the release, which has {len(shape)}, got "
+            f"{tuple(given)}"
+        )
+    for dim, length in zip(given, shape, strict=True):
+        if dim is None:
+            continue
+        if dim not in model.dim_lengths:
+            listed = ", ".join(f"'{x}'" for x in model.dim_lengths) or "none"
+            raise ValueError(
+                f"'{name}': the model has no dim '{dim}', but {listed}. Add it as in "
+                f"pm.Model(coords={{'{dim}': ...}})"
+            )
+        entries = int(model.dim_lengths[dim].eval(mode="FAST_COMPILE"))
+        if length not in (None, entries):
+            raise ValueError(
+                f"'{name}': the release has length {length} along '{dim}', which has {entries} "
+                "entries"
+            )
+    return tuple(given)
