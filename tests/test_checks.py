@@ -34,7 +34,7 @@ CHECKS = {
     checks.text: ({}, ["1"]),
     checks.names: ({}, []),
     checks.options: ({}, [None, {}]),
-    checks.random_generator: ({}, [None, 0, 1, [], [1], {}, 10**400]),
+    checks.random_generator: ({}, [None, 0, 1, [], [1], 10**400]),
     checks.function: ({"signature": "draw(rng, point)"}, [len]),
 }
 """Each check, limits for it, and what of the odd values passes it."""

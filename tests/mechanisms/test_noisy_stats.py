@@ -430,5 +430,5 @@ def test_an_impossible_release_is_refused(how, released, message):
     ],
 )
 def test_nonsense_is_refused(make, error, message):
-    with pytest.raises(error, match=message):
+    with pm.Model(), pytest.raises(error, match=message):
         make(NoisyStats(1.0, 12))
