@@ -89,7 +89,7 @@ class KNormMechanism(Mechanism):
             )
         object.__setattr__(self, "scale", float(scale))
         norm: Any = self.norm
-        if not isinstance(norm, Real) or isinstance(norm, bool) or norm not in NORMS:
+        if isinstance(norm, bool) or not isinstance(norm, Real) or norm not in NORMS:
             raise ValueError(f"norm must be 1, 2 or np.inf, got {shown(self.norm)}")
         check_rounding(rounding)
         if clamp is not None or rounding:
