@@ -21,8 +21,10 @@ from pymc_dapper.steps.stats import ACCEPT_STAT
 from pymc_dapper.studies.fields import CELL_FIELDS, DONE, FAILED, NUMBER_FIELDS, TIMED_OUT
 from pymc_dapper.studies.grid import REPLICATE_DIM, Cell
 from pymc_dapper.studies.information import missing_information
+from pymc_dapper.studies.messages import StudyError, error_message
 from pymc_dapper.studies.models import ModelCache, PreparedModel, Structure
 from pymc_dapper.studies.summaries import summarise
+from pymc_dapper.studies.timeouts import CellTimeout, within
 
 POINTS = 200
 """Draws at which the missing information is looked at."""
@@ -43,16 +45,6 @@ type Simulate = Callable[..., tuple[Mapping[str, Any], Mapping[str, Any]]]
 type Build = Callable[..., pm.Model]
 
 
-def error_message(where: str, error: BaseException) -> str:
-    """Say what went wrong, in text that arrays and files can hold, whatever bytes an error has."""
-    message = f"{where}: {type(error).__name__}: {error}"
-    return message.encode(errors="backslashreplace").decode()
-
-
-class CellTimeout(Exception):
-    """A cell has sampled for longer than it may."""
-
-
 @dataclass(frozen=True)
 class CellResult:
     """What became of a cell.
@@ -67,12 +59,15 @@ class CellResult:
         By the names in ``NUMBER_FIELDS``; what is unknown may be missing.
     parameters : list of dict
         The parameters' statistics, one dict for each entry of each.
+    unfinished : bool
+        Whether something still runs in the worker's process that couldn't be stopped.
     """
 
     status: str
     message: str = ""
     numbers: dict[str, float] = field(default_factory=dict)
     parameters: list[dict[str, Any]] = field(default_factory=list)
+    unfinished: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,7 +85,7 @@ class CellRunner:
     prob : float
         Probability of intervals.
     timeout : float or None
-        Seconds that sampling a cell may take.
+        Seconds that simulating a cell may take, and sampling it.
     missing_information : bool
         Whether to estimate it.
     sample_kwargs : dict
@@ -127,6 +122,7 @@ class _Run:
         self.runner, self.cell = runner, cell
         self.simulation, self.sampling, self.information = cell.seeds(runner.seed).spawn(3)
         self.stage = ""
+        self.names = set(cell.settings)
 
     def result(self) -> CellResult:
         """Run the cell."""
@@ -135,22 +131,24 @@ class _Run:
             with _quiet():
                 numbers, parameters = self._run()
         except CellTimeout as error:
-            return CellResult(TIMED_OUT, str(error), {"seconds": monotonic() - began})
+            seconds = {"seconds": monotonic() - began}
+            return CellResult(TIMED_OUT, str(error), seconds, unfinished=error.unfinished)
         except (Exception, SystemExit) as error:
-            return CellResult(
-                FAILED, error_message(self.stage, error), {"seconds": monotonic() - began}
-            )
+            message = error_message(self.stage, error, self.names)
+            return CellResult(FAILED, message, {"seconds": monotonic() - began})
         return CellResult(DONE, "", {**numbers, "seconds": monotonic() - began}, parameters)
 
     def _run(self) -> tuple[dict[str, float], list[dict[str, Any]]]:
         runner, settings = self.runner, self.cell.settings
         self.stage = "simulate"
         rng = np.random.default_rng(self.simulation)
-        released, truth = _checked(runner.simulate(rng, **settings))
+        simulated = within(runner.timeout, lambda: runner.simulate(rng, **settings), "simulate")
+        released, truth = _checked(simulated)
         self.stage = "build"
         model = runner.build(released, **settings)
         if not isinstance(model, pm.Model):
-            raise TypeError(f"build must return a pm.Model, got {type(model).__name__}")
+            raise StudyError(f"build must return a pm.Model, got {type(model).__name__}")
+        self.names |= model.named_vars.keys()
         names = self._names(model, truth)
         began = monotonic()
         options = {k: v for k, v in runner.sample_kwargs.items() if k in STEP_OPTIONS}
@@ -195,16 +193,16 @@ class _Run:
         if names is None:
             names = tuple(name for name in known if name in truth)
             if not names:
-                raise ValueError(
+                raise StudyError(
                     f"none of the names in truth, {sorted(truth)}, is a variable of the model, "
                     f"which has {known}: pass var_names="
                 )
         missing = [name for name in names if name not in known]
         if missing:
-            raise ValueError(f"the model has no variables {missing}, only {known}")
+            raise StudyError(f"the model has no variables {missing}, only {known}")
         taken = {*self.cell.settings, *CELL_FIELDS, REPLICATE_DIM}
         if clashes := [name for name in names if name in taken]:
-            raise ValueError(
+            raise StudyError(
                 f"the names {clashes} of the model's variables mean something else in the study's "
                 "result: rename them, or the settings of the grid"
             )
@@ -228,7 +226,7 @@ class _Run:
             **options,
         )
         if idata["posterior"].sizes["draw"] < self.runner.sample_kwargs["draws"]:
-            raise RuntimeError("sampling was interrupted")  # which PyMC takes as a wish to stop
+            raise StudyError("sampling was interrupted")  # which PyMC takes as a wish to stop
         return idata
 
 
@@ -263,7 +261,7 @@ class _Watch:
         """Raise if time is up."""
         seconds = self.seconds()
         if self._timeout is not None and seconds > self._timeout:
-            raise CellTimeout(f"sampling took longer than {self._timeout:g} s, the study's timeout")
+            raise CellTimeout("sampling", self._timeout)
 
 
 def _checked(simulated: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -273,9 +271,9 @@ def _checked(simulated: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         or len(simulated) != 2
         or not all(isinstance(part, Mapping) for part in simulated)
     ):
-        raise TypeError(
-            f"simulate must return two dicts, released and truth, got {simulated!r:.200}"
-        )
+        parts = simulated if isinstance(simulated, tuple) else (simulated,)
+        kinds = ", ".join(type(part).__name__ for part in parts)
+        raise StudyError(f"simulate must return two dicts, released and truth, got {kinds}")
     return simulated
 
 

@@ -35,6 +35,9 @@ STATISTICS = (
 
 PARAMETER_FIELDS = ("parameter", "entry", *STATISTICS)
 
+MADE_WITH, DIGEST = "made_with", "digest"
+"""What a store has of a cell besides: study, code and versions that made it, and a checksum."""
+
 OVER_REPLICATES = ("bias", "bias_mcse", "coverage", "coverage_mcse")
 """Numbers that the replicates of a setting have together, for each entry of a parameter."""
 

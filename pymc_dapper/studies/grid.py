@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dapper.studies.fields import CELL_FIELDS, OVER_REPLICATES, PARAMETER_FIELDS
+from pymc_dapper.studies.fields import (
+    CELL_FIELDS,
+    DIGEST,
+    MADE_WITH,
+    OVER_REPLICATES,
+    PARAMETER_FIELDS,
+)
 
 type Value = bool | int | float | str
 
@@ -147,7 +153,7 @@ def _named(grid: Mapping[Any, Any]) -> Mapping[str, Any]:
     if not grid:
         raise ValueError("the grid is empty: give at least one setting, as in {'epsilon': [1.0]}")
     in_result = {*CELL_FIELDS, *PARAMETER_FIELDS, *OVER_REPLICATES, TABLE_DIM, REPLICATE_DIM}
-    taken = {*in_result, "released", "rng"}
+    taken = {*in_result, MADE_WITH, DIGEST, "released", "rng"}
     for name in grid:
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(
@@ -204,15 +210,39 @@ def _value(name: str, value: Any) -> Value:
         if abs(number) > LARGEST:
             raise ValueError(f"grid['{name}']: {number} is too large for an array; give a string")
         return number
-    if isinstance(value, Real) and not math.isnan(value):
-        return float(value)
+    if isinstance(value, Real):
+        try:
+            real = float(value)
+        except OverflowError:
+            raise ValueError(
+                f"grid['{name}']: a number is too large for an array; give a string"
+            ) from None
+        if not math.isnan(real):
+            return real
     if isinstance(value, str):
-        return str(value)
+        return _text(name, str(value))
     raise TypeError(
         f"grid['{name}']: values must be numbers, bools or strings, which label the result, got "
         f"{value!r}. For anything else give a string, and look up in simulate and build what it "
         "stands for"
     )
+
+
+def _text(name: str, value: str) -> str:
+    """Check a text, which is to be hashed, stored and used as a label."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"grid['{name}']: {value!r} can't be encoded, as half of a surrogate pair is no "
+            "character. Give another text, and look up in simulate and build what it stands for"
+        ) from None
+    if "\0" in value:
+        raise ValueError(
+            f"grid['{name}']: {value!r} has a zero byte, with which arrays end a text. Give "
+            "another text"
+        )
+    return value
 
 
 def _of_one_type(values: list[Value]) -> list[Value]:

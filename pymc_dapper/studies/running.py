@@ -6,7 +6,7 @@ import pickle
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -17,11 +17,13 @@ from concurrent.futures import (
     as_completed,
     wait,
 )
+from itertools import islice
 from multiprocessing.connection import wait as wait_for_any
 
-from pymc_dapper.studies.cell import CellResult, CellRunner, error_message
+from pymc_dapper.studies.cell import CellResult, CellRunner
 from pymc_dapper.studies.fields import FAILED, NOT_RUN, WORKER_DIED
 from pymc_dapper.studies.grid import Cell
+from pymc_dapper.studies.messages import error_message
 
 ATTEMPTS = 3
 """How often a cell is begun, if the worker process dies each time."""
@@ -105,7 +107,7 @@ def run_in_executor(runner: CellRunner, cells: Iterable[Cell], executor: Executo
 def _not_run(error: Exception) -> CellResult:
     if isinstance(error, CancelledError):
         return CellResult(NOT_RUN, "the executor cancelled the cell")
-    return CellResult(NOT_RUN, f"the executor broke: {error}")
+    return CellResult(NOT_RUN, error_message("the executor broke", error))
 
 
 def _executor_failed(error: Exception) -> CellResult:
@@ -114,7 +116,7 @@ def _executor_failed(error: Exception) -> CellResult:
     return CellResult(status, error_message("executor", error))
 
 
-def run_in_processes(runner: CellRunner, cells: Sequence[Cell], workers: int) -> Results:
+def run_in_processes(runner: CellRunner, cells: Iterable[Cell], workers: int) -> Results:
     """Run cells in processes on this machine, and put a new one in the place of one that dies.
 
     Each process has a pool of its own. So if it dies, we know in which cell, and only that is lost.
@@ -123,8 +125,8 @@ def run_in_processes(runner: CellRunner, cells: Sequence[Cell], workers: int) ->
     ----------
     runner : CellRunner
         What to do with a cell.
-    cells : sequence of Cell
-        The cells.
+    cells : iterable of Cell
+        The cells. Each is asked for when there is a process to run it.
     workers : int
         Number of processes.
 
@@ -138,16 +140,24 @@ def run_in_processes(runner: CellRunner, cells: Sequence[Cell], workers: int) ->
     RuntimeError
         If processes can't be started.
     """
-    waiting = deque((cell, 1) for cell in cells)
-    idle = [_one_process() for _ in range(min(workers, len(waiting)))]
+    new = ((cell, 1) for cell in cells)
+    waiting = deque(islice(new, 1))
+    if not waiting:
+        return
+    idle = [_one_process() for _ in range(workers)]
     running: dict[Future[CellResult], tuple[Cell, int, ProcessPoolExecutor]] = {}
     try:
         _check_ready(idle[0], runner)
-        while waiting or running:
-            while waiting and idle:
+        while True:
+            while idle:
+                waiting.extend(islice(new, 0 if waiting else 1))
+                if not waiting:
+                    break
                 cell, attempt = waiting.popleft()
                 future, pool = _begin(idle.pop(), runner, cell)
                 running[future] = cell, attempt, pool
+            if not running:
+                return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 cell, attempt, pool = running.pop(future)
                 try:
@@ -162,6 +172,9 @@ def run_in_processes(runner: CellRunner, cells: Sequence[Cell], workers: int) ->
                     result = CellResult(WORKER_DIED, message)
                 except Exception as error:
                     result = _executor_failed(error)
+                if result.unfinished:
+                    _kill(pool)
+                    pool = _one_process()
                 idle.append(pool)
                 yield cell, result
     finally:

@@ -1,10 +1,12 @@
 """Finished cells on disk, one Parquet file each."""
 
+import hashlib
 import json
 import os
-import re
+import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,25 +14,37 @@ from typing import Any
 import numpy as np
 
 from pymc_dapper.studies.cell import CellResult
+from pymc_dapper.studies.claims import Claims
 from pymc_dapper.studies.fields import (
+    DIGEST,
+    MADE_WITH,
     NUMBER_FIELDS,
     PARAMETER_FIELDS,
     STATISTICS,
     STATUS_FIELDS,
 )
+from pymc_dapper.studies.fingerprint import differences, plain
 from pymc_dapper.studies.grid import REPLICATE_DIM, Cell
 
 IDENTITY = "_study.json"
-"""Begins with an underscore: what reads a directory of Parquet files passes over it."""
+CLAIMS = "_claims"
+"""Begin with an underscore: what reads a directory of Parquet files passes over them."""
 
 
 class Store:
-    """A directory of finished cells. All files together are one table.
+    """A directory of finished cells, which several processes may fill. All files are one table.
 
     Parameters
     ----------
     path : Path
         The directory. Made if it isn't there.
+    fingerprint : dict
+        Of the present code and versions, see :func:`~pymc_dapper.studies.fingerprint.fingerprint`.
+
+    Attributes
+    ----------
+    changed : dict of Cell to list of str
+        Of cells that were read, in what the code or the versions that made them differ.
 
     Raises
     ------
@@ -40,26 +54,41 @@ class Store:
         If the directory can't be made or written to.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, fingerprint: Mapping[str, Any]):
         self.path = path
+        self.changed: dict[Cell, list[str]] = {}
+        self._fingerprint = fingerprint
+        self._study = ""
         self._arrow, self._parquet = _import_arrow()
         self._unwritten: dict[Cell, CellResult] = {}
+        self._seen: dict[str, tuple[int, ...]] = {}
         try:
             path.mkdir(parents=True, exist_ok=True)
             probe = path / f".probe-{os.getpid()}"
             _write(probe, b"writable")
             probe.unlink()
+            self._claims = Claims(path / CLAIMS)
         except OSError as error:
             raise type(error)(
                 error.errno, f"store={str(path)!r} can't be written to: {error.strerror}"
             ) from error
 
+    @contextmanager
+    def taking_over(self) -> Iterator[None]:
+        """Let no other process look at the store's settings, or take it, for a while."""
+        while not self._claims.take(IDENTITY):
+            time.sleep(0.05)
+        try:
+            yield
+        finally:
+            self._claims.release(IDENTITY)
+
     def seed(self) -> int | None:
         """Return the seed of the study that the store holds; None if it holds none."""
         identity = self._identity()
-        return None if identity is None else int(identity["seed"])
+        return None if identity is None else identity["seed"]
 
-    def claim(self, identity: Mapping[str, Any]) -> None:
+    def take_over(self, identity: Mapping[str, Any]) -> None:
         """Take the store for a study, or check that it is this study's already.
 
         Parameters
@@ -70,7 +99,7 @@ class Store:
         Raises
         ------
         ValueError
-            If the store holds results of other settings.
+            If the store holds results of other settings, or its settings can't be read.
         """
         mine = json.loads(json.dumps(identity, default=_plain))
         found = self._identity()
@@ -83,10 +112,13 @@ class Store:
                 f"store={str(self.path)!r} holds results of a study with other settings: {listed}. "
                 "Results of both don't belong in one study: give another store, or the old settings"
             )
+        # As they were written: equal settings may be in other words (0 for False).
+        self._study = _digest(mine if found is None else found)
 
     def _identity(self) -> dict[str, Any] | None:
+        file = self.path / IDENTITY
         try:
-            return dict(json.loads((self.path / IDENTITY).read_text(encoding="utf-8")))
+            found = json.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             if any(self.path.glob("*.parquet")):
                 raise ValueError(
@@ -94,6 +126,19 @@ class Store:
                     "of a study, or has lost a part"
                 ) from None
             return None
+        except (OSError, ValueError) as error:
+            raise self._damaged(f"it can't be read ({type(error).__name__})") from error
+        if not isinstance(found, dict):
+            raise self._damaged("it doesn't hold a study's settings")
+        if not isinstance(found.get("seed"), int) or isinstance(found["seed"], bool):
+            raise self._damaged("it has no seed")
+        return found
+
+    def _damaged(self, how: str) -> ValueError:
+        return ValueError(
+            f"the file {IDENTITY} in store={str(self.path)!r}, which says what study the store is "
+            f"of, is damaged: {how}. Put back a copy of it, or give another store"
+        )
 
     def read(self, cells: Iterable[Cell]) -> dict[Cell, CellResult]:
         """Read what is there of some cells.
@@ -111,28 +156,51 @@ class Store:
         Warns
         -----
         UserWarning
-            If a file can't be read: its cell is taken as missing.
+            If a file can't be read, or isn't what this study wrote of the cell, which is then taken
+            as missing.
         """
         there = {path.name for path in self.path.iterdir()}
-        found = {}
-        for cell in cells:
-            file = _file(cell)
-            if file not in there:
-                continue
-            try:
-                rows = self._parquet.read_table(self.path / file).to_pylist()
-                found[cell] = _from_rows(rows)
-            except Exception as error:  # whatever a broken file makes a reader say
-                warnings.warn(
-                    f"{file} in store={str(self.path)!r} can't be read, so the cell {cell} is run "
-                    f"again: {error}",
-                    UserWarning,
-                    stacklevel=4,
-                )
-        return found
+        read = ((cell, self._read(cell)) for cell in cells if _file(cell) in there)
+        return {cell: result for cell, result in read if result is not None}
+
+    def _read(self, cell: Cell) -> CellResult | None:
+        path = self.path / _file(cell)
+        try:
+            self._seen[path.name] = _version(path)
+            rows = self._parquet.read_table(path, page_checksum_verification=True).to_pylist()
+            result, made_with = _from_rows(cell, rows, self._study)
+        except Exception as error:  # whatever a broken file makes a reader say
+            warnings.warn(
+                f"{path.name} in store={str(self.path)!r} can't be read, so the cell {cell} is run "
+                f"again: {error}",
+                UserWarning,
+                stacklevel=5,
+            )
+            return None
+        if changes := differences(made_with, self._fingerprint):
+            self.changed[cell] = changes
+        return result
+
+    def take(self, cell: Cell) -> bool:
+        """Claim a cell, so that no other process runs it; False if another has."""
+        return self._claims.take(cell.name)
+
+    def release(self, cell: Cell) -> None:
+        """Give up the claim of a cell."""
+        self._claims.release(cell.name)
+
+    def news(self, cell: Cell) -> CellResult | None:
+        """Read a cell if another process has written it since it was read or looked for."""
+        path = self.path / _file(cell)
+        try:
+            if _version(path) == self._seen.get(path.name):
+                return None
+        except FileNotFoundError:
+            return None
+        return self._read(cell)
 
     def write(self, cell: Cell, result: CellResult) -> None:
-        """Write a finished cell, and those that couldn't be written before.
+        """Write a finished cell, then those that couldn't be written before; give up their claims.
 
         A file is there as a whole or not at all.
 
@@ -140,47 +208,59 @@ class Store:
         -----
         UserWarning
             If it can't be written, at the first time. The result is kept in memory, to be written
-            with the next one.
+            later.
         """
-        had_failed = bool(self._unwritten)
-        self._unwritten[cell] = result
-        error = self.flush()
-        if error is not None and not had_failed:
+        error = self._write_cell(cell, result)
+        if error is None:
+            self.flush()
+            return
+        if not self._unwritten:
             warnings.warn(
-                f"store={str(self.path)!r} can't be written to any more: {error}. The study goes "
-                "on; results from here on are kept in memory, and written when that is possible "
-                "again",
+                f"store={str(self.path)!r} can't be written to any more: {error}, for "
+                f"{_file(cell)}. The study goes on; results that can't be written are kept in "
+                "memory, and written when that is possible again",
                 UserWarning,
                 stacklevel=3,
             )
+        self._unwritten[cell] = result
 
-    def flush(self) -> OSError | None:
-        """Write what couldn't be written before; return what prevents it."""
+    def flush(self) -> None:
+        """Write what couldn't be written before, as far as that is possible now."""
         for cell, result in list(self._unwritten.items()):
-            try:
-                self._write_cell(cell, result)
-            except OSError as error:
-                return error
-            del self._unwritten[cell]
-        return None
+            if self._write_cell(cell, result) is None:
+                del self._unwritten[cell]
+
+    def close(self) -> None:
+        """Give up all claims."""
+        self._claims.close()
 
     @property
     def n_unwritten(self) -> int:
         """Number of cells that couldn't be written."""
         return len(self._unwritten)
 
-    def _write_cell(self, cell: Cell, result: CellResult) -> None:
-        table = self._arrow.Table.from_pylist(_to_rows(cell, result), schema=self._schema(cell))
-        buffer = self._arrow.BufferOutputStream()
-        self._parquet.write_table(table, buffer)
-        _write(self.path / _file(cell), buffer.getvalue().to_pybytes())
+    def _write_cell(self, cell: Cell, result: CellResult) -> Exception | None:
+        """Write a cell; return what prevents it."""
+        made_with = {"study": self._study, **self._fingerprint}
+        try:
+            rows = _to_rows(cell, result, json.dumps(made_with, sort_keys=True))
+            table = self._arrow.Table.from_pylist(rows, schema=self._schema(cell))
+            digest = [_digest([cell.name, *table.to_pylist()])] * len(table)
+            table = table.append_column(DIGEST, [digest])
+            buffer = self._arrow.BufferOutputStream()
+            self._parquet.write_table(table, buffer, write_page_checksum=True)
+            _write(self.path / _file(cell), buffer.getvalue().to_pybytes())
+        except Exception as error:  # of the disk, or of Arrow
+            return error
+        self.release(cell)
+        return None
 
     def _schema(self, cell: Cell) -> Any:
         text, number = self._arrow.string(), self._arrow.float64()
         # Whole numbers as floats, too: a grid may grow by others, and all files are one table.
         types = {bool: self._arrow.bool_(), int: number, float: number, str: text}
         settings = {name: types[type(value)] for name, value in cell.settings.items()}
-        texts = dict.fromkeys((*STATUS_FIELDS, "parameter", "entry"), text)
+        texts = dict.fromkeys((*STATUS_FIELDS, "parameter", "entry", MADE_WITH), text)
         numbers = dict.fromkeys((*NUMBER_FIELDS, *STATISTICS), number)
         replicate = {REPLICATE_DIM: self._arrow.int64()}
         return self._arrow.schema({**settings, **replicate, **texts, **numbers})
@@ -190,33 +270,64 @@ def _file(cell: Cell) -> str:
     return f"{cell.name}.parquet"
 
 
-def _to_rows(cell: Cell, result: CellResult) -> list[dict[str, Any]]:
+def _settings(cell: Cell) -> dict[str, Any]:
+    """Return what a cell's file has of its settings."""
+    settings = {k: v if isinstance(v, bool | str) else float(v) for k, v in cell.settings.items()}
+    return {**settings, REPLICATE_DIM: cell.replicate}
+
+
+def _to_rows(cell: Cell, result: CellResult, made_with: str) -> list[dict[str, Any]]:
     """One row for each entry of each parameter; one row for a cell that has none."""
     first = {
-        **{k: v if isinstance(v, bool | str) else float(v) for k, v in cell.settings.items()},
-        REPLICATE_DIM: cell.replicate,
+        **_settings(cell),
         "status": result.status,
         "message": result.message,
         **result.numbers,
+        MADE_WITH: made_with,
     }
     return [{**first, **entry} for entry in result.parameters or [{}]]
 
 
-def _from_rows(rows: list[dict[str, Any]]) -> CellResult:
+def _from_rows(
+    cell: Cell, rows: list[dict[str, Any]], study: str
+) -> tuple[CellResult, dict[str, Any]]:
+    """Check rows, and return the result that they hold with what it was made with.
+
+    Raises
+    ------
+    ValueError
+        If they aren't this cell's and this study's, or aren't what was written.
+    """
+    settings = _settings(cell)
+    if any({name: row[name] for name in settings} != settings for row in rows):
+        raise ValueError("it holds other settings than the cell's, and may be a copy of another")
+    if {row.pop(DIGEST) for row in rows} != {_digest([cell.name, *rows])}:
+        raise ValueError("its content isn't what was written (its digest differs)")
+    made_with = json.loads(rows[0][MADE_WITH])
+    if made_with["study"] != study:
+        raise ValueError("it is from a study with other settings")
     numbers = {name: rows[0][name] for name in NUMBER_FIELDS if rows[0][name] is not None}
     parameters = [
         {name: row[name] for name in PARAMETER_FIELDS}
         for row in rows
         if row["parameter"] is not None
     ]
-    return CellResult(rows[0]["status"], rows[0]["message"], numbers, parameters)
+    return CellResult(rows[0]["status"], rows[0]["message"], numbers, parameters), made_with
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:
     """Make of a setting what JSON can hold, and what is the same in each process."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    return re.sub(" at 0x[0-9a-fA-F]+", "", repr(value))
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else plain(value)
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    """Tell a file from another that is put in its place."""
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _write(path: Path, content: bytes) -> None:

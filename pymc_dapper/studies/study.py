@@ -2,15 +2,17 @@
 
 import inspect
 import math
+import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pymc as pm
@@ -19,6 +21,7 @@ from xarray import DataTree
 
 from pymc_dapper.studies.cell import STEP_OPTIONS, Build, CellResult, CellRunner, Simulate
 from pymc_dapper.studies.fields import DONE, NOT_RUN
+from pymc_dapper.studies.fingerprint import fingerprint
 from pymc_dapper.studies.grid import Cell, read_grid
 from pymc_dapper.studies.result import collect
 from pymc_dapper.studies.running import (
@@ -39,6 +42,11 @@ OWN = ("model", "step", "random_seed", "var_names", "callback", "cores", "progre
 UNSUITED = ("keep_records", "trace", "return_inferencedata", "discard_tuned_samples")
 """Arguments of ``pmd.sample`` that make no sense here."""
 
+OnChange = Literal["warn", "raise", "reuse"]
+
+PAUSE = 1.0
+"""Seconds between two looks at cells that another process runs."""
+
 
 def study(
     simulate: Simulate,
@@ -50,6 +58,7 @@ def study(
     seed: int | None = None,
     executor: Executor | int | None = None,
     store: str | PathLike[str] | None = None,
+    on_change: OnChange = "warn",
     timeout: float | None = None,
     sample_kwargs: Mapping[str, Any] | None = None,
     prob: float = 0.9,
@@ -85,10 +94,17 @@ def study(
         given; or an executor, such as Dask's ``client.get_executor()``, which is left open.
     store : path, optional
         Directory in which each finished cell is written at once, as a Parquet file. Cells that are
-        there already aren't run again. Needs pyarrow: ``pip install 'pymc-dapper[studies]'``.
+        there already aren't run again. Several processes may fill a store at the same time: each
+        cell is run by one of them, and all return all results. Needs pyarrow:
+        ``pip install 'pymc-dapper[studies]'``.
+    on_change : {"warn", "raise", "reuse"}, default "warn"
+        What to do if cells in the store were computed by other code than that of ``simulate`` and
+        ``build``, and of what they use of your own modules, or with other versions of Python,
+        NumPy, SciPy, numba, PyTensor or PyMC: use them and warn; raise an error before anything is
+        run; or use them without a word.
     timeout : float, optional
-        Seconds that sampling a cell may take, from its first draw on. Building the model and
-        compiling don't count, and aren't stopped.
+        Seconds that ``simulate`` may take, and that sampling a cell may take, from its first draw
+        on. Building the model and compiling don't count, and aren't stopped.
     sample_kwargs : dict, optional
         Passed on to :func:`pymc_dapper.sample`: ``draws``, ``tune`` (both 1000 if not given),
         ``chains`` (2), ``nuts`` ... ``records`` and ``counts`` are given by name.
@@ -130,7 +146,8 @@ def study(
     ------
     TypeError, ValueError
         If an argument can't be used, if it can't be sent to worker processes, or if
-        the store holds results of other settings.
+        the store holds results of other settings, of other code with ``on_change="raise"``, or
+        is damaged.
     OSError
         If the store can't be written to.
     RuntimeError
@@ -139,7 +156,8 @@ def study(
     Warns
     -----
     UserWarning
-        If a cell isn't done, or if results can't be written to the store any more.
+        If a cell isn't done; if a file of the store can't be read, or results can't be written to
+        it; if code or versions have changed since its cells were computed.
 
     Notes
     -----
@@ -159,43 +177,51 @@ def study(
     """
     read = read_grid(grid, replicates)
     kwargs = _sample_kwargs(sample_kwargs or {})
-    _check(var_names, seed, executor, timeout, prob)
-    place = None if store is None else Store(Path(store))
-    if seed is None and place is not None:
-        seed = place.seed()
-    if seed is None:
-        seed = int(np.random.SeedSequence().generate_state(1)[0])
+    _check(var_names, seed, executor, timeout, prob, on_change)
+    if executor is None:
+        executor = available_cores()
     runner = CellRunner(
         simulate=simulate,
         build=build,
-        seed=seed,
+        seed=_fresh_seed() if seed is None else seed,
         var_names=None if var_names is None else tuple(var_names),
         prob=prob,
         timeout=timeout,
         missing_information=missing_information,
         sample_kwargs=kwargs,
     )
-    if executor is None:
-        executor = available_cores()
     if isinstance(executor, int | ProcessPoolExecutor):
         check_picklable(runner)
 
     results: dict[Cell, CellResult] = {}
-    if place is not None:
-        place.claim(_identity(runner, read.names))
-        results = place.read(read.cells)
-        if retry_failed:
-            results = {cell: x for cell, x in results.items() if x.status == DONE}
-    missing = [cell for cell in read.cells if cell not in results]
-    with _progress(len(read.cells), len(results), show=progressbar) as report:
-        for cell, result in _run(runner, missing, executor):
-            results[cell] = result
-            if place is not None and result.status != NOT_RUN:
-                place.write(cell, result)
-            report(result)
+    told: list[Cell] = []
+    place = None if store is None else Store(Path(store), fingerprint(simulate, build))
+    with ExitStack() as stack:
+        if place is not None:
+            stack.enter_context(closing(place))
+            with place.taking_over():
+                if seed is None and (found := place.seed()) is not None:
+                    runner = replace(runner, seed=found)
+                place.take_over(_identity(runner, read.names))
+            results = place.read(read.cells)
+            if retry_failed:
+                results = {cell: x for cell, x in results.items() if x.status == DONE}
+            told = _tell_changes(place, results, on_change)
+        missing = [cell for cell in read.cells if cell not in results]
+        with _progress(len(read.cells), len(results), show=progressbar) as report:
+            for cell, result in _run(runner, missing, executor, place):
+                results[cell] = result
+                report(result)
+        if place is not None:
+            place.flush()
+    _tell_changes(place, [cell for cell in results if cell not in told], on_change)
     _warn_of_unwritten(place)
     _warn_of_missing(results)
-    return collect(read, results, {"seed": seed, "prob": prob})
+    return collect(read, results, {"seed": runner.seed, "prob": prob})
+
+
+def _fresh_seed() -> int:
+    return int(np.random.SeedSequence().generate_state(1)[0])
 
 
 def _sample_kwargs(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,7 +240,9 @@ def _sample_kwargs(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**DEFAULTS, **given}
 
 
-def _check(var_names: Any, seed: Any, executor: Any, timeout: Any, prob: Any) -> None:
+def _check(
+    var_names: Any, seed: Any, executor: Any, timeout: Any, prob: Any, on_change: Any
+) -> None:
     if isinstance(var_names, str):
         raise TypeError(f"var_names must be a list of names: write [{var_names!r}]")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
@@ -230,6 +258,8 @@ def _check(var_names: Any, seed: Any, executor: Any, timeout: Any, prob: Any) ->
         raise ValueError(f"timeout must be positive, got {timeout!r}")
     if not 0 < prob < 1:
         raise ValueError(f"prob must be above 0 and below 1, got {prob!r}")
+    if on_change not in get_args(OnChange):
+        raise ValueError(f"on_change must be one of {get_args(OnChange)}, got {on_change!r}")
 
 
 def _identity(runner: CellRunner, names: Sequence[str]) -> dict[str, Any]:
@@ -245,9 +275,47 @@ def _identity(runner: CellRunner, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _run(runner: CellRunner, cells: Sequence[Cell], executor: Executor | int) -> Results:
-    if not cells:
-        return iter(())
+def _run(
+    runner: CellRunner, cells: Sequence[Cell], executor: Executor | int, place: Store | None
+) -> Results:
+    """Run cells, and write them to the store; of those that another process runs, read results."""
+    if place is None:
+        yield from _hand_out(runner, cells, executor)
+        return
+    while cells:
+        found: list[tuple[Cell, CellResult]] = []
+        elsewhere: list[Cell] = []
+        mine = _claim(place, cells, found, elsewhere)
+        for cell, result in _hand_out(runner, mine, executor):
+            if result.status == NOT_RUN:
+                place.release(cell)
+            else:
+                place.write(cell, result)
+            yield cell, result
+        yield from found
+        cells = elsewhere
+        if cells:
+            time.sleep(PAUSE)
+
+
+def _claim(
+    place: Store,
+    cells: Iterable[Cell],
+    found: list[tuple[Cell, CellResult]],
+    elsewhere: list[Cell],
+) -> Iterator[Cell]:
+    """Yield cells that are ours to run; note those that another process has run, or is running."""
+    for cell in cells:
+        if not place.take(cell):
+            elsewhere.append(cell)
+        elif (result := place.news(cell)) is not None:
+            place.release(cell)
+            found.append((cell, result))
+        else:
+            yield cell
+
+
+def _hand_out(runner: CellRunner, cells: Iterable[Cell], executor: Executor | int) -> Results:
     if isinstance(executor, int):
         return run_in_processes(runner, cells, executor)
     return run_in_executor(runner, cells, executor)
@@ -279,8 +347,26 @@ def _not_done(statuses: Counter[str]) -> list[str]:
     return [f"{count} {status}" for status, count in statuses.items() if status != DONE]
 
 
+def _tell_changes(store: Store | None, cells: Iterable[Cell], on_change: OnChange) -> list[Cell]:
+    """Say if other code or versions computed some cells of a store; return them."""
+    if store is None:
+        return []
+    changed = [cell for cell in cells if cell in store.changed]
+    if changed and on_change != "reuse":
+        listed = dict.fromkeys(change for cell in changed for change in store.changed[cell])
+        message = (
+            f"{len(changed)} cells in store={str(store.path)!r} were computed with other code or "
+            f"versions: {'; '.join(listed)}. Give another store to compute them anew, or "
+            "on_change='reuse' if the change doesn't matter"
+        )
+        if on_change == "raise":
+            raise ValueError(message)
+        warnings.warn(f"{message}. They are used", UserWarning, stacklevel=3)
+    return changed
+
+
 def _warn_of_unwritten(store: Store | None) -> None:
-    if store is not None and store.flush() is not None:
+    if store is not None and store.n_unwritten:
         warnings.warn(
             f"{store.n_unwritten} cells couldn't be written to store={str(store.path)!r}. They are "
             "in the result that is returned: save it elsewhere",

@@ -11,6 +11,7 @@ from arviz_stats.base import array_stats
 from numpy.typing import ArrayLike
 
 from pymc_dapper.studies.fields import STATISTICS
+from pymc_dapper.studies.messages import StudyError
 
 AXES = {"chain_axis": 0, "draw_axis": 1}
 
@@ -46,14 +47,14 @@ def summarise(
 
     Raises
     ------
-    ValueError
+    StudyError
         If the true value hasn't the parameter's shape.
     """
     draws = draws.transpose("chain", "draw", ...)
     dims, shape = draws.dims[2:], draws.shape[2:]
     true = np.full(shape, np.nan) if truth is None else np.asarray(truth, dtype=np.float64)
     if true.shape != shape:
-        raise ValueError(
+        raise StudyError(
             f"the truth of '{draws.name}' has shape {true.shape}, but the model's variable has "
             f"shape {shape}"
         )

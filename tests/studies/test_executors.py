@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -157,6 +158,25 @@ def test_processes_that_cannot_start_are_reported(monkeypatch):
         run(executor=2)
 
 
+class Hangs(Dies):
+    """A process pool in whose process something can't be stopped."""
+
+    def submit(self, function, *cell):
+        future = Future()
+        future.set_result(CellResult("timed out", "simulate", unfinished=bool(cell)))
+        return future
+
+
+def test_a_process_in_which_something_goes_on_is_replaced(monkeypatch):
+    started, killed = [], []
+    monkeypatch.setattr(running, "_one_process", lambda: started.append(1) or Hangs())
+    monkeypatch.setattr(running, "_kill", killed.append)
+    with pytest.warns(UserWarning, match="of 8 cells, 8 timed out"):
+        run(executor=1)
+    assert len(killed) == 8
+    assert len(started) == 1 + 8
+
+
 class BreaksAfter(Executor):
     """An executor whose pool breaks, as a ProcessPoolExecutor's does if a worker dies."""
 
@@ -243,7 +263,8 @@ def _is_running(pid):
         return False
 
 
-def test_a_study_whose_main_process_is_killed_is_finished_by_a_rerun(tmp_path):
+def test_a_study_whose_main_process_is_killed_is_finished_by_another(tmp_path):
+    """Which doesn't run what the first is running, while that lives."""
     noted, store, script = (tmp_path / name for name in ("noted", "store", "script.py"))
     noted.mkdir()
     script.write_text(SCRIPT)
@@ -252,25 +273,31 @@ def test_a_study_whose_main_process_is_killed_is_finished_by_a_rerun(tmp_path):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         cwd=tmp_path,
     )
-    try:
-        functions.wait_until(
-            lambda: len(list(store.glob("*.parquet"))) == REPLICATES or main.poll() is not None
-        )
-    finally:
-        main.kill()
-        main.wait()
-    finished = len(list(store.glob("*.parquet")))
-    assert finished == REPLICATES
-    _, workers = functions.notes(noted)
-    functions.wait_until(lambda: not any(_is_running(pid) for pid in workers))
-
-    before, _ = functions.notes(noted)
     simulate = partial(functions.simulate_and_note, folder=noted)
-    result = run_here(simulate, functions.build_light, store=store)
+    with ThreadPoolExecutor(1) as second:
+        try:
+            functions.wait_until(
+                lambda: functions.notes(noted)[0].total() > REPLICATES or main.poll() is not None
+            )
+            assert len(list(store.glob("*.parquet"))) == REPLICATES
+            before, workers = functions.notes(noted)
+            waiting = second.submit(
+                run_here, simulate, functions.build_light, store=store, on_change="reuse"
+            )
+            functions.wait_until(lambda: len(list(store.glob("*.parquet"))) == 2 * REPLICATES - 1)
+            time.sleep(2)
+            assert set(functions.notes(noted)[0].values()) == {1}
+            assert not waiting.done()
+        finally:
+            main.kill()
+            main.wait()
+        result = waiting.result()
+    functions.wait_until(lambda: not any(_is_running(pid) for pid in workers))
     assert functions.same(result, run_here(functions.simulate, functions.build_light))
     after, _ = functions.notes(noted)
-    assert (after - before).total() == 2 * REPLICATES - finished
-    assert all(begun <= 2 for begun in after.values())
+    assert len(after) == 2 * REPLICATES
+    assert (after - before).total() == REPLICATES
+    assert sorted(after.values())[-2:] == [1, 2]
 
 
 def test_functions_that_cannot_be_sent_are_refused():

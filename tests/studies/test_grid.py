@@ -1,5 +1,7 @@
 """Cells of a study and their seeds."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -82,6 +84,10 @@ def test_seeds_stay_when_a_grid_grows_or_is_written_in_another_way():
         ({"epsilon": [1.0, "1"]}, 1, TypeError, "of one type"),
         ({"epsilon": [float("nan")]}, 1, TypeError, "numbers, bools or strings"),
         ({"n": [2**63]}, 1, ValueError, "too large"),
+        ({"n": [Fraction(10**400)]}, 1, ValueError, "too large"),
+        ({"name": ["a", "\udcff"]}, 1, ValueError, r"grid\['name'\]: '\\udcff' can't be encoded"),
+        ([{"name": "a\0"}], 1, ValueError, "zero byte"),
+        ({"digest": [0.0]}, 1, ValueError, "means something else"),
         ({"coverage": [0.5]}, 1, ValueError, "means something else"),
         ({"budget": [object()]}, 1, TypeError, "give a string"),
         ({"mean": [0.0]}, 1, ValueError, "means something else"),

@@ -3,6 +3,7 @@
 import errno
 import json
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -11,12 +12,17 @@ import pandas as pd
 import pytest
 from pyarrow.parquet import read_schema
 
+from pymc_dapper.studies import fingerprint, study
 from pymc_dapper.studies import store as stores
-from pymc_dapper.studies import study
+from pymc_dapper.studies.cell import CellResult
+from pymc_dapper.studies.fields import NUMBER_FIELDS, STATISTICS
+from pymc_dapper.studies.grid import read_grid
 from tests.studies import functions
 
 
 def run(simulate=functions.simulate, grid=None, **options):
+    # Tests run finished cells with other functions: what these say of a change isn't asked.
+    options = {"on_change": "reuse", **options}
     settings = {"seed": 1, "replicates": 2, "sample_kwargs": functions.FAST, **options}
     with ThreadPoolExecutor(1) as executor:
         return study(
@@ -150,6 +156,147 @@ def test_failures_are_kept_unless_they_are_to_be_run_again(tmp_path, expected):
     assert (kept["message"].sel(share=0.7) == "simulate: ZeroDivisionError: no such share").all()
     assert functions.same(run(store=tmp_path, retry_failed=True), expected)
     assert functions.same(run(never, store=tmp_path), expected)
+
+
+def a_result(seed=1):
+    """What a cell might have, without sampling."""
+    rng = np.random.default_rng(seed)
+    entries = [
+        {"parameter": "p", "entry": entry, **{name: rng.normal() for name in STATISTICS}}
+        for entry in ('{"k": "a"}', '{"k": "b"}')
+    ]
+    numbers = {name: rng.normal() for name in NUMBER_FIELDS if name != "acceptance_floor"}
+    return CellResult("done", "", numbers, entries)
+
+
+MADE_WITH = {"source": {}, "versions": {"python": "3"}}
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A store with one cell, and another cell."""
+    place = stores.Store(tmp_path, MADE_WITH)
+    place.take_over({"seed": 1})
+    one, other = read_grid({"share": [0.3, 0.7], "name": ["abc"]}, 1).cells
+    place.write(one, a_result())
+    return place, one, other
+
+
+def test_a_flipped_bit_is_noticed_or_does_nothing(place):
+    """Page checksums don't cover headers, nor settings that are read from a file's end."""
+    place, cell, _ = place
+    [file] = place.path.glob("*.parquet")
+    content = file.read_bytes()
+    [expected] = place.read([cell]).values()
+    noticed = 0
+    for bit in np.random.default_rng(1).choice(8 * len(content), 1_500, replace=False):
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(changed)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = place.read([cell])
+        noticed += bool(caught)
+        assert place.changed == {}
+        assert bool(caught) == (found == {})
+        assert caught or found == {cell: expected}, f"bit {bit} of {file}"
+    assert noticed > 500
+
+
+def test_each_cell_is_compared_with_its_settings(place):
+    place, cell, other = place
+    [file] = place.path.glob("*.parquet")
+    file.with_name(f"{other.name}.parquet").write_bytes(file.read_bytes())
+    with pytest.warns(UserWarning, match="share=0.7.*holds other settings than the cell's"):
+        assert list(place.read([cell, other])) == [cell]
+
+
+def test_a_cell_of_another_study_is_not_this_ones(place, tmp_path_factory):
+    """Of the same settings, but another seed: catches files copied together from two stores."""
+    place, cell, _ = place
+    [file] = place.path.glob("*.parquet")
+    elsewhere = stores.Store(tmp_path_factory.mktemp("elsewhere"), MADE_WITH)
+    elsewhere.take_over({"seed": 2})
+    (elsewhere.path / file.name).write_bytes(file.read_bytes())
+    with pytest.warns(UserWarning, match="from a study with other settings"):
+        assert elsewhere.read([cell]) == {}
+
+
+def test_edited_numbers_are_noticed(place):
+    place, cell, _ = place
+    [file] = place.path.glob("*.parquet")
+    table = pd.read_parquet(file)
+    table["mean"] = 0.0
+    table.to_parquet(file)
+    with pytest.warns(UserWarning, match="isn't what was written"):
+        assert place.read([cell]) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "how"),
+    [
+        (b"", "can't be read"),
+        (b"\xff", "can't be read"),
+        (b'{"seed"', "can't be read"),
+        (b"null", "doesn't hold"),
+        (b"[1]", "doesn't hold"),
+        (b"{}", "no seed"),
+        (b'{"seed": null}', "no seed"),
+    ],
+)
+@pytest.mark.parametrize("seed", [None, 1])
+def test_damaged_settings_of_a_store_are_refused(content, how, seed, tmp_path):
+    (tmp_path / "_study.json").write_bytes(content)
+    with pytest.raises(ValueError, match=f"_study.json in store=.* is damaged: .*{how}"):
+        run(never, store=tmp_path, seed=seed)
+
+
+def test_a_cell_that_cannot_be_written_blocks_no_other(place):
+    place, cell, other = place
+    cells = read_grid({"share": [0.1, 0.2], "name": ["abc"]}, 1).cells
+    (place.path / f"{cells[0].name}.parquet").mkdir()
+    with pytest.warns(UserWarning, match=f"can't be written to any more: .*{cells[0].name}"):
+        place.write(cells[0], a_result())
+    for each in (cells[1], other):
+        place.write(each, a_result())
+    assert place.n_unwritten == 1
+    assert set(place.read([cell, other, cells[1]])) == {cell, other, cells[1]}
+    (place.path / f"{cells[0].name}.parquet").rmdir()
+    place.flush()
+    assert place.n_unwritten == 0
+    assert list(place.read(cells[:1])) == [cells[0]]
+
+
+def test_other_code_is_told_or_refused(filled, expected):
+    with pytest.warns(UserWarning, match="4 cells .* the code of 'simulate' has changed.*are used"):
+        assert functions.same(run(never, store=filled, on_change="warn"), expected)
+    with pytest.raises(ValueError, match=r"the code of 'simulate' has changed.*another store"):
+        run(never, store=filled, on_change="raise")
+    assert functions.same(run(store=filled, on_change="raise"), expected)
+
+
+def test_other_versions_are_told(filled, expected, monkeypatch):
+    monkeypatch.setattr(fingerprint, "version", lambda name: "0.0.1")
+    with pytest.warns(UserWarning, match="numpy was .*, is now 0.0.1; .*pytensor was"):
+        assert functions.same(run(store=filled, on_change="warn"), expected)
+
+
+def test_what_on_change_may_be():
+    with pytest.raises(ValueError, match=r"on_change must be one of .*'raise'"):
+        run(never, on_change="ignore")
+
+
+def test_a_cell_that_another_process_writes_is_read(place):
+    """Whatever it was before: also a failure that is to be run again."""
+    place, cell, other = place
+    place.read([cell, other])
+    assert place.news(cell) is None
+    assert place.news(other) is None
+    second = stores.Store(place.path, MADE_WITH)
+    second.take_over({"seed": 1})
+    for each in (cell, other):
+        second.write(each, a_result(2))
+        assert place.news(each) == a_result(2)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", None])

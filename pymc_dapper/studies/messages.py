@@ -1,0 +1,120 @@
+"""What is kept of an exception: its kind, and a text without the values that it came upon."""
+
+import dis
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType, TracebackType
+
+from pymc_dapper.studies.fingerprint import is_installed
+
+LEFT_OUT = "…"
+
+_WORD = re.compile(r"[^\W\d]\w*")
+_TOKEN = re.compile(rf"{_WORD.pattern}|[-+]?\.?\d[\w.+]*")
+
+
+class StudyError(Exception):
+    """Something that doesn't fit, found by the study itself: the text has no values in it."""
+
+
+def error_message(where: str, error: BaseException, names: Iterable[str] = ()) -> str:
+    """Say what went wrong, without values: an exception's text may hold confidential ones.
+
+    Of the text are kept the words that are written in the statement that raised it; in a package,
+    those that are written in the package's module; and names. All other words and all numbers are
+    left out, and the line of the user's own code is told instead.
+
+    Parameters
+    ----------
+    where : str
+        What was being done.
+    error : BaseException
+        The exception.
+    names : iterable of str
+        Names that may be told.
+
+    Returns
+    -------
+    str
+        A text that arrays and files can hold.
+    """
+    text, places = str(error), list(_places(error.__traceback__))
+    if not isinstance(error, StudyError | MemoryError):  # which tell of shapes at most
+        known = {*_words(*names), *_words_of(error)}
+        if places:
+            known.update(_words_at(places[-1]))
+        shown = _TOKEN.sub(lambda x: x[0] if x[0] in known else LEFT_OUT, text)
+        if shown != text and places:
+            own = [place for place in places if not is_installed(place.tb_frame.f_code)]
+            place = (own or places)[-1]
+            file = Path(place.tb_frame.f_code.co_filename).name
+            shown += f" (line {place.tb_lineno} of {file}; values are left out)"
+        text = shown
+    kind = "" if isinstance(error, StudyError) else type(error).__name__
+    message = ": ".join(part for part in (where, kind, text) if part)
+    return message.encode(errors="backslashreplace").decode()
+
+
+def _places(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def _words(*texts: str) -> Iterator[str]:
+    for text in texts:
+        yield from _WORD.findall(text)
+
+
+def _words_of(error: BaseException) -> Iterator[str]:
+    """Yield words that a kind of error has, whatever the values."""
+    yield from _words(type(error).__doc__ or "")
+    if isinstance(error, OSError) and error.errno is not None:
+        yield from _words(os.strerror(error.errno))
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        yield str(error.code)
+
+
+def _words_at(place: TracebackType) -> Iterator[str]:
+    """Yield the words that are written where an error was raised."""
+    if is_installed(place.tb_frame.f_code):
+        yield from _words_of_module(place.tb_frame)
+        return
+    instructions = list(dis.get_instructions(place.tb_frame.f_code))
+    [span] = [x.positions for x in instructions if x.offset == place.tb_lasti]
+    for instruction in instructions:
+        if _within(instruction.positions, span):
+            yield from _words(*_texts(instruction.argval))
+
+
+def _within(inner: dis.Positions | None, outer: dis.Positions | None) -> bool:
+    if inner is None or outer is None or None in inner or None in outer:
+        return False  # Python was told not to keep places
+    return (outer.lineno, outer.col_offset) <= (inner.lineno, inner.col_offset) and (
+        inner.end_lineno,
+        inner.end_col_offset,
+    ) <= (outer.end_lineno, outer.end_col_offset)
+
+
+def _words_of_module(frame: FrameType) -> Iterator[str]:
+    """Yield the words of the source of a module, of which a function is being called."""
+    yield from _words_of_code(frame.f_code)
+    for thing in list(frame.f_globals.values()):
+        for member in vars(thing).values() if isinstance(thing, type) else (thing,):
+            if isinstance(member, FunctionType) and member.__globals__ is frame.f_globals:
+                yield from _words_of_code(member.__code__)
+
+
+def _words_of_code(code: CodeType) -> Iterator[str]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _words_of_code(constant)
+        else:
+            yield from _words(*_texts(constant))
+
+
+def _texts(constant: object) -> Iterator[str]:
+    parts = constant if isinstance(constant, tuple | frozenset) else (constant,)
+    yield from (part for part in parts if isinstance(part, str))
