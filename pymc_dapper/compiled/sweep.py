@@ -5,7 +5,6 @@ All in one compiled function, since each call from Python takes as long as a hun
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from inspect import signature
 from math import prod
 from typing import Any, NamedTuple
@@ -32,7 +31,7 @@ from pymc_dapper.kernels.block_sweep import RECORDS_IN_BLOCK
 from pymc_dapper.reading.entrywise import EntrywiseDensity, read_entrywise
 from pymc_dapper.reading.graphs import frontier, rebuild
 from pymc_dapper.reading.model import ModelReading
-from pymc_dapper.reading.proposals import all_entries, as_rows
+from pymc_dapper.reading.proposals import as_rows
 from pymc_dapper.reading.randomness import Randomness
 from pymc_dapper.reading.rows_by_value import differing_columns, rows_by_value, value_index
 
@@ -254,15 +253,13 @@ def _check_options(options: Mapping[str, Any]) -> None:
 def _possible(
     reading: ModelReading, proposed: list[TensorVariable]
 ) -> tuple[TensorVariable | None, list[TensorVariable]]:
-    """Which proposals have a value in the space of the value variables; None if all do.
+    """Which proposals are possible ones; None if all are.
 
     Records for which there is none are proposed to stay as they are.
     """
-    pairs = zip(reading.records, proposed, strict=True)
-    finite = [all_entries(pt.isfinite(new)) for x, new in pairs if x in reading.transformed]
-    if not finite:
+    if reading.possible is None:
         return None, proposed
-    possible = reduce(pt.and_, finite)
+    [possible] = rebuild([reading.possible], dict(zip(reading.records, proposed, strict=True)))
     return possible, _choose(possible, proposed, reading.records)
 
 

@@ -37,14 +37,15 @@ def possible_values(rvs: Sequence[TensorVariable]) -> np.ndarray | None:
         None if a variable isn't a vector of a discrete distribution with known bounds, or if there
         are more than 16 values.
     """
-    supports = [_support(rv) for rv in rvs]
+    supports = [support(rv) for rv in rvs]
     if any(support is None or len(support) > MAX_VALUES for support in supports):
         return None
     values = np.array(list(product(*(support for support in supports if support is not None))))
     return values if len(values) <= MAX_VALUES else None
 
 
-def _support(rv: TensorVariable) -> range | None:
+def support(rv: TensorVariable) -> range | None:
+    """Values of a vector of a discrete distribution with known bounds; None for any other."""
     op, node = rv.owner.op, rv.owner
     if rv.type.ndim != 1:
         return None
@@ -139,6 +140,7 @@ def conditional_law(
     priors: Sequence[Prior],
     log_likelihoods: Sequence[TensorVariable],
     values: np.ndarray,
+    possible: TensorVariable | None = None,
 ) -> FiniteLaw:
     """Multiply the records' prior by what else is known of each of them.
 
@@ -152,6 +154,8 @@ def conditional_law(
         What else the log-density of each record consists of.
     values : ndarray of int, shape (number of values, number of variables)
         All values that a record can take.
+    possible : TensorVariable of bool, shape (n,), optional
+        Whether the prior's parameters are valid, where they depend on the records.
 
     Returns
     -------
@@ -171,6 +175,8 @@ def conditional_law(
         weight, log = pt.constant(1.0), pt.constant(0.0)
         for prior, x in zip(priors, value, strict=True):
             weight = weight * at_value(prior.probability(x), value)
+        if possible is not None:
+            weight = pt.switch(at_value(possible, value), weight, 0.0)
         for log_likelihood in log_likelihoods:
             log = log + at_value(log_likelihood, value)
         # In double precision, whatever the model's is: constants such as 0.75 make it single.

@@ -21,6 +21,7 @@ from pymc_dapper.reading.factors import (
 )
 from pymc_dapper.reading.finite import FiniteLaw, Prior, conditional_law, possible_values
 from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.reading.possible import read_possible
 from pymc_dapper.reading.proposals import read_proposals
 from pymc_dapper.reading.randomness import Randomness, check_sources, with_randomness
 from pymc_dapper.reading.records import check_independence, check_records
@@ -50,6 +51,11 @@ class ModelReading:
         A draw of all records given the parameters, in the order of ``records``: from their prior,
         or from their prior times the separable factors. A transformed record is nan where it was
         drawn outside of what its value variable can reach.
+    log_priors : tuple of TensorVariable, scalars
+        The log-density of each of ``records`` as the model has it; none if PyMC can't tell it.
+    possible : TensorVariable of bool, shape (n,), or None
+        Whether values of ``records`` may be proposed ones: not where the draw has no value in the
+        space of a value variable, or was made with invalid parameters. None if all draws may be.
     possible_values : ndarray of int, shape (k, number of record variables), or None
         All values that a record can take, where they are few: a product of ranges.
     conditional : FiniteLaw or None
@@ -69,6 +75,8 @@ class ModelReading:
     records: tuple[TensorVariable, ...]
     randomness: Randomness
     proposals: tuple[TensorVariable, ...]
+    log_priors: tuple[TensorVariable, ...]
+    possible: TensorVariable | None
     possible_values: np.ndarray | None
     conditional: FiniteLaw | None
     factors: tuple[Factor, ...]
@@ -101,14 +109,6 @@ class ModelReading:
         """Names of the record variables, as the model has them."""
         names = {value.name: rv.name for value, rv in self.model.values_to_rvs.items()}
         return [names[x.name] for x in self.records]
-
-    @property
-    def transformed(self) -> list[TensorVariable]:
-        """The records that PyMC keeps in another space than that of their prior."""
-        transforms = self.model.rvs_to_transforms
-        values = self.model.values_to_rvs.items()
-        names = {value.name for value, rv in values if transforms[rv] is not None}
-        return [x for x in self.records if x.name in names]
 
     @property
     def n_records(self) -> int:
@@ -175,6 +175,8 @@ def read_model(
     separable = [factor for factor in factors if isinstance(factor, SeparableFactor)]
     untransformed = all(model.rvs_to_transforms[rv] is None for rv in rvs)
     finite = possible_values(rvs) if untransformed else None
+    priors_as_written = rebuild(_log_priors(model, rvs), known)
+    possible = read_possible(model, rvs, records, known, priors_as_written)
     log_priors: list[TensorVariable] = []
     if finite is not None and separable:
         log_priors = [x.log_densities for x in factors_of(rvs) if isinstance(x, SeparableFactor)]
@@ -186,8 +188,8 @@ def read_model(
             for rv, log_prior in zip(rvs, log_priors, strict=True)
         ]
         likelihoods = [factor.log_densities for factor in separable]
-        conditional = conditional_law(records, priors, likelihoods, finite)
-        proposals = conditional.draw(records)
+        conditional = conditional_law(records, priors, likelihoods, finite, possible)
+        proposals, possible = conditional.draw(records), None
     else:
         proposals = rebuild(read_proposals(model, rvs), known)
     randomness, proposals = with_randomness(proposals)
@@ -200,6 +202,8 @@ def read_model(
         records=tuple(records),
         randomness=randomness,
         proposals=tuple(proposals),
+        log_priors=tuple(x.sum() for x in priors_as_written),
+        possible=possible,
         possible_values=finite,
         conditional=conditional,
         factors=tuple(factors),
@@ -219,6 +223,14 @@ def _with_data(model: Model, known: dict[Variable, Variable]) -> dict[Variable, 
             # Left alone, the model can be built, and the self-check says what can't be evaluated.
             return known
     return {**known, **data}
+
+
+def _log_priors(model: Model, rvs: list[TensorVariable]) -> list[TensorVariable]:
+    """Return the log-density of records, in terms of value variables; nothing if there is none."""
+    try:
+        return model.logp(rvs, sum=False)
+    except (NotImplementedError, RuntimeError):
+        return []  # PyMC refuses to sample such a model
 
 
 def _parameters(

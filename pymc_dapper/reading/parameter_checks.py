@@ -11,12 +11,17 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc.logprob.utils import CheckParameterValue
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import io_toposort
+from pytensor.graph.traversal import ancestors, io_toposort
 from pytensor.tensor.basic import MakeVector, ScalarFromTensor
 from pytensor.tensor.math import All
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.reading.graphs import dependent_variables, rebuild, with_inputs
+from pymc_dapper.reading.graphs import (
+    dependent_variables,
+    inline_symbolic_ops,
+    rebuild,
+    with_inputs,
+)
 
 
 def localise_checks(
@@ -26,17 +31,28 @@ def localise_checks(
     dependent = dependent_variables(records, graphs)
 
     def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
-        checks_records = isinstance(node.op, CheckParameterValue) and not dependent.isdisjoint(
-            node.inputs[1:]
-        )
-        if not checks_records:
+        if not _checks(node, dependent):
             return with_inputs(node, inputs)
-        value, *conditions = inputs
-        for condition in (c for whole in conditions for c in _conditions(whole)):
-            value = pt.switch(_per_value(condition, value), value, -np.inf)
+        value = inputs[0]
+        for condition in _conditions_per_value(inputs):
+            value = pt.switch(condition, value, -np.inf)
         return [value]
 
     return rebuild(graphs, replace_node=replace_node)
+
+
+def checks_of_records(
+    graph: TensorVariable, records: Sequence[TensorVariable]
+) -> list[TensorVariable]:
+    """Return the conditions that checks which depend on records make of each value."""
+    dependent = dependent_variables(records, [graph])
+    return [
+        condition
+        for node in io_toposort([], [graph])
+        if _checks(node, dependent)
+        for condition in _conditions_per_value(node.inputs)
+        if not set(records).isdisjoint(ancestors([condition]))
+    ]
 
 
 def valid_parameters(graphs: Sequence[TensorVariable]) -> TensorVariable:
@@ -46,12 +62,23 @@ def valid_parameters(graphs: Sequence[TensorVariable]) -> TensorVariable:
     """
     conditions = [
         condition.all()
-        for node in io_toposort([], list(graphs))
+        for node in io_toposort([], inline_symbolic_ops(graphs))
         if isinstance(node.op, CheckParameterValue)
         for whole in node.inputs[1:]
         for condition in _conditions(whole)
     ]
     return pt.all(pt.stack(conditions)) if conditions else pt.constant(True)
+
+
+def _checks(node: Apply, dependent: set[Variable]) -> bool:
+    """Whether a node is a check that depends on records."""
+    return isinstance(node.op, CheckParameterValue) and not dependent.isdisjoint(node.inputs[1:])
+
+
+def _conditions_per_value(inputs: Sequence[Variable]) -> list[TensorVariable]:
+    """Take the conditions of a check apart; each is then one of single values."""
+    value, *conditions = inputs
+    return [_per_value(each, value) for whole in conditions for each in _conditions(whole)]
 
 
 def _conditions(condition: Variable) -> list[TensorVariable]:

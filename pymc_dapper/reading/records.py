@@ -129,14 +129,15 @@ def _check_rows(
     try:
         role, _ = RecordWalk(records).follow(graph)
     except (NotAdditiveError, UnknownOperationError) as error:
-        raise _tied(rv, what, str(error)) from None
+        raise tied(rv, what, str(error)) from None
     if not isinstance(role, Fixed) and not (
         isinstance(role, Rows) and role.axis == axis and role.records is None
     ):
-        raise _tied(rv, what, "it depends on other records than the one it is for")
+        raise tied(rv, what, "it depends on other records than the one it is for")
 
 
-def _tied(rv: TensorVariable, what: str, why: str) -> ReadingError:
+def tied(rv: TensorVariable, what: str, why: str) -> ReadingError:
+    """Say that a part of a variable's prior ties records together."""
     return ReadingError(
         f"the prior of '{rv.name}' ties records together ({what}: {why}). Records must be "
         "independent given the parameters, so that each can be proposed by itself"

@@ -5,18 +5,17 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
-from pymc.pytensorf import compile as pymc_compile
+import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
 from pymc_dapper.reading.errors import ReadingError
+from pymc_dapper.reading.evaluation import choose_rows, compile_in_python, rounding
 from pymc_dapper.reading.factors import AdditiveFactor, Factor, FullFactor, SeparableFactor
-from pymc_dapper.reading.graphs import dependent_variables, rebuild
+from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.reading.model import ModelReading
+from pymc_dapper.reading.prior_check import PriorCheck
 from pymc_dapper.reading.proposals import read_prior_draws
 from pymc_dapper.reading.randomness import with_randomness
-
-# Sums over records are formed in another order than in the model: rounding, far below this.
-TOLERANCE = {"float64": 1e-8, "float32": 1e-5}
 
 MAX_PROPOSALS = 100
 FEWEST_POSSIBLE = 1e-3
@@ -71,26 +70,30 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
     """
     rng = np.random.default_rng(0)
     factors = [_CompiledFactor(reading, factor) for factor in reading.factors]
+    priors = PriorCheck(reading)
     # The prior may well reach to where a model has no value, or where digits are lost.
     with suppress(_NoValueError):
         elsewhere = _draw_parameters(reading, rng, point)
-        _check_at(elsewhere, reading, factors, rng, allow_lost_digits=True)
+        _check_at(elsewhere, reading, factors, priors, rng, allow_lost_digits=True)
     try:
-        mixed = _check_at(point, reading, factors, rng)
+        mixed = _check_at(point, reading, factors, priors, rng)
     except _NoValueError as error:
         raise ReadingError(str(error)) from error.__cause__
     parameters = [point[x.name] for x in reading.parameters]
+    priors.check_draws(parameters, rng)
 
     def log_density(records: Sequence[np.ndarray]) -> float:
         return sum(factor.as_written(records, parameters) for factor in factors)
 
-    return CheckedState(mixed, log_density, _tolerance(reading, reading.factors))
+    tolerance = rounding(reading.records, [factor.as_written for factor in reading.factors])
+    return CheckedState(mixed, log_density, tolerance)
 
 
 def _check_at(
     point: Mapping[str, np.ndarray],
     reading: ModelReading,
     factors: Sequence["_CompiledFactor"],
+    priors: PriorCheck,
     rng: np.random.Generator,
     *,
     allow_lost_digits: bool = False,
@@ -98,7 +101,7 @@ def _check_at(
     """Check all factors at the parameters of a point, and return the state they are checked at."""
     parameters = [point[x.name] for x in reading.parameters]
     others = [point[x.name] for x in reading.records]
-    mixed, marks = _mix_states(reading, factors, rng, point)
+    mixed, marks = _mix_states(reading, factors, priors, rng, point)
     for factor, alone in zip(factors, marks, strict=True):
         factor.check(mixed, alone, others, parameters, allow_lost_digits=allow_lost_digits)
     return mixed
@@ -107,6 +110,7 @@ def _check_at(
 def _mix_states(
     reading: ModelReading,
     factors: Sequence["_CompiledFactor"],
+    priors: PriorCheck,
     rng: np.random.Generator,
     point: Mapping[str, np.ndarray],
 ) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
@@ -119,13 +123,14 @@ def _mix_states(
     first, second = _draw_states(reading, rng, point)
     # At random, since a rule may be wrong in a way that keeps a regular pattern.
     changed = rng.permutation(reading.n_records) % 2 == 0
+    priors.check(first, second, changed, parameters)
     marks = []
     for factor in factors:
         of_first, of_second = (
             [rows.marks for rows in factor.rows(state, parameters)] for state in (first, second)
         )
-        marks.append(_choose_rows(changed, of_second, of_first))
-    return _choose_rows(changed, second, first), marks
+        marks.append(choose_rows(changed, of_second, of_first))
+    return choose_rows(changed, second, first), marks
 
 
 class _NoValueError(Exception):
@@ -144,12 +149,12 @@ class _CompiledFactor:
 
     def __init__(self, reading: ModelReading, factor: Factor):
         self.factor = factor
-        self.tolerance = _tolerance(reading, [factor])
+        self.tolerance = rounding(reading.records, [factor.as_written])
         inputs = [*reading.records, *reading.parameters]
-        self._as_written = _compile(reading, inputs, [factor.as_written])
+        self._as_written = compile_in_python(reading.model, inputs, [factor.as_written])
         if isinstance(factor, FullFactor):
             return
-        self._per_record = _compile(reading, inputs, _per_record(factor))
+        self._per_record = compile_in_python(reading.model, inputs, _per_record(factor))
         if isinstance(factor, AdditiveFactor):
             # Where a shape isn't known beforehand, the function of the sums still asks the records
             # for it.
@@ -157,7 +162,7 @@ class _CompiledFactor:
             cached = [total.type() for total in self._totals]
             to_cached = dict(zip(self._totals, cached, strict=True))
             [at_sums] = rebuild([factor.log_density], to_cached)
-            self._at_sums = _compile(reading, [*cached, *inputs], [at_sums])
+            self._at_sums = compile_in_python(reading.model, [*cached, *inputs], [at_sums])
 
     def rows(self, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]) -> list[_Rows]:
         """Summarise what each record contributes to each sum; nothing where it can't be told."""
@@ -243,15 +248,20 @@ def _draw_states(
     parameters = [point[x.name] for x in reading.parameters]
     start = [point[x.name] for x in reading.records]
     inputs = [*reading.randomness.inputs, *reading.parameters]
+    possible = pt.ones(reading.n_records, dtype="bool")
+    if reading.possible is not None:
+        drawn = dict(zip(reading.records, reading.proposals, strict=True))
+        [possible] = rebuild([reading.possible], drawn)
 
     try:
-        propose = _compile(reading, inputs, reading.proposals)
+        propose = compile_in_python(reading.model, inputs, [*reading.proposals, possible])
     except NotImplementedError as error:
         raise _undrawable(reading, error) from error
 
     def proposal(rng: np.random.Generator) -> list[np.ndarray]:
         try:
-            return propose(*reading.randomness.draw(rng), *parameters)
+            with np.errstate(all="ignore"):  # of impossible draws
+                return propose(*reading.randomness.draw(rng), *parameters)
         except Exception as error:
             raise _undrawable(reading, error) from error
 
@@ -269,7 +279,7 @@ def _draw_parameters(
         raise _NoValueError("there are no parameters")
     try:
         randomness, priors = with_randomness(read_prior_draws(model, rvs))
-        draw = _compile(reading, [*randomness.inputs, *model.value_vars], priors)
+        draw = compile_in_python(reading.model, [*randomness.inputs, *model.value_vars], priors)
         values = [point[x.name] for x in model.value_vars]
         drawn = draw(*randomness.draw(rng.spawn(1)[0]), *values)
     except Exception as error:  # whatever a distribution of the user's raises
@@ -297,9 +307,8 @@ def _draw_state(
     n_possible, n_drawn = 0, 0
     # A function leaves its generator as it is: each call gets one of its own.
     for each in rng.spawn(MAX_PROPOSALS):
-        drawn = proposal(each)
-        possible = _possible(reading, drawn)
-        state = _choose_rows(possible & ~found, drawn, state)
+        *drawn, possible = proposal(each)
+        state = choose_rows(possible & ~found, drawn, state)
         found |= possible
         n_possible += int(np.count_nonzero(possible))
         n_drawn += len(possible)
@@ -310,14 +319,6 @@ def _draw_state(
     return state
 
 
-def _possible(reading: ModelReading, drawn: Sequence[np.ndarray]) -> np.ndarray:
-    possible = np.ones(reading.n_records, dtype=bool)
-    for x, values in zip(reading.records, drawn, strict=True):
-        if x in reading.transformed:
-            possible &= np.isfinite(values).reshape(len(values), -1).all(axis=1)
-    return possible
-
-
 def _out_of_reach(reading: ModelReading, share: float) -> _NoValueError:
     transforms = reading.model.rvs_to_transforms.items()
     described = ", ".join(
@@ -325,6 +326,13 @@ def _out_of_reach(reading: ModelReading, share: float) -> _NoValueError:
         for rv, transform in transforms
         if transform is not None and rv.name in reading.record_names
     )
+    if not described:
+        names = ", ".join(f"'{name}'" for name in reading.record_names)
+        return _NoValueError(
+            f"DapperStep proposes the records {names} from their prior, but only {share:.2%} of "
+            "its draws have a positive density: those of one record variable are mostly invalid as "
+            "parameters of another. Write these parameters so that they are valid for all values"
+        )
     return _NoValueError(
         f"DapperStep proposes records from their prior, but only {share:.2%} of its draws are "
         f"values that the transforms of the records can reach: {described}. Use the prior's own "
@@ -359,13 +367,6 @@ def _same(computed: float, expected: float, tolerance: float) -> bool:
     return bool(abs(computed - expected) <= tolerance * (1 + abs(expected)))
 
 
-def _tolerance(reading: ModelReading, factors: Sequence[Factor]) -> float:
-    """Return the rounding to expect, by the least precise number computed from the records."""
-    computed = dependent_variables(reading.records, [factor.as_written for factor in factors])
-    single = any(getattr(x.type, "dtype", None) in ("float16", "float32") for x in computed)
-    return TOLERANCE["float32" if single else "float64"]
-
-
 def _undrawable(reading: ModelReading, error: Exception) -> _NoValueError:
     names = ", ".join(f"'{name}'" for name in reading.record_names)
     return _NoValueError(
@@ -391,23 +392,6 @@ def _mark(rows: np.ndarray) -> np.ndarray:
         flat = np.nan_to_num(flat, nan=101.7, posinf=203.1, neginf=307.9)
     # Unlike a matrix product, it converts no more than a few integers at a time.
     return np.einsum("ij,j->i", flat, np.random.default_rng(0).standard_normal(flat.shape[1]))
-
-
-def _choose_rows(
-    which: np.ndarray, yes: Sequence[np.ndarray], no: Sequence[np.ndarray]
-) -> list[np.ndarray]:
-    return [
-        np.where(which.reshape((-1,) + (1,) * (a.ndim - 1)), a, b)
-        for a, b in zip(yes, no, strict=True)
-    ]
-
-
-def _compile(reading: ModelReading, inputs: Sequence[Variable], outputs: Sequence[Variable]):  # type: ignore[no-untyped-def]
-    # Python mode: each function is called a few times at most.
-    with reading.model:
-        return pymc_compile(
-            list(inputs), list(outputs), mode="FAST_COMPILE", on_unused_input="ignore"
-        )
 
 
 def _misread(factor: Factor, why: str) -> ReadingError:

@@ -97,3 +97,24 @@ def test_a_likelihood_is_not_evaluated_beyond_a_records_own_support():
         pm.Normal("y", pt.constant(np.array([1.0, 2.0, 4.0]))[x - lows], 1, observed=[0.5, 2.0])
         step = DapperStep([x])
     assert not step._reading.proposes_conditionally
+
+
+def test_values_whose_parameters_are_invalid_are_not_integrated_over():
+    # With q above 0.4, y_i can't be drawn where x_i is 1.
+    answers = np.ones(N, int)
+    with pm.Model() as model:
+        q = pm.Uniform("q", 0, 1)
+        x = pm.Bernoulli("x", 0.5, shape=N)
+        y = pm.Bernoulli("y", q + 0.6 * x, shape=N)
+        pm.Bernoulli("answer", 0.2 + 0.6 * y, observed=answers)
+    at = {
+        value: log_density_at(model, "q", np.log(value / (1 - value)), ("x", "y"))[0]
+        for value in (0.3, 0.5, 0.7)
+    }
+
+    def exact(value):
+        of_each = [0.5 * (0.2 + 0.6 * (value + 0.6 * x)) for x in (0, 1) if value + 0.6 * x <= 1]
+        return N * np.log(sum(of_each)) + np.log(value * (1 - value))
+
+    for value in (0.5, 0.7):
+        assert at[value] - at[0.3] == pytest.approx(exact(value) - exact(0.3), rel=1e-9)
