@@ -106,6 +106,8 @@ def real_numbers(value: Any, name: str) -> np.ndarray:
         values = np.asarray(value)
     except ValueError:  # lists of different lengths
         values = np.empty(1, dtype=object)
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} must be a number, or an array of them, but entries are masked")
     if values.size == 0:
         raise ValueError(f"{name} must be a number, or an array of them, but it is empty")
     if values.dtype.kind not in "iuf":

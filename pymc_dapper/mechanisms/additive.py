@@ -517,6 +517,12 @@ def _checked_limits(clamp: Any, integer: bool) -> Limits:
     pair = "clamp must be a pair (lower, upper), None for an open end"
     if isinstance(clamp, str) or not isinstance(clamp, Sequence | np.ndarray) or len(clamp) != 2:
         raise TypeError(f"{pair}; got {shown(clamp)}. For nothing below zero write clamp=(0, None)")
+    if any(np.ndim(limit) for limit in clamp):
+        raise TypeError(
+            f"{pair}, for all entries; got {shown(clamp)}. For entries with limits of their own, "
+            "give each its own mechanism, as in LaplaceMechanism(scale, clamp=(0, 10)).potential("
+            '"first", statistic[0], released=released[0])'
+        )
     limits: list[float | None] = []
     for limit in clamp:
         number = None if limit is None else finite_number(limit, f"{pair}: a limit")

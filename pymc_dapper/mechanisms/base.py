@@ -372,6 +372,17 @@ def positive(name: str, value: ArrayLike) -> np.ndarray:
     ValueError
         If there is none, or one isn't positive and finite.
     """
+    if isinstance(value, Variable):
+        raise TypeError(
+            f"{name} must be known, got {shown(value)}, which is symbolic: a mechanism is public. "
+            "If its noise has an unknown scale, write the release as an observed variable, as in "
+            f'pm.Laplace("release", statistic, {name}, observed=released)'
+        )
+    if isinstance(value, PureDP | ZCDP | ApproxDP):
+        raise TypeError(
+            f"{name} must be a number, got the budget {value}: write calibrate(budget, "
+            "sensitivity=...), which finds the scale for it"
+        )
     values = real_numbers(value, name)
     if not np.all(np.isfinite(values) & (values > 0)):
         raise ValueError(f"{name} must be positive and finite, got {shown(value)}")

@@ -12,6 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
+from pymc_dapper.checks import finite_number, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
 
 
@@ -81,10 +82,9 @@ class RandomizedResponse(Mechanism):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        k, keep = _number_of_categories(self.categories), self.keep_probability
-        if isinstance(keep, bool) or not isinstance(keep, int | float | np.number):
-            raise TypeError(f"keep_probability must be a number, got {keep!r}")
-        object.__setattr__(self, "keep_probability", float(keep))
+        k = whole_number(self.categories, "categories", at_least=2)
+        keep = finite_number(self.keep_probability, "keep_probability")
+        object.__setattr__(self, "keep_probability", keep)
         object.__setattr__(self, "categories", k)
         if not 0 <= keep <= 1:
             raise ValueError(f"keep_probability must be between 1/{k} and 1, got {keep!r}")
@@ -148,7 +148,7 @@ class RandomizedResponse(Mechanism):
         0.75
         """
         accounting.check_pure(budget, cls.__name__)
-        others = _number_of_categories(categories) - 1
+        others = whole_number(categories, "categories", at_least=2) - 1
         return cls(1 / (1 + others * float(np.exp(-budget.epsilon))), categories, budget=budget)
 
     def privacy_loss(self) -> PureDP:
@@ -259,11 +259,3 @@ def _as_categories(statistic: Any) -> TensorVariable:
             "statistic.astype('int64')"
         )
     return truth.astype("int64")
-
-
-def _number_of_categories(categories: Any) -> int:
-    if isinstance(categories, bool) or not isinstance(categories, int | np.integer):
-        raise TypeError(f"categories must be a whole number, got {categories!r}")
-    if categories < 2:
-        raise ValueError(f"categories must be at least 2, got {categories!r}")
-    return int(categories)

@@ -6,6 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dapper import (
+    ZCDP,
     CustomMechanism,
     GaussianMechanism,
     LaplaceMechanism,
@@ -176,6 +177,31 @@ def test_what_can_not_be_released_is_refused(statistic, error, message):
 def test_a_seed_that_is_none_is_refused():
     with pytest.raises(TypeError, match=r"random_seed must be a whole number .*, got 1\.5"):
         LaplaceMechanism(1.0).release(1, random_seed=1.5)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: LaplaceMechanism(pt.scalar("s")),
+            r"scale must be known, got a TensorVariable 's', which is symbolic: .* write the "
+            r'release as an observed variable, as in pm\.Laplace\("release", statistic, scale',
+        ),
+        (
+            lambda: GaussianMechanism(ZCDP(0.5)),
+            r"sigma must be a number, got the budget ZCDP\(rho=0\.5\): write calibrate\(budget, ",
+        ),
+        (lambda: LaplaceMechanism(1.0, clamp=0), r"clamp must be a pair .*write clamp=\(0, None\)"),
+        (
+            lambda: LaplaceMechanism(1.0, clamp=([0, 0], [5, 9])),
+            r"clamp must be a pair .* for all entries; got a tuple\. For entries with limits of "
+            r"their own, give each its own mechanism, as in .*statistic\[0\], released=released\[0\]",
+        ),
+    ],
+)
+def test_what_a_mechanism_can_not_be_made_of_is_answered_with_what_to_write(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
 
 
 @pytest.mark.parametrize(
