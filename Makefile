@@ -5,7 +5,7 @@ PY    := .venv/bin/python
 STAMP := .venv/.installed
 ARGS  :=
 
-.PHONY: help .venv example test test-all exactness benchmark docs gallery lint format clean
+.PHONY: help .venv example test test-all exactness benchmark docs pages gallery lint format clean
 
 help:
 	@echo "make example   run examples/admissions.py"
@@ -14,6 +14,7 @@ help:
 	@echo "make exactness the tests of exactness for longer; writes docs/exactness.md (half an hour)"
 	@echo "make benchmark speed beside peers; writes docs/performance.md (half an hour, on an idle machine)"
 	@echo "make docs      the documentation as HTML, in docs/_build"
+	@echo "make pages     run the code of docs/ and write what it prints below it (ten minutes)"
 	@echo "make gallery   make the figures of docs/ anew (half an hour)"
 	@echo "make lint      ruff check, ruff format --check, mypy"
 	@echo "make format    let ruff format the code and fix what it can"
@@ -40,6 +41,9 @@ benchmark: $(STAMP)
 
 docs: $(STAMP)
 	$(PY) -m sphinx -W --keep-going -b html docs docs/_build
+
+pages: $(STAMP)
+	$(PY) docs/pages.py
 
 gallery: $(STAMP)
 	$(PY) docs/make_gallery.py

@@ -11,16 +11,20 @@ Run it alone on the machine: .venv/bin/python benchmarks/counts.py [--mixing]
 """
 
 import argparse
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from _models import example
 from arviz_stats.base import array_stats
 from pymc.step_methods import CompoundStep
 
 import pymc_dapper as pmd
 from pymc_dapper.steps.counts import CountStep
+
+markdown = example("_markdown")
 
 # Time per sweep ----------------------------------------------------------------------------------
 
@@ -61,14 +65,19 @@ def seconds_per_sweep(model, sweeps):
 
 
 def time_sweeps(sweeps, people=(10**3, 10**5, 10**7, 3 * 10**8), cells=(100, 1_000, 10_000)):
-    """Print times."""
-    print(f"{'people':>12}  {'ms per sweep (50 cells)':>24}")
-    for n in people:
-        print(f"{n:>12,}  {1e3 * seconds_per_sweep(table(n, 50), sweeps):>24.3f}")
-    print(f"\n{'tracts':>12}  {'ms per sweep':>24}  {'us per cell':>12}")
-    for k in cells:
-        seconds = seconds_per_sweep(geography(k), max(5, sweeps // 10))
-        print(f"{k:>12,}  {1e3 * seconds:>24.3f}  {1e6 * seconds / k:>12.2f}")
+    """Tables of times, by name."""
+    by_people = [[f"{n:,}", f"{1e3 * seconds_per_sweep(table(n, 50), sweeps):.3f}"] for n in people]
+    by_cells = [
+        [
+            f"{k:,}",
+            f"{1e3 * seconds_per_sweep(geography(k), max(5, sweeps // 10)):#.2g}".rstrip("."),
+        ]
+        for k in cells
+    ]
+    return {
+        "people": markdown.table(["people in 50 cells", "ms per sweep"], by_people),
+        "tracts": markdown.table(["tracts", "ms per sweep"], by_cells),
+    }
 
 
 # Mixing of tables, given the parameters ----------------------------------------------------------
@@ -193,14 +202,9 @@ def fewest_of_table(tables, sums, most=60):
     return fewest(np.hstack(seen))
 
 
-def print_row(name, values):
-    print(f"| {name} | " + " | ".join(values) + " |", flush=True)
-
-
 def mix_tables(releases, families, draws):
-    """Print how tables mix, the worse of few and of many people in a cell."""
-    print_row("releases, counts", [f"{a:g}, {b:g}" for a, b in NOISE])
-    print_row("---", ["---"] * len(NOISE))
+    """A table of how tables mix, the worse of few and of many people in a cell."""
+    rows = []
     for name, sums in releases.items():
         for family in families:
             model, step, weights = released_table(sums, family)
@@ -213,7 +217,8 @@ def mix_tables(releases, families, draws):
                     tables = sweep(step, {"x": truth}, ["x"], draws, rng)
                     found.append(fewest_of_table(tables, sums))
                 shown.append(f"{min(found):.2f}")
-            print_row(f"{name}; {family}", shown)
+            rows.append([f"{name}; {family}", *shown])
+    return markdown.table(["releases, counts", *(f"{a:g}, {b:g}" for a, b in NOISE)], rows)
 
 
 # Mixing of parameters above the counts -----------------------------------------------------------
@@ -246,9 +251,8 @@ PARAMETER_NOISE = (10.0, 100.0, 1_000.0, 10_000.0)
 
 
 def mix_parameters(draws, sizes=(10**4, 10**6)):
-    """Print how parameters mix, drawn given the counts and integrated out."""
-    print_row("parameter, people, step", [f"{sigma:g}" for sigma in PARAMETER_NOISE])
-    print_row("---", ["---"] * len(PARAMETER_NOISE))
+    """A table of how parameters mix, drawn given the counts and integrated out."""
+    rows = []
     for name, write in PARAMETERS.items():
         with pm.Model() as model:
             n, sigma = pm.Data("n", 1_000), pm.Data("sigma", 1.0)
@@ -275,24 +279,28 @@ def mix_parameters(draws, sizes=(10**4, 10**6)):
                     pm.set_data({"n": people, "sigma": noise, "released": values}, model=model)
                     point = {**model.initial_point(), "x": truth}
                     shown.append(f"{fewest(sweep(step, point, [value], draws, rng)):.3f}")
-                print_row(f"{name}, {people:,}, {label}", shown)
+                rows.append([f"{name}, {people:,}, {label}", *shown])
+    header = ["parameter, people, step", *(f"{sigma:g}" for sigma in PARAMETER_NOISE)]
+    return markdown.table(header, rows)
 
 
-def main(*, mixing, sweeps):
-    """Measure and print."""
+def main(*, mixing, sweeps, page):
+    """Measure and print; write what stands there into a page if one is given."""
     if not mixing:
-        time_sweeps(sweeps or 200)
-        return
-    draws = sweeps or 2_000
-    mix_tables(RELEASES, FAMILIES, draws)
-    print()
-    mix_tables(LARGE_RELEASES, ("Poisson",), draws)
-    print()
-    mix_parameters(draws)
+        tables = time_sweeps(sweeps or 200)
+        shown = list(tables.values())
+    else:
+        draws = sweeps or 2_000
+        tables = {"tables": mix_tables(RELEASES, FAMILIES, draws)}
+        shown = [*tables.values(), mix_tables(LARGE_RELEASES, ("Poisson",), draws)]
+        shown.append(mix_parameters(draws))
+    print("\n\n".join(shown))
+    markdown.fill_file(page, tables)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--mixing", action="store_true", help="effective draws, not times")
     parser.add_argument("--sweeps", type=int, help="how many to measure at")
+    parser.add_argument("--page", type=Path, help="page to write the tables into")
     main(**vars(parser.parse_args()))

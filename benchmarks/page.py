@@ -1,4 +1,4 @@
-"""docs/performance.md and its figures, from the results of benchmarks.run."""
+"""docs/performance.md, its figures and a table of docs/from-dapper.md, from what was measured."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +8,10 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+
+from benchmarks._models import example
+
+markdown, save = example("_markdown"), example("_figures").save
 
 DOCS = Path(__file__).parents[1] / "docs"
 TEMPLATE = Path(__file__).parent / "page.md"
@@ -34,6 +38,9 @@ R_EARLIER = {
     "regression": 0.9,
 }
 """R's dapper where it wasn't run: effective draws a second, measured before on such a machine."""
+
+PLAIN = "admissions_plain"
+"""The script of R's example 2 that writes the noise's density out."""
 
 R_NOTE = "R's dapper: measured earlier on this kind of machine, not in this run"
 
@@ -220,10 +227,23 @@ def memory(results):
     return tables.rstrip("\n") + "\n"
 
 
+def beside_r(results):
+    """Effective draws per second beside R's dapper, for docs/from-dapper.md."""
+    rows = []
+    for workload, script in [(name, name) for name in EXAMPLES] + [("admissions", PLAIN)]:
+        [n, *_] = results.sizes(workload)
+        theirs, _ = results.of_r(script)
+        ours = results.rate(workload, n, "pymc_dapper")
+        what = TITLES[workload] + (", its density written out" if script == PLAIN else "")
+        rows.append([what, *(number(x) for x in (theirs, ours, ours / theirs))])
+    rows.sort(key=lambda row: row[0])
+    return table(["", "R's dapper", "`pmd.sample`", "ratio"], rows)
+
+
 def plain_density(results):
     """How many times as fast as R's dapper with a plain density example 2 is, here and at most."""
     [n, *_] = results.sizes("admissions")
-    theirs, _ = results.of_r("admissions_plain")
+    theirs, _ = results.of_r(PLAIN)
     return [number(results.rate("admissions", n, way) / theirs) for way in list(WAYS)[:2]]
 
 
@@ -422,6 +442,8 @@ def text(found):
 def write(found):
     """Write the page and its figures."""
     results = Results(found)
-    draw_rates(results).savefig(DOCS / "figures" / "performance_rates.png", dpi=150)
-    draw_sweeps(results).savefig(DOCS / "figures" / "performance_sweeps.png", dpi=150)
+    save(draw_rates(results), DOCS / "figures" / "performance_rates.png")
+    save(draw_sweeps(results), DOCS / "figures" / "performance_sweeps.png")
     (DOCS / "performance.md").write_text(text(found), encoding="utf-8")
+    tables = {"effective draws per second": beside_r(results).rstrip("\n")}
+    markdown.fill_file(DOCS / "from-dapper.md", tables)

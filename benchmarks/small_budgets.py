@@ -10,10 +10,11 @@ Five models, seven budgets, in one run:
 
 Without: `DapperStep` and the step for the parameters that `pmd.assign_steps` chooses. With: the
 same, and `InterweaveStep`. Drawn anew: another move takes its place, which proposes parameters and
-all records anew (see `Refresh`). Prints a table for docs/small-budgets.md, and saves the figure
+all records anew (see `Refresh`). Writes the table of docs/small-budgets.md, and saves the figure
 that stands there.
 
-    python benchmarks/small_budgets.py [--draws 4000] [--models abcde] [--output DIRECTORY]
+    python benchmarks/small_budgets.py --page docs/small-budgets.md [--draws 4000] [--models abcde]
+    python benchmarks/small_budgets.py --page docs/small-budgets.md --redraw    the figure only
 """
 
 import argparse
@@ -30,12 +31,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from _models import example
 from arviz_stats.base import array_stats
 from pymc.step_methods.compound import BlockedStep
 from scipy import stats
 
 import pymc_dapper as pmd
 from pymc_dapper.steps.interweave import InterweaveStep
+
+markdown, save = example("_markdown"), example("_figures").save
 
 ROOT = Path(__file__).parents[1]
 EPSILONS = [100, 30, 10, 3, 1, 0.3, 0.1]
@@ -280,55 +284,75 @@ def compare(name, draws, tune):
         case.release(epsilon)
         row = {way: measure(case, steps, draws, tune) for way, steps in ways.items()}
         results.append({"model": name, "epsilon": epsilon, **row})
-        print(table_row(results[-1]), flush=True)
+        print(" | ".join(table_row(results[-1])), flush=True)
     return results
 
 
-HEADER = """\
-| model | epsilon | without | with | without, per s | with, per s | moves | drawn anew |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
+HEADER = ["model", "epsilon", "without", "with", "without, per s", "with, per s", "moves"]
+HEADER += ["drawn anew"]
 
 
 def table_row(row):
     without, with_ = row["without"], row["with"]
-    return (
-        f"| {TITLES[row['model']]} | {row['epsilon']} | {without['per_1000']:.0f} | "
-        f"{with_['per_1000']:.0f} | {without['per_second']:,.0f} | {with_['per_second']:,.0f} | "
-        f"{with_['moves']} | {row['refresh']['per_1000']:.0f} |"
-    )
+    numbers = [f"{way['per_1000']:.0f}" for way in (without, with_)]
+    numbers += [f"{way['per_second']:,.0f}" for way in (without, with_)]
+    numbers += [str(with_["moves"]), f"{row['refresh']['per_1000']:.0f}"]
+    return [TITLES[row["model"]], f"{row['epsilon']:g}", *numbers]
 
 
-def draw(results):
-    """One panel per model: effective draws per 1,000 iterations against the budget."""
-    names = list(dict.fromkeys(row["model"] for row in results))
-    figure, axes = plt.subplots(
-        1, len(names), figsize=(2.6 * len(names), 2.8), sharey=True, squeeze=False
+COLOURS = {"with": "#1b5fa6", "without": "#7a3e9d"}
+
+
+def draw(rows):
+    """One panel per model: effective draws per 1,000 iterations against the budget.
+
+    ``rows`` are those of the table.
+    """
+    names = list(dict.fromkeys(row[0] for row in rows))
+    figure, panels = plt.subplots(
+        1, len(names), figsize=(2.1 * len(names), 3.2), sharey=True, layout="constrained"
     )
-    for axis, name in zip(axes[0], names, strict=True):
-        rows = [row for row in results if row["model"] == name]
-        epsilons = [row["epsilon"] for row in rows]
-        for way, color, offset in (("with", "C0", (0, 7)), ("without", "C1", (10, -9))):
-            values = [max(row[way]["per_1000"], 1) for row in rows]
-            axis.plot(epsilons, values, "o-", color=color, markersize=4)
-            axis.annotate(
-                way, (epsilons[-1], values[-1]), offset, textcoords="offset points", color=color
+    columns = {"with": HEADER.index("with"), "without": HEADER.index("without")}
+    styles = {"with": ("-", "o"), "without": ("--", "s")}
+    for axis, name in zip(np.atleast_1d(panels), names, strict=True):
+        shown = [row for row in rows if row[0] == name]
+        for way, column in columns.items():
+            line, marker = styles[way]
+            axis.plot(
+                [float(row[1]) for row in shown],
+                # An effective draw at least: the axis is logarithmic.
+                [max(float(row[column].replace(",", "")), 1) for row in shown],
+                linestyle=line,
+                marker=marker,
+                color=COLOURS[way],
+                markersize=4,
+                label=f"{way} InterweaveStep",
             )
-        axis.set(xscale="log", yscale="log", title=TITLES[name], xlabel="privacy budget, epsilon")
+        axis.set(xscale="log", yscale="log", ylim=(1, 3000))
+        axis.set_title(name, fontsize=10, loc="left")
         axis.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+        axis.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
+        axis.minorticks_off()
+        axis.grid(axis="y", color="#e5e5e5", linewidth=0.8)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0, 0].set_ylim(1, 4000)
-    axes[0, 0].set_ylabel("effective draws\nper 1,000 iterations")
-    figure.tight_layout()
+    first = np.atleast_1d(panels)[0]
+    first.set_ylabel("effective draws\nper 1,000 iterations")
+    figure.supxlabel("privacy budget, epsilon", fontsize=10)
+    handles, labels = first.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=2, frameon=False)
     return figure
 
 
-def main(draws, tune, models, output):
+def main(draws, tune, models, output, page, redraw):
     logging.getLogger("pymc").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", message="Only one chain")
-    print(HEADER, flush=True)
-    results = [row for name in models for row in compare(name, draws, tune)]
-    output.mkdir(parents=True, exist_ok=True)
-    draw(results).savefig(output / "small_budgets.png", dpi=150)
+    if redraw:
+        rows = markdown.read(page.read_text(encoding="utf-8"), "small budgets")[2:]
+    else:
+        print(" | ".join(HEADER), flush=True)
+        rows = [table_row(row) for name in models for row in compare(name, draws, tune)]
+        markdown.fill_file(page, {"small budgets": markdown.table(HEADER, rows, words=1)})
+    save(draw(rows), output / "small_budgets.png")
 
 
 if __name__ == "__main__":
@@ -337,5 +361,6 @@ if __name__ == "__main__":
     parser.add_argument("--tune", type=int, default=1000)
     parser.add_argument("--models", default="abcde")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "figures")
-    arguments = parser.parse_args()
-    main(arguments.draws, arguments.tune, arguments.models, arguments.output)
+    parser.add_argument("--page", type=Path, help="page to write the table into")
+    parser.add_argument("--redraw", action="store_true", help="only the figure, from the page")
+    main(**vars(parser.parse_args()))

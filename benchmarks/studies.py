@@ -16,7 +16,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 
-from _models import EXAMPLES
+from _models import EXAMPLES, example
 
 from pymc_dapper.studies import study
 from pymc_dapper.studies.grid import read_grid
@@ -24,6 +24,8 @@ from pymc_dapper.studies.store import Store
 
 sys.path.insert(0, str(EXAMPLES))  # where worker processes find the functions, too
 import budget_study
+
+markdown = example("_markdown")
 
 GRID = {"mechanism": ["discrete Gaussian"], "epsilon": [1.0]}
 SAMPLE = {"draws": 500, "tune": 300}
@@ -86,39 +88,58 @@ def plan(measured, settings=100, replicates=100, nodes=100, per_node=1):
     workers = nodes * per_node
     cells = settings * replicates
     each = -(-cells // workers)
-    models = {"one setting to a worker": 1, "another setting in each cell": each}
+    models = {
+        "each worker meets one setting only": 1,
+        "each worker meets another setting in each cell": each,
+    }
     return {
         case: measured.start + number * measured.compile + each * measured.cell
         for case, number in models.items()
     }
 
 
-def main(replicates=40, workers=(1, 2)):
-    """Measure, plan and print."""
-    rates = {}
-    for number in workers:
-        measured, rates[number] = measure(number, replicates)
-        print(f"{number} worker{'s' * (number > 1)}: {rates[number]:6.1f} cells per minute")
-        if number == 1:
-            alone = measured
-    print(f"ratio: {rates[workers[-1]] / rates[workers[0]]:.2f}\n")
+def measured_table(alone, rates):
+    """What was measured of one worker, and how many cells a minute workers run."""
+    rows = [
+        [f"cells per minute with {n} worker{'s' * (n > 1)}", f"{rate:.0f}"]
+        for n, rate in rates.items()
+    ]
+    rows += [
+        ["start of a worker", f"{alone.start:.1f} s"],
+        ["steps of a new model, with PyTensor's cache on disk", f"{alone.compile:.1f} s"],
+        ["a cell, once its model is there", f"{alone.cell:.2f} s"],
+        ["writing a cell, by the main process", f"{1e3 * alone.write:.1f} ms"],
+        ["a cell's file", f"{alone.size / 1e3:.1f} kB"],
+    ]
+    return markdown.table(["measured", ""], rows, words=1)
 
-    print(f"start of a worker (import)        {alone.start:8.1f} s")
-    print(f"steps of a new model (warm cache) {alone.compile:8.1f} s")
-    print(f"a cell                            {alone.cell:8.2f} s")
-    print(f"writing a cell                    {1e3 * alone.write:8.1f} ms")
-    print(f"a cell's file                     {alone.size / 1e3:8.1f} kB\n")
 
-    print("On paper: 100 settings, 100 replicates, 100 nodes")
-    print(f"{'workers per node':18}{'case':30}{'minutes':>9}")
-    for per_node in (1, 16):
-        for case, seconds in plan(alone, per_node=per_node).items():
-            print(f"{per_node:<18}{case:30}{seconds / 60:>9.1f}")
-    print(f"main process, writing: {10_000 * alone.write / 60:.1f} minutes")
-    print(f"store: {10_000 * alone.size / 1e6:.0f} MB in 10,000 files")
+def planned_table(alone, per_node=(1, 16)):
+    """The large study, on paper."""
+    plans = [plan(alone, per_node=n) for n in per_node]
+    rows = [[case, *(f"{p[case] / 60:.1f} min" for p in plans)] for case in plans[0]]
+    rows.append(
+        ["the main process, writing", *[f"{10_000 * alone.write / 60:.1f} min"] * len(plans)]
+    )
+    rows.append(["the store", *[f"{10_000 * alone.size / 1e6:.0f} MB"] * len(plans)])
+    columns = [f"{n} worker{'s' * (n > 1)} per node" for n in per_node]
+    return markdown.table(["on paper: 10,000 cells, 100 nodes", *columns], rows, words=1)
+
+
+def main(replicates=40, workers=(1, 2), page=None):
+    """Measure, plan and print; write the tables into a page if one is given."""
+    found = {number: measure(number, replicates) for number in workers}
+    alone, _ = found[workers[0]]
+    tables = {
+        "measured": measured_table(alone, {n: rate for n, (_, rate) in found.items()}),
+        "on paper": planned_table(alone),
+    }
+    print("\n\n".join(tables.values()))
+    markdown.fill_file(page, tables)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--replicates", type=int, default=40)
-    main(parser.parse_args().replicates)
+    parser.add_argument("--page", type=Path, help="page to write the tables into")
+    main(**vars(parser.parse_args()))

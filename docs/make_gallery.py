@@ -4,19 +4,24 @@ It takes up to half an hour. A figure of benchmarks/, docs/figures/small_budgets
 them.
 """
 
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 from arviz_plots import PlotCollection
+from pages import run
 
 DOCS = Path(__file__).parent
 FIGURES = DOCS / "figures"
 
 EXAMPLES = {
     "admissions": ["--output", "admissions.png"],
-    "randomised_response": ["--output", "randomised_response.png"],
+    "randomised_response": [
+        "--output",
+        "randomised_response.png",
+        "--page",
+        "../getting-started.md",
+    ],
     "regression": ["--output", "regression.png"],
     "noisy_stats": ["--output", "noisy_stats.png"],
     "births": ["--output", "births_posterior.png"],
@@ -40,9 +45,7 @@ def run_examples():
 def run_page_of_plots():
     """Save each figure that docs/plots.md makes, by the name that the page gives it."""
     print("docs/plots.md", flush=True)
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", (DOCS / "plots.md").read_text(), re.DOTALL):
-        exec(block, names)
+    _, names = run((DOCS / "plots.md").read_text(), "plots.md")
     for name, value in names.items():
         if isinstance(value, PlotCollection):
             value.savefig(FIGURES / f"plots_{name}.png", dpi=150)

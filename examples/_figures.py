@@ -2,6 +2,7 @@
 
 import arviz as az
 import numpy as np
+from matplotlib import rc_context
 
 import pymc_dapper as pmd
 
@@ -28,7 +29,12 @@ def compare(analyses, colours, figsize=(7.5, 3.6)):
 
 
 def save(figure, output):
-    """Save a figure, in a folder that may not be there yet, and say where."""
+    """Save a figure as pixels and, beside them, as SVG; say where. The folder needn't be there yet.
+
+    What was drawn from the same numbers is the same file, byte by byte.
+    """
     output.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(output, dpi=150)
+    with rc_context({"svg.hashsalt": "pymc_dapper"}):
+        figure.savefig(output.with_suffix(".svg"), metadata={"Date": None})
     print(f"\nFigure: {output}")

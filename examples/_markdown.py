@@ -1,11 +1,16 @@
 """Markdown tables, and a page whose tables a script fills in."""
 
 import re
+from pathlib import Path
 
 
-def table(header, rows):
-    """A Markdown table; cells are text already."""
-    lines = [header, ["---"] * len(header), *rows]
+def table(header, rows, words=None):
+    """A Markdown table; cells are text already.
+
+    The columns after the first ``words`` ones hold numbers, where it is given.
+    """
+    words = len(header) if words is None else words
+    lines = [header, ["---"] * words + ["---:"] * (len(header) - words), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
@@ -26,6 +31,13 @@ def read(page, name):
     return [
         [cell.strip() for cell in line.strip("| ").split("|")] for line in found[2].splitlines()
     ]
+
+
+def fill_file(path, tables):
+    """Fill the tables of a page that is a file; nothing where there is no page."""
+    if path is not None:
+        path = Path(path)
+        path.write_text(fill(path.read_text(encoding="utf-8"), tables), encoding="utf-8")
 
 
 def fill(page, tables):

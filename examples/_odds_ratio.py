@@ -1,10 +1,9 @@
 """What the examples report of an odds ratio: a table of quantiles, and a figure."""
 
 import numpy as np
-from _figures import COLOURS, save
+from _figures import COLOURS
+from _markdown import numbers, table
 from matplotlib.figure import Figure
-
-__all__ = ["COLOURS", "draw", "print_quantiles", "save"]
 
 PROBABILITIES = (0.05, 0.5, 0.95)
 
@@ -17,12 +16,24 @@ def print_quantiles(sampled, exact):
     ``sampled`` holds draws of the log odds ratio; ``exact`` says what each analysis finds without
     sampling, by objects with the methods ``quantile`` and ``pdf``.
     """
-    rows = {f"{analysis}, exact": law.quantile(PROBABILITIES) for analysis, law in exact.items()}
-    rows["private, sampled"] = np.quantile(sampled, PROBABILITIES)
     print("\nOdds ratio of admission, male to female: posterior quantiles\n")
     print(" " * 20 + "".join(f"{probability:8.0%}" for probability in PROBABILITIES))
-    for name, log_quantiles in rows.items():
-        print(f"{name:20}" + "".join(f"{value:8.2f}" for value in np.exp(log_quantiles)))
+    for name, quantiles in quantiles_of(sampled, exact).items():
+        print(f"{name:20}" + "".join(f"{value:8.2f}" for value in quantiles))
+
+
+def quantiles_of(sampled, exact):
+    """Quantiles of the odds ratio by each analysis, as :func:`print_quantiles` prints them."""
+    found = {f"{analysis}, exact": law.quantile(PROBABILITIES) for analysis, law in exact.items()}
+    found["private, sampled"] = np.quantile(sampled, PROBABILITIES)
+    return {name: np.exp(log_quantiles) for name, log_quantiles in found.items()}
+
+
+def quantiles_table(sampled, exact):
+    """The same, as a table of a page."""
+    header = ["odds ratio", *(f"{100 * probability:g} %" for probability in PROBABILITIES)]
+    found = quantiles_of(sampled, exact)
+    return table(header, [[name, *numbers(values, 2)] for name, values in found.items()])
 
 
 def draw(sampled, exact, labels, limits, ticks):

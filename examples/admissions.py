@@ -44,24 +44,15 @@ def build_model(released, sigma, n):
         p = pm.Dirichlet("p", np.ones(4), dims="cell")
         record = pm.Categorical("record", p=p, shape=n)
         table = pmd.statistics.counts(record, 4)
-        # The likelihood of the release. As in the README, one can write it as a pm.Potential, too.
+        # The likelihood of the release.
         pmd.DiscreteGaussianMechanism(sigma).potential("privacy", table, released=released)
         pm.Deterministic("log_odds_ratio", pt.log(p[0] * p[3] / (p[1] * p[2])))
     return model
 
 
 def sample(model, draws, tune):
-    """DapperStep updates the records; PyMC finds a step for p by itself, which is NUTS."""
-    with model:
-        return pm.sample(
-            draws=draws,
-            tune=tune,
-            chains=4,
-            step=[pmd.DapperStep([model["record"]])],
-            # Leaves out the 400 records of every draw: they are latent, and of no interest.
-            var_names=["p", "log_odds_ratio"],
-            random_seed=1,
-        )
+    """Sample with the steps that pmd.sample chooses, and without the records in the result."""
+    return pmd.sample(draws, tune=tune, chains=4, random_seed=1, model=model)
 
 
 def exact_log_odds_ratios(released, confidential, sigma, n):

@@ -20,6 +20,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from _figures import COLOURS, save
+from _markdown import fill_file, numbers, table
 
 import pymc_dapper as pmd
 
@@ -102,8 +103,24 @@ def print_table(result):
                 )
 
 
-def main(replicates=20, draws=500, tune=300, grid=GRID, output=OUTPUT, **options):
-    """Run the study, print the table, save the figure. Options are those of pmd.study."""
+def width_and_coverage(result):
+    """The same, as a table of a page."""
+    columns = [(mechanism, x) for mechanism in GRID["mechanism"] for x in ("private", "naive")]
+    rows = []
+    for epsilon in result["private"].dataset["epsilon"].values:
+        cells = [f"{epsilon:g}"]
+        for mechanism, analysis in columns:
+            at = result[analysis].dataset.sel(mechanism=mechanism, epsilon=epsilon)
+            cells.append(", ".join(numbers([at["width"].mean().item(), at["coverage"].item()], 2)))
+        rows.append(cells)
+    return table(["ε", *(f"{mechanism}, {analysis}" for mechanism, analysis in columns)], rows)
+
+
+def main(replicates=50, draws=500, tune=300, grid=GRID, output=OUTPUT, page=None, **options):
+    """Run the study, print the table, save the figure; fill the table of a page if given.
+
+    Options are those of pmd.study.
+    """
     result = pmd.study(
         simulate,
         build,
@@ -117,12 +134,19 @@ def main(replicates=20, draws=500, tune=300, grid=GRID, output=OUTPUT, **options
     colours = [COLOURS[analysis] for analysis in ("private", "naive")]
     figure = pmd.plot_study(result, ["private", "naive"], color=colours)
     save(figure, Path(output))
+    fill_file(page, {"width and coverage": width_and_coverage(result)})
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--replicates", type=int, default=20, help="releases per setting")
+    parser.add_argument("--replicates", type=int, default=50, help="releases per setting")
     parser.add_argument("--store", type=Path, help="where to keep finished cells")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where to save the figure")
+    parser.add_argument("--page", type=Path, help="page to write the table into")
     arguments = parser.parse_args()
-    main(arguments.replicates, store=arguments.store, output=arguments.output)
+    main(
+        arguments.replicates,
+        store=arguments.store,
+        output=arguments.output,
+        page=arguments.page,
+    )

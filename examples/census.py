@@ -21,6 +21,8 @@ from time import perf_counter
 
 import numpy as np
 import pymc as pm
+from _figures import COLOURS, save
+from _markdown import fill_file, numbers, table
 from matplotlib.figure import Figure
 from scipy import stats
 
@@ -109,11 +111,9 @@ def draw(census, bounds):
     axes = figure.subplots()
     shown = np.argsort(census.people.ravel())[:: census.people.size // 40]
     place = np.arange(len(shown))
-    for offset, (name, colour) in zip(
-        (-0.18, 0.18), (("naive", "#c1500a"), ("private", "#1b5fa6")), strict=True
-    ):
+    for offset, name in ((-0.18, "naive"), (0.18, "private")):
         low, high = (bound.ravel()[shown] for bound in bounds[name])
-        axes.vlines(place + offset, low, high, color=colour, linewidth=2.5, label=name)
+        axes.vlines(place + offset, low, high, color=COLOURS[name], linewidth=2.5, label=name)
     truth = census.truth.ravel()[shown]
     axes.plot(place, truth, "o", color="#222222", markersize=4, label="truth")
     axes.axhline(0, color="#999999", linewidth=1)
@@ -125,8 +125,8 @@ def draw(census, bounds):
     return figure
 
 
-def main(draws=1000, tune=500, output=OUTPUT):
-    """Simulate, sample, print the table, save the figure."""
+def main(draws=1000, tune=500, output=OUTPUT, page=None):
+    """Simulate, sample, print the table, save the figure; write the table into a page if given."""
     census = simulate()
     model = build_model(census)
     began = perf_counter()
@@ -140,22 +140,22 @@ def main(draws=1000, tune=500, output=OUTPUT):
         f"{census.truth.size} tracts, {census.people.sum():,} people, "
         f"{(noisy < 0).sum()} negative noisy counts; {seconds:.0f} s\n"
     )
-    print(f"{'':10}{'holds the truth':>17}{'mean width':>13}{'root mean square error':>25}")
+    rows = []
     for name, (low, high) in bounds.items():
         inside = np.mean((low <= census.truth) & (census.truth <= high))
         centre = noisy if name == "naive" else counts.mean(axis=0)
         rmse = np.sqrt(np.mean((centre - census.truth) ** 2))
-        print(f"{name:10}{inside:17.0%}{np.mean(high - low):13.1f}{rmse:25.1f}")
+        rows.append([name, f"{100 * inside:.0f} %", *numbers([np.mean(high - low), rmse], 1)])
+    found = table(["analysis", "holds the truth", "mean width", "root mean square error"], rows)
+    print(found)
+    fill_file(page, {"census": found})
     assert np.all(counts.sum(axis=(1, 2)) == census.truth.sum())
-
-    figure = draw(census, bounds)
-    output = Path(output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(output, dpi=150)
-    print(f"\nFigure: {output}")
+    save(draw(census, bounds), Path(output))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where to save the figure")
-    main(output=parser.parse_args().output)
+    parser.add_argument("--page", type=Path, help="page to write the table into")
+    arguments = parser.parse_args()
+    main(output=arguments.output, page=arguments.page)

@@ -24,6 +24,7 @@ import arviz as az
 import numpy as np
 import pymc as pm
 from _figures import COLOURS, save
+from _markdown import fill_file, numbers, table
 from matplotlib.figure import Figure
 
 import pymc_dapper as pmd
@@ -197,6 +198,21 @@ def print_table(found):
         )
 
 
+def quantiles_table(found):
+    """Posterior quantiles of the slope, as a table of a page."""
+    rows = []
+    for title, analyses in found.items():
+        for analysis, sampled in analyses.items():
+            # The pairs are the same in all releases.
+            if analysis == "confidential" and rows:
+                continue
+            quantiles = np.quantile(sampled["beta"], PROBABILITIES)
+            of_release = "" if analysis == "confidential" else title
+            rows.append([of_release, analysis, *numbers(quantiles, 2)])
+    header = ["release", "analysis", *(f"{100 * p:g} %" for p in PROBABILITIES)]
+    return table(header, rows)
+
+
 def draw(found):
     """A row for each release, a column for each parameter that is shown."""
     figure = Figure(figsize=(9, 2.3 * len(found) + 0.6), layout="constrained")
@@ -232,11 +248,11 @@ def draw(found):
     return figure
 
 
-def print_mixing(draws, tune):
-    """Print what the steps achieve, and what less would."""
+def measure_mixing(draws, tune, page=None):
+    """Print what the steps achieve, and what less would; write it into a page if one is given."""
     rng = np.random.default_rng(1)
     x, y = simulate_pairs(N, rng)
-    print("Effective draws of the parameter that has fewest, per 1000 draws and per second\n")
+    rows = {}
     for epsilon in EPSILONS:
         mechanism = NoisyStats.calibrate(pmd.PureDP(epsilon), n=N)
         released = mechanism.release(
@@ -255,22 +271,30 @@ def print_mixing(draws, tune):
             seconds = perf_counter() - start
             ess = smallest_ess(posterior)
             per_1000 = 1000 * ess / posterior["alpha"].size
-            print(f"ε = {epsilon:<4g}{name:30}{per_1000:8.1f}{ess / seconds:8.1f}")
+            rows.setdefault(name, [name]).extend(
+                f"{float(f'{x:.2g}'):g}" for x in (per_1000, ess / seconds)
+            )
+    columns = [f"ε = {e:g}, {per}" for e in EPSILONS for per in ("per 1,000 draws", "per second")]
+    mixing = table(["steps for the parameters", *columns], list(rows.values()))
+    print(f"Effective draws of the parameter that has fewest\n\n{mixing}")
+    fill_file(page, {"mixing": mixing})
 
 
-def main(draws=2_500, tune=1_000, output=OUTPUT, epsilons=EPSILONS):
-    """Analyse the releases, print the table, save the figure."""
+def main(draws=2_500, tune=1_000, output=OUTPUT, epsilons=EPSILONS, page=None):
+    """Analyse the releases, print the table, save the figure; fill the table of a page if given."""
     found = analyse(draws, tune, epsilons)
     print_table(found)
+    fill_file(page, {"slope": quantiles_table(found)})
     save(draw(found), Path(output))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where to save the figure")
+    parser.add_argument("--page", type=Path, help="page to write the slope's quantiles into")
     parser.add_argument("--mixing", action="store_true", help="compare steps instead")
     arguments = parser.parse_args()
     if arguments.mixing:
-        print_mixing(draws=2_000, tune=1_000)
+        measure_mixing(draws=2_000, tune=1_000, page=arguments.page)
     else:
-        main(output=arguments.output)
+        main(output=arguments.output, page=arguments.page)

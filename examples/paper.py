@@ -16,7 +16,7 @@ import _paper_regression as coefficients
 import numpy as np
 import regression
 from _figures import save
-from _markdown import fill
+from _markdown import fill_file
 
 FIGURES = Path(__file__).parent / "output"
 
@@ -93,9 +93,7 @@ def main(figures=FIGURES, page=None, short=False):
         tables |= part(figures, short)
     for name, text in tables.items():
         print(f"\n{name}\n\n{text}")
-    if page is not None:
-        page = Path(page)
-        page.write_text(fill(page.read_text(encoding="utf-8"), tables), encoding="utf-8")
+    fill_file(page, tables)
     return tables
 
 

@@ -22,7 +22,8 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from _figures import save
-from _odds_ratio import draw, print_quantiles
+from _markdown import fill_file
+from _odds_ratio import draw, print_quantiles, quantiles_table
 from scipy.stats import gaussian_kde
 
 import pymc_dapper as pmd
@@ -53,21 +54,12 @@ def build_model(answered_male, answered_admitted, keep):
 
 
 def sample(model, draws, tune):
-    """DapperStep updates the records; PyMC finds a step for p by itself, which is NUTS.
+    """Sample with the steps that pmd.sample chooses, and without the records in the result.
 
     Answers like these tell little about a single record, so p and the records hold each other in
-    place: successive draws are much alike, and many of them are needed.
+    place. InterweaveStep, which is among the steps, moves them together.
     """
-    with model:
-        return pm.sample(
-            draws=draws,
-            tune=tune,
-            chains=4,
-            step=[pmd.DapperStep([model["record"]])],
-            # Leaves out the 400 records of every draw: they are latent, and of no interest.
-            var_names=["p", "log_odds_ratio"],
-            random_seed=1,
-        )
+    return pmd.sample(draws, tune=tune, chains=4, random_seed=1, model=model)
 
 
 class ExactDraws:
@@ -106,19 +98,28 @@ def exact_log_odds_ratios(answers, confidential, keep):
     }
 
 
-def main(draws=20_000, tune=1000, output=OUTPUT):
-    """Sample, print both tables, save the figure."""
-    male, admitted = np.array(DATA["answered_male"]), np.array(DATA["answered_admitted"])
-    keep = DATA["keep_probability"]
-    cells = 2 * (1 - male) + (1 - admitted)
-    answers = np.bincount(cells, minlength=4)
+def released():
+    """Each applicant's answers: male or not, admitted or not."""
+    return np.array(DATA["answered_male"]), np.array(DATA["answered_admitted"])
 
-    idata = sample(build_model(male, admitted, keep), draws, tune)
+
+def exact_posteriors():
+    """The same, of the released answers."""
+    male, admitted = released()
+    answers = np.bincount(2 * (1 - male) + (1 - admitted), minlength=4)
+    return exact_log_odds_ratios(answers, np.array(DATA["confidential"]), DATA["keep_probability"])
+
+
+def main(draws=4_000, tune=1000, output=OUTPUT, page=None):
+    """Sample, print both tables, save the figure; write the quantiles into a page if given."""
+    model = build_model(*released(), DATA["keep_probability"])
+    idata = sample(model, draws, tune)
     sampled = idata.posterior["log_odds_ratio"].values.ravel()
-    exact = exact_log_odds_ratios(answers, np.array(DATA["confidential"]), keep)
+    exact = exact_posteriors()
 
     print(az.summary(idata, ci_prob=0.9))
     print_quantiles(sampled, exact)
+    fill_file(page, {"randomised answers": quantiles_table(sampled, exact)})
     figure = draw(sampled, exact, LABELS, limits=(0.2, 80), ticks=(0.25, 0.5, 1, 2, 4, 8, 16, 32))
     save(figure, Path(output))
 
@@ -126,4 +127,6 @@ def main(draws=20_000, tune=1000, output=OUTPUT):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--output", type=Path, default=OUTPUT, help="where to save the figure")
-    main(output=parser.parse_args().output)
+    parser.add_argument("--page", type=Path, help="page to write the quantiles into")
+    arguments = parser.parse_args()
+    main(output=arguments.output, page=arguments.page)

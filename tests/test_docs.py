@@ -1,46 +1,55 @@
 """Pages of the documentation do what they say: their code runs and prints what stands below it."""
 
-import contextlib
-import io
 import re
 from pathlib import Path
 
 import pytest
 
 import pymc_dapper as pmd
+from docs import pages
 
 DOCS = Path(__file__).parents[1] / "docs"
+PAGES = {name: path.read_text("utf-8") for name, path in pages.with_code().items()}
 
 
-@pytest.mark.long
+def long_where_it_compiles(name):
+    compiles = re.search(
+        r"sample|rejection_abc|Step\(|assign_steps|study\(", "".join(code_of(name))
+    )
+    return pytest.param(name, marks=pytest.mark.long if compiles else ())
+
+
+def code_of(name):
+    return [found["code"] for found in pages.BLOCK.finditer(PAGES[name])]
+
+
 # How a model is read: one of its models takes full evaluations, and says so.
 @pytest.mark.filterwarnings("ignore:DapperStep has to evaluate the model anew:UserWarning")
-@pytest.mark.parametrize(
-    "name",
-    [
-        "conjugate-steps.md",
-        "latent-counts.md",
-        "mechanisms.md",
-        "monte-carlo-em.md",
-        "plots.md",
-        "private-proportion.md",
-        "reading-a-model.md",
-        "rejection-abc.md",
-        "sampling.md",
-        "small-budgets.md",
-        "studies.md",
-    ],
-)
+# PyTensor's, on a statistic with many terms: slower, not wrong.
+@pytest.mark.filterwarnings("ignore:Loop fusion failed:UserWarning")
+@pytest.mark.parametrize("name", [long_where_it_compiles(name) for name in PAGES])
 def test_a_page_prints_what_it_says(name):
-    blocks = re.findall(r"```(python|text)\n(.*?)```", (DOCS / name).read_text(), flags=re.DOTALL)
-    names, printed = {}, ""
-    for kind, block in blocks:
-        if kind == "text":
-            assert printed == block
-            continue
-        with contextlib.redirect_stdout(io.StringIO()) as output:
-            exec(compile(block, name, "exec"), names)
-        printed = output.getvalue()
+    page, _ = pages.run(PAGES[name], name)
+    assert page == PAGES[name]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_a_page_says_is_printed_stands_below_the_code(name):
+    """So that running the page compares it."""
+    shown = [found["output"] for found in pages.BLOCK.finditer(PAGES[name]) if found["output"]]
+    assert len(shown) == PAGES[name].count("```text\n")
+    for found in pages.BLOCK.finditer(PAGES[name]):
+        prints = re.search(r"^(?!def |class )(\S.*)?print\(", found["code"], re.MULTILINE)
+        assert not prints or found["output"], found["code"]
+
+
+def test_running_a_page_corrects_what_it_shows():
+    right = "```python\nn = 1\nprint(n)\n```\n\n```text\n1\n```\n\nAnd so on.\n"
+    assert pages.run(right)[0] == right
+    assert pages.run(right.replace("text\n1", "text\n2"))[0] == right
+    assert pages.run(right.replace("\n\n```text\n1\n```", ""))[0] == right
+    silent = right.replace("print(n)", "n")
+    assert pages.run(silent)[0] == silent.replace("\n\n```text\n1\n```", "")
 
 
 def test_the_api_page_has_every_public_name():
