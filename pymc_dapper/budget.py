@@ -23,6 +23,9 @@ Between zCDP and approximate differential privacy there are two bounds. "simple"
 whoever states an approximate budget has to say by which bound it is. "simple" is the default: it
 takes the more noise, and it never promises more than the other.
 
+A sensitivity may be a plain number, in the norm that the noise needs; or the `sensitivity` of a
+statistic as a whole, of which that norm is picked. One of its numbers in another norm is refused.
+
 Throughout, log is the natural logarithm, and a privacy loss is measured in its units (nats).
 
 References
@@ -50,12 +53,16 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
-from numbers import Real
+from fractions import Fraction
+from numbers import Integral, Real
 from typing import Literal, Self
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
+
+from pymc_dapper.checks import shown
+from pymc_dapper.sensitivity import Norm, Sensitivities, in_norm
 
 Bound = Literal["simple", "tight"]
 
@@ -443,14 +450,14 @@ def compose[B: _Budget](*budgets: B) -> B:
     return budgets[0].compose(*budgets[1:])
 
 
-def laplace_scale(budget: PureDP, *, sensitivity: float) -> float:
+def laplace_scale(budget: PureDP, *, sensitivity: float | Sensitivities) -> float:
     """Scale of the Laplace noise that keeps a budget: sensitivity / epsilon.
 
     Parameters
     ----------
     budget : PureDP
         The budget for the statistic as a whole.
-    sensitivity : float
+    sensitivity : float or Sensitivities
         L1 sensitivity: the most that changing one record can change the statistic, in the sum of
         absolute values. In units of the statistic.
 
@@ -477,18 +484,18 @@ def laplace_scale(budget: PureDP, *, sensitivity: float) -> float:
     4.0
     """
     check_pure(budget, "laplace_scale")
-    delta_1 = _positive(sensitivity, "sensitivity")
+    delta_1 = _sensitivity(sensitivity, "l1", "Laplace noise")
     return _holds(delta_1 / budget.epsilon, f"scale for {budget} and sensitivity {delta_1:.6g}")
 
 
-def laplace_budget(scale: float, *, sensitivity: float) -> PureDP:
+def laplace_budget(scale: float, *, sensitivity: float | Sensitivities) -> PureDP:
     """Budget that Laplace noise spends: the inverse of `laplace_scale`.
 
     Parameters
     ----------
     scale : float
         Scale of the noise, in units of the statistic.
-    sensitivity : float
+    sensitivity : float or Sensitivities
         L1 sensitivity, in units of the statistic.
 
     Returns
@@ -509,11 +516,11 @@ def laplace_budget(scale: float, *, sensitivity: float) -> PureDP:
     >>> laplace_budget(4, sensitivity=2)
     PureDP(epsilon=0.5)
     """
-    b, delta_1 = _positive(scale, "scale"), _positive(sensitivity, "sensitivity")
+    b, delta_1 = _positive(scale, "scale"), _sensitivity(sensitivity, "l1", "Laplace noise")
     return PureDP(_holds(delta_1 / b, f"epsilon for scale {b:.6g} and sensitivity {delta_1:.6g}"))
 
 
-def discrete_laplace_scale(budget: PureDP, *, sensitivity: int) -> float:
+def discrete_laplace_scale(budget: PureDP, *, sensitivity: int | Sensitivities) -> float:
     """Scale of the discrete Laplace (two-sided geometric) noise that keeps a budget.
 
     It is sensitivity / epsilon, as for continuous noise.
@@ -522,7 +529,7 @@ def discrete_laplace_scale(budget: PureDP, *, sensitivity: int) -> float:
     ----------
     budget : PureDP
         The budget for the statistic as a whole.
-    sensitivity : int
+    sensitivity : int or Sensitivities
         L1 sensitivity of a statistic of whole numbers: a whole number itself.
 
     Returns
@@ -551,14 +558,14 @@ def discrete_laplace_scale(budget: PureDP, *, sensitivity: int) -> float:
     return laplace_scale(budget, sensitivity=_whole_sensitivity(sensitivity))
 
 
-def discrete_laplace_budget(scale: float, *, sensitivity: int) -> PureDP:
+def discrete_laplace_budget(scale: float, *, sensitivity: int | Sensitivities) -> PureDP:
     """Budget that discrete Laplace noise spends: the inverse of `discrete_laplace_scale`.
 
     Parameters
     ----------
     scale : float
         Scale b of the probabilities proportional to exp(-abs(k) / b).
-    sensitivity : int
+    sensitivity : int or Sensitivities
         L1 sensitivity of a statistic of whole numbers.
 
     Returns
@@ -583,7 +590,7 @@ def discrete_laplace_budget(scale: float, *, sensitivity: int) -> PureDP:
 
 
 def gaussian_sigma(
-    budget: ZCDP | ApproxDP, *, sensitivity: float, bound: Bound = "simple"
+    budget: ZCDP | ApproxDP, *, sensitivity: float | Sensitivities, bound: Bound = "simple"
 ) -> float:
     """Sigma of the Gaussian noise that keeps a budget: sensitivity / sqrt(2 rho).
 
@@ -594,7 +601,7 @@ def gaussian_sigma(
     budget : ZCDP or ApproxDP
         The budget for the statistic as a whole. An approximate one is kept by way of the largest
         zCDP budget that is enough.
-    sensitivity : float
+    sensitivity : float or Sensitivities
         L2 sensitivity: the most that changing one record can change the statistic, in Euclidean
         distance. In units of the statistic.
     bound : {"simple", "tight"}
@@ -641,12 +648,12 @@ def gaussian_sigma(
             f"gaussian_sigma needs a ZCDP or an ApproxDP budget, got {budget!r}. "
             "Write ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...)."
         )
-    delta_2 = _positive(sensitivity, "sensitivity")
+    delta_2 = _sensitivity(sensitivity, "l2", "Gaussian noise")
     rho = budget.rho if isinstance(budget, ZCDP) else budget.to_zcdp(bound=bound).rho
     return _holds(delta_2 / math.sqrt(2 * rho), f"sigma for {budget} and sensitivity {delta_2:.6g}")
 
 
-def gaussian_budget(sigma: float, *, sensitivity: float) -> ZCDP:
+def gaussian_budget(sigma: float, *, sensitivity: float | Sensitivities) -> ZCDP:
     """Budget that Gaussian noise spends: the inverse of `gaussian_sigma`.
 
     For an approximate budget, go on with `ZCDP.to_approx`.
@@ -656,7 +663,7 @@ def gaussian_budget(sigma: float, *, sensitivity: float) -> ZCDP:
     sigma : float
         Standard deviation of continuous noise, or the parameter of that name of discrete noise. In
         units of the statistic.
-    sensitivity : float
+    sensitivity : float or Sensitivities
         L2 sensitivity, in units of the statistic.
 
     Returns
@@ -678,12 +685,12 @@ def gaussian_budget(sigma: float, *, sensitivity: float) -> ZCDP:
     >>> gaussian_budget(4, sensitivity=2)
     ZCDP(rho=0.125)
     """
-    sd, delta_2 = _positive(sigma, "sigma"), _positive(sensitivity, "sensitivity")
+    sd, delta_2 = _positive(sigma, "sigma"), _sensitivity(sensitivity, "l2", "Gaussian noise")
     ratio = delta_2 / sd
     return ZCDP(_holds(ratio * ratio / 2, f"rho for sigma {sd:.6g} and sensitivity {delta_2:.6g}"))
 
 
-def analytic_gaussian_sigma(budget: ApproxDP, *, sensitivity: float) -> float:
+def analytic_gaussian_sigma(budget: ApproxDP, *, sensitivity: float | Sensitivities) -> float:
     """Smallest sigma of continuous Gaussian noise that keeps an approximate budget.
 
     It goes by the exact (epsilon, delta) of the Gaussian, not by a bound that holds for every
@@ -694,7 +701,7 @@ def analytic_gaussian_sigma(budget: ApproxDP, *, sensitivity: float) -> float:
     ----------
     budget : ApproxDP
         The budget for the statistic as a whole.
-    sensitivity : float
+    sensitivity : float or Sensitivities
         L2 sensitivity, in units of the statistic.
 
     Returns
@@ -723,7 +730,7 @@ def analytic_gaussian_sigma(budget: ApproxDP, *, sensitivity: float) -> float:
             f"analytic_gaussian_sigma needs an ApproxDP budget, got {budget!s}. "
             "For a ZCDP budget use gaussian_sigma."
         )
-    delta_2 = _positive(sensitivity, "sensitivity")
+    delta_2 = _sensitivity(sensitivity, "l2", "Gaussian noise")
     rho = budget.to_zcdp(bound="tight").rho
     ratio = _analytic_ratio(budget.epsilon, -math.log(budget.delta), at_least=math.sqrt(2 * rho))
     return _holds(delta_2 / ratio, f"sigma for {budget} and sensitivity {delta_2:.6g}")
@@ -732,7 +739,7 @@ def analytic_gaussian_sigma(budget: ApproxDP, *, sensitivity: float) -> float:
 def analytic_gaussian_budget(
     sigma: float,
     *,
-    sensitivity: float,
+    sensitivity: float | Sensitivities,
     delta: float | None = None,
     epsilon: float | None = None,
 ) -> ApproxDP:
@@ -745,7 +752,7 @@ def analytic_gaussian_budget(
     ----------
     sigma : float
         Standard deviation of the noise, in units of the statistic.
-    sensitivity : float
+    sensitivity : float or Sensitivities
         L2 sensitivity, in units of the statistic.
     delta : float, optional
         Between 0 and 1.
@@ -774,7 +781,7 @@ def analytic_gaussian_budget(
     >>> print(analytic_gaussian_budget(6.32, sensitivity=2, delta=1e-10))
     ApproxDP(epsilon=1.91073, delta=1e-10)
     """
-    sd, delta_2 = _positive(sigma, "sigma"), _positive(sensitivity, "sensitivity")
+    sd, delta_2 = _positive(sigma, "sigma"), _sensitivity(sensitivity, "l2", "Gaussian noise")
     owner = f"Gaussian noise of sigma {sd:.6g} at sensitivity {delta_2:.6g}"
     ratio = math.sqrt(2 * gaussian_budget(sd, sensitivity=delta_2).rho)
     return _approx_budget(
@@ -1027,10 +1034,7 @@ def _check_bound(bound: object) -> None:
 def _number(value: object, name: str) -> float:
     """Return a real number as a float, too large a one as infinity."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise TypeError(
-            f"{name} must be a number, got {value!r} of type {type(value).__name__}. "
-            f"{_ADVICE[name]}"
-        )
+        raise TypeError(f"{name} must be a number, got {shown(value)}. {_ADVICE[name]}")
     try:
         return float(value)
     except OverflowError:
@@ -1058,9 +1062,19 @@ def _probability(value: object, name: str) -> float:
     return number
 
 
+def _sensitivity(value: object, norm: Norm, owner: str) -> float:
+    """Return a sensitivity in a norm, rounded up: noise must not be too small."""
+    value = in_norm(value, norm, owner)
+    number = _positive(value, "sensitivity")
+    whole = int(value) if isinstance(value, Integral) else value
+    if isinstance(whole, int | Fraction) and Fraction(number) < whole:
+        number = math.nextafter(number, math.inf)
+    return number
+
+
 def _whole_sensitivity(value: object) -> int:
     """Return a sensitivity that is a positive whole number."""
-    number = _positive(value, "sensitivity")
+    number = _sensitivity(value, "l1", "discrete Laplace noise")
     if not number.is_integer():
         raise ValueError(
             f"sensitivity must be a whole number for noise of whole numbers, got {value!r}. "

@@ -37,6 +37,9 @@ from pymc_dapper.budget import (
     laplace_budget,
     laplace_scale,
 )
+from pymc_dapper.checks import shown
+from pymc_dapper.sensitivity import sensitivities
+from pymc_dapper.statistics import counts
 
 BOUNDS = ("simple", "tight")
 TOO_LITTLE = 0.7
@@ -558,7 +561,7 @@ POSITIVE_ARGUMENTS = {
 @pytest.mark.parametrize("where", POSITIVE_ARGUMENTS)
 def test_what_is_no_number_is_refused(where, value):
     name, function = POSITIVE_ARGUMENTS[where]
-    message = rf"^{name} must be a number, got {re.escape(repr(value))} of type \w+\. [A-Z]"
+    message = rf"^{name} must be a number, got {re.escape(shown(value))}\. [A-Z]"
     with pytest.raises(TypeError, match=message):
         function(value)
 
@@ -705,3 +708,50 @@ def test_the_page_on_budgets_prints_what_it_says():
                 exec(block, names)
     assert printed.getvalue() == ""
     assert len(blocks) > 4
+
+
+# Sensitivities that know their norm ---------------------------------------------------------------
+
+
+TABLE = sensitivities(2, 2, 1, "replace")
+NEEDS = {
+    "laplace_scale": ("l1", lambda s: laplace_scale(PureDP(1), sensitivity=s)),
+    "laplace_budget": ("l1", lambda s: laplace_budget(1, sensitivity=s)),
+    "discrete_laplace_scale": ("l1", lambda s: discrete_laplace_scale(PureDP(1), sensitivity=s)),
+    "discrete_laplace_budget": ("l1", lambda s: discrete_laplace_budget(1, sensitivity=s)),
+    "gaussian_sigma": ("l2", lambda s: gaussian_sigma(ZCDP(1), sensitivity=s)),
+    "gaussian_budget": ("l2", lambda s: gaussian_budget(1, sensitivity=s)),
+    "analytic_gaussian_sigma": (
+        "l2",
+        lambda s: analytic_gaussian_sigma(ApproxDP(1, 1e-6), sensitivity=s),
+    ),
+    "analytic_gaussian_budget": (
+        "l2",
+        lambda s: analytic_gaussian_budget(1, sensitivity=s, delta=1e-6),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_the_norm_that_is_needed_is_picked_and_others_are_refused(name):
+    norm, function = NEEDS[name]
+    assert (
+        function(TABLE) == function(getattr(TABLE, norm)) == function(float(getattr(TABLE, norm)))
+    )
+    for other in {"l1", "l2", "linf"} - {norm}:
+        number = getattr(TABLE, other)
+        with pytest.raises(ValueError, match=f"needs the {norm.upper()} sensitivity, got the L"):
+            function(number)
+        if name.startswith("discrete") and not float(number).is_integer():
+            continue
+        assert function(float(number)) != function(TABLE)  # what was done without a word
+
+
+def test_a_whole_sensitivity_is_rounded_up():
+    assert laplace_scale(PureDP(1), sensitivity=2**53 + 1) > 2**53
+    assert laplace_scale(PureDP(1), sensitivity=np.int64(2**53 + 1)) > 2**53
+
+
+def test_a_statistic_is_not_its_sensitivity():
+    with pytest.raises(TypeError, match=r"pass its \.sensitivity"):
+        laplace_scale(PureDP(1), sensitivity=counts([0, 1], 2))

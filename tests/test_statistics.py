@@ -1,8 +1,10 @@
 """Statistics: their values, how far one record moves them, and that DapperStep reads them."""
 
 import copy
+import math
 import pickle
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pymc as pm
@@ -248,7 +250,7 @@ def test_sensitivity_of_moments_against_a_grid(low, high, order):
     s = clamped_moments([0.0], low, high, order).sensitivity
     # One of the two records is at an end of the interval: the search above, of pairs, agrees.
     ends = [np.array([float(end)]) ** np.arange(1, order + 1) for end in (low, high)]
-    for claimed, norm in ((s.l1, 1), (s.l2, 2)):
+    for claimed, norm in ((s.l1, 1), (s.l2, 2), (s.linf, np.inf)):
         on_grid = max(np.linalg.norm(powers - end, norm, axis=1).max() for end in ends)
         assert on_grid * (1 - 1e-12) <= claimed <= on_grid * (1 + 1e-4)
 
@@ -266,11 +268,78 @@ def test_sensitivities_in_closed_form():
     assert regression(np.zeros((2, 2)), y, clamp=(-1, 1), sharp=True).sensitivity.l2 == 4
 
 
+@pytest.mark.parametrize(
+    ("make", "replace", "add_remove"),
+    [
+        (lambda **k: counts(np.zeros((2, 3), dtype=int), 4, **k), 1, 1),
+        (lambda **k: histogram([0.5], [0, 1], **k), 1, 1),
+        (lambda **k: clamped_sum(np.zeros((2, 2)), [-1, 0], [2, 5], **k), 5, 5),
+        (lambda **k: clamped_moments([0.0], -1, 2, 4, **k), 16, 16),
+        (lambda **k: clamped_moments([0.0], -1, 0.5, 4, **k), 1.5, 1),
+        (lambda **k: clamped_moments([0.0], 2, 3, 3, **k), 19, 27),
+        (lambda **k: regression([0.0], [0.0], clamp=(-1, 1), **k), 2, 1),
+    ],
+)
+def test_the_largest_change_of_one_entry(make, replace, add_remove):
+    assert make().sensitivity.linf == replace
+    assert make(neighbours="add_remove").sensitivity.linf == add_remove
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 2**53 + 1), (-1e16, 1.0), (0.1, 0.3), (-(2**62), 2**62), (1e-300, 1e300)]
+)
+def test_sensitivities_are_rounded_up(low, high):
+    s = clamped_sum([1], low, high).sensitivity
+    distance = Fraction(high) - Fraction(low)
+    assert all(Fraction(float(claimed)) >= distance for claimed in (s.l1, s.l2, s.linf))
+    assert Fraction(math.nextafter(s.l1, 0)) < distance
+    two = clamped_sum([[1, 1]], low, high).sensitivity.l2
+    assert Fraction(float(two)) ** 2 >= 2 * distance**2 > Fraction(math.nextafter(two, 0)) ** 2
+
+
+def test_rounding_to_nearest_would_be_noticed():
+    assert Fraction(float(2**53 + 1)) < 2**53 + 1
+    assert Fraction(math.hypot(0.1, 0.1)) ** 2 < 2 * Fraction(0.1) ** 2
+
+
+@pytest.mark.parametrize("records", [np.full(4, 2**62), pt.lvector("x", shape=(4,))])
+def test_sums_that_need_not_fit_into_64_bits_are_refused(records):
+    with pytest.raises(ValueError, match="needn't fit into 64-bit integers: give them as floats"):
+        clamped_sum(records, 0, 2**62)
+    if isinstance(records, np.ndarray):
+        assert clamped_sum(records, 0, 2.0**62).value == 2.0**64
+        assert clamped_sum(records // 4, 0, 2**60).value == 2**62
+    with pytest.raises(ValueError, match="within 2"):
+        clamped_sum(records, 0, 2**63)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: clamped_sum([0.5], -1e308, 1e308), "sensitivity is too large for a float"),
+        (lambda: clamped_sum([0.5] * 9, 0, 1e308), "a sum needn't fit into a float"),
+        (lambda: clamped_moments([0.5], 0, 100, order=400), "powers up to 400 needn't fit"),
+        (lambda: regression([0.5], [0.5], clamp=(-1e308, 1e308)), "distance isn't a float"),
+    ],
+)
+def test_limits_that_overflow_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_high_moments_within_one():
+    s = clamped_moments([0.5], -1, 1, order=400).sensitivity
+    w = np.linspace(0, 1, 100_001)
+    powers = [1 - (-w) ** k for k in range(1, 401)]
+    assert 0 <= s.l1 / np.sum(powers, axis=0).max() - 1 < 1e-8
+    assert Fraction(float(s.l2)) ** 2 >= 800 > Fraction(math.nextafter(s.l2, 0)) ** 2
+
+
 def test_a_sensitivity_is_a_number():
-    s = Sensitivity(1.5, exact=False)
+    s = Sensitivity(1.5, norm="l1", exact=False)
     assert s == 1.5
     assert type(2 * s) is float
-    assert f"{s:.2f} {s} {s!r}" == "1.50 1.5 Sensitivity(1.5, exact=False)"
+    assert f"{s:.2f} {s} {s!r}" == "1.50 1.5 Sensitivity(1.5, norm='l1', exact=False)"
     for again in (pickle.loads(pickle.dumps(s)), copy.deepcopy(s)):
         assert again == s
         assert again.exact is False

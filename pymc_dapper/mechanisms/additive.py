@@ -1,8 +1,8 @@
 """Mechanisms that add independent noise to each entry of a statistic."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +28,9 @@ from pymc_dapper.distributions.discrete_gaussian import DiscreteGaussianRV
 from pymc_dapper.distributions.discrete_laplace import DiscreteLaplaceRV
 from pymc_dapper.distributions.tulap import TulapRV
 from pymc_dapper.mechanisms.base import MAX_RELEASE, Mechanism, as_tensor, check_rounding, positive
+from pymc_dapper.sensitivity import Sensitivities, in_norm
 
+SensitivityLike = Sensitivities | ArrayLike
 Limits = tuple[float | None, float | None]
 
 
@@ -218,24 +220,25 @@ class LaplaceMechanism(AdditiveNoise):
         positive("scale", self.scale)
 
     @classmethod
-    def calibrate(cls, budget: PureDP, *, sensitivity: float, **options: Any) -> Self:
+    def calibrate(cls, budget: PureDP, *, sensitivity: SensitivityLike, **options: Any) -> Self:
         """Choose the noise for a budget.
 
         Parameters
         ----------
         budget : PureDP
             The budget.
-        sensitivity : float
-            L1 sensitivity of the statistic.
+        sensitivity : Sensitivities, float, or an array of either
+            The statistic's, of which the L1 sensitivity is taken; or that number. An array is for
+            groups of records, see the notes of `by_group`.
         **options
             ``clamp`` and ``rounding``.
         """
-        scale = accounting.laplace_scale(budget, sensitivity=sensitivity)
+        scale = by_group(lambda s: accounting.laplace_scale(budget, sensitivity=s), sensitivity)
         return cls(scale, budget=budget, **options)
 
-    def privacy_loss(self, *, sensitivity: float) -> PureDP:
-        """Budget that a release spends, by the L1 sensitivity of the statistic."""
-        return accounting.laplace_budget(_one(self.scale), sensitivity=sensitivity)
+    def privacy_loss(self, *, sensitivity: SensitivityLike) -> PureDP:
+        """Budget that a release spends, by the L1 sensitivity, or that of each group."""
+        return _largest_loss(accounting.laplace_budget, self.scale, sensitivity)
 
     _discrete = False
 
@@ -281,24 +284,27 @@ class DiscreteLaplaceMechanism(AdditiveNoise):
         positive("scale", self.scale)
 
     @classmethod
-    def calibrate(cls, budget: PureDP, *, sensitivity: int, **options: Any) -> Self:
+    def calibrate(cls, budget: PureDP, *, sensitivity: SensitivityLike, **options: Any) -> Self:
         """Choose the noise for a budget.
 
         Parameters
         ----------
         budget : PureDP
             The budget.
-        sensitivity : int
-            L1 sensitivity of the statistic.
+        sensitivity : Sensitivities, int, or an array of either
+            The statistic's, of which the L1 sensitivity is taken; or that number. An array is for
+            groups of records, see the notes of `by_group`.
         **options
             ``clamp``.
         """
-        scale = accounting.discrete_laplace_scale(budget, sensitivity=sensitivity)
+        scale = by_group(
+            lambda s: accounting.discrete_laplace_scale(budget, sensitivity=s), sensitivity
+        )
         return cls(scale, budget=budget, **options)
 
-    def privacy_loss(self, *, sensitivity: int) -> PureDP:
-        """Budget that a release spends, by the L1 sensitivity of the statistic."""
-        return accounting.discrete_laplace_budget(_one(self.scale), sensitivity=sensitivity)
+    def privacy_loss(self, *, sensitivity: SensitivityLike) -> PureDP:
+        """Budget that a release spends, by the L1 sensitivity, or that of each group."""
+        return _largest_loss(accounting.discrete_laplace_budget, self.scale, sensitivity)
 
     _discrete = True
 
@@ -337,7 +343,7 @@ class _GaussianFamily(AdditiveNoise):
         cls,
         budget: ZCDP | ApproxDP,
         *,
-        sensitivity: float,
+        sensitivity: SensitivityLike,
         bound: accounting.Bound = "simple",
         **options: Any,
     ) -> Self:
@@ -347,20 +353,23 @@ class _GaussianFamily(AdditiveNoise):
         ----------
         budget : ZCDP or ApproxDP
             The budget.
-        sensitivity : float
-            L2 sensitivity of the statistic.
+        sensitivity : Sensitivities, float, or an array of either
+            The statistic's, of which the L2 sensitivity is taken; or that number. An array is for
+            groups of records, see the notes of `by_group`.
         bound : {"simple", "tight"}
             How an approximate budget is taken to zCDP.
         **options
             ``clamp`` and ``rounding``.
         """
-        sigma = accounting.gaussian_sigma(budget, sensitivity=sensitivity, bound=bound)
+        sigma = by_group(
+            lambda s: accounting.gaussian_sigma(budget, sensitivity=s, bound=bound), sensitivity
+        )
         return cls(sigma, budget=budget, **options)
 
     def privacy_loss(
         self,
         *,
-        sensitivity: float,
+        sensitivity: SensitivityLike,
         delta: float | None = None,
         bound: accounting.Bound = "simple",
     ) -> ZCDP | ApproxDP:
@@ -368,8 +377,9 @@ class _GaussianFamily(AdditiveNoise):
 
         Parameters
         ----------
-        sensitivity : float
-            L2 sensitivity of the statistic.
+        sensitivity : Sensitivities, float, or an array of either
+            The statistic's, of which the L2 sensitivity is taken; or that number. An array is for
+            groups of records, see the notes of `by_group`.
         delta : float, optional
             If given, the budget is expressed as (epsilon, delta).
         bound : {"simple", "tight"}
@@ -379,7 +389,7 @@ class _GaussianFamily(AdditiveNoise):
         -------
         ZCDP or ApproxDP
         """
-        spent = accounting.gaussian_budget(_one(self.sigma), sensitivity=sensitivity)
+        spent = _largest_loss(accounting.gaussian_budget, self.sigma, sensitivity)
         return spent if delta is None else spent.to_approx(delta=delta, bound=bound)
 
 
@@ -461,14 +471,16 @@ class TulapMechanism(AdditiveNoise):
             )
 
     @classmethod
-    def calibrate(cls, budget: PureDP | ApproxDP, *, sensitivity: int = 1, **options: Any) -> Self:
+    def calibrate(
+        cls, budget: PureDP | ApproxDP, *, sensitivity: int | Sensitivities = 1, **options: Any
+    ) -> Self:
         """Choose the noise for a budget.
 
         Parameters
         ----------
         budget : PureDP or ApproxDP
             The budget.
-        sensitivity : int
+        sensitivity : int or Sensitivities
             Must be 1: the noise is made for counts that one record changes by one at most.
         **options
             ``clamp`` and ``rounding``.
@@ -479,12 +491,19 @@ class TulapMechanism(AdditiveNoise):
         q = 2 delta b / (1 - b + 2 delta b).
         """
         _check_unit(sensitivity)
+        if not isinstance(budget, ApproxDP):
+            accounting.check_pure(budget, cls.__name__)
         b = float(np.exp(-budget.epsilon))
+        if not 0 < b < 1:
+            raise ValueError(
+                f"b = exp(-epsilon) for {budget} can't be told from {b:.0f} by a float: "
+                "use DiscreteLaplaceMechanism, whose scale is 1 / epsilon"
+            )
         delta = budget.delta if isinstance(budget, ApproxDP) else 0.0
         q = 2 * delta * b / (1 - b + 2 * delta * b)
         return cls(b, q, budget=budget, **options)
 
-    def privacy_loss(self, *, sensitivity: int = 1) -> PureDP | ApproxDP:
+    def privacy_loss(self, *, sensitivity: int | Sensitivities = 1) -> PureDP | ApproxDP:
         """Budget that a release of a count spends."""
         _check_unit(sensitivity)
         b, q = _one(self.b), _one(self.q)
@@ -541,12 +560,67 @@ def _checked_limits(clamp: Any, integer: bool) -> Limits:
     return lower, upper
 
 
-def _check_unit(sensitivity: float) -> None:
+def _check_unit(sensitivity: Any) -> None:
+    sensitivity = in_norm(sensitivity, "l1", "Tulap noise")
     if sensitivity != 1:
         raise ValueError(
             f"Tulap noise is made for counts, of sensitivity 1, got {sensitivity}. For another "
             "integer sensitivity use DiscreteLaplaceMechanism"
         )
+
+
+def by_group(scale_of: Callable[[Any], float], sensitivity: SensitivityLike) -> Any:
+    """Choose the noise scale for a statistic, or for each group of records.
+
+    Parameters
+    ----------
+    scale_of : callable
+        Maps a sensitivity to a scale.
+    sensitivity : Sensitivities, float, or a (nested) list or array of either
+        Of the statistic as a whole; or of each group, in a shape that broadcasts to the
+        statistic's: one number for each entry, or of shape (groups, 1) where groups are rows.
+
+    Returns
+    -------
+    float or ndarray
+        In the shape of ``sensitivity``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As ``scale_of``; or if there is no group.
+
+    Notes
+    -----
+    Each record is in one group, which is public and the same in neighbouring data sets, and each
+    entry depends on the records of one group only. So one record changes the entries of one group,
+    and the whole release spends the budget once: parallel composition. The sensitivity is that of
+    the group's entries together. Where a record enters several entries, as the columns of a
+    matrix do, give the sensitivity of the statistic as a whole.
+
+    References
+    ----------
+    McSherry, F. (2009). Privacy integrated queries. SIGMOD 2009, 19-30. Theorem 4.
+    """
+    if not isinstance(sensitivity, list | tuple | np.ndarray) or np.ndim(sensitivity) == 0:
+        return scale_of(sensitivity)
+    groups = _as_groups(sensitivity)
+    return np.array([scale_of(each) for each in groups.flat]).reshape(groups.shape)
+
+
+def _as_groups(sensitivity: Any) -> np.ndarray:
+    groups = np.array(sensitivity, dtype=object)
+    if groups.size == 0:
+        raise ValueError("sensitivity must be a number, or one for each group: it is empty")
+    return groups
+
+
+def _largest_loss(budget_of: Callable[..., Any], scale: Any, sensitivity: SensitivityLike) -> Any:
+    """Budget that a release spends; of groups of records, the largest."""
+    if not isinstance(sensitivity, list | tuple | np.ndarray) or np.ndim(sensitivity) == 0:
+        return budget_of(_one(scale), sensitivity=sensitivity)
+    pairs = np.broadcast(np.asarray(scale, dtype=float), _as_groups(sensitivity))
+    return max((budget_of(float(b), sensitivity=s) for b, s in pairs), key=astuple)
 
 
 def _one(scale: float | np.ndarray) -> float:
@@ -555,6 +629,7 @@ def _one(scale: float | np.ndarray) -> float:
     if values.size != 1:
         raise ValueError(
             "the entries have noise of different scales: the privacy loss depends on how each "
-            "entry can change; work it out entry by entry and add up the budgets"
+            "entry can change. If each is of a group of records of its own, give an array of their "
+            "sensitivities; else work it out entry by entry and add up the budgets"
         )
     return float(values[0])

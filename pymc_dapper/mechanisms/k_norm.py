@@ -16,6 +16,7 @@ from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.checks import shown
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor, check_rounding, positive
+from pymc_dapper.sensitivity import Norm, Sensitivities, Sensitivity, in_norm
 
 NORMS = (1, 2, np.inf)
 
@@ -101,16 +102,19 @@ class KNormMechanism(Mechanism):
             )
 
     @classmethod
-    def calibrate(cls, budget: PureDP, *, sensitivity: float, **options: Any) -> Self:
+    def calibrate(
+        cls, budget: PureDP, *, sensitivity: float | Sensitivities, **options: Any
+    ) -> Self:
         """Choose the noise for a budget: its scale is sensitivity / epsilon.
 
         Parameters
         ----------
         budget : PureDP
             The budget.
-        sensitivity : float
-            Sensitivity of the statistic in the mechanism's norm. A larger one will do: the L1
-            sensitivity for each norm, the L2 sensitivity for the L-infinity norm.
+        sensitivity : Sensitivities or float
+            The statistic's, of which the one in the mechanism's norm is taken; or that number. A
+            larger number will do: the L1 sensitivity for each norm, the L2 sensitivity for the
+            L-infinity norm.
         **options
             ``norm``, of a `KNormMechanism`.
 
@@ -131,15 +135,16 @@ class KNormMechanism(Mechanism):
         Hardt and Talwar (2010), Section 4.
         """
         accounting.check_pure(budget, cls.__name__)
-        scale = accounting.laplace_scale(budget, sensitivity=sensitivity)
+        number = _in_own_norm(sensitivity, options.get("norm", getattr(cls, "norm", None)))
+        scale = accounting.laplace_scale(budget, sensitivity=number)
         return cls(scale, budget=budget, **options)
 
-    def privacy_loss(self, *, sensitivity: float) -> PureDP:
+    def privacy_loss(self, *, sensitivity: float | Sensitivities) -> PureDP:
         """Budget that a release spends, by the statistic's sensitivity in the mechanism's norm.
 
         Parameters
         ----------
-        sensitivity : float
+        sensitivity : Sensitivities or float
             The sensitivity.
 
         Returns
@@ -156,7 +161,8 @@ class KNormMechanism(Mechanism):
         ----------
         Hardt and Talwar (2010), Section 4.
         """
-        return accounting.laplace_budget(self.scale, sensitivity=sensitivity)
+        number = _in_own_norm(sensitivity, self.norm)
+        return accounting.laplace_budget(self.scale, sensitivity=number)
 
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
         """Log-density of released vectors, given the confidential statistic.
@@ -301,6 +307,15 @@ class LInfMechanism(KNormMechanism):
     """
 
     norm: float = field(default=np.inf, init=False)
+
+
+def _in_own_norm(sensitivity: Any, norm: Any) -> Any:
+    """Take a sensitivity in the norm of the noise. (What isn't a norm, the mechanism refuses.)."""
+    names: dict[Any, Norm] = {1: "l1", 2: "l2", np.inf: "linf"}
+    if not isinstance(norm, Real) or norm not in names:
+        return sensitivity
+    number = in_norm(sensitivity, names[norm], f"K-norm noise with norm={norm:g}")
+    return float(number) if isinstance(number, Sensitivity) else number
 
 
 def _check_vector(statistic: TensorVariable | np.ndarray) -> None:

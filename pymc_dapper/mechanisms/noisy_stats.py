@@ -321,7 +321,9 @@ def _scaled(records: Any, clamp: Any, name: str) -> Any:
     limits = np.asarray(clamp, dtype=np.float64)
     if limits.shape != (2,) or not np.all(np.isfinite(limits)) or not limits[0] < limits[1]:
         raise ValueError(f"{name} must be finite (lower, upper) with lower < upper, got {clamp!r}")
-    lower, upper = limits
+    lower, upper = limits.tolist()
+    if math.isinf(upper - lower):
+        raise ValueError(f"{name}: the limits are so far apart that their distance isn't a float")
     return (module_of(records).clip(records, lower, upper) - lower) / (upper - lower)
 
 

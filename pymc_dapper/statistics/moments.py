@@ -1,6 +1,6 @@
 """Sums of clamped numbers and of their powers."""
 
-import math
+from fractions import Fraction
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from pymc_dapper.checks import whole_number
+from pymc_dapper.sensitivity import Neighbours
 from pymc_dapper.statistics.arrays import (
     Records,
     as_records,
@@ -16,11 +17,15 @@ from pymc_dapper.statistics.arrays import (
 )
 from pymc_dapper.statistics.statistic import (
     Array,
-    Neighbours,
     Statistic,
     check_neighbours,
     exact_sensitivities,
 )
+
+MAX_INTEGER, MAX_FLOAT = 2**62, Fraction(float(np.finfo(np.float64).max))
+
+INSIDE = Fraction(1, 2**40)
+"""What is added to a maximum that was found numerically: far more than it can fall short of."""
 
 
 def clamped_sum(
@@ -48,7 +53,8 @@ def clamped_sum(
     Raises
     ------
     ValueError
-        If the limits aren't finite, or not in order.
+        If the limits aren't finite, or not in order, or so far apart that a sum or its sensitivity
+        needn't fit into 64 bits.
 
     Examples
     --------
@@ -57,10 +63,11 @@ def clamped_sum(
     """
     records, low, high = _with_limits(x, lower, upper)
     check_neighbours(neighbours)
+    _check_sum(records, low, high, 1)
     by_column = []
-    for a, b in zip(*np.atleast_1d(low, high), strict=True):
-        distance = float(b - a if neighbours == "replace" else max(abs(a), abs(b)))
-        by_column.append((distance, distance))
+    for a, b in _fractions(low, high):
+        distance = b - a if neighbours == "replace" else max(abs(a), abs(b))
+        by_column.append((distance, distance**2, distance))
     value = _clamp(records, low, high).sum(axis=0)
     if isinstance(records, np.ndarray):
         value = np.asarray(value)
@@ -99,7 +106,8 @@ def clamped_moments(
     Raises
     ------
     ValueError
-        If the limits aren't finite, or not in order.
+        If the limits aren't finite, or not in order, or so far apart that a sum or its sensitivity
+        needn't fit into 64 bits.
 
     Notes
     -----
@@ -122,10 +130,10 @@ def clamped_moments(
     order = whole_number(order, "order", at_least=1)
     records, low, high = _with_limits(x, lower, upper)
     largest = _largest_change if check_neighbours(neighbours) == "replace" else _largest_value
-    by_column = [
-        largest(float(a), float(b), order) for a, b in zip(*np.atleast_1d(low, high), strict=True)
-    ]
-    clamped = _clamp(records, low.astype(np.float64), high.astype(np.float64))
+    low, high = low.astype(np.float64), high.astype(np.float64)
+    _check_sum(records, low, high, order)
+    by_column = [largest(a, b, order) for a, b in _fractions(low, high)]
+    clamped = _clamp(records, low, high)
     powers = [clamped**k for k in range(1, order + 1)]
     value = module_of(records).stack(powers, axis=-1).sum(axis=0)
     return Statistic(value, exact_sensitivities(by_column, neighbours))
@@ -142,6 +150,10 @@ def _with_limits(
     for limit, name in ((low, "lower"), (high, "upper")):
         if limit.dtype.kind not in "iuf" or not np.isfinite(limit).all():
             raise ValueError(f"{name} must be finite, got {limit}")
+        if limit.dtype.kind == "u" and np.any(limit > MAX_INTEGER):
+            raise ValueError(
+                f"{name} must be within 2^62, where integers are added up, got {limit}"
+            )
         if limit.shape not in ((), shape):
             per_column = f" or one per column, {columns}" if shape else ""
             raise ValueError(f"{name} must be one number{per_column}: its shape is {limit.shape}")
@@ -159,39 +171,84 @@ def _clamp(records: Array, low: np.ndarray, high: np.ndarray) -> Array:
     return module_of(records).clip(records, low, high)
 
 
-def _largest_value(a: float, b: float, order: int) -> tuple[float, float]:
-    """L1 and L2 norm of (u, u^2, ..., u^order), the largest over u in [a, b]."""
-    powers = _powers(max(abs(a), abs(b)), order)
-    return math.fsum(powers), math.hypot(*powers)
+def _fractions(low: np.ndarray, high: np.ndarray) -> list[tuple[Fraction, Fraction]]:
+    """Limits of each column, as they are: floats would round their difference."""
+    return [
+        (Fraction(a), Fraction(b))
+        for a, b in zip(np.atleast_1d(low).tolist(), np.atleast_1d(high).tolist(), strict=True)
+    ]
 
 
-def _largest_change(a: float, b: float, order: int) -> tuple[float, float]:
-    """L1 and L2 distance of (u, ..., u^order) and (v, ..., v^order), the largest over [a, b]."""
+def _check_sum(records: Array, low: np.ndarray, high: np.ndarray, order: int) -> None:
+    """Check that no sum of powers of clamped records can overflow, if their number is known.
+
+    Raises
+    ------
+    ValueError
+        If one can.
+    """
+    n = records.shape[0] if isinstance(records, np.ndarray) else records.type.shape[0]
+    largest = max(abs(limit) for limits in _fractions(low, high) for limit in limits)
+    bound = (1 if n is None else n) * max(largest, largest**order)
+    whole = low.dtype.kind == "i" and np.dtype(records.dtype).kind in "biu"
+    if bound > (MAX_INTEGER if whole else MAX_FLOAT):
+        power = "" if order == 1 else f" of powers up to {order}"
+        raise ValueError(
+            f"lower and upper are so far apart that a sum{power} needn't fit into "
+            + ("64-bit integers: give them as floats, or" if whole else "a float:")
+            + " scale the records"
+        )
+
+
+def _largest_value(a: Fraction, b: Fraction, order: int) -> tuple[Fraction, Fraction, Fraction]:
+    """Largest norms of (u, u^2, ..., u^order) over u in [a, b]: L1, L2 squared, L-infinity."""
+    return _distances(max(abs(a), abs(b)), Fraction(0), order)
+
+
+def _largest_change(a: Fraction, b: Fraction, order: int) -> tuple[Fraction, Fraction, Fraction]:
+    """Largest distances of (u, ..., u^order) and (v, ..., v^order) over [a, b], likewise."""
     if a >= 0 or b <= 0:
-        return _l1(b, a, order), _l2(b, a, order)
+        return _distances(b, a, order)
     large, small = max(abs(a), abs(b)), min(abs(a), abs(b))
     # Reflecting the interval changes no distance: one record is `large`, the other -w.
     w = small if order % 2 else min(small, _minimum_of_power_sum(order))
+    l1, *_ = _distances(large, -w, order)
+    if w < small and order > 2:
+        l1 *= 1 + INSIDE
+
+    # In units of `large` and of its largest power, which may be beyond floats.
+    end, ratio = float(small / large), float(min(large, 1 / large))
     squared = Polynomial([0.0])
     for k in range(1, order + 1):
-        squared += Polynomial([large**k, *[0.0] * (k - 1), -((-1.0) ** k)]) ** 2
-    stationary = np.clip(squared.deriv().roots().real, 0.0, small)
-    return _l1(large, -w, order), max(_l2(large, -v, order) for v in (small, *stationary))
+        weight = ratio ** (order - k if large > 1 else k - 1)
+        squared += (weight * Polynomial([1.0, *[0.0] * (k - 1), -((-1.0) ** k)])) ** 2
+    inside = max(np.clip(squared.deriv().roots().real, 0.0, end), key=squared, default=end)
+    _, l2_squared, _ = _distances(large, -small, order)
+    if squared(inside) > squared(end):
+        _, farther, _ = _distances(large, -large * Fraction(float(inside)), order)
+        l2_squared = max(l2_squared, farther * (1 + INSIDE))
+
+    # Odd powers change most between the ends, even ones between `large` and 0. Either changes grow
+    # with the power, or fall, or fall and then grow.
+    odd, even = {1, order - 1 + order % 2}, {2, order - order % 2} if order > 1 else set()
+    return l1, l2_squared, max(large**k + (small**k if k in odd else 0) for k in odd | even)
 
 
-def _minimum_of_power_sum(order: int) -> float:
+def _minimum_of_power_sum(order: int) -> Fraction:
     """Where w minimises -w + w^2 - ... + w^order, of even order, among positive numbers."""
-    return float(brentq(lambda w: (order + 1) * w**order + order * w ** (order + 1) - 1, 0, 1))
+    if order == 2:
+        return Fraction(1, 2)
+    return Fraction(
+        brentq(lambda w: (order + 1) * w**order + order * w ** (order + 1) - 1, 0, 1, xtol=1e-15)
+    )
 
 
-def _powers(u: float, order: int) -> list[float]:
-    return [u**k for k in range(1, order + 1)]
-
-
-def _l1(u: float, v: float, order: int) -> float:
-    changes = zip(_powers(u, order), _powers(v, order), strict=True)
-    return math.fsum(abs(s - t) for s, t in changes)
-
-
-def _l2(u: float, v: float, order: int) -> float:
-    return math.dist(_powers(u, order), _powers(v, order))
+def _distances(u: Fraction, v: Fraction, order: int) -> tuple[Fraction, Fraction, Fraction]:
+    """L1 distance of the powers of u and v, the square of the L2 distance, and the L-infinity."""
+    # Over one denominator, so that all is in whole numbers.
+    d = max(u.denominator, v.denominator)
+    p, q = int(u * d), int(v * d)
+    changes = [abs(p**k - q**k) * d ** (order - k) for k in range(1, order + 1)]
+    whole = d**order
+    squares = sum(change**2 for change in changes)
+    return Fraction(sum(changes), whole), Fraction(squares, whole**2), Fraction(max(changes), whole)

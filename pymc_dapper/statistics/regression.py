@@ -1,7 +1,7 @@
 """The statistics of a linear regression."""
 
-import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytensor.tensor as pt
 from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import whole_number
+from pymc_dapper.sensitivity import Neighbours, Sensitivities, sensitivities
 from pymc_dapper.statistics.arrays import (
     Records,
     as_records,
@@ -16,13 +17,7 @@ from pymc_dapper.statistics.arrays import (
     module_of,
     n_columns,
 )
-from pymc_dapper.statistics.statistic import (
-    Neighbours,
-    Sensitivities,
-    Sensitivity,
-    Statistic,
-    check_neighbours,
-)
+from pymc_dapper.statistics.statistic import Statistic, check_neighbours
 
 
 def regression(
@@ -152,15 +147,13 @@ def _sensitivity(p: int, sharp: bool, neighbours: Neighbours) -> Sensitivities:
     entries = columns * (columns + 3) // 2
     if neighbours == "add_remove":
         # All entries are 1 where all columns are.
-        l1, l2, exact = float(entries), math.sqrt(entries), True
-    elif sharp:
-        l1 = columns * (columns + 2) ** 2 / (2 * (columns + 1))
-        l2, exact = 2 * math.sqrt((columns + 1) ** 2 // 4), True
-    else:
-        # A square has range 1, any other entry 2.
-        ranges = [2.0] * (entries - columns) + [1.0] * columns
-        l1, l2, exact = math.fsum(ranges), math.hypot(*ranges), False
-    return Sensitivities(Sensitivity(l1, exact=exact), Sensitivity(l2, exact=exact), neighbours)
+        return sensitivities(entries, entries, 1, neighbours)
+    if sharp:
+        l1 = Fraction(columns * (columns + 2) ** 2, 2 * (columns + 1))
+        return sensitivities(l1, 4 * ((columns + 1) ** 2 // 4), 2, neighbours)
+    # A square has range 1, any other entry 2.
+    ranges = [2] * (entries - columns) + [1] * columns
+    return sensitivities(sum(ranges), sum(r**2 for r in ranges), 2, neighbours, exact=False)
 
 
 def _limits(clamp: Any, p: int) -> tuple[np.ndarray, np.ndarray]:
@@ -183,8 +176,12 @@ def _limits(clamp: Any, p: int) -> tuple[np.ndarray, np.ndarray]:
         )
     limits = np.vstack([of_y, np.broadcast_to(of_x, (p, 2))])
     low, high = limits.T
-    if not np.isfinite(limits).all() or not np.all(low < high):
+    with np.errstate(over="ignore"):
+        widths = high - low
+    if not np.isfinite(limits).all() or not np.all(widths > 0):
         raise ValueError(f"clamp must hold finite limits, lower before upper, got {clamp!r}")
+    if not np.isfinite(widths).all():
+        raise ValueError("clamp's limits are so far apart that their distance isn't a float")
     return low, high
 
 

@@ -7,6 +7,7 @@ import pytensor.tensor as pt
 from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import whole_number
+from pymc_dapper.sensitivity import Neighbours, Sensitivities
 from pymc_dapper.statistics.arrays import (
     Records,
     as_categories,
@@ -15,13 +16,7 @@ from pymc_dapper.statistics.arrays import (
     equal,
     n_columns,
 )
-from pymc_dapper.statistics.statistic import (
-    Neighbours,
-    Sensitivities,
-    Statistic,
-    check_neighbours,
-    exact_sensitivities,
-)
+from pymc_dapper.statistics.statistic import Statistic, check_neighbours, exact_sensitivities
 
 
 def counts(record: Records, k: int, *, neighbours: Neighbours = "replace") -> Statistic:
@@ -174,5 +169,5 @@ def _one_cell_each(columns: int | None, cells: int, neighbours: Neighbours) -> S
     Replacing a record takes 1 from a cell and adds 1 to another, where there is one.
     """
     moves = check_neighbours(neighbours) == "replace" and cells > 1
-    table = (2.0, np.sqrt(2.0)) if moves else (1.0, 1.0)
+    table = (2, 2, 1) if moves else (1, 1, 1)
     return exact_sensitivities([table] * (1 if columns is None else columns), neighbours)

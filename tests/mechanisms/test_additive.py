@@ -1,6 +1,7 @@
 """Additive noise: likelihood, calibration, releases, guarantees, and use in a model."""
 
 import re
+from dataclasses import astuple
 
 import numpy as np
 import pymc as pm
@@ -16,8 +17,10 @@ from pymc_dapper.mechanisms import (
     GaussianMechanism,
     KNormMechanism,
     LaplaceMechanism,
+    LInfMechanism,
     TulapMechanism,
 )
+from pymc_dapper.statistics import clamped_sum, counts, histogram
 
 MECHANISMS = [
     LaplaceMechanism(2.5),
@@ -181,6 +184,90 @@ def test_calibration_and_loss_are_inverse(kind, budget, sensitivity):
         assert getattr(spent, name) == pytest.approx(getattr(budget, name))
     assert mechanism.budget is budget
     assert str(budget) in repr(mechanism)
+
+
+@pytest.mark.parametrize(
+    ("kind", "budget", "norm", "options"),
+    [
+        (LaplaceMechanism, PureDP(0.5), "l1", {}),
+        (DiscreteLaplaceMechanism, PureDP(0.5), "l1", {}),
+        (GaussianMechanism, ZCDP(0.5), "l2", {}),
+        (DiscreteGaussianMechanism, ZCDP(0.5), "l2", {}),
+        (KNormMechanism, PureDP(0.5), "l1", {"norm": 1}),
+        (KNormMechanism, PureDP(0.5), "l2", {"norm": 2}),
+        (KNormMechanism, PureDP(0.5), "linf", {"norm": np.inf}),
+        (LInfMechanism, PureDP(0.5), "linf", {}),
+    ],
+)
+def test_a_mechanism_picks_the_norm_it_needs(kind, budget, norm, options):
+    sensitivity = counts([0, 1, 2], 4).sensitivity
+    right = getattr(sensitivity, norm)
+    mechanism = kind.calibrate(budget, sensitivity=sensitivity, **options)
+    assert repr(mechanism) == repr(kind.calibrate(budget, sensitivity=float(right), **options))
+    assert repr(mechanism) == repr(kind.calibrate(budget, sensitivity=right, **options))
+    spent = mechanism.privacy_loss(sensitivity=sensitivity)
+    assert astuple(spent) == pytest.approx(astuple(budget))
+    for other in {"l1", "l2", "linf"} - {norm}:
+        for call in (kind.calibrate, lambda _, **given: mechanism.privacy_loss(**given)):
+            given = options if call == kind.calibrate else {}
+            with pytest.raises(ValueError, match=r"needs the .* sensitivity, got the"):
+                call(budget, sensitivity=getattr(sensitivity, other), **given)
+
+
+def test_tulap_noise_takes_the_sensitivity_of_a_count():
+    one = histogram([0.5], [0, 1]).sensitivity
+    assert TulapMechanism.calibrate(PureDP(1), sensitivity=one).privacy_loss(sensitivity=one)
+    with pytest.raises(ValueError, match="of sensitivity 1, got 2"):
+        TulapMechanism.calibrate(PureDP(1), sensitivity=counts([0], 3).sensitivity)
+    with pytest.raises(ValueError, match="needs the L1"):
+        TulapMechanism.calibrate(PureDP(1), sensitivity=one.l2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "budget"),
+    [
+        (LaplaceMechanism, PureDP(0.5)),
+        (DiscreteLaplaceMechanism, PureDP(0.5)),
+        (GaussianMechanism, ZCDP(0.5)),
+        (DiscreteGaussianMechanism, ZCDP(0.5)),
+    ],
+)
+def test_groups_of_records_have_noise_of_their_own_sensitivity(kind, budget):
+    groups = [[clamped_sum([1, 2], 0, high).sensitivity] for high in (3, 50)]
+    mechanism = kind.calibrate(budget, sensitivity=groups)
+    noise = getattr(mechanism, "scale", getattr(mechanism, "sigma", None))
+    alone = [kind.calibrate(budget, sensitivity=high) for high in (3, 50)]
+    np.testing.assert_array_equal(
+        noise, [[getattr(m, "scale", getattr(m, "sigma", None))] for m in alone]
+    )
+    assert mechanism.release(np.zeros((2, 3), dtype=int), random_seed=1).shape == (2, 3)
+    spent = mechanism.privacy_loss(sensitivity=groups)
+    assert astuple(spent) == pytest.approx(astuple(budget))
+    # Twice the sensitivity of one group: what is spent is what that group's records lose.
+    more = mechanism.privacy_loss(sensitivity=[[3], [100]])
+    assert astuple(more)[0] == pytest.approx(astuple(budget)[0] * (4 if kind in _GAUSSIAN else 2))
+    with pytest.raises(ValueError, match="an array of their sensitivities"):
+        mechanism.privacy_loss(sensitivity=3)
+    with pytest.raises(ValueError, match="is empty"):
+        kind.calibrate(budget, sensitivity=[])
+
+
+_GAUSSIAN = (GaussianMechanism, DiscreteGaussianMechanism)
+
+
+@pytest.mark.parametrize(
+    ("budget", "error", "message"),
+    [
+        (ZCDP(1), TypeError, "TulapMechanism needs a PureDP budget, got ZCDP"),
+        (0.5, TypeError, "TulapMechanism needs a PureDP budget, got 0.5"),
+        (PureDP(1e-17), ValueError, "can't be told from 1 by a float: use DiscreteLaplace"),
+        (ApproxDP(1e-17, 1e-6), ValueError, "can't be told from 1"),
+        (PureDP(1000), ValueError, "can't be told from 0"),
+    ],
+)
+def test_budgets_that_tulap_noise_cannot_keep_are_refused(budget, error, message):
+    with pytest.raises(error, match=message):
+        TulapMechanism.calibrate(budget)
 
 
 @pytest.mark.parametrize("bound", ["simple", "tight"])
