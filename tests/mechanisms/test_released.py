@@ -194,8 +194,9 @@ def test_a_seed_that_is_none_is_refused():
         (lambda: LaplaceMechanism(1.0, clamp=0), r"clamp must be a pair .*write clamp=\(0, None\)"),
         (
             lambda: LaplaceMechanism(1.0, clamp=([0, 0], [5, 9])),
-            r"clamp must be a pair .* for all entries; got a tuple\. For entries with limits of their "
-            r"own, give each its own mechanism, as in .*statistic\[0\], released=released\[0\]",
+            r"clamp must be a pair .* for all entries; got a tuple\. For entries with limits of "
+            r"their own, give each its own mechanism, as in "
+            r".*statistic\[0\], released=released\[0\]",
         ),
     ],
 )
