@@ -46,6 +46,8 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
         try:
             parameters = [np.asarray(x) for x in _compile(conditional)(*given)]
             first, second = (conditional.draw(rng, *parameters) for _ in range(2))
+        except MemoryError:
+            raise
         except Exception as error:
             raise NotConjugateError(
                 f"the conditional of {names} can't be drawn from: {error}. Look for data, or a "
@@ -74,6 +76,8 @@ def _prior_draw(model: Model) -> dict[str, np.ndarray] | None:
         with model:
             draw = pymc_compile(randomness.inputs, draws, mode="FAST_COMPILE")
         values = draw(*randomness.draw(np.random.default_rng(0)))
+    except MemoryError:
+        raise
     except Exception:  # whatever a distribution of the user's raises
         return None
     names = [model.rvs_to_values[rv].name for rv in model.free_RVs]

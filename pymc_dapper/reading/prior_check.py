@@ -103,6 +103,8 @@ class PriorCheck:
                 self._draw_numbers(*self._reading.randomness.draw(each), *parameters)
                 for each in rng.spawn(2)
             )
+        except MemoryError:
+            raise
         except Exception:  # of an impossible draw, whatever a distribution raises
             return
         drawn = self._from_numbers(*numbers, *parameters)

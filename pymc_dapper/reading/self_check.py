@@ -235,6 +235,8 @@ class _CompiledFactor:
                 return list(function(*values, *parameters))
         except np.linalg.LinAlgError:
             return [np.asarray(np.nan)]  # a singular matrix: an impossible state
+        except MemoryError:
+            raise
         except Exception as error:
             raise _NoValueError(
                 f"'{self.factor.name}' can't be evaluated at the initial point: {error}"
@@ -262,6 +264,8 @@ def _draw_states(
         try:
             with np.errstate(all="ignore"):  # of impossible draws
                 return propose(*reading.randomness.draw(rng), *parameters)
+        except MemoryError:
+            raise
         except Exception as error:
             raise _undrawable(reading, error) from error
 
@@ -282,6 +286,8 @@ def _draw_parameters(
         draw = compile_in_python(reading.model, [*randomness.inputs, *model.value_vars], priors)
         values = [point[x.name] for x in model.value_vars]
         drawn = draw(*randomness.draw(rng.spawn(1)[0]), *values)
+    except MemoryError:
+        raise
     except Exception as error:  # whatever a distribution of the user's raises
         raise _NoValueError("the parameters can't be drawn from their prior") from error
     if not all(np.all(np.isfinite(x)) for x in drawn):

@@ -18,6 +18,7 @@ from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
 from pymc_dapper.context import the_model
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.steps.memory import tells_of_memory
 from pymc_dapper.steps.variables import parameter_values
 
 
@@ -95,6 +96,7 @@ class ConjugateStep(BlockedStep):
             )
         return super().__new__(cls, [vars] if isinstance(vars, str) else vars, **kwargs)
 
+    @tells_of_memory
     def __init__(
         self,
         vars: Variable | Sequence[Variable],

@@ -33,6 +33,7 @@ from pymc_dapper.reading.counts.self_check import WrittenFactors, check_gain, sp
 from pymc_dapper.reading.counts.start import find_start
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.steps.conjugate import ConjugateStep
+from pymc_dapper.steps.memory import tells_of_memory
 from pymc_dapper.steps.variables import parameter_values, record_values
 
 CHECKED_SWEEPS = 3
@@ -164,6 +165,7 @@ class CountStep(BlockedStep):
             )
         return super().__new__(cls, vars, **kwargs)
 
+    @tells_of_memory
     def __init__(
         self,
         vars: Variable | Sequence[Variable],

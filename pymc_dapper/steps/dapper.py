@@ -25,6 +25,7 @@ from pymc_dapper.reading.description import describe_reading, summarise_reading
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.model import ModelReading, read_model
 from pymc_dapper.reading.self_check import CheckedState, check_reading
+from pymc_dapper.steps.memory import tells_of_memory
 from pymc_dapper.steps.stats import RECORD_STAT
 from pymc_dapper.steps.variables import complete_point, record_values
 
@@ -152,6 +153,7 @@ class DapperStep(BlockedStep):
             )
         return super().__new__(cls, vars, **kwargs)
 
+    @tells_of_memory
     def __init__(
         self,
         vars: Variable | Sequence[Variable],

@@ -136,6 +136,8 @@ class FunctionStep(BlockedStep):
         natural = self._checked.natural(point)
         try:
             drawn = self._draw(rng, natural)
+        except MemoryError:
+            raise
         except Exception as error:
             raise SamplingError(
                 f"the function given to FunctionStep for {self._checked.names} raised "

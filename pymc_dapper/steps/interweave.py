@@ -32,6 +32,7 @@ from pymc_dapper.kernels.interweave_tuning import (
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.record_maps import read_noise_held_fixed
 from pymc_dapper.reading.record_maps.self_check import CheckedNoise, check_noise
+from pymc_dapper.steps.memory import tells_of_memory
 from pymc_dapper.steps.variables import parameter_values, record_values
 
 
@@ -152,6 +153,7 @@ class InterweaveStep(BlockedStep):
             )
         return super().__new__(cls, vars, **kwargs)
 
+    @tells_of_memory
     def __init__(
         self,
         vars: Variable | Sequence[Variable],

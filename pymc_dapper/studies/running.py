@@ -44,6 +44,8 @@ def check_picklable(runner: CellRunner) -> None:
         try:
             pickle.dumps(given)
             interactive = _is_interactive(given)
+        except MemoryError:
+            raise
         except Exception as error:
             raise _unpicklable(name, str(error)) from error
         if interactive:

@@ -169,6 +169,8 @@ class Store:
             self._seen[path.name] = _version(path)
             rows = self._parquet.read_table(path, page_checksum_verification=True).to_pylist()
             result, made_with = _from_rows(cell, rows, self._study)
+        except MemoryError:
+            raise
         except Exception as error:  # whatever a broken file makes a reader say
             warnings.warn(
                 f"{path.name} in store={str(self.path)!r} can't be read, so the cell {cell} is run "
@@ -250,7 +252,7 @@ class Store:
             buffer = self._arrow.BufferOutputStream()
             self._parquet.write_table(table, buffer, write_page_checksum=True)
             _write(self.path / _file(cell), buffer.getvalue().to_pybytes())
-        except Exception as error:  # of the disk, or of Arrow
+        except (OSError, TypeError, ValueError) as error:  # of the disk, or of Arrow
             return error
         self.release(cell)
         return None

@@ -262,6 +262,8 @@ def read_counts(
         try:
             [graph] = rebuild([raw], {**known, **placeholders}, replace_node=_static_shape)
             [graph] = localise_checks(inline_symbolic_ops([graph]), counts)
+        except MemoryError:
+            raise
         except Exception as error:
             raise _unfit(name, error) from error
         role = walk.follow(graph)

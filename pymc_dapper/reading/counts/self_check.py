@@ -47,6 +47,8 @@ class WrittenFactors:
         """
         try:
             values = self._evaluate(*split(self._reading, counts), *self._given)
+        except MemoryError:
+            raise
         except Exception as error:
             names = ", ".join(f"'{name}'" for name in self._reading.as_written)
             raise ReadingError(f"{names} can't be evaluated: {error}") from error

@@ -145,6 +145,8 @@ def _drawn(
         randomness, draws = with_randomness(_draws(reading))
         draw = _compile(reading, [*randomness.inputs, *values], draws)
         drawn = draw(*randomness.draw(rng), *(np.asarray(point[x.name]) for x in values))
+    except MemoryError:
+        raise
     except Exception:  # whatever a distribution of the user's raises
         return {}
     return {

@@ -1,0 +1,73 @@
+"""Steps say so where memory runs out while they are built."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+REMEDIES = {
+    "DapperStep": "It holds all records, and arrays with what each contributes: take fewer "
+    "records, or a statistic with fewer entries; records that mechanisms see through counts only "
+    "can be written as a latent table of counts, which CountStep samples at a cost that doesn't "
+    "depend on their number (see docs/latent-counts.md)",
+    "CountStep": "It holds all cells, and the sums that moves between them change: take fewer "
+    "cells, by coarser categories; or split the table into variables with a CountStep each, where "
+    "the model lets them be moved apart",
+    "ConjugateStep": "It draws its parameters together: pass fewer at a time, or let NUTS move "
+    "them (conjugate=False)",
+    "InterweaveStep": "It holds the noise of all records: take fewer records, or leave it out "
+    "(interweave=False)",
+}
+"""What needs less memory than a step does, by the step."""
+
+
+class OutOfMemoryError(MemoryError):
+    """Memory ran out while a step was built."""
+
+
+def tells_of_memory[**P](build: Callable[P, None]) -> Callable[P, None]:
+    """Let a step's constructor say, where memory runs out, for what, and what would need less.
+
+    Parameters
+    ----------
+    build : callable
+        ``__init__`` of a step, which takes the step and its variables first.
+
+    Returns
+    -------
+    callable
+        The same, raising :class:`OutOfMemoryError` in the place of other lack of memory.
+    """
+
+    @wraps(build)
+    def telling(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            build(*args, **kwargs)
+        except OutOfMemoryError:
+            raise
+        except MemoryError as error:
+            raise OutOfMemoryError(_message(args[0], _given(args, kwargs), error)) from error
+
+    return telling
+
+
+def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Return the variables that a step was given."""
+    variables = args[1] if len(args) > 1 else kwargs["vars"]
+    return list(variables) if isinstance(variables, list | tuple) else [variables]
+
+
+def _message(step: Any, variables: list[Any], error: MemoryError) -> str:
+    names = [kind.__name__ for kind in type(step).__mro__ if kind.__name__ in REMEDIES]
+    listed = ", ".join(_described(variable) for variable in variables)
+    # What PyTensor adds to it is about its graph.
+    reason = str(error).partition("\n")[0]
+    return (
+        f"memory ran out while {names[0]} was built for {listed}"
+        f"{f': {reason}' if reason else ''}. {REMEDIES[names[0]]}"
+    )
+
+
+def _described(variable: Any) -> str:
+    shape = getattr(getattr(variable, "type", None), "shape", ())
+    sizes = " x ".join("?" if n is None else f"{n}" for n in shape)
+    return f"'{getattr(variable, 'name', variable)}'{f' ({sizes})' if sizes else ''}"

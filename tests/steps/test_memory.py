@@ -1,0 +1,138 @@
+"""Where memory runs out, that is said, and nothing else is blamed."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dapper as pmd
+from pymc_dapper.conjugacy import check as conjugacy_check
+from pymc_dapper.reading import self_check
+from pymc_dapper.reading.counts import self_check as count_check
+from pymc_dapper.reading.record_maps import self_check as map_check
+from pymc_dapper.steps import counts as counts_step
+from pymc_dapper.steps.memory import OutOfMemoryError
+
+PACKAGE = Path(pmd.__file__).parent
+
+
+def no_memory(*arguments, **options):
+    raise MemoryError("Unable to allocate 7.45 GiB for an array\n\nHINT: about PyTensor")
+
+
+def failing(compile_, at):
+    """Compile as before; the function so compiled raises, from its so-manieth call on."""
+
+    def compiled(*arguments, **options):
+        function = compile_(*arguments, **options)
+        calls = []
+
+        def call(*values):
+            calls.append(1)
+            return no_memory() if len(calls) > at else function(*values)
+
+        return call
+
+    return compiled
+
+
+def records():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 1)
+        x = pm.Normal("x", mu, 1, shape=4)
+        pmd.GaussianMechanism(1.0).potential("privacy", x.sum(), released=1.0)
+    return model, mu, x
+
+
+def table():
+    with pm.Model() as model:
+        counts = pm.Poisson("counts", [3.0, 4.0])
+        pmd.GaussianMechanism(1.0).potential("privacy", counts, released=np.array([3.0, 4.0]))
+    return model, counts
+
+
+def told(build):
+    with pytest.raises(OutOfMemoryError) as caught:
+        build()
+    message = str(caught.value)
+    assert "HINT" not in message
+    assert "proper distribution" not in message
+    return message
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_records_that_do_not_fit_into_memory(at, monkeypatch, uncompiled):
+    """When they are drawn, or when factors are evaluated; of parameters drawn from their prior."""
+    model, _, x = records()
+    monkeypatch.setattr(self_check, "compile_in_python", failing(self_check.compile_in_python, at))
+    message = told(lambda: pmd.DapperStep([x], model=model))
+    assert message.startswith("memory ran out while DapperStep was built for 'x' (4): Unable to")
+    assert "fewer records" in message
+    assert "CountStep" in message
+
+
+def test_a_prior_that_takes_all_memory(uncompiled):
+    """Once, and not as a distribution that can't be drawn from."""
+    with pm.Model() as model:
+        x = pm.CustomDist(
+            "x", logp=lambda value: -(value**2), random=no_memory, signature="->()", shape=4
+        )
+        pmd.GaussianMechanism(1.0).potential("privacy", x.sum(), released=1.0)
+    assert "'x' (4)" in told(
+        lambda: pmd.DapperStep(x, model=model, initial_point={"x": np.ones(4)})
+    )
+
+
+def test_maps_that_do_not_fit_into_memory(monkeypatch, uncompiled):
+    model, mu, x = records()
+    monkeypatch.setattr(map_check, "_compile", failing(map_check._compile, 0))
+    message = told(lambda: pmd.InterweaveStep(mu, records=x, model=model))
+    assert "built for 'mu'" in message
+    assert "interweave=False" in message
+
+
+def test_conditionals_that_do_not_fit_into_memory(monkeypatch, uncompiled):
+    model, mu, _ = records()
+    monkeypatch.setattr(conjugacy_check, "pymc_compile", failing(conjugacy_check.pymc_compile, 0))
+    message = told(lambda: pmd.ConjugateStep(mu, model=model))
+    assert "conjugate=False" in message
+
+
+def test_counts_that_do_not_fit_into_memory(monkeypatch, uncompiled):
+    model, counts = table()
+    step = pmd.CountStep([counts], model=model)
+    monkeypatch.setattr(count_check, "pymc_compile", failing(count_check.pymc_compile, 0))
+    with pytest.raises(MemoryError):
+        count_check.WrittenFactors(step._reading, [])(np.array([3, 4]))
+    monkeypatch.setattr(counts_step, "read_counts", no_memory)
+    message = told(lambda: pmd.CountStep([counts], model=model))
+    assert "'counts' (2)" in message
+    assert "coarser categories" in message
+
+
+def test_a_function_of_the_users_may_run_out_of_memory():
+    model, mu, _ = records()
+    with pytest.raises(MemoryError, match="Unable to allocate"):
+        pmd.FunctionStep(mu, draw=no_memory, model=model)
+
+
+def test_no_handler_takes_lack_of_memory_for_something_else():
+    """All of the package: what catches any exception lets this one through, or names its kind."""
+    found, wrong = 0, []
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(node, ast.Try):
+                continue
+            kinds = [ast.unparse(x.type) if x.type else "BaseException" for x in node.handlers]
+            for k, (kind, handler) in enumerate(zip(kinds, node.handlers, strict=True)):
+                if not {"Exception", "BaseException"} & set(kind.strip("()").split(", ")):
+                    continue
+                found += 1
+                passed = "MemoryError" in kinds[:k]
+                told = ("error_message(", "_executor_failed(", "set_exception(")
+                if not passed and not any(x in ast.unparse(handler) for x in told):
+                    wrong.append(f"{file.name}:{handler.lineno}")
+    assert found > 5
+    assert wrong == []
