@@ -160,10 +160,16 @@ def _latent(
         seen = records_seen(model)
         counts = [rv for rv in seen if _is_table(model, rv)]
         records = [] if counts and len(counts) == len(seen) else find_records(model)
-    return _Latent(
+    latent = _Latent(
         [] if records is None else record_values(records, model),
         [] if counts is None else count_values(counts, model),
     )
+    if not latent.all:
+        raise ReadingError(
+            "records and counts are empty: leave both out to have them found, or pass the latent "
+            "records, as in assign_steps([x])"
+        )
+    return latent
 
 
 def _is_table(model: Model, rv: TensorVariable) -> bool:

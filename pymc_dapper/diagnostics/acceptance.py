@@ -10,6 +10,8 @@ import xarray as xr
 from arviz_stats.base import array_stats
 
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.checks import choice, shown
+from pymc_dapper.diagnostics._result import group
 from pymc_dapper.releases import ATTRIBUTE, Releases
 from pymc_dapper.steps.stats import ACCEPT_STAT
 
@@ -88,6 +90,8 @@ def acceptance(
 
     Raises
     ------
+    TypeError
+        If ``idata`` isn't a result, or ``budget`` isn't a budget.
     ValueError
         If no ``DapperStep`` was among the steps, or for other ``neighbours``.
 
@@ -112,11 +116,11 @@ def acceptance(
     inference from privatized data. Advances in Neural Information Processing Systems 35.
     Section 3.2.
     """
-    stats = idata["sample_stats"]
+    stats = group(idata, "sample_stats")
+    _check_budget(budget)
     if ACCEPT_STAT not in stats:
         raise ValueError("no DapperStep was among the steps: there is no acceptance of records")
-    if neighbours not in ("replace", "add_remove"):
-        raise ValueError(f"neighbours must be 'replace' or 'add_remove', got {neighbours!r}")
+    choice(neighbours, "neighbours", ("replace", "add_remove"))
     by_draw = stats[ACCEPT_STAT]
     by_draw = by_draw.rename({dim: "step" for dim in by_draw.dims if dim not in ("chain", "draw")})
     by_draw = by_draw.transpose("chain", "draw", ...)
@@ -150,6 +154,14 @@ def acceptance(
         )
         warnings.warn(explanation, UserWarning, stacklevel=2)
     return Acceptance(rates, errors, floor, below, explanation)
+
+
+def _check_budget(budget: Any) -> None:
+    if budget is None or isinstance(budget, PureDP | ZCDP | ApproxDP):
+        return
+    number = isinstance(budget, int | float) and not isinstance(budget, bool)
+    instead = f": write pmd.PureDP({budget})" if number else ""
+    raise TypeError(f"budget must be a PureDP, ZCDP or ApproxDP, got {shown(budget)}{instead}")
 
 
 def _error(draws: np.ndarray) -> float:

@@ -13,10 +13,16 @@ from pymc.step_methods.compound import CompoundStep
 from pymc.util import RandomState, get_random_generator
 from pytensor.graph.basic import Variable
 
+from pymc_dapper.checks import random_generator, whole_number
+from pymc_dapper.context import the_model
+from pymc_dapper.diagnostics._result import group
 from pymc_dapper.reading.values import forward
 from pymc_dapper.sampling import assign_parameter_steps, find_records
 from pymc_dapper.steps.conjugate import ConjugateStep
 from pymc_dapper.steps.variables import record_values
+
+MIN_DRAWS = 4
+"""With fewer draws of each chain there is no Monte Carlo error."""
 
 
 def missing_information(
@@ -63,9 +69,11 @@ def missing_information(
 
     Raises
     ------
+    TypeError
+        If an argument is of another type: the message names it.
     ValueError
-        If the records' draws, or those of another free variable, weren't kept; or if a parameter is
-        discrete.
+        If thinning leaves fewer than four draws of each chain, if the records' draws, or those of
+        another free variable, weren't kept, or if a parameter is discrete.
 
     Notes
     -----
@@ -84,11 +92,19 @@ def missing_information(
     Liu, J. S. (1994). The fraction of missing information and convergence rate for data
     augmentation. Computing Science and Statistics 26.
     """
-    if thin < 1:
-        raise ValueError(f"thin must be at least 1, got {thin}")
-    if sweeps is not None and sweeps < 1:
-        raise ValueError(f"sweeps must be at least 1, got {sweeps}")
-    posterior = idata["posterior"]
+    posterior = group(idata, "posterior")
+    model = the_model(model)
+    whole_number(tune, "tune", at_least=0)
+    rng = random_generator(random_seed, "random_seed")
+    if sweeps is not None:
+        sweeps = whole_number(sweeps, "sweeps", at_least=1)
+    thin = whole_number(thin, "thin", at_least=1)
+    kept = len(range(0, posterior.sizes["draw"], thin))
+    if kept < MIN_DRAWS:
+        raise ValueError(
+            f"thin={thin} leaves {kept} of {posterior.sizes['draw']} draws of each chain, too few "
+            f"for an estimate: at least {MIN_DRAWS} are needed"
+        )
     _check_kept(posterior, model)
     records = find_records(model) if records is None else records
     of_records = record_values(records, model)
@@ -100,7 +116,7 @@ def missing_information(
     draws = posterior.isel(draw=slice(None, None, thin))
     points = _value_points(draws, model)
     step = CompoundStep(steps)
-    step.setup_chain(get_random_generator(random_seed), tune, len(points))
+    step.setup_chain(get_random_generator(rng), tune, len(points))
     if not all(isinstance(each, ConjugateStep) for each in steps):
         step.tune = True
         _tune(step, points, tune)

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from pymc_dapper.checks import whole_number
+from pymc_dapper.diagnostics._result import group
 from pymc_dapper.steps.stats import RECORD_STAT
 
 
@@ -26,6 +28,8 @@ def record_acceptance(idata: Any, *, step: int | None = None) -> xr.DataArray:
 
     Raises
     ------
+    TypeError
+        If ``idata`` isn't a result, or ``step`` isn't a whole number.
     ValueError
         If no step tracked its records, if a chain was interrupted before its last draw, or if
         ``step`` doesn't say which step is meant.
@@ -36,12 +40,15 @@ def record_acceptance(idata: Any, *, step: int | None = None) -> xr.DataArray:
     proposes little that fits. A high rate is no sign of good mixing: at a small privacy budget
     every proposal is accepted while the parameters move slowly.
     """
-    stats = idata["sample_stats"]
+    stats = group(idata, "sample_stats")
     if RECORD_STAT not in stats:
         raise ValueError(
             "no acceptance by record was kept. Sample with DapperStep(..., track_records=True)"
         )
     last = stats[RECORD_STAT].isel(draw=-1)
+    if step is not None:
+        n_steps = last.shape[1] if last.ndim > 1 else 1
+        step = whole_number(step, "step", at_least=0, at_most=n_steps - 1)
     if last.ndim > 1:
         if step is None and last.shape[1] > 1:
             raise ValueError(

@@ -8,18 +8,23 @@ from pymc.blocking import PointType, StatsType
 from pymc.model import Model
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
-from pymc.util import RandomGenerator, get_random_generator
+from pymc.util import RandomGenerator
 from pytensor.graph.basic import Variable
 
+from pymc_dapper.checks import options as options_of
 from pymc_dapper.compiled.data import SharedData
 from pymc_dapper.compiled.functions import JitFunction
 from pymc_dapper.conjugacy.check import check_conditional
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
 from pymc_dapper.context import the_model
-from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.steps.memory import tells_of_memory
-from pymc_dapper.steps.variables import parameter_values
+from pymc_dapper.steps.variables import (
+    chain_generator,
+    check_call,
+    complete_point,
+    parameter_values,
+)
 
 
 @dataclass_state
@@ -90,10 +95,7 @@ class ConjugateStep(BlockedStep):
 
     def __new__(cls, vars: Variable | Sequence[Variable], **kwargs: Any) -> Any:
         """Refuse what PyMC's own constructor would choke on."""
-        if not isinstance(vars, Variable | str) and len(vars) == 0:
-            raise ReadingError(
-                f"{cls.__name__} was given an empty list: pass the parameters it is to draw"
-            )
+        check_call(cls.__name__, vars, (), kwargs, "parameters")
         return super().__new__(cls, [vars] if isinstance(vars, str) else vars, **kwargs)
 
     @tells_of_memory
@@ -110,13 +112,14 @@ class ConjugateStep(BlockedStep):
         model = the_model(model)
         self.vars = parameter_values(vars, model)
         self.blocked = blocked
-        self.rng = get_random_generator(rng)
+        self.rng = chain_generator(rng)
 
-        point = model.initial_point() if initial_point is None else initial_point
+        point = complete_point(model, initial_point)
         conditionals = read_conditionals(model, [model.values_to_rvs[x] for x in self.vars])
         for conditional in conditionals:
             check_conditional(conditional, point)
-        self._draws = [_Draw(conditional, compile_kwargs or {}) for conditional in conditionals]
+        options = options_of(compile_kwargs, "compile_kwargs")
+        self._draws = [_Draw(conditional, options) for conditional in conditionals]
         for draw in self._draws:
             # PyTensor compiles at the first call. Here, forked workers inherit the result.
             draw.update(dict(point), np.random.default_rng(0))

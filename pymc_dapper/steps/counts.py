@@ -13,7 +13,7 @@ from pymc.model import Model
 from pymc.pytensorf import compile as pymc_compile
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
-from pymc.util import RandomGenerator, get_random_generator
+from pymc.util import RandomGenerator
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
@@ -21,6 +21,8 @@ from rich.progress import TextColumn
 from rich.table import Column
 from scipy import sparse
 
+from pymc_dapper.checks import options as options_of
+from pymc_dapper.checks import whole_number
 from pymc_dapper.compiled.count_data import CountData
 from pymc_dapper.compiled.count_sweep import compile_count_sweep
 from pymc_dapper.conjugacy.marginal import integrate_out
@@ -34,7 +36,13 @@ from pymc_dapper.reading.counts.start import find_start
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.steps.conjugate import ConjugateStep
 from pymc_dapper.steps.memory import tells_of_memory
-from pymc_dapper.steps.variables import parameter_values, record_values
+from pymc_dapper.steps.variables import (
+    chain_generator,
+    check_call,
+    complete_point,
+    parameter_values,
+    record_values,
+)
 
 CHECKED_SWEEPS = 3
 LARGE_TABLE = 100
@@ -154,15 +162,7 @@ class CountStep(BlockedStep):
 
     def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
         """Refuse what PyMC's own constructor would choke on."""
-        if args:
-            raise TypeError(
-                f"{cls.__name__} takes only the counts by position: pass everything else by name, "
-                "as in model=model"
-            )
-        if not isinstance(vars, Variable) and len(vars) == 0:
-            raise ReadingError(
-                f"{cls.__name__} was given an empty list: pass the count variables it is to update"
-            )
+        check_call(cls.__name__, vars, args, kwargs, "counts")
         return super().__new__(cls, vars, **kwargs)
 
     @tells_of_memory
@@ -180,8 +180,8 @@ class CountStep(BlockedStep):
         max_start_sweeps: int = 1000,
     ):
         model = the_model(model)
-        if max_start_sweeps < 1:
-            raise ValueError(f"max_start_sweeps must be at least 1, got {max_start_sweeps}")
+        options = options_of(compile_kwargs, "compile_kwargs")
+        whole_number(max_start_sweeps, "max_start_sweeps", at_least=1)
         counts, parameters = count_values(vars, model), parameter_values(integrate, model)
         if parameters and not blocked:
             raise ValueError(
@@ -189,10 +189,10 @@ class CountStep(BlockedStep):
             )
         self.vars = [*counts, *parameters]
         self.blocked = blocked
-        self.rng = get_random_generator(rng)
+        self.rng = chain_generator(rng)
         self.max_start_sweeps = max_start_sweeps
 
-        point = model.initial_point() if initial_point is None else initial_point
+        point = complete_point(model, initial_point)
         log_densities = _marginal(model, parameters, counts) if parameters else None
         self._reading = read_counts(model, counts, point, log_densities)
         self._data = CountData(self._reading)
@@ -206,7 +206,7 @@ class CountStep(BlockedStep):
             moves,
             [matrix for terms in self._reading.prior_terms for matrix in terms.linear.values()],
         )
-        self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=compile_kwargs)
+        self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=options)
         self._integrated = None
         if parameters:
             self._integrated = ConjugateStep(

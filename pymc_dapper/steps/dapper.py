@@ -12,11 +12,13 @@ from pymc.exceptions import SamplingError
 from pymc.model import Model
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
-from pymc.util import RandomGenerator, get_random_generator
+from pymc.util import RandomGenerator
 from pytensor.graph.basic import Variable
 from rich.progress import TextColumn
 from rich.table import Column
 
+from pymc_dapper.checks import flag, whole_number
+from pymc_dapper.checks import options as options_of
 from pymc_dapper.compiled.data import SharedData
 from pymc_dapper.compiled.sweep import compile_sweep
 from pymc_dapper.compiled.sweep_op import EntrySweep, RecordSweep
@@ -27,7 +29,7 @@ from pymc_dapper.reading.model import ModelReading, read_model
 from pymc_dapper.reading.self_check import CheckedState, check_reading
 from pymc_dapper.steps.memory import tells_of_memory
 from pymc_dapper.steps.stats import RECORD_STAT
-from pymc_dapper.steps.variables import complete_point, record_values
+from pymc_dapper.steps.variables import chain_generator, check_call, complete_point, record_values
 
 FULL_EVALUATION_LIMIT = 1_000
 """With as many records, factors that take full evaluations are refused unless allowed."""
@@ -141,16 +143,7 @@ class DapperStep(BlockedStep):
 
     def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
         """Refuse what PyMC's own constructor would choke on."""
-        if args:
-            raise TypeError(
-                f"{cls.__name__} takes only the records by position: pass everything else by name, "
-                "as in model=model"
-            )
-        if not isinstance(vars, Variable) and not (isinstance(vars, Sequence) and len(vars)):
-            what = "an empty list" if isinstance(vars, Sequence) else repr(vars)
-            raise ReadingError(
-                f"{cls.__name__} was given {what}: pass the record variables it is to update"
-            )
+        check_call(cls.__name__, vars, args, kwargs, "records")
         return super().__new__(cls, vars, **kwargs)
 
     @tells_of_memory
@@ -168,11 +161,12 @@ class DapperStep(BlockedStep):
         max_start_sweeps: int = 1000,
     ):
         model = the_model(model)
-        if max_start_sweeps < 1:
-            raise ValueError(f"max_start_sweeps must be at least 1, got {max_start_sweeps}")
+        whole_number(max_start_sweeps, "max_start_sweeps", at_least=1)
+        flag(allow_full_evaluation, "allow_full_evaluation")
+        flag(track_records, "track_records")
         self.vars = record_values(vars, model)
         self.blocked = blocked
-        self.rng = get_random_generator(rng)
+        self.rng = chain_generator(rng)
         self.max_start_sweeps = max_start_sweeps
 
         point = complete_point(model, initial_point)
@@ -181,7 +175,7 @@ class DapperStep(BlockedStep):
         checked = check_reading(reading, point)
         self.sweep = compile_sweep(
             reading,
-            compile_kwargs=compile_kwargs,
+            compile_kwargs=options_of(compile_kwargs, "compile_kwargs"),
             sweep_op=self._sweep_op,
             tell_accepted=track_records,
         )

@@ -10,12 +10,14 @@ from pymc.exceptions import SamplingError
 from pymc.model import Model
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
-from pymc.util import RandomGenerator, get_random_generator
+from pymc.util import RandomGenerator
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.checks import function
+from pymc_dapper.checks import options as options_of
 from pymc_dapper.compiled.data import SharedData
 from pymc_dapper.compiled.functions import JitFunction
 from pymc_dapper.context import the_model
@@ -29,7 +31,12 @@ from pymc_dapper.reading.values import (
     shared_data,
     static_shape,
 )
-from pymc_dapper.steps.variables import parameter_values
+from pymc_dapper.steps.variables import (
+    chain_generator,
+    check_call,
+    complete_point,
+    parameter_values,
+)
 
 Draw = Callable[[np.random.Generator, Mapping[str, np.ndarray]], Mapping[str, Any]]
 
@@ -96,6 +103,13 @@ class FunctionStep(BlockedStep):
     stats_dtypes_shapes: dict[str, tuple[type, list[int]]] = {}  # noqa: RUF012 (PyMC's protocol)
     _state_class = FunctionStepState
 
+    def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
+        """Refuse what PyMC's own constructor would choke on."""
+        check_call(cls.__name__, vars, args[1:], kwargs, "parameters and their draw")
+        if kwargs.get("blocked", True) is not True:
+            raise ValueError("FunctionStep draws all its variables together: blocked must be True")
+        return super().__new__(cls, vars, *args, **kwargs)
+
     def __init__(
         self,
         vars: Variable | Sequence[Variable],
@@ -107,17 +121,14 @@ class FunctionStep(BlockedStep):
         compile_kwargs: dict[str, Any] | None = None,
         initial_point: PointType | None = None,
     ):
-        if not callable(draw):
-            raise TypeError(f"draw must be a function draw(rng, point), got {draw!r}")
-        if not blocked:
-            raise ValueError("FunctionStep draws all its variables together: blocked must be True")
+        function(draw, "draw", "draw(rng, point)")
         model = the_model(model)
         self.vars = parameter_values(vars, model)
         self.blocked = blocked
-        self.rng = get_random_generator(rng)
+        self.rng = chain_generator(rng)
         self._draw = draw
-        self._checked = _CheckedDraw(model, self.vars, compile_kwargs or {})
-        point = model.initial_point() if initial_point is None else initial_point
+        self._checked = _CheckedDraw(model, self.vars, options_of(compile_kwargs, "compile_kwargs"))
+        point = complete_point(model, initial_point)
         try:
             self._drawn(point, np.random.default_rng(0))
         except SamplingError as error:

@@ -9,11 +9,13 @@ from pymc.blocking import PointType, StatsType
 from pymc.model import Model
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
-from pymc.util import RandomGenerator, get_random_generator
+from pymc.util import RandomGenerator
 from pytensor.graph.basic import Variable
 from rich.progress import TextColumn
 from rich.table import Column
 
+from pymc_dapper.checks import options as options_of
+from pymc_dapper.checks import whole_number
 from pymc_dapper.compiled.data import SharedData
 from pymc_dapper.compiled.interweave import compile_moves
 from pymc_dapper.compiled.interweave_op import ParameterMoves
@@ -33,7 +35,14 @@ from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.record_maps import read_noise_held_fixed
 from pymc_dapper.reading.record_maps.self_check import CheckedNoise, check_noise
 from pymc_dapper.steps.memory import tells_of_memory
-from pymc_dapper.steps.variables import parameter_values, record_values
+from pymc_dapper.steps.variables import (
+    chain_generator,
+    check_call,
+    check_given,
+    complete_point,
+    parameter_values,
+    record_values,
+)
 
 
 @dataclass_state
@@ -142,15 +151,7 @@ class InterweaveStep(BlockedStep):
 
     def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
         """Refuse what PyMC's own constructor would choke on."""
-        if args:
-            raise TypeError(
-                f"{cls.__name__} takes only the parameters by position: pass everything else by "
-                "name, as in records=[x]"
-            )
-        if not isinstance(vars, Variable) and len(vars) == 0:
-            raise ReadingError(
-                f"{cls.__name__} was given an empty list: pass the parameters that it is to move"
-            )
+        check_call(cls.__name__, vars, args, kwargs, "parameters")
         return super().__new__(cls, vars, **kwargs)
 
     @tells_of_memory
@@ -167,17 +168,21 @@ class InterweaveStep(BlockedStep):
         moves: int | None = None,
     ):
         model = the_model(model)
-        if moves is not None and moves < 0:
-            raise ValueError(f"moves must be at least 0, got {moves}")
+        if moves is not None:
+            moves = whole_number(moves, "moves", at_least=0)
+        options = options_of(compile_kwargs, "compile_kwargs")
         self.blocked = blocked
-        self.rng = get_random_generator(rng)
+        self.rng = chain_generator(rng)
         self.moves = moves
 
-        point = model.initial_point() if initial_point is None else initial_point
+        point = complete_point(model, initial_point)
         parameters = parameter_values(vars, model)
+        check_given(
+            records, "InterweaveStep was given as records", "the records that are to follow"
+        )
         reading = self._read(model, parameters, record_values(records, model), point)
         checked = check_noise(reading, point)
-        self._move = compile_moves(reading, compile_kwargs=compile_kwargs, moves_op=self._moves_op)
+        self._move = compile_moves(reading, compile_kwargs=options, moves_op=self._moves_op)
         self._reading = reading
         self._data = SharedData(reading, f"the InterweaveStep for {self._quoted(reading.records)}")
         self._parameter_names = [x.name for x in reading.parameters]

@@ -6,10 +6,86 @@ from typing import Any
 import numpy as np
 from pymc import Model
 from pymc.blocking import PointType
+from pymc.util import get_random_generator
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.checks import flag, options, random_generator, shown
+from pymc_dapper.context import the_model
 from pymc_dapper.reading.errors import ReadingError
+
+
+def check_call(
+    step: str, variables: Any, others: Sequence[Any], by_name: Mapping[str, Any], what: str
+) -> None:
+    """Check a step's call, before PyMC's own constructor would choke on it.
+
+    Parameters
+    ----------
+    step : str
+        Name of the step's class.
+    variables : variable or sequence of variables
+        What was passed as ``vars``.
+    others : sequence
+        What else was passed by position, where everything else goes by name.
+    by_name : mapping of str to object
+        What was passed by name.
+    what : str
+        What the variables are to the step, such as "records".
+
+    Raises
+    ------
+    TypeError
+        If something was passed by position that goes by name, if there is no model, or if
+        ``blocked`` isn't a bool.
+    ReadingError
+        If no variables were passed.
+    """
+    if others:
+        raise TypeError(
+            f"{step} takes only the {what} by position: pass everything else by name, as in "
+            "model=model"
+        )
+    the_model(by_name.get("model"))
+    flag(by_name.get("blocked", True), "blocked")
+    check_given(variables, f"{step} was given", f"the {what} that it is to move")
+
+
+def check_given(variables: Any, given: str, expected: str) -> None:
+    """Check that a variable was passed, or a list with some in it.
+
+    Parameters
+    ----------
+    variables : variable or sequence of variables
+        What was passed.
+    given : str
+        How the message begins, such as "DapperStep was given".
+    expected : str
+        What to pass.
+
+    Raises
+    ------
+    ReadingError
+        If it is something else, or empty.
+    """
+    if isinstance(variables, Variable | str):
+        return
+    if isinstance(variables, list | tuple) and len(variables):
+        return
+    got = "an empty list" if isinstance(variables, list | tuple) else shown(variables)
+    raise ReadingError(f"{given} {got}: pass {expected}, a variable or a list of them")
+
+
+def chain_generator(rng: Any) -> np.random.Generator:
+    """Make the generator of a step of what a user, or PyMC, passes as ``rng``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it isn't a seed or a generator.
+    """
+    random_generator(rng, "rng")
+    return get_random_generator(rng)
 
 
 def record_values(
@@ -84,7 +160,7 @@ def complete_point(model: Model, given: Mapping[str, Any] | None) -> PointType:
         of its type.
     """
     point = model.initial_point()
-    for name, value in (given or {}).items():
+    for name, value in options(given, "initial_point").items():
         if name not in point:
             raise ValueError(
                 f"initial_point: '{name}' is not a value variable of the model. Its value "
@@ -110,6 +186,8 @@ def _free_values(
 ) -> list[TensorVariable]:
     if isinstance(variables, Variable | str):
         variables = [variables]
+    if not isinstance(variables, list | tuple):
+        check_given(variables, "what was passed is", instead)
     values = [_free_value(variable, model, instead) for variable in variables]
     for value in values:
         if values.count(value) > 1:
@@ -122,6 +200,11 @@ def _free_value(variable: Variable | str, model: Model, instead: str) -> TensorV
     if isinstance(variable, str):
         raise ReadingError(
             f"'{variable}' is a name: pass the variable itself, as in model['{variable}']"
+        )
+    if not isinstance(variable, Variable):
+        raise ReadingError(
+            f"{shown(variable)} is not a variable of the model: pass {instead}, a variable or a "
+            "list of them"
         )
     value = model.rvs_to_values.get(variable, variable)
     if value in model.value_vars:

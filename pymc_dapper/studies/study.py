@@ -19,6 +19,17 @@ import pymc as pm
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from xarray import DataTree
 
+from pymc_dapper.checks import (
+    choice,
+    finite_number,
+    flag,
+    function,
+    names,
+    options,
+    shown,
+    text,
+    whole_number,
+)
 from pymc_dapper.studies.cell import STEP_OPTIONS, Build, CellResult, CellRunner, Simulate
 from pymc_dapper.studies.fields import DONE, NOT_RUN
 from pymc_dapper.studies.fingerprint import fingerprint
@@ -176,8 +187,12 @@ def study(
     >>> result["mu"]["coverage"]
     """
     read = read_grid(grid, replicates)
-    kwargs = _sample_kwargs(sample_kwargs or {})
-    _check(var_names, seed, executor, timeout, prob, on_change)
+    kwargs = _sample_kwargs(options(sample_kwargs, "sample_kwargs"))
+    _check(var_names, seed, executor, store, timeout, prob, on_change)
+    function(simulate, "simulate", "simulate(rng, **cell)")
+    function(build, "build", "build(released, **cell)")
+    flag(missing_information, "missing_information")
+    flag(retry_failed, "retry_failed")
     if executor is None:
         executor = available_cores()
     runner = CellRunner(
@@ -241,25 +256,33 @@ def _sample_kwargs(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(
-    var_names: Any, seed: Any, executor: Any, timeout: Any, prob: Any, on_change: Any
+    var_names: Any,
+    seed: Any,
+    executor: Any,
+    store: Any,
+    timeout: Any,
+    prob: Any,
+    on_change: Any,
 ) -> None:
-    if isinstance(var_names, str):
-        raise TypeError(f"var_names must be a list of names: write [{var_names!r}]")
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-        raise ValueError(f"seed must be a whole number, 0 or more, got {seed!r}")
-    if executor is not None and not isinstance(executor, Executor | int):
+    if var_names is not None:
+        names(var_names, "var_names")
+    if seed is not None:
+        whole_number(seed, "seed", at_least=0)
+    if isinstance(executor, bool) or not isinstance(executor, Executor | int | None):
         raise TypeError(
             "executor must be a number of processes or a concurrent.futures.Executor, got "
-            f"{executor!r:.200}. Of a Dask client, pass client.get_executor()"
+            f"{shown(executor)}. Of a Dask client, pass client.get_executor()"
         )
-    if isinstance(executor, int) and executor < 1:
-        raise ValueError(f"executor must be at least 1 process, got {executor}")
-    if timeout is not None and not timeout > 0:
-        raise ValueError(f"timeout must be positive, got {timeout!r}")
-    if not 0 < prob < 1:
-        raise ValueError(f"prob must be above 0 and below 1, got {prob!r}")
-    if on_change not in get_args(OnChange):
-        raise ValueError(f"on_change must be one of {get_args(OnChange)}, got {on_change!r}")
+    if isinstance(executor, int):
+        whole_number(executor, "executor", at_least=1)
+    if store is not None:
+        if not isinstance(store, str | PathLike):
+            raise TypeError(f"store must be the path of a folder, got {shown(store)}")
+        text(str(store), "store")  # "" would be the current folder
+    if timeout is not None:
+        finite_number(timeout, "timeout", above=0)
+    finite_number(prob, "prob", above=0, below=1)
+    choice(on_change, "on_change", get_args(OnChange))
 
 
 def _identity(runner: CellRunner, names: Sequence[str]) -> dict[str, Any]:

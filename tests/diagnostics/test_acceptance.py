@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pymc as pm
 import pytest
+import xarray as xr
 
 import pymc_dapper as pmd
 from pymc_dapper.diagnostics import acceptance
@@ -115,3 +116,23 @@ def test_bad_arguments(calibrated):
         plain = pm.sample(**OPTIONS)
     with pytest.raises(ValueError, match="no DapperStep was among the steps"):
         acceptance(plain)
+
+
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        (1.0, r"budget must be a PureDP, ZCDP or ApproxDP, got 1\.0: write pmd\.PureDP\(1\.0\)"),
+        ("1", "budget must be a PureDP, ZCDP or ApproxDP, got '1'$"),
+        (True, "budget must be a PureDP, ZCDP or ApproxDP, got True$"),
+    ],
+)
+def test_what_is_no_budget_is_not_taken_for_one_without_a_floor(calibrated, budget, message):
+    with pytest.raises(TypeError, match=message):
+        acceptance(calibrated, budget)
+
+
+def test_what_is_no_result_is_told(calibrated):
+    with pytest.raises(TypeError, match="idata must be the DataTree that"):
+        acceptance({"sample_stats": calibrated.sample_stats})
+    with pytest.raises(ValueError, match="no group 'sample_stats', but 'posterior'"):
+        acceptance(xr.DataTree.from_dict({"posterior": calibrated.posterior.dataset}))

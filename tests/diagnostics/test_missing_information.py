@@ -138,6 +138,17 @@ def test_what_it_needs_is_said(result, model):
         kept = pmd.sample(20, keep_records=True, **OPTIONS)
     with pytest.raises(ValueError, match="'k' can't be drawn given the records"):
         missing_information(kept, discrete)
-    for wrong in ({"thin": 0}, {"sweeps": 0}):
-        with pytest.raises(ValueError, match="must be at least 1"):
+    for wrong, message in (
+        ({"thin": 0}, "thin must be a whole number of at least 1, got 0"),
+        ({"thin": 10**6}, r"thin=1000000 leaves 1 of \d+ draws of each chain, too few"),
+        ({"thin": 2.5}, "thin must be a whole number of at least 1, got 2.5"),
+        ({"sweeps": 0}, "sweeps must be a whole number of at least 1, got 0"),
+        ({"tune": True}, "tune must be a whole number of at least 0, got True"),
+        ({"random_seed": "a"}, "random_seed must be a whole number"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
             missing_information(result, model, **wrong)
+    with pytest.raises(TypeError, match="idata must be the DataTree that"):
+        missing_information(result.posterior["theta"], model)
+    with pytest.raises(TypeError, match=r"model must be a pm\.Model, got None|there is no model"):
+        missing_information(result, None)

@@ -68,6 +68,10 @@ def test_several_steps_are_told_apart():
         record_acceptance(idata)
     assert record_acceptance(idata, step=0).shape == (2, 3)
     assert record_acceptance(idata, step=1).shape == (2, 5)
+    with pytest.raises(ValueError, match=r"step must be a whole number .* at most 1, got 5"):
+        record_acceptance(idata, step=5)
+    with pytest.raises(TypeError, match=r"step must be a whole number .*, got '0'"):
+        record_acceptance(idata, step="0")
 
 
 def test_without_tracking_it_says_so(model):

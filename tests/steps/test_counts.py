@@ -295,9 +295,9 @@ def test_what_can_be_counted_is_said(model):
 def test_other_arguments_go_by_name(model):
     with pytest.raises(TypeError, match="takes only the counts by position"):
         CountStep([model["x"]], model)
-    with pytest.raises(ReadingError, match="an empty list: pass the count variables"):
+    with pytest.raises(ReadingError, match="an empty list: pass the counts"):
         CountStep([], model=model)
-    with pytest.raises(ValueError, match="max_start_sweeps must be at least 1"):
+    with pytest.raises(ValueError, match="max_start_sweeps must be a whole number of at least 1"):
         CountStep([model["x"]], model=model, max_start_sweeps=0)
 
 

@@ -319,7 +319,7 @@ def tiny_foreign_record():
 
 
 def test_the_start_limit_must_be_positive(model):
-    with pytest.raises(ValueError, match="max_start_sweeps must be at least 1"):
+    with pytest.raises(ValueError, match="max_start_sweeps must be a whole number of at least 1"):
         DapperStep([model["record"]], model=model, max_start_sweeps=0)
 
 

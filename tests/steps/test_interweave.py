@@ -265,9 +265,9 @@ def test_what_is_wrong_with_the_arguments_is_said(model):
     with model:
         with pytest.raises(ReadingError, match="empty list: pass the parameters"):
             InterweaveStep([], records=[x])
-        with pytest.raises(TypeError, match=r"by name, as in records=\[x\]"):
+        with pytest.raises(TypeError, match="only the parameters by position"):
             InterweaveStep([mu], [x])
-        with pytest.raises(ValueError, match="moves must be at least 0"):
+        with pytest.raises(ValueError, match="moves must be a whole number of at least 0"):
             InterweaveStep([mu], records=[x], moves=-1)
         with pytest.raises(ReadingError, match="'mu' is a name"):
             InterweaveStep("mu", records=[x])

@@ -321,10 +321,20 @@ def test_sample_kwargs_that_cannot_be_sent_are_refused():
     [
         ({"executor": "dask"}, TypeError, r"client.get_executor\(\)"),
         ({"executor": 0}, ValueError, "at least 1"),
+        ({"executor": True}, TypeError, "executor must be a number of processes .*, got True"),
         ({"seed": -1}, ValueError, "seed"),
+        ({"seed": 1.5}, TypeError, "seed must be a whole number"),
         ({"timeout": 0}, ValueError, "timeout"),
+        ({"timeout": "1"}, TypeError, "timeout must be a finite number"),
         ({"prob": 90}, ValueError, "prob"),
+        ({"prob": None}, TypeError, "prob"),
         ({"var_names": "p"}, TypeError, "list of names"),
+        ({"store": ""}, ValueError, "store must not be empty"),
+        ({"store": 1}, TypeError, "store must be the path of a folder, got 1"),
+        ({"on_change": None}, TypeError, "on_change must be 'warn', 'raise' or 'reuse'"),
+        ({"missing_information": 1}, TypeError, "missing_information must be True or False"),
+        ({"retry_failed": "no"}, TypeError, "retry_failed must be True or False"),
+        ({"sample_kwargs": []}, TypeError, "sample_kwargs must be a dict"),
     ],
 )
 def test_bad_arguments_are_refused(options, error, message):

@@ -1,0 +1,34 @@
+"""Groups of what sampling returns."""
+
+from typing import Any
+
+from xarray import DataTree
+
+from pymc_dapper.checks import shown
+
+
+def group(idata: Any, name: str) -> Any:
+    """Return a group of a result.
+
+    Parameters
+    ----------
+    idata : DataTree
+        What a user passed as ``idata``.
+    name : str
+        Name of the group.
+
+    Raises
+    ------
+    TypeError
+        If it isn't a result.
+    ValueError
+        If it hasn't such a group.
+    """
+    if not isinstance(idata, DataTree):
+        raise TypeError(f"idata must be the DataTree that pmd.sample returned, got {shown(idata)}")
+    if name not in idata.children:
+        listed = ", ".join(f"'{child}'" for child in idata.children) or "none"
+        raise ValueError(
+            f"idata must be what pmd.sample returned: it has no group '{name}', but {listed}"
+        )
+    return idata[name]
