@@ -334,7 +334,6 @@ def test_sample_kwargs_that_cannot_be_sent_are_refused():
         ({"on_change": None}, TypeError, "on_change must be 'warn', 'raise' or 'reuse'"),
         ({"missing_information": 1}, TypeError, "missing_information must be True or False"),
         ({"retry_failed": "no"}, TypeError, "retry_failed must be True or False"),
-        ({"sample_kwargs": []}, TypeError, "sample_kwargs must be a dict"),
     ],
 )
 def test_bad_arguments_are_refused(options, error, message):
