@@ -92,8 +92,8 @@ def missing_information(
     Liu, J. S. (1994). The fraction of missing information and convergence rate for data
     augmentation. Computing Science and Statistics 26.
     """
-    posterior = group(idata, "posterior")
     model = the_model(model)
+    posterior = group(idata, "posterior")
     whole_number(tune, "tune", at_least=0)
     rng = random_generator(random_seed, "random_seed")
     if sweeps is not None:
