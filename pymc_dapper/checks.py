@@ -227,6 +227,21 @@ def random_generator(value: Any, name: str) -> np.random.Generator:
         raise type(error)(f"{expected}, got {shown(value)}") from None
 
 
+def places(chosen: Any) -> str:
+    """Say how many entries of an array are chosen, and where the first is.
+
+    For messages about confidential data: they must not say which values these are.
+    """
+    chosen = np.asarray(chosen)
+    if chosen.ndim == 0:
+        return "it doesn't"
+    first = [int(k) for k in np.unravel_index(np.argmax(chosen), chosen.shape)]
+    index = first[0] if len(first) == 1 else tuple(first)
+    count = np.count_nonzero(chosen)
+    verb = "doesn't" if count == 1 else "don't"
+    return f"{count:,} of {chosen.size:,} {verb}, the first at index {index}"
+
+
 def shown(value: Any) -> str:
     """Show what was passed, in a message: single numbers and words as they are.
 

@@ -15,6 +15,8 @@ from pytensor.tensor.variable import TensorConstant, TensorVariable
 from pymc_dapper.context import check_precision
 
 MAX_INT64 = 2.0**63
+MAX_WHOLE = 2**62
+"""Up to this size, differences of integers fit into 64 bits."""
 
 
 def as_parameter(value: Any) -> TensorVariable:
@@ -29,9 +31,34 @@ def as_parameter(value: Any) -> TensorVariable:
 
 
 def as_location(value: Any) -> TensorVariable:
-    """Turn a location into floats or, where it is integers by its type, leave it as it is."""
+    """Turn a location into floats or, where it is integers by its type, leave it as it is.
+
+    Raises
+    ------
+    ValueError
+        If it is an integer beyond 2^62 in size: a difference from it needn't fit into 64 bits.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_WHOLE:
+        raise ValueError(_TOO_LARGE)
     tensor = pt.as_tensor_variable(value)
-    return as_parameter(value) if is_float(tensor) else tensor
+    if is_float(tensor):
+        return as_parameter(value)
+    known = known_value(tensor)
+    if known is not None and np.any((known > MAX_WHOLE) | (known < -MAX_WHOLE)):
+        raise ValueError(_TOO_LARGE)
+    return tensor
+
+
+_TOO_LARGE = "mu must be within 2^62 in size, where it is an integer: else differences may overflow"
+
+
+def _as_whole(tensor: TensorVariable) -> TensorVariable:
+    """64-bit integers; floats of what may not fit into them."""
+    known = known_value(tensor)
+    beyond = known is not None and np.any((known > MAX_WHOLE) | (known < -MAX_WHOLE))
+    if beyond or (known is None and tensor.dtype == "uint64"):
+        return tensor.astype("float64")
+    return tensor.astype("int64")
 
 
 def is_float(tensor: TensorVariable) -> bool:
@@ -57,14 +84,14 @@ def split_location(mu: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
     A location of an integer type has nothing that remains, and graphs get simpler.
     """
     if is_integral(mu):
-        return mu.astype("int64"), pt.constant(0.0, dtype=pytensor.config.floatX)
+        return _as_whole(mu), pt.constant(0.0, dtype=pytensor.config.floatX)
     nearest = pt.round(mu)
     return nearest, mu - nearest
 
 
 def steps_from(value: TensorVariable, origin: TensorVariable) -> TensorVariable:
     """``value - origin`` as floats, subtracted as 64-bit integers where both are integers."""
-    value, origin = (x.astype("int64") if is_integral(x) else x for x in (value, origin))
+    value, origin = (_as_whole(x) if is_integral(x) else x for x in (value, origin))
     return (value - origin).astype(pytensor.config.floatX)
 
 

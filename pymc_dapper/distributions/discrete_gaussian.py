@@ -131,6 +131,8 @@ def _plana_rule(n_points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]
 PLANA_NODES, PLANA_WEIGHTS = _plana_rule(PLANA_POINTS)
 """Quadrature of 2 g(y) / (exp(2 pi y) - 1) over y > 0, for odd functions g."""
 
+SMALLEST_SIGMA = 1e-150
+"""Up to this sigma, the nearest integer has all probability, shared where there are two."""
 REJECTION_FROM = 1.0
 """Draws invert the cumulative weights below this sigma, and reject from a normal from it on."""
 INVERSION_REACH = 9
@@ -181,7 +183,7 @@ class DiscreteGaussianRV(RandomVariable):
         if size is None:
             size = np.broadcast_shapes(mu.shape, sigma.shape)
         nearest = np.rint(mu)
-        remainder = mu - nearest
+        remainder, sigma = mu - nearest, np.maximum(sigma, SMALLEST_SIGMA)
         if np.all(sigma >= REJECTION_FROM):
             steps = _reject(rng, remainder, sigma, size)
         elif np.all(sigma < REJECTION_FROM):
@@ -294,7 +296,7 @@ def _numba_core_discrete_gaussian(op: DiscreteGaussianRV, node: Apply) -> tuple[
         if not (sigma > 0 and abs(mu) + 40.0 * sigma < MAX_INT64):
             raise ValueError(_INVALID)
         nearest = np.rint(1.0 * mu)
-        return np.int64(nearest) + _draw_step(rng, mu - nearest, np.float64(sigma))
+        return np.int64(nearest) + _draw_step(rng, mu - nearest, max(sigma, SMALLEST_SIGMA))
 
     return random, source_key(_propose, _draw_step, _numba_core_discrete_gaussian)
 
@@ -386,7 +388,12 @@ def _log_weight(
     steps: TensorVariable, remainder: TensorVariable, sigma: TensorVariable
 ) -> TensorVariable:
     """Log weight of an integer so many steps from the nearest, relative to the nearest's."""
-    return -0.5 * (steps / sigma) * ((steps - 2.0 * remainder) / sigma)
+    res = -0.5 * (steps / sigma) * ((steps - 2.0 * remainder) / sigma)
+    known = known_value(sigma)
+    if known is not None and np.all(known >= SMALLEST_SIGMA):
+        return res
+    # Of a smaller sigma, PyTensor takes the square, which is zero.
+    return pt.switch(pt.eq(steps * (steps - 2.0 * remainder), 0), 0.0, res)
 
 
 def _log_weights_sum(remainder: TensorVariable, sigma: TensorVariable) -> TensorVariable:
@@ -409,8 +416,9 @@ def _log_direct_sum(remainder: TensorVariable, sigma: TensorVariable) -> TensorV
 
     j steps past mu have the weight near^j c^(j (j - 1) / 2), and j away from it far^j c^(...).
     """
-    near = pt.exp(-0.5 * (1.0 - 2.0 * pt.abs(remainder)) / pt.sqr(sigma))
-    far = pt.exp(-0.5 * (1.0 + 2.0 * pt.abs(remainder)) / pt.sqr(sigma))
+    variance = pt.sqr(pt.maximum(sigma, SMALLEST_SIGMA))
+    near = pt.exp(-0.5 * (1.0 - 2.0 * pt.abs(remainder)) / variance)
+    far = pt.exp(-0.5 * (1.0 + 2.0 * pt.abs(remainder)) / variance)
     c = near * far
     c2 = c * c
     c3 = c * c2

@@ -10,12 +10,13 @@ import pymc as pm
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
 from pymc.distributions.shape_utils import rv_size_is_none
+from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 from scipy import stats
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.checks import finite_number, real_numbers, shown
+from pymc_dapper.checks import finite_number, places, real_numbers, shown
 from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace, Tulap
 from pymc_dapper.distributions._rounded import (
     gaussian_log_tail,
@@ -27,7 +28,14 @@ from pymc_dapper.distributions._rounded import (
 from pymc_dapper.distributions.discrete_gaussian import DiscreteGaussianRV
 from pymc_dapper.distributions.discrete_laplace import DiscreteLaplaceRV
 from pymc_dapper.distributions.tulap import TulapRV
-from pymc_dapper.mechanisms.base import MAX_RELEASE, Mechanism, as_tensor, check_rounding, positive
+from pymc_dapper.mechanisms.base import (
+    MAX_RELEASE,
+    Mechanism,
+    as_tensor,
+    check_rounding,
+    positive,
+    whole_release,
+)
 from pymc_dapper.sensitivity import Sensitivities, in_norm
 
 SensitivityLike = Sensitivities | ArrayLike
@@ -156,7 +164,11 @@ class AdditiveNoise(Mechanism):
         # Without a size, each entry still has noise of its own.
         released = statistic + self._noise(size=statistic.shape if rv_size_is_none(size) else size)
         if self.rounding:
+            # Further away, integers would wrap around.
             released = pt.round(released)
+            fits = pt.all(pt.abs(released) <= float(MAX_RELEASE))
+            message = f"{type(self).__name__}: rounded releases must be within 2^62 in size"
+            released = Assert(message)(released, fits)
         if self.clamp is not None:
             lower, upper = self.clamp
             released = released if lower is None else pt.maximum(released, lower)
@@ -165,17 +177,23 @@ class AdditiveNoise(Mechanism):
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         self._check_shape(statistic.shape)
-        if self._discrete and not np.array_equal(statistic, np.round(statistic)):
-            raise ValueError(
-                f"{type(self).__name__} adds integer noise to integers, got the statistic "
-                f"{statistic}"
-            )
-        released = statistic + self._draw_noise(statistic.shape, rng)
+        if self._discrete:
+            whole = statistic == np.round(statistic)
+            if not np.all(whole):
+                raise ValueError(
+                    f"{type(self).__name__} adds integer noise to integers. The statistic must "
+                    f"hold integers: {places(~whole)}"
+                )
+            statistic = whole_release(statistic, type(self).__name__)
+        noise = self._draw_noise(statistic.shape, rng)
+        if self._discrete:
+            noise = whole_release(noise, type(self).__name__)
+        released = statistic + noise
         if self.rounding:
             released = np.round(released)
         if self.clamp is not None:
             released = np.clip(released, *self.clamp)
-        return released.astype(np.int64) if self.integer else released
+        return whole_release(released, type(self).__name__) if self.integer else released
 
     def error_bound(self, k: int = 1, beta: float = 0.05) -> np.ndarray:
         """Size of the noise that all of k entries stay within, with probability 1 - beta or more.

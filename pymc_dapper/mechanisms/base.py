@@ -1,6 +1,7 @@
 """What every mechanism can do: give its likelihood, enter a model, and simulate a release."""
 
 import inspect
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -16,7 +17,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.checks import flag, random_generator, real_numbers, shown
+from pymc_dapper.checks import flag, places, random_generator, real_numbers, shown
 from pymc_dapper.context import check_precision
 from pymc_dapper.mechanisms.released import (
     NOT_GIVEN,
@@ -285,7 +286,7 @@ class Mechanism(ABC):
         """Simulate a release, to study what privacy costs.
 
         Not for production: floating-point noise can be attacked. To protect real data, use a
-        vetted library such as OpenDP.
+        vetted library such as OpenDP. The first call of a session warns of that.
 
         Parameters
         ----------
@@ -298,9 +299,55 @@ class Mechanism(ABC):
         -------
         ndarray
             The released value, in the statistic's shape.
+
+        Raises
+        ------
+        TypeError
+            If the statistic doesn't hold real numbers.
+        ValueError
+            If it isn't finite or not one that the mechanism can release; or if a release of
+            integers doesn't fit into 64 bits.
         """
         values = real_array(statistic, "the statistic", "leave them out")
-        return self._draw(values, random_generator(random_seed, "random_seed"))
+        if not np.all(np.isfinite(values)):
+            wrong = places(~np.isfinite(values))
+            raise ValueError(f"the statistic must hold finite numbers: {wrong}")
+        rng = random_generator(random_seed, "random_seed")
+        _warn_once()
+        return self._draw(values, rng)
+
+
+_has_warned = False
+
+
+def _warn_once() -> None:
+    """Say that releases are simulated ones: once, as studies make many."""
+    global _has_warned
+    if not _has_warned:
+        _has_warned = True
+        warnings.warn(
+            "release() simulates, and isn't for production: floating-point noise can be attacked. "
+            "To protect real data, use a vetted library such as OpenDP",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def whole_release(released: np.ndarray, name: str) -> np.ndarray:
+    """Make integers of released floats.
+
+    Raises
+    ------
+    ValueError
+        If one is beyond 2^62 in size; ``name`` of the mechanism is in the message.
+    """
+    fits = (released <= MAX_RELEASE) & (released >= -MAX_RELEASE)
+    if not np.all(fits):
+        raise ValueError(
+            f"{name} releases integers, which must be within 2^62 in size: {places(~fits)}. "
+            "Release real numbers, or change the statistic's units"
+        )
+    return released.astype(np.int64)
 
 
 def _by_budget(mechanism: type) -> str:
@@ -349,6 +396,8 @@ def as_tensor(value: Any) -> TensorVariable:
             f"{symbolic if isinstance(value, np.ndarray) and _holds_variables(value) else ''}"
             "In a model, compute it with pytensor.tensor or with pymc_dapper.statistics"
         )
+    if isinstance(value, np.ndarray) and value.dtype.kind == "u" and np.any(value > MAX_RELEASE):
+        value = value.astype("float64")
     tensor = pt.as_tensor_variable(value)
     return tensor.astype("int64") if np.dtype(tensor.dtype).kind in "bu" else tensor
 

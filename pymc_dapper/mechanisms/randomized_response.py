@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
-from pymc_dapper.checks import finite_number, whole_number
+from pymc_dapper.checks import finite_number, places, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
 
 
@@ -242,7 +242,8 @@ class RandomizedResponse(Mechanism):
         possible = self._is_category(statistic) & (statistic == np.round(statistic))
         if not np.all(possible):
             raise ValueError(
-                f"the true values must be categories 0, ..., {self.categories - 1}, got {statistic}"
+                f"the true values must be categories 0, ..., {self.categories - 1}: "
+                f"{places(~possible)}"
             )
         truth = statistic.astype(np.int64)
         changed = rng.random(truth.shape) >= self.keep_probability

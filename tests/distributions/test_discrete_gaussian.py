@@ -24,8 +24,9 @@ from scipy.integrate import quad
 from scipy.special import comb, factorial2, zeta
 from scipy.stats import norm
 
-from pymc_dapper.distributions import DiscreteGaussian
+from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace
 from pymc_dapper.distributions import discrete_gaussian as module
+from pymc_dapper.distributions.discrete_gaussian import DiscreteGaussianRV
 from tests.distributions.exact import ExactGaussian, exact_gaussian
 from tests.distributions.law import FAIL, PASS, integer_edges, p_value
 
@@ -142,6 +143,35 @@ def test_what_is_not_an_integer_has_probability_zero():
     np.testing.assert_array_equal(logp[[0, 2, 3]], -np.inf)
     _, (at_zero, at_half) = evaluate([0.0, 0.5], 2.0)
     assert at_half == at_zero
+
+
+@pytest.mark.parametrize("make", [DiscreteGaussian.dist, DiscreteLaplace.dist])
+@pytest.mark.parametrize("mu", [2**63, -(2**63), 2**64, np.array([0, 2**63], dtype="uint64")])
+def test_locations_that_do_not_fit_into_64_bits_are_refused(make, mu):
+    with pytest.raises(ValueError, match="mu must be within 2"):
+        make(mu, 1.0)
+
+
+@pytest.mark.parametrize("mu", [-(2**62), -5, 2**62])
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63) + 1, 2**62 + 1])
+def test_differences_do_not_wrap_around(value, mu):
+    steps = abs(value - mu) / 1e16
+    for make, exact in (
+        (DiscreteGaussian.dist, -0.5 * steps**2 - math.log(1e16 * math.sqrt(2 * math.pi))),
+        (DiscreteLaplace.dist, -steps - math.log(2e16)),
+    ):
+        logp = pm.logp(make(mu, 1e16), value).eval(mode="FAST_COMPILE")
+        assert logp == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("sigma", [1e-300, 1e-160, 1e-20])
+def test_at_a_tiny_sigma_two_nearest_integers_share_all_probability(log_probabilities, sigma):
+    values = log_probabilities([0, 1, 2], np.full(3, 0.5), np.full(3, sigma))
+    np.testing.assert_allclose(np.exp(values[0]), [0.5, 0.5, 0.0])
+    np.testing.assert_allclose(np.exp(values[1]), [0.5, 1.0, 1.0])
+    drawn = DiscreteGaussianRV.rng_fn(np.random.default_rng(1), 0.5, sigma, 1000)
+    assert set(drawn) == {0, 1}
+    assert abs(drawn.mean() - 0.5) < 4 * 0.5 / math.sqrt(1000)
 
 
 # Tails

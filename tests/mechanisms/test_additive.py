@@ -1,6 +1,7 @@
 """Additive noise: likelihood, calibration, releases, guarantees, and use in a model."""
 
 import re
+import warnings
 from dataclasses import astuple
 
 import numpy as np
@@ -18,7 +19,10 @@ from pymc_dapper.mechanisms import (
     KNormMechanism,
     LaplaceMechanism,
     LInfMechanism,
+    NoisyStats,
+    RandomizedResponse,
     TulapMechanism,
+    base,
 )
 from pymc_dapper.statistics import clamped_sum, counts, histogram
 
@@ -156,6 +160,71 @@ def test_the_same_seed_gives_the_same_release():
 def test_integer_noise_is_added_to_integers_only():
     with pytest.raises(ValueError, match="adds integer noise to integers"):
         DiscreteLaplaceMechanism(1.0).release(np.array([0.5]))
+
+
+@pytest.mark.parametrize("sigma", [1e-300, 1e-160, 1e-20, 0.01])
+def test_noise_of_a_tiny_scale_is_none(sigma):
+    for mechanism in (DiscreteGaussianMechanism(sigma), DiscreteLaplaceMechanism(sigma)):
+        np.testing.assert_array_equal(mechanism.release(np.full(50, 5), random_seed=1), 5)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "statistic", "message"),
+    [
+        (DiscreteGaussianMechanism(1.0), 2**63, "within 2.62 in size: it doesn't"),
+        (DiscreteLaplaceMechanism(1.0), [1, -(2**63)], "1 of 2 doesn't, the first at index 1"),
+        (DiscreteGaussianMechanism(1.0), 1e300, "within 2.62"),
+        (DiscreteGaussianMechanism(1.0), np.inf, "must hold finite numbers: it doesn't"),
+        (LaplaceMechanism(1.0), [[0.0, np.nan]], r"1 of 2 doesn't, the first at index \(0, 1\)"),
+        (GaussianMechanism(1e300, rounding=True), 0, "Release real numbers"),
+        (GaussianMechanism(1.0, rounding=True), 1e30, "within 2.62"),
+        (KNormMechanism(1.0, 2), [np.inf, 0.0], "finite numbers"),
+        (CustomMechanism(np.add, draw=lambda s, rng: s), np.nan, "finite numbers"),
+    ],
+)
+def test_what_does_not_fit_into_a_release_is_refused(mechanism, statistic, message):
+    with pytest.raises(ValueError, match=message):
+        mechanism.release(statistic, random_seed=1)
+
+
+def test_predicted_releases_do_not_wrap_around():
+    released = GaussianMechanism(1e300, rounding=True)._random(pt.zeros(3), None)
+    with pytest.raises(AssertionError, match="rounded releases must be within"):
+        pm.draw(released, random_seed=1)
+
+
+SECRET = 41250
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "statistic"),
+    [
+        (DiscreteGaussianMechanism(1.0), [SECRET + 0.5, 1.0]),
+        (DiscreteLaplaceMechanism(1.0), SECRET + 0.5),
+        (DiscreteGaussianMechanism(1.0), [SECRET, np.inf]),
+        (DiscreteGaussianMechanism(1.0), [SECRET, 1e300]),
+        (GaussianMechanism(1e300, rounding=True), [SECRET]),
+        (RandomizedResponse(0.9, 3), [0, SECRET]),
+        (LaplaceMechanism(np.ones(3)), [SECRET]),
+        (KNormMechanism(1.0, 2), SECRET),
+        (NoisyStats(1.0, 9), [SECRET]),
+        (LaplaceMechanism(1.0), [SECRET, "a"]),
+        (LaplaceMechanism(1.0), np.ma.masked_equal([SECRET, 1], 1)),
+    ],
+)
+def test_messages_do_not_say_what_is_confidential(mechanism, statistic):
+    with pytest.raises((TypeError, ValueError)) as error:
+        mechanism.release(statistic, random_seed=1)
+    assert str(SECRET) not in str(error.value)
+
+
+def test_a_session_is_told_once_that_releases_are_simulated(monkeypatch):
+    monkeypatch.setattr(base, "_has_warned", False)
+    with pytest.warns(UserWarning, match="isn't for production"):
+        LaplaceMechanism(1.0).release(0.0, random_seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LaplaceMechanism(1.0).release(0.0, random_seed=1)
 
 
 # Budgets ----------------------------------------------------------------------------------------
