@@ -220,7 +220,7 @@ def sweep_graph(
     accepted, log_density = _decide(
         reading, candidates, -exponentials, mode, sweep_op, records_in_block
     )
-    updated = _choose(accepted, candidates, reading.records)
+    updated = choose(accepted, candidates, reading.records)
     if possible is not None:
         accepted = accepted & possible
     return SweepGraph(proposed, exponentials, updated, accepted, log_density)
@@ -260,10 +260,10 @@ def _possible(
     if reading.possible is None:
         return None, proposed
     [possible] = rebuild([reading.possible], dict(zip(reading.records, proposed, strict=True)))
-    return possible, _choose(possible, proposed, reading.records)
+    return possible, choose(possible, proposed, reading.records)
 
 
-def _choose(
+def choose(
     chosen: TensorVariable, new: Sequence[TensorVariable], old: Sequence[TensorVariable]
 ) -> list[TensorVariable]:
     """Take the new values of the records chosen, and the old ones of the others."""
@@ -286,18 +286,18 @@ def _decide(
     def before_and_after(graph: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
         return graph, rebuild([graph], to_proposed)[0]
 
-    log_removed, log_added = before_and_after(_separable(reading))
+    log_removed, log_added = before_and_after(separable(reading))
     deciding = (log_removed, log_added)
     if reading.proposes_conditionally:
-        deciding = (_nothing(), _nothing())
+        deciding = (nothing(), nothing())
 
     if reading.full_factors:
         state: TensorVariable = pt.matrix("records", dtype="float64")
-        kernel = _kernel(FullSweep, state, _log_density_of_records(reading, state), mode)
-        changes = _row_by_row(*before_and_after(_flat_records(reading)))
+        kernel = kernel_of(FullSweep, state, log_density_of_records(reading, state), mode)
+        changes = row_by_row(*before_and_after(flat_records(reading)))
         accepted, logp = kernel.op(*changes, *deciding, log_uniforms, *kernel.context)
     elif reading.additive_factors:
-        kernel = _kernel_of_sums(reading, mode, sweep_op)
+        kernel = kernel_of_sums(reading, mode, sweep_op)
         by_value = _changes_by_value(reading, before_and_after)
         rows = None
         if by_value is None and sweep_op is None:
@@ -309,7 +309,7 @@ def _decide(
             arrays = [*reading.records, *proposed, *rows.covariates, *rows.context]
             accepted, logp = op(*deciding, log_uniforms, *arrays, *kernel.context)
         else:
-            changes = by_value or _row_by_row(*before_and_after(_contributions(reading)))
+            changes = by_value or row_by_row(*before_and_after(contributions(reading)))
             accepted, logp = kernel.op(*changes, *deciding, log_uniforms, *kernel.context)
         logp = logp + kernel.offset
     elif reading.proposes_conditionally:
@@ -340,7 +340,7 @@ class _Kernel(NamedTuple):
     offset: TensorVariable
 
 
-def _kernel(
+def kernel_of(
     sweep_op: type[Op], state: TensorVariable, log_density: TensorVariable, mode: Mode
 ) -> _Kernel:
     """Sweep against a log-density of ``state``."""
@@ -354,11 +354,11 @@ def _kernel_by_entries(sweep_op: type[Op], density: EntrywiseDensity, mode: Mode
     op = sweep_op(rewritten([density.entry, *density.values], [density.term], mode))
     columns = [x.astype("float64") for x in density.context]
     n_entries = prod(density.sum.total.type.shape)
-    context = pt.stack(columns, axis=1) if columns else _nothing(n_entries)
+    context = pt.stack(columns, axis=1) if columns else nothing(n_entries)
     return _Kernel(op, [context], density.offset)
 
 
-def _kernel_of_sums(
+def kernel_of_sums(
     reading: ModelReading, mode: Mode, sweep_op: type[RecordSweep | EntrySweep] | None
 ) -> _Kernel:
     """Sweep against the log-density of the additive factors: by entries, if it can be."""
@@ -368,10 +368,10 @@ def _kernel_of_sums(
             return _kernel_by_entries(sweep_op or EntrySweep, entrywise, mode)
     state = pt.vector("sums", dtype="float64")
     log_density = _log_density_of_sums(reading, state)
-    return _kernel(sweep_op or RecordSweep, state, log_density, mode)
+    return kernel_of(sweep_op or RecordSweep, state, log_density, mode)
 
 
-def _nothing(*lengths: int) -> TensorVariable:
+def nothing(*lengths: int) -> TensorVariable:
     """Return an empty array, of shape (*lengths, 0).
 
     A slice, since the cache's key holds the strides of a constant, and those of `np.zeros(0)`
@@ -386,13 +386,13 @@ def _log_gain(present: TensorVariable, proposed: TensorVariable) -> TensorVariab
     return pt.switch(pt.isfinite(present), gain, 0.0)
 
 
-def _separable(reading: ModelReading) -> TensorVariable:
+def separable(reading: ModelReading) -> TensorVariable:
     """Each record's separable log-density; empty where there is none."""
     terms = [factor.log_densities for factor in reading.separable_factors]
-    return pt.add(*terms).astype("float64") if terms else _nothing()
+    return pt.add(*terms).astype("float64") if terms else nothing()
 
 
-def _contributions(reading: ModelReading) -> TensorVariable:
+def contributions(reading: ModelReading) -> TensorVariable:
     """Put what each record adds to all sums into a matrix with a row per record."""
     return side_by_side([sum_.contributions for sum_ in reading.sums])
 
@@ -419,7 +419,7 @@ def _changes_by_value(
     return [table, table, *index, differing_columns(table)]
 
 
-def _row_by_row(removed: TensorVariable, added: TensorVariable) -> list[TensorVariable]:
+def row_by_row(removed: TensorVariable, added: TensorVariable) -> list[TensorVariable]:
     """Make changes of matrices with a row per record (see `Changes`)."""
     n_records, n_columns = removed.shape
     row = pt.arange(n_records).astype("uint32")
@@ -439,12 +439,12 @@ def _log_density_of_sums(reading: ModelReading, flat: TensorVariable) -> TensorV
     return _at([factor.log_density for factor in reading.additive_factors], totals)
 
 
-def _flat_records(reading: ModelReading) -> TensorVariable:
+def flat_records(reading: ModelReading) -> TensorVariable:
     """Put all records into a matrix with a row per record."""
     return side_by_side([record.astype("float64") for record in reading.records])
 
 
-def _log_density_of_records(reading: ModelReading, flat: TensorVariable) -> TensorVariable:
+def log_density_of_records(reading: ModelReading, flat: TensorVariable) -> TensorVariable:
     """Log-density of all factors but the separable ones, from one matrix of all records."""
     values: dict[Variable, Variable] = {}
     start = 0

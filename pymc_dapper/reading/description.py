@@ -11,6 +11,7 @@ from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.reading.exchanges import Exchange
 from pymc_dapper.reading.factors import AdditiveFactor, Factor, FullFactor
 from pymc_dapper.reading.graphs import rebuild, with_inputs
 from pymc_dapper.reading.model import ModelReading
@@ -18,19 +19,21 @@ from pymc_dapper.reading.model import ModelReading
 MAX_FORMULA = 100
 
 
-def describe_reading(reading: ModelReading) -> str:
+def describe_reading(reading: ModelReading, exchange: Exchange | None = None) -> str:
     """Describe how a model's log-density sees the records.
 
     Parameters
     ----------
     reading : ModelReading
         How the model was read.
+    exchange : Exchange, optional
+        The exchanges between records that keep what is known exactly.
 
     Returns
     -------
     str
-        Several lines: the records and what proposes them, a table of the factors, the sums, and
-        what a sweep costs.
+        Several lines: the records and what proposes them, a table of the factors, the sums, what is
+        known exactly, and what a sweep costs.
     """
     return "\n".join(
         [
@@ -44,6 +47,7 @@ def describe_reading(reading: ModelReading) -> str:
             "Factors that the records enter, their prior aside:",
             *_table([(f"  {factor.name}", *_row(factor)) for factor in reading.factors]),
             *_sums(reading),
+            *_known(exchange),
             f"A sweep costs {_cost(reading)}.",
             *_as_counts(reading),
         ]
@@ -113,6 +117,23 @@ def _sums(reading: ModelReading) -> list[str]:
         for sum_ in reading.sums
     ]
     return ["Sums over the records that are cached, and what is summed:", *_table(rows)]
+
+
+def _known(exchange: Exchange | None) -> list[str]:
+    if exchange is None:
+        return []
+    names = exchange.known.factors
+    totals = [(f"  {name}", _count(names.count(name), "total")) for name in dict.fromkeys(names)]
+    groups = _count(len(np.unique(exchange.groups[exchange.groups >= 0])), "group")
+    return [
+        "Known exactly, and kept by exchanges between two records:",
+        *_table(totals),
+        f"  {_count(exchange.n_pairs, 'exchange')} after each sweep, within {groups} of records",
+    ]
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" + ("" if n == 1 else "s")
 
 
 def _cost(reading: ModelReading) -> str:

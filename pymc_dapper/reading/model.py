@@ -153,9 +153,7 @@ def read_model(
     # With the shapes known, the number of records is a constant of all graphs.
     lengths = dim_lengths(model)
     records = [x.type.clone(shape=point[x.name].shape)(name=x.name) for x in values]
-    known = _with_data(
-        model, {**frozen_dims(model, lengths), **dict(zip(values, records, strict=True))}
-    )
+    known = in_terms_of(model, records, lengths)
     check_independence(model, rvs, records, known)
 
     def factors_of(variables: list[TensorVariable]) -> list[Factor]:
@@ -177,18 +175,11 @@ def read_model(
     finite = possible_values(rvs) if untransformed else None
     priors_as_written = rebuild(_log_priors(model, rvs), known)
     possible = read_possible(model, rvs, records, known, priors_as_written)
-    log_priors: list[TensorVariable] = []
-    if finite is not None and separable:
-        log_priors = [x.log_densities for x in factors_of(rvs) if isinstance(x, SeparableFactor)]
+    likelihoods = [factor.log_densities for factor in separable]
     conditional = None
-    # The prior of a single record needn't have a record axis: then it isn't known record by record.
-    if finite is not None and len(log_priors) == len(rvs):
-        priors = [
-            Prior(rv.owner.op, _parameters(model, rv, known), log_prior)
-            for rv, log_prior in zip(rvs, log_priors, strict=True)
-        ]
-        likelihoods = [factor.log_densities for factor in separable]
-        conditional = conditional_law(records, priors, likelihoods, finite, possible)
+    if finite is not None and separable:
+        conditional = _finite_law(model, rvs, records, known, likelihoods, finite, possible)
+    if conditional is not None:
         proposals, possible = conditional.draw(records), None
     else:
         proposals = rebuild(read_proposals(model, rvs), known)
@@ -211,6 +202,49 @@ def read_model(
         data=tuple(shared_data(graphs)),
         dim_lengths=lengths,
     )
+
+
+def prior_law(reading: ModelReading) -> FiniteLaw | None:
+    """Return the prior of records with few values; None where it isn't known record by record."""
+    if reading.possible_values is None:
+        return None
+    model, records = reading.model, reading.records
+    rvs = [model[name] for name in reading.record_names]
+    known = in_terms_of(model, records, reading.dim_lengths)
+    values, possible = reading.possible_values, reading.possible
+    return _finite_law(model, rvs, records, known, [], values, possible)
+
+
+def _finite_law(
+    model: Model,
+    rvs: Sequence[TensorVariable],
+    records: Sequence[TensorVariable],
+    known: Mapping[Variable, Variable],
+    log_likelihoods: Sequence[TensorVariable],
+    values: np.ndarray,
+    possible: TensorVariable | None,
+) -> FiniteLaw | None:
+    names = [rv.name for rv in rvs]
+    graphs = rebuild(model.logp(list(rvs), sum=False), known)
+    factors = read_factors(dict(zip(names, graphs, strict=True)), records)
+    log_priors = [x.log_densities for x in factors if isinstance(x, SeparableFactor)]
+    # The prior of a single record needn't have a record axis: then it isn't known record by record.
+    if len(log_priors) < len(rvs):
+        return None
+    priors = [
+        Prior(rv.owner.op, _parameters(model, rv, known), log_prior)
+        for rv, log_prior in zip(rvs, log_priors, strict=True)
+    ]
+    return conditional_law(records, priors, log_likelihoods, values, possible)
+
+
+def in_terms_of(
+    model: Model, records: Sequence[TensorVariable], lengths: Mapping[str, int]
+) -> dict[Variable, Variable]:
+    """Say what stands for the records' value variables, dim lengths and data in all graphs."""
+    by_name = {x.name: x for x in records}
+    values = {value: by_name[value.name] for value in model.value_vars if value.name in by_name}
+    return _with_data(model, {**frozen_dims(model, lengths), **values})
 
 
 def _with_data(model: Model, known: dict[Variable, Variable]) -> dict[Variable, Variable]:

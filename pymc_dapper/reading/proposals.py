@@ -30,7 +30,7 @@ def read_proposals(model: Model, records: Sequence[TensorVariable]) -> list[Tens
         transformed where PyMC transforms them). Records whose draw no finite value stands for are
         nan.
     """
-    return _draws(model, records, _to_values_of_records)
+    return _draws(model, records, to_values_of_records)
 
 
 def read_prior_draws(model: Model, rvs: Sequence[TensorVariable]) -> list[TensorVariable]:
@@ -67,7 +67,7 @@ def _draws(
     return inline_symbolic_ops([values[rv] for rv in rvs])
 
 
-def _to_values_of_records(
+def to_values_of_records(
     transform: Any, draw: TensorVariable, *parameters: Variable
 ) -> TensorVariable:
     """Take draws to the space of their value variable; nan for records that have no value there.

@@ -20,15 +20,19 @@ from rich.table import Column
 from pymc_dapper.checks import flag, whole_number
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.compiled.data import SharedData
+from pymc_dapper.compiled.exchange import CompiledExchange, compile_exchange
 from pymc_dapper.compiled.sweep import compile_sweep
 from pymc_dapper.compiled.sweep_op import EntrySweep, RecordSweep
 from pymc_dapper.context import the_model
 from pymc_dapper.reading.description import describe_reading, summarise_reading
 from pymc_dapper.reading.errors import ReadingError
+from pymc_dapper.reading.exchange_groups import read_exchange
+from pymc_dapper.reading.exchanges import Exchange
 from pymc_dapper.reading.model import ModelReading, read_model
 from pymc_dapper.reading.self_check import CheckedState, check_reading
 from pymc_dapper.steps.memory import tells_of_memory
-from pymc_dapper.steps.stats import RECORD_STAT
+from pymc_dapper.steps.never_moved import NeverMoved
+from pymc_dapper.steps.stats import EXCHANGE_STAT, RECORD_STAT
 from pymc_dapper.steps.variables import chain_generator, check_call, complete_point, record_values
 
 FULL_EVALUATION_LIMIT = 1_000
@@ -179,16 +183,19 @@ class DapperStep(BlockedStep):
             sweep_op=self._sweep_op,
             tell_accepted=track_records,
         )
-        self._reading = reading
+        exchange = read_exchange(reading, point)
+        self.exchange: CompiledExchange | None = None
+        if exchange is not None:
+            self.exchange = compile_exchange(reading, exchange, compile_kwargs)
+            self.stats_dtypes_shapes = {**self.stats_dtypes_shapes, EXCHANGE_STAT: (np.float64, [])}
+        self._reading, self._point = reading, point
         self._data = SharedData(reading, f"the DapperStep for the records {_quoted(reading)}")
         self._record_names = [x.name for x in reading.records]
         self._parameter_names = [x.name for x in reading.parameters]
         self.track_records = track_records
         if track_records:
             self.stats_dtypes_shapes = {**self.stats_dtypes_shapes, RECORD_STAT: (object, [])}
-            self.stats_dtypes = [
-                {name: dtype for name, (dtype, _) in self.stats_dtypes_shapes.items()}
-            ]
+        self.stats_dtypes = [{name: dtype for name, (dtype, _) in self.stats_dtypes_shapes.items()}]
         self._start_chain(0, 0)
 
         # PyTensor compiles at the first call. Here, forked workers inherit the result.
@@ -201,8 +208,13 @@ class DapperStep(BlockedStep):
 
     def _check_compiled(self, checked: CheckedState, given: list[np.ndarray]) -> None:
         """Compare what was compiled with the model's own log-density."""
-        after = self._update(checked.records, given, np.random.default_rng(0), refuse=True)
-        records, (_, compiled) = after[: len(self._record_names)], after[len(self._record_names)]
+        rng = np.random.default_rng(0)
+        self._compare(checked, self._update(checked.records, given, rng, refuse=True))
+        if self.exchange is not None:
+            self._compare(checked, self._update(checked.records, given, rng))
+
+    def _compare(self, checked: CheckedState, after: tuple[np.ndarray, ...]) -> None:
+        records, (_, compiled, *_) = after[: len(self.vars)], after[len(self.vars)]
         expected = checked.log_density(records)
         if not checked.same(compiled, expected):
             raise ReadingError(
@@ -226,7 +238,8 @@ class DapperStep(BlockedStep):
             The records and what proposes them, the factors that they enter, the sums that are
             cached, and what a sweep costs.
         """
-        return describe_reading(self._reading)
+        exchange = None if self.exchange is None else self.exchange.exchange
+        return describe_reading(self._reading, exchange)
 
     def __repr__(self) -> str:
         """Summarise how the model was read."""
@@ -242,9 +255,22 @@ class DapperStep(BlockedStep):
         """
         super().setup_chain(rng, tune, draws)
         self._data.read()
+        if self.exchange is not None and self._reading.data:
+            self._check_exchange(self.exchange.exchange)
         self._start_chain(tune, draws)
 
+    def _check_exchange(self, exchange: Exchange) -> None:
+        """Check that records still count for the known totals as when the step was built."""
+        now = read_exchange(self._reading, self._point)
+        if now is None or not now.pairs_as(exchange):
+            names = ", ".join(f"'{name}'" for name in dict.fromkeys(exchange.known.factors))
+            raise ValueError(
+                f"shared data changed what the records {_quoted(self._reading)} count for in "
+                f"{names}: build the DapperStep anew"
+            )
+
     def _start_chain(self, tune: int, draws: int) -> None:
+        self._never_moved: NeverMoved | None = None
         self.sweeps_done = 0
         self.tuning_sweeps = tune
         self.total_sweeps = tune + draws
@@ -255,27 +281,54 @@ class DapperStep(BlockedStep):
         """Update all records once; the first step of a chain, until the state is a possible one."""
         n_variables = len(self._record_names)
         given = self._given(point)
-        after = self._update(self._records(point), given, self.rng)
-        accept, logp = after[n_variables].tolist()
+        before = self._records(point)
+        after = self._update(before, given, self.rng)
+        accept, logp, *exchanged = after[n_variables].tolist()
         if self.sweeps_done == 0:
             sweeps = 1
             while not isfinite(logp):
                 if sweeps == self.max_start_sweeps:
                     raise SamplingError(self._impossible_start())
                 after = self._update(after[:n_variables], given, self.rng)
-                accept, logp = after[n_variables].tolist()
+                accept, logp, *exchanged = after[n_variables].tolist()
                 sweeps += 1
+            self._never_moved = self._watch(after[:n_variables])
         self.sweeps_done += 1
         if self.sweep.as_written is not None and self.sweeps_done > self.tuning_sweeps:
             self._check_digits(self.sweep.as_written(*after[:n_variables], *given)[0], logp)
 
+        if self._never_moved is not None:
+            self._look_for_those_that_never_move(self._never_moved, after[:n_variables], given)
+
         stats: dict[str, Any] = {"dapper_accept": accept, "dapper_mechanism_logp": logp}
+        if exchanged:
+            [stats[EXCHANGE_STAT]] = exchanged
         if self.track_records:
             stats[RECORD_STAT] = self._track(after[-1])
         new = point.copy()
         for k, name in enumerate(self._record_names):
             new[name] = after[k]
         return new, [stats]
+
+    def _watch(self, records: Sequence[np.ndarray]) -> NeverMoved | None:
+        """Begin to look for records that never move."""
+        exempt = np.zeros(self._reading.n_records, dtype=bool)
+        if self.exchange is not None:
+            exempt = self.exchange.exchange.groups >= 0
+        watch = NeverMoved(self._reading, exempt, records, self.tuning_sweeps)
+        return None if watch.is_done or self.tuning_sweeps == 0 else watch
+
+    def _look_for_those_that_never_move(
+        self, watch: NeverMoved, records: Sequence[np.ndarray], given: list[np.ndarray]
+    ) -> None:
+        """Warn after tuning of records that no sweep can move."""
+        watch.look(self.sweeps_done, records)
+        if self.sweeps_done == self.tuning_sweeps:
+            message = watch.message(records, given[: len(self._parameter_names)])
+            if message is not None:
+                warnings.warn(message, UserWarning, stacklevel=2)
+        if watch.is_done or self.sweeps_done >= self.tuning_sweeps:
+            self._never_moved = None
 
     def _track(self, accepted: np.ndarray) -> np.ndarray | None:
         """Count acceptances after tuning; hand over their rates at the chain's last draw.
@@ -303,11 +356,36 @@ class DapperStep(BlockedStep):
         *,
         refuse: bool = False,
     ) -> tuple[np.ndarray, ...]:
-        """One sweep: the records after it, and what else :meth:`CompiledSweep.update` returns."""
+        """One sweep: the records after it, and what else :meth:`CompiledSweep.update` returns.
+
+        Where there are exchanges, the share of those made stands beside the log-density.
+        """
         try:
-            return (self.sweep.refuse if refuse else self.sweep.update)(rng, records, given)
+            after = (self.sweep.refuse if refuse else self.sweep.update)(rng, records, given)
+            if self.exchange is None or refuse:
+                return after
+            return self._exchange(self.exchange, after, given, rng)
         except np.linalg.LinAlgError as error:
             raise ReadingError(self._singular(error)) from error
+
+    def _exchange(
+        self,
+        exchange: CompiledExchange,
+        after: tuple[np.ndarray, ...],
+        given: list[np.ndarray],
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, ...]:
+        """Let pairs of records exchange after a sweep."""
+        n = len(self.vars)
+        records: Sequence[np.ndarray] = after[:n]
+        (accept, logp), *accepted = after[n:]
+        if not isfinite(logp):
+            records = exchange.start(rng, records, given[: len(self._parameter_names)])
+        *exchanged, (share, logp) = exchange.update(rng, records, given)
+        for x, new in zip(records, exchanged, strict=True):
+            for each in accepted:
+                each |= (x != new).reshape(len(x), -1).any(axis=1)
+        return (*exchanged, np.array([accept, logp, share]), *accepted)
 
     def _singular(self, error: np.linalg.LinAlgError) -> str:
         factors = ", ".join(f"'{factor.name}'" for factor in self._reading.factors)

@@ -5,3 +5,6 @@ ACCEPT_STAT = "dapper_accept"
 
 RECORD_STAT = "dapper_accept_by_record"
 """Each record's acceptance rate: None but at a chain's last draw."""
+
+EXCHANGE_STAT = "dapper_exchange_accept"
+"""Share of the exchanges between two records that were made in a sweep, where there are any."""
