@@ -21,8 +21,13 @@ class CountData(SharedData):
         names = ", ".join(f"'{rv.name}'" for rv in reading.rvs)
         super().__init__(reading, f"the CountStep for the counts {names}")
 
-    def read(self) -> None:
+    def read(self) -> bool:
         """Take over the present values.
+
+        Returns
+        -------
+        bool
+            Whether any of them changed.
 
         Raises
         ------
@@ -30,10 +35,11 @@ class CountData(SharedData):
             As :meth:`SharedData.read`, and if data changed from which it was read which cells a
             statistic adds up.
         """
-        super().read()
+        changed = super().read()
         for shared, before in self._reading.frozen.items():
             if not np.array_equal(shared.get_value(borrow=True), before):
                 raise ValueError(
                     f"the data '{shared.name}' say which counts are added up, and have changed "
                     "since the CountStep was built: build a new CountStep"
                 )
+        return changed

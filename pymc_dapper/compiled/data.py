@@ -48,8 +48,13 @@ class SharedData:
         self.values = self._present()
         self._shapes = [value.shape for value in self.values]
 
-    def read(self) -> None:
+    def read(self) -> bool:
         """Take over the present values.
+
+        Returns
+        -------
+        bool
+            Whether any of them changed.
 
         Raises
         ------
@@ -67,7 +72,10 @@ class SharedData:
             check = getattr(variable.tag, "check_data", None)
             if check is not None:
                 check()
+        pairs = zip(self.values, values, strict=True)
+        changed = any(not np.array_equal(old, new, equal_nan=True) for old, new in pairs)
         self.values = values
+        return changed
 
     def _present(self) -> list[np.ndarray]:
         return [np.array(x.get_value(borrow=True), order="C") for x in self._reading.data]

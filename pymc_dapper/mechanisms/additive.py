@@ -144,6 +144,39 @@ class AdditiveNoise(Mechanism):
             logp = pt.switch(released > upper, -np.inf, logp)
         return logp
 
+    def noise_logp(self, noise: TensorVariable) -> TensorVariable:
+        """Log-density of noise itself, before anything was rounded or clamped.
+
+        Parameters
+        ----------
+        noise : tensor_like
+            The noise.
+
+        Returns
+        -------
+        TensorVariable
+            The log-density of each entry.
+        """
+        return self._at(as_tensor(noise))
+
+    def range_before_clamping(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Range in which noisy values lay before they were clamped.
+
+        Parameters
+        ----------
+        released : ndarray
+            The released values.
+
+        Returns
+        -------
+        lowest, highest : ndarray
+            Both are the released value, unless that is a limit of ``clamp``.
+        """
+        lower, upper = self.clamp or (None, None)
+        lowest = released if lower is None else np.where(released <= lower, -np.inf, released)
+        highest = released if upper is None else np.where(released >= upper, np.inf, released)
+        return lowest, highest
+
     def _at(self, distance: TensorVariable) -> TensorVariable:
         return pm.logp(self._noise(), distance)
 

@@ -33,6 +33,9 @@ from pymc_dapper.mechanisms.released import (
 
 Budget = PureDP | ZCDP | ApproxDP
 
+LARGEST_WHOLE_DOUBLE = 2**53
+"""All whole numbers up to here are exact in double precision."""
+
 MAX_RELEASE = 2**62
 """Released integers are at most this in size: their difference from a statistic doesn't wrap."""
 
@@ -188,6 +191,7 @@ class Mechanism(ABC):
         # Of noise that is joint over an axis, there is one log-density, and no dim for that axis.
         potential = pm.Potential(name, logp, dims=(dims and dims[: logp.type.ndim]) or None)
         potential.tag.mechanism = self
+        potential.tag.statistic, potential.tag.released = statistic, data
         # pm.set_data can change the release: steps look at it again when a chain starts.
         potential.tag.check_data = self._release_check(name, statistic, data)
         return potential
@@ -239,6 +243,7 @@ class Mechanism(ABC):
             **{"dist": self._random, **self._event(statistic)},
         )
         variable.tag.mechanism = self
+        variable.tag.statistic, variable.tag.released = statistic, as_tensor(data)
         variable.tag.check_data = self._release_check(name, statistic, data)
         return variable
 
@@ -251,10 +256,23 @@ class Mechanism(ABC):
         statistic = as_tensor(given)
         self._release_check(name, statistic, data)()
         if not isinstance(data, SharedVariable):
-            data = data.astype(np.int64 if self.integer else np.float64)
+            data = self._as_kept(name, data)
         shape = self._released_shape(name, statistic)
         alike = [given] if tuple(shape) == tuple(statistic.type.shape) else []
         return data, statistic, release_dims(model, name, dims, shape, [data, *alike])
+
+    def _as_kept(self, name: str, released: np.ndarray) -> np.ndarray:
+        """Turn released values into an array that PyMC keeps as it is."""
+        if not self.integer:
+            return released.astype(np.float64)
+        # PyMC keeps integers in 32 bits, and larger ones come out as others.
+        largest = np.max(np.abs(released.astype(np.float64)), initial=0)
+        if largest > LARGEST_WHOLE_DOUBLE:
+            raise ValueError(
+                f"'{name}': released values of up to {largest:.3g} are larger than the integers "
+                "that double precision tells apart"
+            )
+        return released.astype(np.float64 if largest > np.iinfo(np.int32).max else np.int64)
 
     def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
         """Return the shape that a release of ``statistic`` has; None for an unknown length."""

@@ -1,7 +1,7 @@
 """Between which numbers a variable of a graph lies, whatever its inputs are."""
 
 from collections.abc import Mapping, Sequence
-from math import exp, inf, log, sqrt
+from math import exp, inf, log, prod, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from pytensor.tensor.basic import (
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import All, Max, Min
 from pytensor.tensor.reshape import JoinDims
-from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.special import Softmax
 from pytensor.tensor.subtensor import (
     AdvancedIncSubtensor,
@@ -131,16 +131,45 @@ def _of_node(node: Apply, inputs: Sequence[Bounds | None]) -> Bounds | None:
             return TRUTH_VALUE if isinstance(node.op, Eye) or inputs[0] is not None else None
         case ARange():
             return ANY_NUMBER
+        case IncSubtensor() | AdvancedIncSubtensor():
+            # All of the increments, or none, may go to one entry.
+            increment, none = inputs[1], Bounds(0.0, 0.0)
+            increments = _sum(_union([increment, none]), _number_of_increments(node))
+            known = [x for x in (inputs[0], increments) if x is not None]
+            return _add(*known) if len(known) == 2 else None
         case CAReduce() if isinstance(node.op.scalar_op, ps.Add):
-            return _sum(inputs[0])
+            return _sum(inputs[0], _number_of_terms(node))
+        case Shape_i() | Shape() if None not in node.inputs[0].type.shape:
+            lengths = node.inputs[0].type.shape
+            lengths = [lengths[node.op.i]] if isinstance(node.op, Shape_i) else lengths
+            return Bounds(float(min(lengths)), float(max(lengths))) if lengths else None
     return None
 
 
-def _sum(x: Bounds | None) -> Bounds | None:
-    """Bounds of a sum of any number of terms."""
+def _number_of_terms(node: Apply) -> int | None:
+    """Return how many entries a reduction takes together; None if that isn't known."""
+    shape = node.inputs[0].type.shape
+    lengths = shape if node.op.axis is None else [shape[axis] for axis in node.op.axis]
+    return None if None in lengths else prod(lengths)
+
+
+def _number_of_increments(node: Apply) -> int | None:
+    """Return how many increments an entry may get at most; None if that isn't known."""
+    if isinstance(node.op, IncSubtensor):
+        return 1
+    indices = [x.type.shape for x in node.inputs[2:] if hasattr(x.type, "shape")]
+    if any(None in shape for shape in indices):
+        return None
+    return prod(np.broadcast_shapes(*indices))
+
+
+def _sum(x: Bounds | None, n_terms: int | None) -> Bounds | None:
+    """Bounds of a sum of so many terms; of any number of them, if None."""
     if x is None or (not x.finite and x.low < 0 < x.high):
         return None
-    return Bounds(min(0.0, -inf if x.low < 0 else 0.0), inf if x.high > 0 else 0.0, x.finite)
+    if n_terms is None:
+        return Bounds(min(0.0, -inf if x.low < 0 else 0.0), inf if x.high > 0 else 0.0, x.finite)
+    return Bounds(_times(x.low, n_terms), _times(x.high, n_terms), x.finite)
 
 
 def _union(bounds: Sequence[Bounds | None]) -> Bounds | None:
@@ -202,6 +231,8 @@ def _of_scalar(op: ps.ScalarOp, known: Sequence[Bounds]) -> Bounds | None:
             if op.o_type.dtype.startswith("float"):
                 return x
             return Bounds(float(np.floor(x.low)), float(np.ceil(x.high))) if x.finite else None
+        case ps.Floor() | ps.Ceil() | ps.RoundHalfToEven() | ps.Trunc():
+            return Bounds(float(np.floor(x.low)), float(np.ceil(x.high)), x.finite)
         case ps.Neg():
             return _negative(x)
         case ps.Abs():

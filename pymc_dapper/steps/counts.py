@@ -34,6 +34,7 @@ from pymc_dapper.reading.counts.moves import find_moves
 from pymc_dapper.reading.counts.self_check import WrittenFactors, check_gain, split
 from pymc_dapper.reading.counts.start import find_start
 from pymc_dapper.reading.errors import ReadingError
+from pymc_dapper.reading.plausibility import check_releases
 from pymc_dapper.steps.conjugate import ConjugateStep
 from pymc_dapper.steps.memory import tells_of_memory
 from pymc_dapper.steps.variables import (
@@ -212,6 +213,7 @@ class CountStep(BlockedStep):
             self._integrated = ConjugateStep(
                 parameters, model=model, compile_kwargs=compile_kwargs, initial_point=point
             )
+        check_releases(model, counts, "the counts")
         self._first_tuning = self._check(model, point, may_set_initial=initial_point is None)
         self._start_chain(0)
         if self._reading.wholes and self._reading.n_cells >= LARGE_TABLE:
@@ -266,7 +268,8 @@ class CountStep(BlockedStep):
             which counts are added up.
         """
         super().setup_chain(rng, tune, draws)
-        self._data.read()
+        if self._data.read():
+            check_releases(self._reading.model, self.vars, "the counts")
         if self._integrated is not None:
             self._integrated.setup_chain(self.rng, tune, draws)
         self._start_chain(tune)

@@ -29,6 +29,7 @@ from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.exchange_groups import read_exchange
 from pymc_dapper.reading.exchanges import Exchange
 from pymc_dapper.reading.model import ModelReading, read_model
+from pymc_dapper.reading.plausibility import check_releases
 from pymc_dapper.reading.self_check import CheckedState, check_reading
 from pymc_dapper.steps.memory import tells_of_memory
 from pymc_dapper.steps.never_moved import NeverMoved
@@ -177,6 +178,7 @@ class DapperStep(BlockedStep):
         reading = read_model(model, self.vars, point)
         _check_full_evaluation(reading, allow_full_evaluation)
         checked = check_reading(reading, point)
+        check_releases(model, self.vars, f"{reading.n_records} records")
         self.sweep = compile_sweep(
             reading,
             compile_kwargs=options_of(compile_kwargs, "compile_kwargs"),
@@ -254,9 +256,11 @@ class DapperStep(BlockedStep):
             If shared data, or the number of records, changed in shape since the step was built.
         """
         super().setup_chain(rng, tune, draws)
-        self._data.read()
+        changed = self._data.read()
         if self.exchange is not None and self._reading.data:
             self._check_exchange(self.exchange.exchange)
+        if changed:
+            check_releases(self._reading.model, self.vars, f"{self._reading.n_records} records")
         self._start_chain(tune, draws)
 
     def _check_exchange(self, exchange: Exchange) -> None:

@@ -590,3 +590,26 @@ def test_a_generator_is_advanced_from_release_to_release():
     mechanism = LaplaceMechanism(1.0)
     first, second = (mechanism.release(0.0, random_seed=rng) for _ in range(2))
     assert first != second
+
+
+@pytest.mark.parametrize(
+    "mechanism", [DiscreteGaussianMechanism(1e4), LaplaceMechanism(1e4, rounding=True)]
+)
+def test_releases_larger_than_what_pymc_keeps_of_integers(mechanism):
+    # PyMC keeps integer data in 32 bits: 3e9 would turn into -1294967296.
+    released = np.array([3_000_000_000, 5])
+    with pm.Model() as model:
+        total = pm.Poisson("total", 3e9, shape=2)
+        mechanism.potential("a", total, released=released)
+        mechanism.observe("b", total, observed=released)
+        with pytest.raises(ValueError, match="'c': released values of up to"):
+            mechanism.potential("c", total, released=6 * released * 10**6)
+    np.testing.assert_array_equal(model["a_released"].get_value(), released)
+    np.testing.assert_array_equal(
+        model.rvs_to_values[model["b"]].eval(mode="FAST_COMPILE"), released
+    )
+    point = {"total": released + np.array([3000, 4])}
+    expected = mechanism.logp(released, point["total"]).sum().eval(mode="FAST_COMPILE")
+    for name in "ab":
+        logp = model.compile_logp(vars=[model[name]], mode="FAST_COMPILE")(point)
+        assert logp == pytest.approx(expected, rel=1e-12)
