@@ -7,7 +7,7 @@ where that isn't bounded, with data sets drawn from the prior.
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -143,47 +143,51 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Re
     for variable in (*model.potentials, *model.observed_RVs):
         mechanism = getattr(variable.tag, "mechanism", None)
         if mechanism is not None and hasattr(mechanism, "noise_logp"):
-            statistic = variable.tag.statistic
             released = _evaluate(model, variable.tag.released)
             lowest, highest = mechanism.range_before_clamping(released)
-            difference = pt.tensor("noise", dtype="float64", shape=(None,) * released.ndim)
-            log_density = mechanism.noise_logp(difference)
+            noise = pt.tensor("noise", dtype="float64", shape=(None,) * released.ndim)
+            law = _function(model, [noise], mechanism.noise_logp(noise))
+            release = Release(variable.name, variable.tag.statistic, lowest, highest, law)
         else:
             [written] = model.logp([variable], sum=False)
-            found = _difference(written, model.value_vars)
+            found = _as_difference(model, variable.name, written)
             if found is None:
                 continue
-            statistic, released, difference, log_density = found
-            [statistic] = rebuild([statistic], as_random)
-            lowest = highest = _evaluate(model, released)
-        [statistic] = rebuild([statistic], constants)
+            [statistic] = rebuild([found.statistic], as_random)
+            release = replace(found, statistic=statistic)
+        [statistic] = rebuild([release.statistic], constants)
         if not latent.isdisjoint(ancestors([statistic])):
-            noise = _function(model, [difference], log_density)
-            yield Release(variable.name, statistic, lowest, highest, noise)
+            yield replace(release, statistic=statistic)
 
 
-def _difference(
-    log_density: TensorVariable, free: Sequence[Variable]
-) -> tuple[TensorVariable, Variable, Variable, TensorVariable] | None:
+def _as_difference(model: Model, name: str, log_density: TensorVariable) -> Release | None:
     """Find the difference between data and a statistic that is all a log-density depends on.
 
-    Returns
-    -------
-    statistic, data, difference, log_density
-        The last is a function of the difference, and of no free variable; None if there is none.
+    That is, the log-density is a function of the difference, and of no free variable, with its top
+    at zero.
     """
+    free = model.value_vars
     dependent = dependent_variables(free, [log_density])
-    for node in io_toposort([], [log_density]):
+    for node in reversed(list(io_toposort([], [log_density]))):
         subtracts = isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Sub)
         of_free = [x for x in node.inputs if x in dependent]
-        if not subtracts or len(of_free) != 1:
+        if not subtracts or len(of_free) != 1 or node.outputs[0] is log_density:
             continue
         [data] = [x for x in node.inputs if x not in dependent]
         [output] = node.outputs
         difference = output.type.clone(shape=(None,) * output.type.ndim)()
         [rest] = rebuild([log_density], {output: difference})
-        if dependent_variables(free, [rest]).isdisjoint([rest]):
-            return of_free[0], data, difference, rest
+        if not dependent_variables(free, [rest]).isdisjoint([rest]):
+            continue
+        law = _function(model, [difference], rest)
+        released = _evaluate(model, data)
+        shape = (1,) * (output.type.ndim - released.ndim) + released.shape
+        try:
+            is_noise = _Noise(law, shape).deviations() is not None
+        except Exception:  # such as an index that is out of range
+            continue
+        if is_noise:
+            return Release(name, of_free[0], released, released, law)
     return None
 
 
@@ -234,7 +238,7 @@ def _prior_draws(model: Model, releases: Sequence[Release], size: int) -> list[n
 
 
 class _Noise:
-    """The noise on each entry of a release: its standard deviations, and how its density falls.
+    """Noise on each entry of a release: its standard deviations, and how its density falls.
 
     Parameters
     ----------
@@ -251,15 +255,14 @@ class _Noise:
         self._top = log_density(np.zeros(shape))
         self._entrywise = self._top.size == self.size
         self._whole = False
-        if self.is_known:
+        if self._is_known:
             below, at, above = (self.drop(np.full(self.size, x)) for x in (0.9, 1.0, 1.1))
             skipped = (below == np.inf) & (at < np.inf)
             cut_off = (below == 0) & (at > 0) & (at == above) & (at < np.inf)
             self._whole = bool(np.any(skipped | cut_off))
 
     @property
-    def is_known(self) -> bool:
-        """Whether the noise was understood: it is likeliest near zero, and has a scale."""
+    def _is_known(self) -> bool:
         can_be_told = self._entrywise or self.size <= SEPARATE_ENTRIES
         return can_be_told and bool(np.all(np.isfinite(self._top)))
 
@@ -283,6 +286,8 @@ class _Noise:
         None where there is none: if the density isn't highest at zero, or if it says what the
         statistic is exactly.
         """
+        if not self._is_known:
+            return None
         width = np.ones(self.size)
         for _ in range(1000):
             narrow = self.drop(width) < 0.5
@@ -311,13 +316,14 @@ def _complaint(release: Release, draws: np.ndarray, latent: str) -> str | None:
     """Say what is wrong with a release, if anything is."""
     if not np.all(np.isfinite(release.lowest) | np.isfinite(release.highest)):
         return None
+    draws = draws[np.isfinite(draws).all(axis=tuple(range(1, draws.ndim)))]
     n_draws, *each = draws.shape
     shape = np.broadcast_shapes(release.lowest.shape, tuple(each))
     lowest, highest = (np.broadcast_to(x, shape).ravel() for x in (release.lowest, release.highest))
     draws = draws.reshape(n_draws, *(1,) * (len(shape) - len(each)), *each)
     draws = np.broadcast_to(draws, (n_draws, *shape)).reshape(n_draws, prod(shape))
     noise = _Noise(release.noise, shape)
-    deviations = noise.deviations() if noise.is_known else None
+    deviations = noise.deviations()
     if deviations is None:
         return None
     reach = _Reach(_range(release.statistic), draws, latent)

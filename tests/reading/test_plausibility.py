@@ -190,3 +190,12 @@ def test_steps_look_at_releases_when_built_and_when_data_change(uncompiled):
         pmd.GaussianMechanism(5.0).potential("privacy", table, released=[1e3, 30.0, 45.0])
     with pytest.warns(UserWarning, match="released 1000 is"):
         pmd.CountStep([table], model=counted)
+
+
+def test_the_difference_from_what_was_released_is_found_among_others():
+    with pm.Model() as model:
+        x = pm.Bernoulli("x", 0.5, shape=40)
+        total = 2 - (1 - x).sum()
+        pm.Potential("privacy", -0.5 * ((500.0 - total) / 3) ** 2 - np.log(3.0))
+    with pytest.warns(UserWarning, match="released 500 is 166 noise .* -38 to 2"):
+        check(model, "x", "40 records")
