@@ -601,7 +601,7 @@ def test_releases_larger_than_what_pymc_keeps_of_integers(mechanism):
     with pm.Model() as model:
         total = pm.Poisson("total", 3e9, shape=2)
         mechanism.potential("a", total, released=released)
-        mechanism.observe("b", total, observed=released)
+        mechanism.observe("b", total, released=released)
         with pytest.raises(ValueError, match="'c': released values of up to"):
             mechanism.potential("c", total, released=6 * released * 10**6)
     np.testing.assert_array_equal(model["a_released"].get_value(), released)
