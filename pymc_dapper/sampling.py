@@ -22,6 +22,7 @@ from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
 from pymc_dapper.conjugacy.gaussian import NORMAL
 from pymc_dapper.conjugacy.marginal import integrable_parameters
 from pymc_dapper.context import the_model
+from pymc_dapper.reading.counts import read_counts
 from pymc_dapper.reading.dependence import records_seen
 from pymc_dapper.reading.errors import NotConjugateError, ReadingError
 from pymc_dapper.reading.model import read_model
@@ -70,7 +71,7 @@ def assign_steps(
         Latent counts, such as the cells of a table. If neither they nor records are given, they
         are found among what the mechanism sees: Multinomial and DirichletMultinomial variables,
         scalar counts, and vectors of counts that the mechanism sees in another way than by sums
-        over their first axis.
+        over their first axis; and the latent counts that are the totals of these.
     conjugate : bool, default True
         Whether to look for conjugate parameters. Without, NUTS moves all continuous parameters
         together: better where a conjugate one depends strongly on one that isn't.
@@ -157,9 +158,9 @@ def _latent(
 ) -> _Latent:
     """Find latent records and counts where neither are given."""
     if records is None and counts is None:
-        seen = records_seen(model)
-        counts = [rv for rv in seen if _is_table(model, rv)]
-        records = [] if counts and len(counts) == len(seen) else find_records(model)
+        counts = _tables(model)
+        all_seen = counts and not set(records_seen(model)) - set(counts)
+        records = [] if all_seen else find_records(model)
     latent = _Latent(
         [] if records is None else record_values(records, model),
         [] if counts is None else count_values(counts, model),
@@ -170,6 +171,24 @@ def _latent(
             "records, as in assign_steps([x])"
         )
     return latent
+
+
+def _tables(model: Model) -> list[TensorVariable]:
+    """Find the tables of counts that a mechanism sees, and the latent totals above them."""
+    tables = [rv for rv in records_seen(model) if _is_table(model, rv)]
+    while tables:
+        values = [model.rvs_to_values[rv] for rv in tables]
+        unknown = read_counts(model, values, model.initial_point()).unknown_totals
+        names = {x.name for x in unknown} - {rv.name for rv in tables}
+        totals = [
+            rv
+            for rv in model.free_RVs
+            if model.rvs_to_values[rv].name in names and can_be_counted(model, rv)
+        ]
+        if not totals:
+            break
+        tables += totals
+    return tables
 
 
 def _is_table(model: Model, rv: TensorVariable) -> bool:
@@ -263,7 +282,8 @@ def find_records(model: Model) -> list[TensorVariable]:
     ReadingError
         If there are none, or if they aren't equally long.
     """
-    seen = [rv for rv in records_seen(model) if not _is_table(model, rv)]
+    tables = _tables(model)
+    seen = [rv for rv in records_seen(model) if rv not in tables]
     if not seen:
         raise ReadingError(
             "no latent records were found: no Potential, and no release added by a mechanism's "

@@ -104,6 +104,23 @@ def test_tables_of_counts_get_a_step_of_their_own(table_and_records):
     ]
 
 
+@pytest.mark.usefixtures("uncompiled")
+def test_latent_totals_go_with_their_tables():
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", 2, 1, shape=2)
+        p = pm.Dirichlet("p", np.ones(3))
+        n = pm.Poisson("n", rate)
+        t = pm.Multinomial("t", n=n, p=p)
+        s = pm.Binomial("s", n=t, p=0.5)
+        pmd.LaplaceMechanism(2.0).potential("cells", t, released=np.ones((2, 3)))
+        pmd.LaplaceMechanism(2.0).potential("parts", s, released=np.ones((2, 3)))
+    expected = [("CountStep", ["n", "p_simplex__", "rate_log__", "s", "t"])]
+    assert assigned(model) == expected
+    assert assigned(model, counts=[t, s, n]) == expected
+    with pytest.raises(pmd.ReadingError, match=r"depends on 'n'.* pass it to the same CountStep"):
+        pmd.assign_steps(model=model, counts=[t, s])
+
+
 @pytest.fixture
 def passed_on(monkeypatch, uncompiled):
     """What `pmd.sample` would have PyMC do."""

@@ -18,6 +18,7 @@ from numba import njit
 
 from pymc_dapper.kernels.count_draws import choose
 from pymc_dapper.kernels.count_line import (
+    LARGEST,
     Change,
     Line,
     State,
@@ -29,6 +30,8 @@ from pymc_dapper.kernels.count_line import (
 
 REACH = 4.0
 """How far from the middle numbers of steps are proposed, in standard deviations."""
+FARTHEST = 2.0**40
+"""Most steps that the middle is away: so that what they add up to stays within the integers."""
 
 
 class Directions(NamedTuple):
@@ -97,7 +100,7 @@ class Proposal(NamedTuple):
     log_probability : float
         How probable these were.
     n_cells : int
-        How many cells change; -1 if one of them would have less than nobody.
+        How many cells change; -1 if one of them would have less than nobody, or too many.
     """
 
     numbers: np.ndarray
@@ -242,7 +245,7 @@ def nearest_plane(
         centre = middle[j]
         for i in range(j + 1, k):
             centre -= factor[i, j] * numbers[i]
-        centre /= factor[j, j]
+        centre = min(max(centre / factor[j, j], -FARTHEST), FARTHEST)
         lowest = int(np.floor(centre - REACH / factor[j, j]))
         highest = int(np.ceil(centre + REACH / factor[j, j]))
         least = (centre - np.round(centre)) ** 2  # so that not all weights are zero
@@ -265,7 +268,7 @@ def combine(directions: Directions, numbers: np.ndarray, counts: np.ndarray, mem
     Returns
     -------
     int
-        How many cells the line changes; -1 if one of them would have less than nobody.
+        How many cells the line changes; -1 if one of them would have less than nobody, or too many.
     """
     line, place, n_met = memory.line, memory.place, 0
     for k in range(numbers.size):
@@ -281,7 +284,7 @@ def combine(directions: Directions, numbers: np.ndarray, counts: np.ndarray, mem
     for i in range(n_met):
         cell, step = line.cells[i], line.steps[i]
         place[cell] = -1
-        possible &= counts[cell] + step >= 0
+        possible &= 0 <= counts[cell] + step <= LARGEST
         if step != 0:
             line.cells[n_cells], line.steps[n_cells] = cell, step
             n_cells += 1

@@ -1,6 +1,7 @@
 """Move people along a line of tables, drawn by a slice sampler on the integers.
 
-A line is all tables ``counts + t * steps`` with whole t that have no negative count. Along it the
+A line is all tables ``counts + t * steps`` with whole t that have no negative count, and none so
+large that float64 doesn't hold it. Along it the
 log-density changes only in the terms that see the cells of the line, so that an update costs as
 much however many people and cells there are.
 
@@ -27,7 +28,8 @@ LEAST_LEFT = 0.01
 """What terms that bend up leave of the curvature of others, at least."""
 WIDEST = 2**40
 """Longest distance of marks: counts stay exact in float64."""
-NO_LIMIT = 2**62
+LARGEST = 2**53
+"""Largest count. Beyond, float64 doesn't tell tables apart, and sums could leave the integers."""
 
 
 class Structure(NamedTuple):
@@ -185,17 +187,13 @@ def forget_change(line: Line, change: Change) -> None:
 
 @njit
 def ends(counts: np.ndarray, line: Line, n_cells: int) -> tuple[int, int]:
-    """Return the lowest and highest t without a negative count, ``NO_LIMIT`` if there is none.
-
-    There is a lowest one, since some cell of a line gains people.
-    """
-    lowest, highest = -NO_LIMIT, NO_LIMIT
+    """Return the lowest and highest t without a count that is negative, or too large."""
+    lowest, highest = -LARGEST, LARGEST
     for i in range(n_cells):
         count, step = counts[line.cells[i]], line.steps[i]
-        if step > 0:
-            lowest = max(lowest, -(count // step))
-        else:
-            highest = min(highest, count // -step)
+        down, up = count // abs(step), (LARGEST - count) // abs(step)
+        lowest = max(lowest, -down if step > 0 else -up)
+        highest = min(highest, up if step > 0 else down)
     return lowest, highest
 
 

@@ -33,10 +33,15 @@ def localise_checks(
     def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
         if not _checks(node, dependent):
             return with_inputs(node, inputs)
-        value = inputs[0]
-        for condition in _conditions_per_value(inputs):
-            value = pt.switch(condition, value, -np.inf)
-        return [value]
+        value, *conditions = inputs
+        others = []
+        for whole, before in zip(conditions, node.inputs[1:], strict=True):
+            for condition, old in zip(_conditions(whole), _conditions(before), strict=True):
+                if old in dependent:
+                    value = pt.switch(_per_value(condition, value), value, -np.inf)
+                else:
+                    others.append(condition.all())
+        return [node.op(value, *others) if others else value]
 
     return rebuild(graphs, replace_node=replace_node)
 

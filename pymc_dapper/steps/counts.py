@@ -11,11 +11,11 @@ from pymc.blocking import PointType, StatsType
 from pymc.exceptions import SamplingError
 from pymc.model import Model
 from pymc.pytensorf import compile as pymc_compile
+from pymc.stats.convergence import SamplerWarning
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 from rich.progress import TextColumn
 from rich.table import Column
@@ -25,10 +25,12 @@ from pymc_dapper.checks import options as options_of
 from pymc_dapper.checks import whole_number
 from pymc_dapper.compiled.count_data import CountData
 from pymc_dapper.compiled.count_sweep import compile_count_sweep
+from pymc_dapper.compiled.count_unmoved import find_held
 from pymc_dapper.conjugacy.marginal import integrate_out
 from pymc_dapper.context import the_model
+from pymc_dapper.kernels.count_line import LARGEST
 from pymc_dapper.kernels.count_sweep import Packed
-from pymc_dapper.reading.counts.description import describe_counts, summarise_counts
+from pymc_dapper.reading.counts.description import describe_counts, name_cells, summarise_counts
 from pymc_dapper.reading.counts.model import CountReading, check_counts, read_counts
 from pymc_dapper.reading.counts.moves import find_moves
 from pymc_dapper.reading.counts.self_check import WrittenFactors, check_gain, split
@@ -37,6 +39,7 @@ from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.plausibility import check_releases
 from pymc_dapper.steps.conjugate import ConjugateStep
 from pymc_dapper.steps.memory import tells_of_memory
+from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, never_moved
 from pymc_dapper.steps.variables import (
     chain_generator,
     check_call,
@@ -56,6 +59,8 @@ class CountStepState(StepMethodState):
 
     sweeps_done: int
     tuning_sweeps: int
+    total_sweeps: int
+    moved: np.ndarray
     integers: np.ndarray
     numbers: np.ndarray
 
@@ -67,8 +72,10 @@ class CountStep(BlockedStep):
     after the other. Each time the new table is drawn by a slice sampler on the integers, from
     what the prior and the mechanism say of the tables on that line. Where all is nearly exact,
     steps along many lines are proposed at once. What a prior or an invariant
-    fixes, such as a total, stays as it is. A move costs as much as the terms of the log-density
-    that see its cells, whether hundreds or millions of people are counted.
+    fixes, such as a total, stays as it is. A total that is latent itself, such as the ``n`` of a
+    Multinomial, follows the cells that it adds up: pass it to the same step. A move costs as much
+    as the terms of the log-density that see its cells, whether hundreds or millions of people are
+    counted.
 
     Parameters
     ----------
@@ -111,6 +118,9 @@ class CountStep(BlockedStep):
     UserWarning
         If a factor is evaluated as a whole in each move of a large table: it names the operation
         to blame and the cost.
+    SamplerWarning
+        After sampling, in PyMC's log: if a cell never moved in a chain, though the log-density
+        would allow it.
 
     Attributes
     ----------
@@ -155,9 +165,10 @@ class CountStep(BlockedStep):
     """
 
     name = "counts"
-    stats_dtypes_shapes: dict[str, tuple[type, list[int]]] = {  # noqa: RUF012 (PyMC's)
+    stats_dtypes_shapes: dict[str, tuple[type, list[int] | None]] = {  # noqa: RUF012 (PyMC's)
         "count_accept": (np.float64, []),
         "count_logp": (np.float64, []),
+        WARNING_STAT: WARNING_TYPE,
     }
     _state_class = CountStepState
 
@@ -206,6 +217,7 @@ class CountStep(BlockedStep):
             self._invariants.names,
             moves,
             [matrix for terms in self._reading.prior_terms for matrix in terms.linear.values()],
+            self._reading.totals,
         )
         self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=options)
         self._integrated = None
@@ -215,7 +227,7 @@ class CountStep(BlockedStep):
             )
         check_releases(model, counts, "the counts")
         self._first_tuning = self._check(model, point, may_set_initial=initial_point is None)
-        self._start_chain(0)
+        self._start_chain(0, 0)
         if self._reading.wholes and self._reading.n_cells >= LARGE_TABLE:
             began = perf_counter()
             self.sweep(np.random.default_rng(0), self._counts(point), None, self._given(point))
@@ -233,7 +245,8 @@ class CountStep(BlockedStep):
             check_gain(written, counts, swept.counts, swept.gain)
             tuning = self.sweep.tune(counts, swept.curvatures)
             counts = swept.counts
-        if may_set_initial and not np.isfinite(written(initial).sum()):
+        adds_up = np.array_equal(self._reading.totals.completed(initial), initial)
+        if may_set_initial and not (adds_up and np.isfinite(written(initial).sum())):
             for rv, value in zip(self._reading.rvs, split(self._reading, start), strict=True):
                 if model.rvs_to_initial_values[rv] is None:
                     model.set_initval(rv, value)
@@ -272,11 +285,13 @@ class CountStep(BlockedStep):
             check_releases(self._reading.model, self.vars, "the counts")
         if self._integrated is not None:
             self._integrated.setup_chain(self.rng, tune, draws)
-        self._start_chain(tune)
+        self._start_chain(tune, draws)
 
-    def _start_chain(self, tune: int) -> None:
+    def _start_chain(self, tune: int, draws: int) -> None:
         self.sweeps_done = 0
         self.tuning_sweeps = tune
+        self.total_sweeps = tune + draws
+        self.moved = np.zeros(self._reading.n_cells, dtype=bool)
         self.integers, self.numbers = self._first_tuning
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
@@ -293,9 +308,16 @@ class CountStep(BlockedStep):
         if measures:
             self.integers, self.numbers = self.sweep.tune(counts, swept.curvatures)
         self.sweeps_done += 1
+        after = self._reading.totals.completed(swept.counts)
+        self.moved = self.moved | (after != counts)
         names = [count.name for count in self._reading.records]
-        new = dict(zip(names, split(self._reading, swept.counts), strict=True))
-        stats = {"count_accept": swept.moved, "count_logp": swept.log_density}
+        new = dict(zip(names, split(self._reading, after), strict=True))
+        ends = self.sweeps_done == self.total_sweeps
+        stats = {
+            "count_accept": swept.moved,
+            "count_logp": swept.log_density,
+            WARNING_STAT: self._report_unmoved(after, given) if ends else None,
+        }
         point = {**point, **new}
         if self._integrated is not None:
             # Here, and in no other step: the counts were drawn as if it was unknown.
@@ -311,14 +333,36 @@ class CountStep(BlockedStep):
         error: type[Exception],
     ) -> np.ndarray:
         """Return counts that have the known totals and a positive density."""
-        counts = find_start(
-            self._invariants.matrix, self._invariants.known(given), self._invariants.names, counts
-        )
+        known, names = self._invariants.known(given), self._invariants.names
+        _check_size({f"'{names[k]}'" for k in np.flatnonzero(np.abs(known) > LARGEST)}, error)
+        counts = find_start(self._invariants.matrix, known, names, counts)
+        large = self._reading.totals.completed(counts) > LARGEST
+        _check_size({name_cells(self._reading, large)} - {""}, error)
         for _ in range(self.max_start_sweeps):
             if np.isfinite(self._log_density(counts, given)):
-                return counts
+                return self._reading.totals.completed(counts)
             counts = self.sweep(rng, counts, None, given).counts
         raise error(self._impossible_start())
+
+    def _report_unmoved(self, counts: np.ndarray, given: list[np.ndarray]) -> SamplerWarning | None:
+        """Tell which cells never moved in a chain, though they could have."""
+        held = find_held(
+            self._reading,
+            lambda table: self._log_density(table, given),
+            counts,
+            self.moved,
+            self.sweeps_done,
+        )
+        if not held.any():
+            return None
+        return never_moved(
+            f"CountStep: {name_cells(self._reading, held)} never moved in this chain of "
+            f"{self.sweeps_done} sweeps, though the log-density would allow it. No move leads to "
+            "other values, so that the draws are not from the posterior. Something ties these "
+            "cells to others in a way that the step doesn't recognise: state it with "
+            "pmd.invariant, pass counts that belong together to one CountStep, or pass moves= "
+            "that connect all tables"
+        )
 
     def _log_density(self, counts: np.ndarray, given: list[np.ndarray]) -> float:
         return self.sweep.log_density(counts, given)
@@ -407,6 +451,15 @@ def can_be_counted(model: Model, rv: TensorVariable) -> bool:
     return True
 
 
+def _check_size(too_large: set[str], error: type[Exception]) -> None:
+    if too_large:
+        raise error(
+            f"the counts are too large at {' and '.join(sorted(too_large))}: CountStep takes at "
+            "most 2**53, about 9e15, since double precision doesn't tell larger counts apart. Look "
+            "for a wrong unit, total or rate; or count in larger units"
+        )
+
+
 def _warn_of_whole_evaluation(reading: CountReading, seconds: float) -> None:
     reasons = "; ".join(
         f"'{whole.factor}' isn't a sum of terms of few cells each, because {whole.reason}"
@@ -443,13 +496,13 @@ class _Invariants:
             for _ in range(invariant.rows.matrix.shape[0])
         ]
         offsets = [each.offset for each in rows]
-        unknown = set(explicit_graph_inputs(offsets)) & set(reading.parameters)
+        unknown = reading.unknown_totals
         if unknown:
             listed = ", ".join(f"'{x.name}'" for x in unknown)
             raise ReadingError(
-                f"what {', '.join(sorted({repr(name) for name in self.names}))} hold fixed depends "
-                f"on {listed}, which another step would change. If that is a count, too, pass it "
-                "to the same CountStep"
+                f"the total that {', '.join(sorted({repr(name) for name in self.names}))} fixes "
+                f"depends on {listed}, which another step would change. If that is a latent count, "
+                "pass it to the same CountStep, which then moves it together with the table"
             )
         inputs = [*reading.parameters, *reading.placeholders.values()]
         with reading.model:

@@ -11,7 +11,7 @@ from scipy.special import gammaln
 from pymc_dapper.kernels import count_draws, count_joint, count_line, count_sweep
 from pymc_dapper.kernels.count_draws import Draws
 from pymc_dapper.kernels.count_joint import nearest_plane
-from pymc_dapper.kernels.count_line import State, update_line
+from pymc_dapper.kernels.count_line import LARGEST, State, update_line
 from pymc_dapper.kernels.count_sweep import Swept
 from pymc_dapper.kernels.lattice import reduce_basis
 from tests.counts_enumeration import Model, compiled, connected, log_density, schedule
@@ -157,13 +157,13 @@ def test_only_swaps_connect_tables_of_known_margins():
 
 WINDOWS = np.array([[1, 1, 0], [0, 1, 1]])
 TIGHT_SUMS = np.array([1.2, 1.6])
-LARGEST = (1, 2, 1)
-SMALL = list(product(*(range(most + 1) for most in LARGEST)))
+HIGHEST = (1, 2, 1)
+SMALL = list(product(*(range(most + 1) for most in HIGHEST)))
 
 
 def overlapping():
     """Three loose cells and two sums of them that overlap, known better."""
-    of_cells = [np.log(np.array([0.5, 0.2, 0.3])[: most + 1]) for most in LARGEST]
+    of_cells = [np.log(np.array([0.5, 0.2, 0.3])[: most + 1]) for most in HIGHEST]
     of_sums = [stats.norm.logpdf(r, np.arange(4), 0.5) for r in TIGHT_SUMS]
     posterior = normalised(
         [
@@ -324,6 +324,41 @@ def test_from_an_impossible_table_a_possible_one_is_found(start):
         counts = swept.counts
     assert 120 <= counts[0] <= 122
     assert swept.log_density == 0
+
+
+@pytest.mark.parametrize(
+    ("counts", "steps", "expected"),
+    [
+        ([5], [1], (-5, LARGEST - 5)),
+        ([7, 4], [2, -1], (-3, 4)),
+        ([7, 4], [2, 3], (-1, (LARGEST - 4) // 3)),
+        ([LARGEST, 3], [1, -1], (-(LARGEST - 3), 0)),
+        ([LARGEST, 0], [1, 1], (0, 0)),
+        ([0, LARGEST], [1, -1], (0, LARGEST)),
+    ],
+)
+def test_lines_end_where_counts_would_be_negative_or_too_large(counts, steps, expected):
+    line = count_line.new_line(Model([[1]], [np.zeros(3)]).structure, len(counts))
+    line.cells[:], line.steps[:] = range(len(counts)), steps
+    lowest, highest = count_line.ends(np.array(counts), line, len(counts))
+    assert (lowest, highest) == expected
+    for t in (lowest, highest):
+        table = [count + t * step for count, step in zip(counts, steps, strict=True)]
+        assert min(table) >= 0
+        assert max(table) <= LARGEST
+
+
+def test_counts_grow_to_the_largest_and_not_beyond():
+    """Without a log-density that could stop them; integers would overflow before long."""
+    model, counts = Model([[1, 0], [0, 1]], [np.zeros(1)] * 2), np.array([LARGEST - 3, 2])
+    no_terms = {"terms": np.full(2, -1), "kinds": np.zeros(0, dtype=np.int64)}
+    flat, rng = model.structure._replace(**no_terms), np.random.default_rng(2)
+    for _ in range(50):
+        counts = sweep(
+            some_draws(rng), counts, model.context, flat, schedule(single=[0, 1]), np.zeros(2)
+        ).counts
+        assert counts.min() >= 0
+        assert counts.max() <= LARGEST
 
 
 def lines(moves, seed=0):

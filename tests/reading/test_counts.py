@@ -1,7 +1,7 @@
 """How models of counts are read: what is linear, terms, invariants, and moves."""
 
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pymc as pm
@@ -14,6 +14,7 @@ from pymc_dapper.reading.counts import blocks, find_moves, invariant, read_count
 from pymc_dapper.reading.counts.blocks import find_blocks, integer_kernel
 from pymc_dapper.reading.counts.roles import Linear
 from pymc_dapper.reading.counts.start import find_start
+from pymc_dapper.reading.counts.totals import find_totals
 from pymc_dapper.reading.counts.walk import CountWalk
 from pymc_dapper.reading.graphs import inline_symbolic_ops
 
@@ -117,6 +118,61 @@ def test_invariants_may_be_written_in_several_ways(potential):
     np.testing.assert_array_equal(known.rows.offset.eval(mode="FAST_COMPILE"), [-4, -5])
 
 
+# Parameter checks ---------------------------------------------------------------------
+
+
+CHILDREN = {
+    "free": lambda x: pm.Bernoulli("child", 0.5 + 0.3 * x),
+    "scale": lambda x: pm.Normal("child", x, 0.5 * x - 0.4, observed=1.0),
+    "probability": lambda x: pm.Binomial("child", n=3, p=pm.Normal("p", 0.3) + x / 4, observed=2),
+    "mean": lambda x: pm.NegativeBinomial("child", mu=x - 1, alpha=1.0, observed=2),
+    "total": lambda x: pm.Multinomial("child", n=x - 2, p=np.ones(2) / 2),
+    "whole": lambda x: pm.DirichletMultinomial(
+        "child", n=2, a=pt.stack([x - 1, pt.sqrt(x * x + 1)]), observed=[1, 1]
+    ),
+    "parameter": lambda x: pm.Beta("child", x - 2.0, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", CHILDREN)
+def test_a_count_with_which_parameters_are_invalid_is_impossible(name):
+    with pm.Model() as model:
+        x = pm.Poisson("x", 2.0, initval=4)
+        CHILDREN[name](x)
+    point = model.initial_point()
+    reading = read_counts(model, [model.rvs_to_values[x]], point)
+    logp = model.compile_logp([x, model["child"]], mode="FAST_COMPILE")
+    at = [{**point, "x": np.array(count)} for count in range(6)]
+    expected = np.array([logp(each) for each in at])
+    parts = [*reading.terms, *reading.wholes]
+    found = np.array([sum(value_of(part, each, reading) for part in parts) for each in at])
+    possible = np.isfinite(expected)
+    assert 0 < possible.sum() < 6
+    np.testing.assert_array_equal(np.isfinite(found), possible)
+    assert np.ptp(found[possible] - expected[possible]) < 1e-10
+
+
+def value_of(part, point, reading):
+    """A part of the log-density at a point."""
+    counts = np.concatenate([np.ravel(point[x.name]) for x in reading.records])
+    given = {x: point[x.name] for x in reading.parameters}
+    options = {"mode": "FAST_COMPILE", "on_unused_input": "ignore"}
+    if not hasattr(part, "function"):
+        linear = {
+            x: (at.matrix @ counts).reshape(at.shape) + at.offset.eval(given, **options)
+            for x, at in part.linear.items()
+        }
+        linear = {x: value.astype(x.dtype) for x, value in linear.items()}
+        return part.log_density.eval({**linear, **given}, **options)
+    linear = {x: matrix @ counts for x, matrix in part.linear.items()}
+    fixed = {x: values.eval(given, **options) for x, values in part.fixed.items()}
+    with np.errstate(all="ignore"):
+        return sum(
+            part.function.eval({x: v[k] for x, v in {**linear, **fixed}.items()}, **options)
+            for k in range(part.size)
+        )
+
+
 # Moves --------------------------------------------------------------------------------
 
 
@@ -150,8 +206,11 @@ def steps(moves):
 
 
 def reached(start, moves, allowed):
+    return reached_by(steps(moves), start, allowed)
+
+
+def reached_by(possible, start, allowed):
     allowed, seen, pending = set(allowed), {start}, [start]
-    possible = steps(moves)
     while pending:
         table = np.array(pending.pop())
         for step in possible:
@@ -255,6 +314,143 @@ def test_cells_that_share_part_of_a_statistic_exchange_people_too():
     statistics = [sparse.csr_array(np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]]))]
     moves = moves_of([[1, 1, 1, 1]], statistics=statistics)
     assert [cells.tolist() for cells in moves.groups] == [[0, 1, 2, 3], [0, 1], [2, 3]]
+
+
+# Latent totals ------------------------------------------------------------------------
+
+
+def total_above_table():
+    n = pm.Poisson("n", 2.0)
+    t = pm.Multinomial("t", n=n, p=np.ones(3) / 3)
+    pm.Normal("seen", t, 1.0, observed=np.ones(3))
+    return [n, t], lambda n, t: t.sum() == n, (3,) * 4
+
+
+def totals_above_rows():
+    # Parameters for all rows at once, shared by them.
+    a = pm.Gamma("a", 2, 1, shape=2)
+    n = pm.NegativeBinomial("n", mu=2.0, alpha=1.0, shape=2)
+    t = pm.DirichletMultinomial("t", n=n, a=a)
+    pm.Normal("seen", t, 1.0, observed=np.ones((2, 2)))
+    return [t, n], lambda t, n: np.array_equal(t.sum(axis=1), n), (2,) * 6
+
+
+def totals_of_totals():
+    n = pm.Poisson("n", 2.0)
+    t = pm.Multinomial("t", n=n, p=np.ones(2) / 2)
+    s = pm.Multinomial("s", n=t, p=np.ones((2, 2)) / 2)
+    pm.Normal("seen", s, 1.0, observed=np.ones((2, 2)))
+    right = lambda t, s, n: t.sum() == n and np.array_equal(s.sum(axis=1), t)  # noqa: E731
+    return [t, s, n], right, (3, 3, 2, 2, 2, 2, 3)
+
+
+def known_total_of_totals():
+    n = pm.Binomial("n", 2, 0.5, shape=2)
+    t = pm.Multinomial("t", n=n, p=np.ones(2) / 2)
+    invariant("all", n.sum(), 3)
+    pm.Normal("seen", t, 1.0, observed=np.ones((2, 2)))
+    right = lambda n, t: np.array_equal(t.sum(axis=1), n) and n.sum() == 3  # noqa: E731
+    return [n, t], right, (2,) * 6
+
+
+def two_tables_of_one_total():
+    n = pm.Poisson("n", 2.0)
+    t = pm.Multinomial("t", n=n, p=np.ones(2) / 2)
+    u = pm.Multinomial("u", n=n, p=np.ones(3) / 3)
+    pm.Normal("seen", t, 1.0, observed=np.ones(2))
+    pm.Normal("seen_too", u, 1.0, observed=np.ones(3))
+    return [u, n, t], lambda u, n, t: t.sum() == n == u.sum(), (2,) * 6
+
+
+def a_count_within_a_total():
+    n = pm.Binomial("n", 2, 0.5)
+    k = pm.Binomial("k", n=n, p=0.5)
+    t = pm.Multinomial("t", n=k, p=np.ones(2) / 2)
+    pm.Normal("seen", t, 1.0, observed=np.ones(2))
+    return [k, t, n], lambda k, t, n: t.sum() == k <= n, (2,) * 4
+
+
+def more_people_than_the_total():
+    n = pm.Poisson("n", 2.0)
+    t = pm.Multinomial("t", n=n + 2, p=np.ones(2) / 2)
+    pm.Normal("seen", t, 1.0, observed=np.ones(2))
+    return [n, t], lambda n, t: t.sum() == n + 2, (2, 4, 4)
+
+
+LATENT_TOTALS = [
+    total_above_table,
+    totals_above_rows,
+    totals_of_totals,
+    known_total_of_totals,
+    two_tables_of_one_total,
+    a_count_within_a_total,
+    more_people_than_the_total,
+]
+
+
+def system_of(build):
+    """All tables of a small model, how it is read, and its moves."""
+    with pm.Model() as model:
+        counts, right, largest = build()
+    reading = read(model, *(count.name for count in counts))
+    cuts = np.cumsum([int(np.prod(count.type.shape)) for count in reading.records])[:-1]
+    shapes = [count.type.shape for count in reading.records]
+
+    def allowed(table):
+        parts = zip(np.split(np.array(table), cuts), shapes, strict=True)
+        return right(*(part.reshape(shape) for part, shape in parts))
+
+    tables = [x for x in product(*(range(most + 1) for most in largest)) if allowed(x)]
+    matrices = [each.rows.matrix for each in reading.invariants]
+    known = sparse.vstack([sparse.csr_array((0, reading.n_cells)), *matrices], format="csr")
+    statistics = [matrix for terms in reading.terms for matrix in terms.linear.values()]
+    names = ["known"] * known.shape[0]
+    moves = find_moves(known, statistics, reading.bounded_cells(), names, totals=reading.totals)
+    return tables, reading, moves
+
+
+@pytest.mark.parametrize("build", LATENT_TOTALS)
+def test_moves_connect_all_tables_under_latent_totals(build):
+    tables, reading, moves = system_of(build)
+    assert len(tables) > 5
+    for table in tables:
+        np.testing.assert_array_equal(reading.totals.completed(np.array(table)), table)
+    # The totals go with the cells that they add up.
+    of_all = [reading.totals.completed(step) for step in steps(moves)]
+    assert reached_by(of_all, tables[0], tables) == set(tables)
+    # And moves of the table alone, whose total stays as it is, don't connect them.
+    kept = [
+        step
+        for step, whole in zip(steps(moves), of_all, strict=True)
+        if not np.any(whole[reading.totals.follows])
+    ]
+    if reading.totals.follows.any():
+        assert reached_by(kept, tables[0], tables) != set(tables)
+
+
+def test_totals_are_solved_for_whatever_the_order_of_equations():
+    chain = [[1, -1, -1, 0, 0, 0], [0, 1, 0, -1, -2, 0], [0, 0, 1, 0, 0, -2]]
+    for order in permutations(chain):
+        totals = find_totals(sparse.csr_array(np.array(order, dtype=float)))
+        np.testing.assert_array_equal(totals.follows, [1, 1, 1, 0, 0, 0])
+        np.testing.assert_array_equal(
+            totals.completed(np.array([9, 9, 9, 1, 2, 4])), [13, 5, 8, 1, 2, 4]
+        )
+
+
+@pytest.mark.parametrize("equation", [[1, 1, -1, -1], [2, -1, -1, 0], [1, 1, 1, 1], [0, 0, 1, 0]])
+def test_what_is_no_sum_of_others_does_not_follow_from_them(equation):
+    assert not find_totals(sparse.csr_array(np.array([equation], dtype=float))).follows.any()
+
+
+def test_known_moves_change_a_total_with_its_cells():
+    equations = sparse.csr_array(np.array([[1.0, -1, -1]]))
+    totals = find_totals(equations)
+    nothing = sparse.csr_array((0, 3))
+    given = find_moves(nothing, [], np.zeros(3, bool), [], [[1, 1, 0], [0, 1, -1]], totals=totals)
+    np.testing.assert_array_equal(given.directions.toarray(), [[0, 1, 0], [0, 1, -1]])
+    with pytest.raises(ReadingError, match=r"the move \[0, 1, 0\] changes a total otherwise than"):
+        find_moves(nothing, [], np.zeros(3, bool), [], [[0, 1, 0]], totals=totals)
 
 
 # Blocks -------------------------------------------------------------------------------

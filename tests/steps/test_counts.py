@@ -334,12 +334,36 @@ def test_a_total_that_another_step_changes_is_refused():
         n = pm.Poisson("n", 20)
         x = pm.Multinomial("x", n=n, p=np.ones(3) / 3)
         pm.Normal("released", x, 1.0, observed=np.ones(3))
-        with pytest.raises(ReadingError, match=r"'x' hold fixed depends on 'n'.*same CountStep"):
+        with pytest.raises(ReadingError, match=r"'x' fixes depends on 'n'.*the same CountStep"):
             CountStep([x])
 
 
+TOO_LARGE = {
+    "t": lambda: pm.Multinomial("t", n=2**62, p=np.ones(3) / 3),
+    "t, of rates": lambda: pm.Poisson("t", 2.0**62, shape=2),
+    "n', 't": lambda: pm.Multinomial("t", n=pm.Poisson("n", 2.0**62), p=np.ones(3) / 3),
+    "t, of which some": lambda: pm.Binomial("t", n=[5, 2**62], p=0.5),
+}
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_counts_that_floats_cannot_tell_apart_are_refused(name):
+    with pm.Model() as model:
+        table = TOO_LARGE[name]()
+        pm.Normal("released", table, 1.0, observed=np.ones(table.type.shape))
+        where = name.split(", of")[0] + ("' at \\[1\\]" if "some" in name else "'")
+        with pytest.raises(ReadingError, match=f"too large at '{where}: CountStep takes at most"):
+            CountStep(model.free_RVs)
+
+
 @pytest.mark.parametrize(
-    ("value", "message"), [([1, 2, 3], r"shape \(3,\), where"), ([1.5, 2], "must be integers")]
+    ("value", "message"),
+    [
+        ([1, 2, 3], r"shape \(3,\), where"),
+        ([1.5, 2], "must be integers"),
+        ([5, 2**62], r"'rows': counts of more than 2\*\*53"),
+        ([5, 2**70], r"'rows': counts of more than 2\*\*53"),
+    ],
 )
 def test_an_invariant_must_be_integers_of_the_right_shape(value, message):
     with pm.Model():

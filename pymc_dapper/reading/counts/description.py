@@ -1,7 +1,15 @@
 """How a model sees its counts, in words."""
 
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
 from pymc_dapper.reading.counts.model import CountReading
 from pymc_dapper.reading.counts.moves import Moves
+
+NAMED_CELLS = 6
+"""Cells of a variable that are listed; of more, only their number is told."""
 
 
 def describe_counts(reading: CountReading, moves: Moves) -> str:
@@ -33,6 +41,9 @@ def describe_counts(reading: CountReading, moves: Moves) -> str:
     if reading.wholes:
         lines.append("Evaluated as a whole in each move that they see:")
         lines += [f"  {whole.factor}: {whole.reason}" for whole in reading.wholes]
+    if reading.totals.follows.any():
+        lines.append("Latent totals, which follow from the cells that they add up:")
+        lines.append(f"  {name_cells(reading, reading.totals.follows)}")
     if reading.invariants:
         lines.append("Known exactly, and kept by all moves:")
         lines += [f"  {name}: {_count(n, 'total')}" for name, n in _invariants(reading).items()]
@@ -44,6 +55,35 @@ def summarise_counts(reading: CountReading) -> str:
     names = [rv.name for rv in reading.rvs]
     factors = [name for name in reading.as_written if name not in names]
     return f"{reading.n_cells} cells of {', '.join(names)}; {', '.join(factors)}"
+
+
+def name_cells(reading: CountReading, chosen: NDArray[np.bool_]) -> str:
+    """Name cells, variable by variable.
+
+    Parameters
+    ----------
+    reading : CountReading
+        How the model was read.
+    chosen : ndarray of bool, shape (number of cells,)
+        The cells.
+
+    Returns
+    -------
+    str
+        Such as "'total', 'table' at [0, 2], [1, 1]".
+    """
+    named, start = [], 0
+    for count in reading.records:
+        shape = count.type.shape
+        here = chosen[start : start + math.prod(shape)].reshape(shape)
+        start += here.size
+        if here.all():
+            named.append(f"'{count.name}'")
+        elif here.any():
+            at = [str(index) for index in np.argwhere(here).tolist()]
+            more = [f"{len(at) - NAMED_CELLS} more"] if len(at) > NAMED_CELLS else []
+            named.append(f"'{count.name}' at {', '.join([*at[:NAMED_CELLS], *more])}")
+    return ", ".join(named)
 
 
 def _invariants(reading: CountReading) -> dict[str, int]:

@@ -10,6 +10,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.checks import text
 from pymc_dapper.context import the_model
+from pymc_dapper.kernels.count_line import LARGEST
 
 
 def invariant(name: str, expression: Any, value: Any) -> TensorVariable:
@@ -33,7 +34,7 @@ def invariant(name: str, expression: Any, value: Any) -> TensorVariable:
     Raises
     ------
     ValueError
-        If the value isn't of integers, or has another shape than the expression.
+        If the value isn't of integers of at most 2**53, or has another shape than the expression.
 
     Notes
     -----
@@ -61,6 +62,11 @@ def invariant(name: str, expression: Any, value: Any) -> TensorVariable:
         )
     if not np.array_equal(values, np.round(values.astype(float))):
         raise ValueError(f"'{name}': what is known of counts must be integers, got {values}")
+    if np.any(np.abs(values.astype(float)) > LARGEST):
+        raise ValueError(
+            f"'{name}': counts of more than 2**53 can't be told apart in double precision. Count "
+            "in larger units"
+        )
     known = pt.constant(values.astype(np.int64)) if data is None else data
     agrees = pt.all(pt.eq(expression, known))
     return pm.Potential(name, pt.switch(agrees, np.asarray(0.0), np.asarray(-np.inf)))

@@ -1,7 +1,7 @@
 """Read a PyMC model: how its log-density depends on tables of counts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytensor.tensor as pt
@@ -26,7 +26,17 @@ from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
 from pymc_dapper.reading.counts.linear import constant_value
-from pymc_dapper.reading.counts.roles import Fixed, Linear, Mixed, Part, Reduced, Rows
+from pymc_dapper.reading.counts.roles import (
+    Fixed,
+    Linear,
+    Mixed,
+    Part,
+    Reduced,
+    Rows,
+    size,
+    take_values,
+)
+from pymc_dapper.reading.counts.totals import Totals, find_totals
 from pymc_dapper.reading.counts.walk import CountWalk, as_terms, says_only_what_is_required
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.graphs import inline_symbolic_ops, rebuild, with_inputs
@@ -126,6 +136,8 @@ class CountReading:
         Other factors of the log-density.
     invariants : tuple of Invariant
         What the log-density holds fixed.
+    totals : Totals
+        Counts that follow from others by the log-density. All matrices above are of the others.
     as_written : dict of str to TensorVariable
         Each factor as the model has it, a scalar.
     parameters : tuple of TensorVariable
@@ -145,6 +157,7 @@ class CountReading:
     terms: tuple[Terms, ...]
     wholes: tuple[WholeFactor, ...]
     invariants: tuple[Invariant, ...]
+    totals: Totals
     as_written: dict[str, TensorVariable]
     parameters: tuple[TensorVariable, ...]
     data: tuple[SharedVariable, ...]
@@ -169,14 +182,21 @@ class CountReading:
         names = {rv.name for rv in self.rvs}
         return [terms for terms in self.terms if names & set(terms.factors)]
 
+    @property
+    def unknown_totals(self) -> list[TensorVariable]:
+        """The other free variables that what is known exactly depends on."""
+        inputs = set(explicit_graph_inputs([each.rows.offset for each in self.invariants]))
+        return [x for x in self.parameters if x in inputs]
+
     def bounded_cells(self) -> np.ndarray:
-        """Say which cells' prior has a largest value, beside any total."""
-        return np.concatenate(
+        """Say which cells' prior, or that of a latent total of theirs, has a largest value."""
+        bounded = np.concatenate(
             [
                 np.full(count.type.shape, isinstance(rv.owner.op, BOUNDED_FAMILIES)).ravel()
                 for rv, count in zip(self.rvs, self.records, strict=True)
             ]
         )
+        return np.asarray(self.totals.sums.T @ bounded.astype(float) > 0)
 
 
 def check_counts(model: Model, rvs: Sequence[TensorVariable]) -> None:
@@ -286,7 +306,9 @@ def read_counts(
             "prior. Add the privacy mechanism, as a pm.Potential or as an observed variable, as a "
             "function of the counts"
         )
-    terms = _merged(terms)
+    invariants, totals = _without_totals(invariants, sum(size(x.type.shape) for x in counts))
+    terms = _merged([_of_moving_cells(each, totals) for each in terms])
+    wholes = [_of_moving_cells(each, totals) for each in wholes]
     inputs = set(explicit_graph_inputs(list(as_written.values())))
     used = {shared: x for shared, x in placeholders.items() if x in inputs}
     return CountReading(
@@ -295,6 +317,7 @@ def read_counts(
         terms=tuple(terms),
         wholes=tuple(wholes),
         invariants=tuple(invariants),
+        totals=totals,
         as_written=as_written,
         parameters=tuple(x for x in sized.values() if x in inputs and x not in counts),
         data=tuple(used),
@@ -382,6 +405,44 @@ def _merged(terms: Sequence[Terms]) -> list[Terms]:
             {**first.fixed, **each.fixed},
         )
     return list(merged.values())
+
+
+def _without_totals(
+    invariants: Sequence[Invariant], n_cells: int
+) -> tuple[list[Invariant], Totals]:
+    """Find the latent totals, and what is known exactly beside them."""
+    is_zero = [_known_to_be_zero(each.rows.offset) for each in invariants]
+    equations = [each.rows.matrix[zero] for each, zero in zip(invariants, is_zero, strict=True)]
+    totals = find_totals(sparse.vstack([sparse.csr_array((0, n_cells)), *equations], format="csr"))
+    if not totals.follows.any():
+        return list(invariants), totals
+    left = []
+    for each, zero in zip(invariants, is_zero, strict=True):
+        matrix = totals.of_moving_cells(each.rows.matrix)
+        kept = np.flatnonzero(~zero | (np.diff(matrix.indptr) > 0))
+        if len(kept):
+            rows = Rows(matrix[kept], take_values(each.rows.offset, kept))
+            left.append(Invariant(each.factor, rows))
+    return left, totals
+
+
+def _known_to_be_zero(offset: TensorVariable) -> np.ndarray:
+    """Say which entries are zero, whatever the parameters and the data are."""
+    value = constant_value(offset)
+    return np.zeros(offset.type.shape, dtype=bool) if value is None else value == 0
+
+
+def _of_moving_cells[T: (Terms, WholeFactor)](part: T, totals: Totals) -> T:
+    """See a part of the log-density as a function of the cells that don't follow from others."""
+    if not totals.follows.any():
+        return part
+    linear = {
+        x: replace(at, matrix=totals.of_moving_cells(at.matrix))
+        if isinstance(at, Linear)
+        else totals.of_moving_cells(at)
+        for x, at in part.linear.items()
+    }
+    return replace(part, linear=linear)
 
 
 def _whole(name: str, graph: TensorVariable, walk: CountWalk, reason: str) -> WholeFactor:

@@ -2,10 +2,12 @@
 
 Invariants are linear equations of the counts. Cells with the same column in them, one class, can
 exchange people freely. If the equations fix the total of each class, the exchanges connect all
-tables: the totals of disjoint and of nested groups are such. Two other systems have a known set of
-moves that connects all tables (a Markov basis): one degree of freedom between the classes, such as
-a total that isn't known itself, with all pairings of their cells; and the two margins of a table,
-with its 2 x 2 swaps (Diaconis and Sturmfels 1998). In others we don't guess.
+tables: the totals of disjoint and of nested groups are such. Totals that are latent themselves
+follow from the cells that they add up, and need no moves of their own (see
+:mod:`pymc_dapper.reading.counts.totals`). Two other systems have a known set of moves that connects
+all tables (a Markov basis): one degree of freedom between the classes, such as a known difference
+of two sums, with all pairings of their cells; and the two margins of a table, with its 2 x 2 swaps
+(Diaconis and Sturmfels 1998). In others we don't guess.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,6 +22,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from pymc_dapper.reading.counts.blocks import Block, find_blocks
+from pymc_dapper.reading.counts.totals import Totals, no_totals
 from pymc_dapper.reading.errors import ReadingError
 
 Indices = NDArray[np.int64]
@@ -103,6 +106,7 @@ def find_moves(
     names: Sequence[str],
     given: ArrayLike | None = None,
     ties: Sequence[sparse.csr_array] = (),
+    totals: Totals | None = None,
 ) -> Moves:
     """Find moves that keep the invariants and connect all tables.
 
@@ -120,6 +124,8 @@ def find_moves(
         A Markov basis of the invariants that aren't recognised.
     ties : sequence of csr_array, shape (any, number of cells)
         Those of the statistics that are parts of the counts' own prior.
+    totals : Totals, optional
+        Cells that follow from others: invariants and statistics are of the others.
 
     Returns
     -------
@@ -142,12 +148,13 @@ def find_moves(
     is_free = np.diff(invariants.tocsc().indptr) == 0
     exchanged = [cells for cells in classes if not is_free[cells[0]] and len(cells) > 1]
     groups, passes = _groups(exchanged, statistics, class_of)
-    single = np.flatnonzero(is_free)
+    totals = totals or no_totals(n_cells)
+    single = np.flatnonzero(is_free & ~totals.follows)
     grids = _crossed_statistics(invariants, statistics, class_of)
     rows = _kept_differences(invariants, statistics)
     blocks = find_blocks(invariants, statistics, ties)
     if given is not None:
-        directions = _given_directions(invariants, np.asarray(given), names)
+        directions = _given_directions(invariants, np.asarray(given), names, totals)
         directions = sparse.vstack([directions, _directions(rows, n_cells)], format="csr")
         return Moves(single, groups, passes, tuple(grids), directions, blocks)
     for component in components_of(invariants, classes):
@@ -455,7 +462,10 @@ def _margins(matrix: NDArray[np.float64]) -> tuple[Indices, Indices] | None:
 
 
 def _given_directions(
-    invariants: sparse.csr_array, given: NDArray[np.generic], names: Sequence[str]
+    invariants: sparse.csr_array,
+    given: NDArray[np.generic],
+    names: Sequence[str],
+    totals: Totals,
 ) -> sparse.csr_array:
     n_cells = invariants.shape[1]
     if given.ndim != 2 or given.shape[1] != n_cells:
@@ -473,6 +483,12 @@ def _given_directions(
         raise ReadingError(
             f"the move {moves[move].tolist()} changes what '{names[equation]}' holds fixed"
         )
+    for move in moves:
+        if not np.array_equal(totals.completed(move), move):
+            raise ReadingError(
+                f"the move {move.tolist()} changes a total otherwise than the cells that it adds up"
+            )
+    moves[:, totals.follows] = 0
     # Those of one sign go up, so that the line they move along has a lower end.
     return sparse.csr_array(np.where((moves <= 0).all(axis=1, keepdims=True), -moves, moves))
 

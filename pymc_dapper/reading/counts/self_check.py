@@ -45,8 +45,9 @@ class WrittenFactors:
         ReadingError
             If they can't be evaluated.
         """
+        table = self._reading.totals.completed(counts)
         try:
-            values = self._evaluate(*split(self._reading, counts), *self._given)
+            values = self._evaluate(*split(self._reading, table), *self._given)
         except MemoryError:
             raise
         except Exception as error:

@@ -329,17 +329,24 @@ class CountWalk:
         shape: tuple[int, ...],
     ) -> Reduced | None:
         parts: list[Part] = []
-        mask, zero = pt.broadcast_to(condition, shape).ravel(), np.asarray(0.0)
-        for use, branch, role in zip((True, False), branches, roles, strict=True):
+        mask = pt.broadcast_to(condition, shape).ravel()
+        for use, branch, other, role in zip(
+            (True, False), branches, reversed(branches), roles, strict=True
+        ):
             reduced = self._reduced(branch, role, shape, "add")
             if reduced is None:
                 return None
+            # A check of parameters: then what is impossible beside them is so in any case.
+            impossible = _is_minus_infinity(other)
+            instead = np.asarray(-np.inf if impossible else 0.0)
             for part in reduced.parts:
                 chosen = pt.scalar(dtype=condition.type.dtype)
-                f = part.terms.function
-                function = pt.switch(chosen, f, zero) if use else pt.switch(chosen, zero, f)
+                f, requires = part.terms.function, part.terms.requires if impossible else ()
+                function = pt.switch(chosen, f, instead) if use else pt.switch(chosen, instead, f)
                 fixed = {**part.terms.fixed, chosen: take_values(mask, part.targets)}
-                terms = Entrywise(part.terms.shape, function, part.terms.linear, fixed)
+                terms = Entrywise(
+                    part.terms.shape, function, part.terms.linear, fixed, requires=requires
+                )
                 parts.append(Part(terms, part.targets))
         return Reduced(shape, "add", tuple(parts))
 

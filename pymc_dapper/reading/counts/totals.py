@@ -1,0 +1,152 @@
+"""Latent totals: counts that are sums of other latent counts.
+
+The total of a Multinomial may itself be a latent count, and the cells of a table may be the totals
+of other tables. Such a total follows from the cells that it adds up. With it put in their terms,
+the log-density is one of these cells alone, of which the total is one more sum. So they move as any
+cells do, and the total with them: what keeps and connects their tables does so for all.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Expression = Mapping[int, float]
+"""Cells, and what each is multiplied by."""
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Which cells of a table follow from others.
+
+    Attributes
+    ----------
+    follows : ndarray of bool, shape (number of cells,)
+        The cells that do.
+    sums : csr_array, shape (number of cells, number of cells)
+        ``sums @ counts`` is the table of the cells that don't: these as they are, and their sums.
+        Coefficients are whole and positive, so that no sum is negative.
+    """
+
+    follows: NDArray[np.bool_]
+    sums: sparse.csr_array
+
+    def completed(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return a table with the totals that follow from its other cells."""
+        if not self.follows.any():
+            return counts
+        completed = counts.copy()
+        completed[self.follows] = self._of_totals @ counts
+        return completed
+
+    @cached_property
+    def _of_totals(self) -> sparse.csr_array:
+        return self.sums[self.follows].astype(np.int64)
+
+    def of_moving_cells(self, functions: sparse.csr_array) -> sparse.csr_array:
+        """Write linear functions of a table as functions of the cells that don't follow."""
+        if not self.follows.any():
+            return functions
+        return _tidy(functions @ self.sums)
+
+
+def no_totals(n_cells: int) -> Totals:
+    """Return that no cell follows from others."""
+    return Totals(np.zeros(n_cells, dtype=bool), sparse.eye_array(n_cells, format="csr"))
+
+
+def find_totals(equations: sparse.csr_array) -> Totals:
+    """Find cells that follow from others.
+
+    Parameters
+    ----------
+    equations : csr_array, shape (number of equations, number of cells)
+        Linear functions of the counts that are known to be zero.
+
+    Returns
+    -------
+    Totals
+        The cells that are sums of others with whole and positive coefficients, by one equation or
+        by several.
+    """
+    rows = [dict(zip(*entries, strict=True)) for entries in _entries(equations)]
+    equations_of = defaultdict(set)
+    for k, row in enumerate(rows):
+        for cell in row:
+            equations_of[cell].add(k)
+    found: dict[int, Expression] = {}
+    pending = list(reversed(range(len(rows))))
+    while pending:
+        total = _as_total(rows[pending.pop()])
+        if total is None:
+            continue
+        cell, expression = total
+        found[cell] = expression
+        for k in sorted(k for k in equations_of.pop(cell) if cell in rows[k]):
+            rows[k] = _substituted(rows[k], cell, expression)
+            for other in rows[k]:
+                equations_of[other].add(k)
+            pending.append(k)
+    return _totals(found, equations.shape[1])
+
+
+def _as_total(row: Expression) -> tuple[int, Expression] | None:
+    """Solve an equation for a cell that the others add up to; None if there is no such cell."""
+    for sign in (-1, 1):
+        alone = [cell for cell, by in row.items() if sign * by > 0]
+        if len(alone) != 1 or len(row) == 1:
+            continue
+        [cell] = alone
+        others = {other: -by / row[cell] for other, by in row.items() if other != cell}
+        if all(times == round(times) for times in others.values()):
+            return cell, others
+    return None
+
+
+def _substituted(row: Expression, cell: int, expression: Expression) -> dict[int, float]:
+    """Put an expression in the place of a cell."""
+    times, new = row[cell], {other: by for other, by in row.items() if other != cell}
+    for other, by in expression.items():
+        new[other] = new.get(other, 0.0) + times * by
+        if new[other] == 0:
+            del new[other]
+    return new
+
+
+def _totals(found: Mapping[int, Expression], n_cells: int) -> Totals:
+    if not found:
+        return no_totals(n_cells)
+    follows = np.zeros(n_cells, dtype=bool)
+    follows[list(found)] = True
+    expressions = _matrix(found, n_cells)
+    sums = level = sparse.diags_array((~follows).astype(float), format="csr")
+    # Totals of totals, as long as there are any.
+    while level.nnz:
+        level = expressions @ level
+        sums = sums + level
+    return Totals(follows, _tidy(sums))
+
+
+def _matrix(found: Mapping[int, Expression], n_cells: int) -> sparse.csr_array:
+    entries = [(cell, other, by) for cell, sum_ in found.items() for other, by in sum_.items()]
+    cells, others, times = zip(*entries, strict=True)
+    return sparse.csr_array((times, (cells, others)), shape=(n_cells, n_cells))
+
+
+def _entries(matrix: sparse.csr_array):  # type: ignore[no-untyped-def]
+    """Cells and coefficients of each row."""
+    matrix = _tidy(matrix)
+    for start, stop in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True):
+        yield matrix.indices[start:stop].tolist(), matrix.data[start:stop].tolist()
+
+
+def _tidy(matrix: sparse.csr_array) -> sparse.csr_array:
+    matrix = matrix.tocsr()
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return matrix

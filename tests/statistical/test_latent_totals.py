@@ -1,0 +1,208 @@
+"""Latent totals above latent tables, against all tables enumerated; and chains that can't move."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import stats
+
+import pymc_dapper as pmd
+from pymc_dapper.steps.counts import CountStep
+from tests.statistical.test_counts import normalised, z_scores
+
+SIGMA = 1.5
+
+
+def sampled(model, step, *, draws=4_000, tune=200, cores=1):
+    """Draws of all counts, with the cells of all variables last."""
+    with model:
+        posterior = pm.sample(
+            draws=draws,
+            tune=tune,
+            chains=2,
+            cores=cores,
+            step=[step],
+            random_seed=4,
+            progressbar=False,
+            compute_convergence_checks=False,
+        ).posterior
+    names = [x.name for x in step._reading.records]
+    values = [posterior[name].values for name in names]
+    return np.concatenate([x.reshape(*x.shape[:2], -1) for x in values], axis=-1).astype(float)
+
+
+# A total above a table ---------------------------------------------------------------------------
+
+RATE, P, RELEASED = 5.0, np.array([0.2, 0.3, 0.5]), np.array([2.3, -0.4, 4.1])
+
+
+@pytest.fixture(scope="module")
+def total_above_table():
+    with pm.Model() as model:
+        n = pm.Poisson("n", RATE)
+        t = pm.Multinomial("t", n=n, p=P)
+        pmd.GaussianMechanism(SIGMA).potential("privacy", t, released=RELEASED)
+        step = CountStep([n, t])
+    return model, step
+
+
+@pytest.fixture(scope="module")
+def table_alone(total_above_table):
+    """The same, with moves that leave the total where it is."""
+    model, step = total_above_table
+    moves = replace(step.sweep.moves, single=step.sweep.moves.single[:0], blocks=())
+    with model:
+        broken = CountStep([model["n"], model["t"]])
+    broken.sweep = replace(broken.sweep, moves=moves)
+    return model, broken
+
+
+def tables_and_totals():
+    tables = np.array([(sum(x), *x) for x in product(range(18), repeat=3)])
+    logp = [
+        stats.poisson.logpmf(n, RATE)
+        + stats.multinomial.logpmf(t, n, P)
+        + stats.norm.logpdf(RELEASED, t, SIGMA).sum()
+        for n, *t in tables
+    ]
+    return tables, normalised(logp)
+
+
+def test_a_total_above_a_table_agrees_with_all_tables_enumerated(total_above_table, caplog):
+    values = sampled(*total_above_table)
+    assert np.all(values[..., 0] == values[..., 1:].sum(axis=-1))
+    assert np.abs(z_scores(values, *tables_and_totals())).max() < 4
+    assert "never moved" not in caplog.text
+
+
+def test_a_total_that_stays_where_it_starts_shows(table_alone):
+    values = sampled(*table_alone)
+    tables, probabilities = tables_and_totals()
+    assert np.all(values[..., 0] == 5)
+    assert np.abs(z_scores(values[..., 1:], tables[:, 1:], probabilities)).max() > 8
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_total_that_never_moved_is_reported_from_any_process(table_alone, cores, caplog):
+    sampled(*table_alone, draws=100, cores=cores)
+    reports = [record for record in caplog.records if "never moved" in record.getMessage()]
+    assert len(reports) == 2  # of two chains
+    for report in reports:
+        assert report.levelname == "WARNING"
+        assert "CountStep: 'n' never moved in this chain of 300 sweeps" in report.getMessage()
+
+
+# Others ------------------------------------------------------------------------------------------
+
+
+def totals_above_rows():
+    """Two totals; each row's proportions are unknown. Noise on cells and totals."""
+    mean, alpha, released = 2.0, 1.5, np.array([[2.1, 0.4], [-0.5, 1.2]])
+    seen = np.array([3.2, 0.1])
+    with pm.Model() as model:
+        n = pm.NegativeBinomial("n", mu=mean, alpha=alpha, shape=2)
+        t = pm.DirichletMultinomial("t", n=n, a=np.array([1.0, 2.0]))
+        pmd.GaussianMechanism(SIGMA).potential("cells", t, released=released)
+        pmd.GaussianMechanism(1.0).potential("totals", n, released=seen)
+        step = CountStep([t, n])
+
+    def row(k):
+        rows = [(a, b) for a, b in product(range(12), repeat=2)]
+        of_total = stats.nbinom(alpha, alpha / (alpha + mean))
+        logp = [
+            of_total.logpmf(a + b)
+            + stats.betabinom.logpmf(a, a + b, 1.0, 2.0)
+            + stats.norm.logpdf(released[k], [a, b], SIGMA).sum()
+            + stats.norm.logpdf(seen[k], a + b, 1.0)
+            for a, b in rows
+        ]
+        return rows, normalised(logp)
+
+    (first, p), (second, q) = row(0), row(1)
+    tables = np.array([(*x, *y, sum(x), sum(y)) for x, y in product(first, second)])
+    return model, step, tables, np.outer(p, q).ravel()
+
+
+def totals_of_totals():
+    released = np.array([[2.1, 0.4], [-0.5, 1.2]])
+    with pm.Model() as model:
+        n = pm.Binomial("n", n=6, p=0.6)
+        t = pm.Multinomial("t", n=n, p=np.array([0.7, 0.3]))
+        s = pm.Multinomial("s", n=t, p=np.array([[0.5, 0.5], [0.2, 0.8]]))
+        pmd.GaussianMechanism(SIGMA).potential("cells", s, released=released)
+        step = CountStep([n, s, t])
+    tables, logp = [], []
+    for a, b, c, d in product(range(7), repeat=4):
+        if a + b + c + d <= 6:
+            n, t = a + b + c + d, (a + b, c + d)
+            tables.append((n, a, b, c, d, *t))
+            logp.append(
+                stats.binom.logpmf(n, 6, 0.6)
+                + stats.binom.logpmf(t[0], n, 0.7)
+                + stats.binom.logpmf(a, t[0], 0.5)
+                + stats.binom.logpmf(c, t[1], 0.2)
+                + stats.norm.logpdf(released, [[a, b], [c, d]], SIGMA).sum()
+            )
+    return model, step, np.array(tables), normalised(logp)
+
+
+def a_count_within_a_count_above_a_table():
+    released = np.array([2.1, 0.4, 1.2])
+    with pm.Model() as model:
+        n = pm.Binomial("n", n=6, p=0.6)
+        k = pm.Binomial("k", n=n, p=0.4)
+        t = pm.Multinomial("t", n=k, p=np.ones(3) / 3)
+        pmd.GaussianMechanism(SIGMA).potential("cells", t, released=released)
+        step = CountStep([n, k, t])
+    tables, logp = [], []
+    for n, *t in product(range(7), repeat=4):
+        k = sum(t)
+        if k <= n:
+            tables.append((n, k, *t))
+            logp.append(
+                stats.binom.logpmf(n, 6, 0.6)
+                + stats.binom.logpmf(k, n, 0.4)
+                + stats.multinomial.logpmf(t, k, np.ones(3) / 3)
+                + stats.norm.logpdf(released, t, SIGMA).sum()
+            )
+    return model, step, np.array(tables), normalised(logp)
+
+
+def parameters_above_both():
+    """The total's rate and the table's proportions integrated out, as pmd.sample has it."""
+    released = np.array([2.3, 0.4, 3.1])
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", 4.0, 1.0)
+        p = pm.Dirichlet("p", np.array([1.0, 2.0, 1.5]))
+        n = pm.Poisson("n", rate)
+        t = pm.Multinomial("t", n=n, p=p)
+        pmd.GaussianMechanism(SIGMA).potential("cells", t, released=released)
+        step = CountStep([n, t], integrate=[rate, p])
+    tables = np.array([(sum(x), *x) for x in product(range(18), repeat=3)])
+    logp = [
+        stats.nbinom.logpmf(n, 4.0, 0.5)
+        + stats.dirichlet_multinomial.logpmf(t, [1.0, 2.0, 1.5], n)
+        + stats.norm.logpdf(released, t, SIGMA).sum()
+        for n, *t in tables
+    ]
+    return model, step, tables, normalised(logp)
+
+
+# Which moves connect the tables of such models is enumerated in every run: reading/test_counts.py.
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "build",
+    [
+        totals_above_rows,
+        totals_of_totals,
+        a_count_within_a_count_above_a_table,
+        parameters_above_both,
+    ],
+)
+def test_other_latent_totals_agree_with_all_tables_enumerated(build, caplog):
+    model, step, tables, probabilities = build()
+    values = sampled(model, step)
+    assert np.abs(z_scores(values, tables, probabilities)).max() < 4
+    assert "never moved" not in caplog.text
