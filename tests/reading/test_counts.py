@@ -105,6 +105,12 @@ def test_terms_of_the_same_cells_are_added_up_and_totals_are_invariants():
         lambda x: pt.switch(pt.any(pt.neq(x.sum(axis=1), [4, 5])), -np.inf, -(x**2).sum()),
         lambda x: pt.switch(~pt.all(pt.eq(x.sum(axis=1), [4, 5])), -np.inf, 0.0),
         lambda x: pm.math.log(1.0) + pt.switch(pt.eq(x.sum(axis=1), [4, 5]), 0.0, -np.inf),
+        lambda x: 2.0 * pt.switch(pt.eq(x.sum(axis=1), [4, 5]), 0.0, -np.inf) / 3,
+        lambda x: pt.log(pt.eq(x.sum(axis=1), [4, 5])),
+        lambda x: pt.log(pt.all(pt.eq(x.sum(axis=1), [4, 5]))),
+        # With something that isn't a sum of terms.
+        lambda x: pt.switch(pt.all(pt.eq(x.sum(axis=1), [4, 5])), -pt.sqrt((x**2).sum()), -np.inf),
+        lambda x: pt.log(pt.all(pt.eq(x.sum(axis=1), [4, 5]))) - pt.max(x),
     ],
 )
 def test_invariants_may_be_written_in_several_ways(potential):
@@ -116,6 +122,17 @@ def test_invariants_may_be_written_in_several_ways(potential):
         known.rows.matrix.toarray(), [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
     )
     np.testing.assert_array_equal(known.rows.offset.eval(mode="FAST_COMPILE"), [-4, -5])
+
+
+def test_a_total_is_found_whatever_its_probabilities_depend_on():
+    with pm.Model() as model:
+        x = pm.Poisson("x", 3.0)
+        y = pm.Multinomial("y", n=10, p=pt.stack([x + 1, 2]) / (x + 3))
+        pm.Normal("released", y, 1.0, observed=np.ones(2))
+    reading = read(model, "x", "y")
+    [known] = reading.invariants
+    np.testing.assert_array_equal(known.rows.matrix.toarray(), [[0, 1, 1]])
+    assert [whole.factor for whole in reading.wholes] == ["y"]
 
 
 # Parameter checks ---------------------------------------------------------------------

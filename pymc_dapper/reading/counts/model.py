@@ -293,6 +293,8 @@ def read_counts(
         if isinstance(role, Mixed) or (isinstance(role, Reduced) and role.kind != "add"):
             reason = role.reason if isinstance(role, Mixed) else "it is a truth value"
             wholes.append(_whole(name, graph, walk, reason))
+            required = role.requires if isinstance(role, Mixed) else ()
+            invariants += [Invariant(name, rows) for rows in required]
             continue
         for part in as_terms(role, walk, graph):
             invariants += [Invariant(name, rows) for rows in part.terms.requires]

@@ -30,7 +30,23 @@ class Fixed(Role):
     """It doesn't."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Entries of a linear function, one for each entry of something computed from them.
+
+    Attributes
+    ----------
+    matrix : csr_array, shape (size, number of cells)
+        The coefficients.
+    offset : TensorVariable, shape (size,)
+        The values where all counts are zero.
+    """
+
+    matrix: sparse.csr_array
+    offset: TensorVariable
+
+
+@dataclass(frozen=True, eq=False)
 class Mixed(Role):
     """In a way that can't be split into terms.
 
@@ -38,9 +54,12 @@ class Mixed(Role):
     ----------
     reason : str
         Why not, with the operation to blame.
+    requires : tuple of Rows
+        The sum of the entries is -inf, all the same, where one of these isn't zero.
     """
 
     reason: str
+    requires: tuple[Rows, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,22 +77,6 @@ class Linear(Role):
     """
 
     shape: tuple[int, ...]
-    matrix: sparse.csr_array
-    offset: TensorVariable
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Entries of a linear function, one for each entry of something computed from them.
-
-    Attributes
-    ----------
-    matrix : csr_array, shape (size, number of cells)
-        The coefficients.
-    offset : TensorVariable, shape (size,)
-        The values where all counts are zero.
-    """
-
     matrix: sparse.csr_array
     offset: TensorVariable
 

@@ -9,8 +9,10 @@ from pytensor import scalar as ps
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import io_toposort
 from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.elemwise import CAReduce, Elemwise
-from pytensor.tensor.shape import Shape, Shape_i
+from pytensor.tensor.basic import Alloc
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.reshape import JoinDims, SplitDims
+from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
@@ -34,6 +36,17 @@ from pymc_dapper.reading.counts.roles import (
 from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.reading.naming import describe
 from pymc_dapper.reading.operations import known_value
+
+KEEPS_ALL_ENTRIES = (
+    Alloc,
+    CheckAndRaise,
+    DimShuffle,
+    JoinDims,
+    Reshape,
+    SpecifyShape,
+    SplitDims,
+)
+"""Operations of which the first input can't be -inf anywhere if what comes of it isn't."""
 
 
 class CountWalk:
@@ -80,7 +93,11 @@ class CountWalk:
             ):
                 continue
             mixed = [role for role in roles if isinstance(role, Mixed)]
-            role = mixed[0] if mixed else self._visit(node, roles)
+            role = (
+                Mixed(mixed[0].reason, _still_required(node, roles))
+                if mixed
+                else self._visit(node, roles)
+            )
             self.roles.update(dict.fromkeys(node.outputs, role))
         return self.role(graph)
 
@@ -117,7 +134,8 @@ class CountWalk:
             if role is None:
                 role = self._moved(node, roles, shape)
         if role is None:
-            return Mixed(f"the operation {describe(node)} ties entries together")
+            reason = f"the operation {describe(node)} ties entries together"
+            return Mixed(reason, _still_required(node, roles))
         return role
 
     # Elementwise operations -------------------------------------------------------------------
@@ -181,9 +199,12 @@ class CountWalk:
             role = linear.elemwise(difference, in_float, shape)
             assert isinstance(role, Linear)
             return Rows(role.matrix, role.offset.ravel()), isinstance(scalar_op, ps.EQ)
-        if isinstance(scalar_op, ps.Invert) and isinstance(roles[0], Entrywise):
-            equality = roles[0].equality
-            return None if equality is None else (equality[0], not equality[1])
+        if isinstance(roles[0], Entrywise) and roles[0].equality is not None:
+            rows, if_zero = roles[0].equality
+            if isinstance(scalar_op, ps.Cast | ps.Identity):
+                return rows, if_zero
+            if isinstance(scalar_op, ps.Invert):
+                return rows, not if_zero
         return None
 
     # Sums, and conditions on several entries --------------------------------------------------
@@ -260,7 +281,7 @@ class CountWalk:
         reduced = self._reduced(node.inputs[place], roles[place], shape, "add")
         if reduced is None:
             return None
-        parts = []
+        keeps, parts = _is_positive_scaling(node, place), []
         for part in reduced.parts:
             function, fixed = part.terms.function, dict(part.terms.fixed)
             arguments: list[Variable] = []
@@ -276,7 +297,11 @@ class CountWalk:
                     arguments[-1] = own
                     fixed[own] = take_values(values, part.targets)
             scaled = Entrywise(
-                part.terms.shape, node.op(*arguments), dict(part.terms.linear), fixed
+                part.terms.shape,
+                node.op(*arguments),
+                dict(part.terms.linear),
+                fixed,
+                requires=part.terms.requires if keeps else (),
             )
             parts.append(Part(scaled, part.targets))
         return Reduced(shape, "add", tuple(parts))
@@ -403,22 +428,63 @@ def _hard(part: Part, *, impossible_if: bool) -> Part:
     return Part(hard, part.targets)
 
 
-def _required(node: Apply, entries: Sequence[Entrywise]) -> tuple[Rows, ...]:
-    """Say what must be zero for a sum or a choice not to be -inf."""
+def _required(node: Apply, entries: Sequence[Role]) -> tuple[Rows, ...]:
+    """Say what must be zero for what comes of an operation not to be -inf anywhere."""
     match node.op.scalar_op:
         case ps.Add() | ps.Cast() | ps.Identity():
-            return tuple(rows for each in entries for rows in each.requires)
+            return tuple(rows for each in entries for rows in _requires(each))
         case ps.Sub():
-            return entries[0].requires
+            return _requires(entries[0])
+        case ps.Log():
+            return _equalities(entries[0], if_true=True)
+        case ps.Mul() | ps.TrueDiv():
+            for k, each in enumerate(entries):
+                if _is_positive_scaling(node, k):
+                    return _requires(each)
         case ps.Switch():
-            condition, *branches = entries
-            if condition.equality is None:
-                return ()
-            rows, if_zero = condition.equality
-            possible, impossible = branches if if_zero else reversed(branches)
-            if _is_minus_infinity(impossible.function):
-                return (rows, *possible.requires)
+            impossible = [_is_minus_infinity(branch) for branch in node.inputs[1:]]
+            if sum(impossible) == 1:
+                where = impossible.index(True)
+                conditions = _equalities(entries[0], if_true=where == 1)
+                return (*conditions, *_requires(entries[2 - where]))
     return ()
+
+
+def _still_required(node: Apply, roles: Sequence[Role]) -> tuple[Rows, ...]:
+    """Say the same of an operation whose result can't be split into terms."""
+    if isinstance(node.op, Elemwise):
+        return _required(node, roles)
+    sums = isinstance(node.op, CAReduce) and isinstance(node.op.scalar_op, ps.Add)
+    return _requires(roles[0]) if sums or isinstance(node.op, KEEPS_ALL_ENTRIES) else ()
+
+
+def _requires(role: Role) -> tuple[Rows, ...]:
+    """Say what must be zero for the sum of something not to be -inf."""
+    if isinstance(role, Entrywise | Mixed):
+        return role.requires
+    if isinstance(role, Reduced) and role.kind == "add":
+        return tuple(rows for part in role.parts for rows in part.terms.requires)
+    return ()
+
+
+def _equalities(condition: Role, *, if_true: bool) -> tuple[Rows, ...]:
+    """Say what is zero if a condition is true everywhere, or false everywhere."""
+    if isinstance(condition, Entrywise):
+        terms = [condition]
+    elif isinstance(condition, Reduced) and condition.kind == ("and" if if_true else "or"):
+        terms = [part.terms for part in condition.parts]
+    else:
+        return ()
+    known = [each.equality for each in terms if each.equality is not None]
+    return tuple(rows for rows, if_zero in known if if_zero == if_true)
+
+
+def _is_positive_scaling(node: Apply, place: int) -> bool:
+    """Say whether an operation multiplies one of its inputs by positive constants."""
+    if isinstance(node.op.scalar_op, ps.TrueDiv) and place != 0:
+        return False
+    others = [linear.constant_value(x) for k, x in enumerate(node.inputs) if k != place]
+    return all(value is not None and bool(np.all(value > 0)) for value in others)
 
 
 def says_only_what_is_required(terms: Entrywise) -> bool:
