@@ -233,6 +233,8 @@ def places(chosen: Any) -> str:
     For messages about confidential data: they must not say which values these are.
     """
     chosen = np.asarray(chosen)
+    if chosen.size == 0:
+        return "it is empty"
     if chosen.ndim == 0:
         return "it doesn't"
     first = [int(k) for k in np.unravel_index(np.argmax(chosen), chosen.shape)]

@@ -105,3 +105,25 @@ def test_what_may_be_confidential_is_not_shown():
     assert checks.shown([41250.5]) == "a list"
     assert checks.shown(np.array([41250.5])) == "ndarray of shape (1,)"
     assert checks.shown(pt.vector("income")) == "a TensorVariable 'income'"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "text"),
+    [
+        (True, "it doesn't"),
+        ([], "it is empty"),
+        ([False, True], "1 of 2 doesn't, the first at index 1"),
+        ([[False, False], [True, True]], "2 of 4 don't, the first at index (1, 0)"),
+    ],
+)
+def test_places_says_how_many_and_where(chosen, text):
+    assert checks.places(chosen) == text
+
+
+@pytest.mark.parametrize("value", [True, "1", 1j, None, [1, [2]], [None]])
+def test_real_numbers_are_numbers(value):
+    with pytest.raises(TypeError, match="scale must be a number, or an array of them, got"):
+        checks.real_numbers(value, "scale")
+    with pytest.raises(ValueError, match="empty"):
+        checks.real_numbers([], "scale")
+    assert checks.real_numbers(np.int8(3), "scale").dtype == np.float64

@@ -13,7 +13,7 @@ from scipy.special import bernoulli, factorial
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
-from pymc_dapper.checks import whole_number
+from pymc_dapper.checks import shown, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
 from pymc_dapper.statistics.arrays import (
     Records,
@@ -320,7 +320,9 @@ def _scaled(records: Any, clamp: Any, name: str) -> Any:
     """Clamp records, and map the limits to 0 and 1."""
     limits = np.asarray(clamp, dtype=np.float64)
     if limits.shape != (2,) or not np.all(np.isfinite(limits)) or not limits[0] < limits[1]:
-        raise ValueError(f"{name} must be finite (lower, upper) with lower < upper, got {clamp!r}")
+        raise ValueError(
+            f"{name} must be finite (lower, upper) with lower < upper, got {shown(clamp)}"
+        )
     lower, upper = limits.tolist()
     if math.isinf(upper - lower):
         raise ValueError(f"{name}: the limits are so far apart that their distance isn't a float")

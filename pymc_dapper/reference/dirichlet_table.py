@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
+from pymc_dapper.checks import places
 from pymc_dapper.reference._beta_mixture import BetaMixture
 from pymc_dapper.reference._log_contrast import LogContrast
 from pymc_dapper.reference._split import (
@@ -273,9 +274,10 @@ class KnownTablePosterior(_DirichletMixture):
             raise ValueError(
                 f"counts must have shape {prior.shape}, as alpha has, got {self.counts.shape}."
             )
-        if not np.all(np.isfinite(self.counts) & (self.counts >= 0)):
+        possible = np.isfinite(self.counts) & (self.counts >= 0)
+        if not np.all(possible):
             raise ValueError(
-                f"counts must be finite and not negative, got {self.counts.tolist()}. "
+                f"counts must be finite and not negative: {places(~possible)}. "
                 "Set a negative noisy count to 0, or use TablePosterior, which needs no such fix."
             )
         super().__init__(prior, float(self.counts.sum()), known_split(self.counts))

@@ -40,6 +40,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pymc_dapper.checks import places
 from pymc_dapper.reference._constrained_noise import log_normaliser
 from pymc_dapper.reference._linear_invariants import Elimination, eliminate
 from pymc_dapper.reference._progress import progress
@@ -401,9 +402,8 @@ class _Problem:
         whole = _is_discrete(noise, "noise")
         centre = np.asarray(confidential, dtype=float).ravel()
         if centre.size == 0 or not np.all(np.isfinite(centre)):
-            raise ValueError(
-                f"confidential must be a table of finite numbers, got {confidential!r}."
-            )
+            wrong = places(~np.isfinite(np.asarray(confidential, dtype=float)))
+            raise ValueError(f"confidential must be a table of finite numbers: {wrong}.")
         if whole and np.any(centre != np.rint(centre)):
             raise ValueError(
                 "the noise is of whole numbers, but the confidential table isn't: use continuous "

@@ -11,6 +11,7 @@ from pytensor.graph.utils import MissingInputError
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.checks import places
 from pymc_dapper.context import check_precision
 from pymc_dapper.statistics.statistic import Array
 
@@ -44,7 +45,10 @@ def as_records(x: Records, name: str, *, max_ndim: int = 2) -> Array:
             expected = "one axis, over records, or two, over records and their columns"
         raise ValueError(f"{name} must have {expected}: it has {x.ndim}")
     if isinstance(x, np.ndarray) and kind == "f" and np.isnan(x).any():
-        raise ValueError(f"{name} has nan in it: drop or fill in missing values first")
+        raise ValueError(
+            f"{name} must have no nan in it: {places(np.isnan(x))}. Drop or fill in missing values "
+            "first"
+        )
     return x
 
 
@@ -62,10 +66,9 @@ def as_categories(x: Records, name: str, k: int, *, max_ndim: int = 2) -> Array:
             f"{name} must hold categories, which are integers, but its dtype is {x.dtype}. To "
             "count real numbers, use histogram"
         )
-    if isinstance(x, np.ndarray) and x.size and not 0 <= x.min() <= x.max() < k:
-        raise ValueError(
-            f"{name} must hold categories 0, ..., {k - 1}, but it goes from {x.min()} to {x.max()}"
-        )
+    if isinstance(x, np.ndarray) and not np.all((x >= 0) & (x < k)):
+        wrong = places((x < 0) | (x >= k))
+        raise ValueError(f"{name} must hold categories 0, ..., {k - 1}: {wrong}")
     return x
 
 

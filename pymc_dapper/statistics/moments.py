@@ -7,7 +7,7 @@ from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from pymc_dapper.checks import whole_number
+from pymc_dapper.checks import shown, whole_number
 from pymc_dapper.sensitivity import Neighbours
 from pymc_dapper.statistics.arrays import (
     Records,
@@ -149,16 +149,18 @@ def _with_limits(
     low, high = np.asarray(lower), np.asarray(upper)
     for limit, name in ((low, "lower"), (high, "upper")):
         if limit.dtype.kind not in "iuf" or not np.isfinite(limit).all():
-            raise ValueError(f"{name} must be finite, got {limit}")
+            raise ValueError(f"{name} must be finite, got {shown(limit[()])}")
         if limit.dtype.kind == "u" and np.any(limit > MAX_INTEGER):
             raise ValueError(
-                f"{name} must be within 2^62, where integers are added up, got {limit}"
+                f"{name} must be within 2^62, where integers are added up, got {shown(limit[()])}"
             )
         if limit.shape not in ((), shape):
             per_column = f" or one per column, {columns}" if shape else ""
             raise ValueError(f"{name} must be one number{per_column}: its shape is {limit.shape}")
     if not np.all(low < high):
-        raise ValueError(f"lower must be less than upper, got {low} and {high}")
+        raise ValueError(
+            f"lower must be less than upper, got {shown(low[()])} and {shown(high[()])}"
+        )
     dtype = np.float64 if "f" in (low.dtype.kind, high.dtype.kind) else np.int64
     return (
         records,

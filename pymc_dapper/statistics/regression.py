@@ -8,7 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
 
-from pymc_dapper.checks import whole_number
+from pymc_dapper.checks import shown, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, sensitivities
 from pymc_dapper.statistics.arrays import (
     Records,
@@ -167,19 +167,19 @@ def _limits(clamp: Any, p: int) -> tuple[np.ndarray, np.ndarray]:
         if of_x.shape != (2,):
             raise ValueError(
                 "clamp must be one pair (lower, upper) for all columns, or a mapping "
-                f"{{'x': ..., 'y': ...}} to pairs, got {clamp!r}"
+                f"{{'x': ..., 'y': ...}} to pairs, got {shown(clamp)}"
             )
     if of_y.shape != (2,) or of_x.shape not in ((2,), (p, 2)):
         raise ValueError(
             "clamp must give one pair (lower, upper) for y, and for x one pair or one per column, "
-            f"{p}; got {clamp!r}"
+            f"{p}; got {shown(clamp)}"
         )
     limits = np.vstack([of_y, np.broadcast_to(of_x, (p, 2))])
     low, high = limits.T
     with np.errstate(over="ignore"):
         widths = high - low
     if not np.isfinite(limits).all() or not np.all(widths > 0):
-        raise ValueError(f"clamp must hold finite limits, lower before upper, got {clamp!r}")
+        raise ValueError(f"clamp must hold finite limits, lower before upper, got {shown(clamp)}")
     if not np.isfinite(widths).all():
         raise ValueError("clamp's limits are so far apart that their distance isn't a float")
     return low, high
@@ -190,5 +190,5 @@ def _as_limits(limits: Any) -> np.ndarray:
         return np.asarray(limits, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"clamp must hold pairs of numbers (lower, upper), got {limits!r}"
+            f"clamp must hold pairs of numbers (lower, upper), got {shown(limits)}"
         ) from error

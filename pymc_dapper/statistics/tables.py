@@ -6,7 +6,7 @@ import numpy as np
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
 
-from pymc_dapper.checks import whole_number
+from pymc_dapper.checks import shown, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities
 from pymc_dapper.statistics.arrays import (
     Records,
@@ -145,7 +145,7 @@ def histogram(
     records = as_records(x, "x")
     cuts = np.array(edges, dtype=np.float64)
     if cuts.ndim != 1 or len(cuts) < 2 or not np.all(cuts[1:] > cuts[:-1]):
-        raise ValueError(f"edges must be two numbers or more, increasing, got {edges!r}")
+        raise ValueError(f"edges must be two numbers or more, increasing, got {shown(edges)}")
     if outside not in ("drop", "end_bins"):
         raise ValueError(f"outside must be 'drop' or 'end_bins', got {outside!r}")
     if outside == "end_bins":
