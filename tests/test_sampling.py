@@ -317,6 +317,22 @@ def test_steps_and_their_order_can_be_combined_with_others(admissions):
     assert [type(step) for step in steps] == [DapperStep, ConjugateStep, InterweaveStep]
 
 
+def test_lean_nuts_moves_what_nothing_else_enters():
+    """A parameter apart from all others: catches NUTS that takes these for its own."""
+    with pm.Model() as model:
+        others = pm.Normal("others", shape=3)
+        apart = pm.HalfNormal("apart")
+        pm.Potential("privacy", -pt.abs(others.sum()))
+    value = model.rvs_to_values[apart]
+    step = lean_nuts([value], model, compile_kwargs={"mode": "FAST_COMPILE"})
+    step.setup_chain(np.random.default_rng(1), 5, 5)
+    start = model.initial_point()
+    point, _ = step.step(start)
+    assert point.keys() == start.keys()
+    assert point[value.name] != start[value.name]
+    np.testing.assert_array_equal(point["others"], start["others"])
+
+
 def test_lean_nuts_has_the_gradient_of_the_whole_log_density(admissions):
     """It leaves out the mechanism, which doesn't depend on p, and nothing else."""
     p = admissions.rvs_to_values[admissions["p"]]

@@ -44,8 +44,11 @@ def lean_nuts(
     values = list(values)
     cost = sum(factor.sum() for factor in dependent_factors(model, values).values())
     inputs = set(explicit_graph_inputs([cost]))
-    others = {x: point[x.name] for x in model.value_vars if x in inputs and x not in values}
-    compile_kwargs = options.get("compile_kwargs") or {}
+    besides = [x for x in model.value_vars if x not in values]
+    # Where nothing besides enters, NUTS would take all of the point for its own variables.
+    entering = [x for x in besides if x in inputs] or besides[:1]
+    others = {x: point[x.name] for x in entering}
+    compile_kwargs = {"on_unused_input": "ignore", **(options.get("compile_kwargs") or {})}
     function = ValueGradFunction(
         [cost],
         values,
