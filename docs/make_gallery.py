@@ -13,6 +13,7 @@ from pages import run
 
 DOCS = Path(__file__).parent
 FIGURES = DOCS / "figures"
+SCRIPTS = DOCS.parent / "examples"
 
 EXAMPLES = {
     "admissions": ["--output", "admissions.png"],
@@ -38,7 +39,7 @@ EXAMPLES = {
 def run_examples():
     for name, arguments in EXAMPLES.items():
         print(f"examples/{name}.py", flush=True)
-        script = DOCS.parent / "examples" / f"{name}.py"
+        script = SCRIPTS / f"{name}.py"
         subprocess.run([sys.executable, script, *arguments], cwd=FIGURES, check=True)
 
 
@@ -46,9 +47,12 @@ def run_page_of_plots():
     """Save each figure that docs/plots.md makes, by the name that the page gives it."""
     print("docs/plots.md", flush=True)
     _, names = run((DOCS / "plots.md").read_text(), "plots.md")
+    sys.path.insert(0, str(SCRIPTS))
+    from _figures import save
+
     for name, value in names.items():
         if isinstance(value, PlotCollection):
-            value.savefig(FIGURES / f"plots_{name}.png", dpi=150)
+            save(value.viz["figure"].item(), FIGURES / f"plots_{name}.png")
 
 
 if __name__ == "__main__":

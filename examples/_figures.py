@@ -5,8 +5,10 @@ import numpy as np
 from matplotlib import rc_context
 
 import pymc_dapper as pmd
+from pymc_dapper.plots.drawing import COLOURS
 
-COLOURS = {"confidential": "#595959", "naive": "#c1500a", "private": "#1b5fa6"}
+OTHERS = ("#2e8b57", "#7a3e9d")
+"""Colours of what is none of the three analyses."""
 
 
 def posterior(name, draws, **options):
@@ -14,7 +16,7 @@ def posterior(name, draws, **options):
     return az.from_dict({"posterior": {name: np.asarray(draws)[np.newaxis]}}, **options)
 
 
-def compare(analyses, colours, figsize=(7.5, 3.6)):
+def compare(analyses, colours=COLOURS, figsize=(7.5, 3.6)):
     """Densities of several analyses, and nothing else, in colours given by the analyses' names.
 
     Returns ArviZ's PlotCollection.

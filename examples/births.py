@@ -18,6 +18,7 @@ from time import perf_counter
 
 import numpy as np
 import pymc as pm
+from _figures import COLOURS, save
 from matplotlib.figure import Figure
 from scipy import stats
 from scipy.special import logsumexp
@@ -81,11 +82,12 @@ def draw(sampled, grid, density):
     """The three densities of p: of the true counts, exact given the noisy ones, and sampled."""
     figure = Figure(figsize=(8, 4), layout="constrained")
     axes = figure.subplots()
-    axes.hist(sampled, 60, density=True, color="#1b5fa6", alpha=0.25, label="private, sampled")
-    axes.plot(grid, density, color="#1b5fa6", linewidth=2.5, label="private, by quadrature")
+    private, confidential = COLOURS["private"], COLOURS["confidential"]
+    axes.hist(sampled, 60, density=True, color=private, alpha=0.25, label="private, sampled")
+    axes.plot(grid, density, color=private, linewidth=2.5, label="private, by quadrature")
     axes.axvline(0.5, color="#999999", linestyle=(0, (4, 3)), linewidth=1)
     axes.axvline(
-        GIRLS / (GIRLS + BOYS), color="#595959", linewidth=2.5, label="true share of girls"
+        GIRLS / (GIRLS + BOYS), color=confidential, linewidth=2.5, label="true share of girls"
     )
     axes.set_title("Probability that a birth was a girl's, from noisy counts", loc="left")
     axes.set_xlabel("probability; 0.5 means that girls and boys are as likely")
@@ -115,11 +117,7 @@ def main(draws=2000, tune=500, output=OUTPUT):
     for name, values in rows.items():
         print(f"{name:22}" + "".join(f"{value:9.4f}" for value in values))
 
-    figure = draw(sampled, grid, density)
-    output = Path(output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(output, dpi=150)
-    print(f"\nFigure: {output}")
+    save(draw(sampled, grid, density), Path(output))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import arviz as az
 import numpy as np
-from _figures import save
+from _figures import OTHERS, save
 from matplotlib.figure import Figure
 from scipy import stats
 
@@ -30,7 +30,11 @@ OUTPUT = HERE / "output" / "invariants.png"
 TABLE = np.array([DATA["confidential"]["female"], DATA["confidential"]["male"]])
 CHILDREN = DATA["below_voting_age"]
 NOISE = stats.dlaplace(0.5)
-BLUE, LIGHT_BLUE, ORANGE = "#1b5fa6", "#8fb3d9", "#c1500a"
+
+CONDITIONED, CUT_OFF = OTHERS
+STYLES = (("--", "s"), ("-", "o"))
+LARGEST_ERROR = 500
+"""Beyond what the total of any release is off by."""
 
 # The largest counts among girls, women and men: room for whatever they must be.
 LARGEST = [0, 16, 23 + 15]
@@ -91,34 +95,44 @@ def draw_figure(grid, rates, drawn, naive):
     figure = Figure(figsize=(10, 7), layout="constrained")
     (acceptance, trace), (bias, totals) = figure.subplots(2, 2)
 
-    for label, (colour, curve) in rates.items():
-        acceptance.plot(grid, curve, "o-", color=colour, label=label)
+    for (label, curve), (line, marker) in zip(rates.items(), STYLES, strict=True):
+        acceptance.plot(grid, curve, color=CONDITIONED, linestyle=line, marker=marker, label=label)
     acceptance.axvline(0.5, color="#999999", linewidth=1, linestyle=(0, (4, 3)))
-    acceptance.set_title("Accepted proposals, %", loc="left")
-    acceptance.set_xlabel("inverse scale of the proposal (that of the noise: 0.5)")
+    acceptance.set_title("How many proposals are accepted", loc="left")
+    acceptance.set_xlabel("inverse scale of the proposal (dashed: that of the noise)")
+    acceptance.set_ylabel("accepted, %")
     acceptance.legend(frameon=False)
     acceptance.set_ylim(bottom=0)
 
-    trace.plot(drawn.draws[0, :20_000, 0, 0], color=BLUE, linewidth=0.8)
-    trace.set_title("Girls below 5: a chain at 0.6", loc="left")
+    trace.plot(drawn.draws[0, :20_000, 0, 0], color=CONDITIONED, linewidth=0.8)
+    trace.set_title("A chain, at inverse scale 0.6", loc="left")
     trace.set_xlabel("proposal")
+    trace.set_ylabel("girls below 5, released")
+    trace.set_xticks(
+        [0, 5_000, 10_000, 15_000, 20_000], ["0", "5,000", "10,000", "15,000", "20,000"]
+    )
+    trace.yaxis.get_major_locator().set_params(integer=True)
 
     flat, counts = drawn.draws.reshape(-1, TABLE.size), TABLE.ravel()
-    for x, colour, label in ((flat, BLUE, "conditioned"), (naive, ORANGE, "cut off at zero")):
+    ways = ((flat, CONDITIONED, "conditioned"), (naive, CUT_OFF, "cut off at zero"))
+    for x, colour, label in ways:
         by_count = [(x - counts)[:, counts == c].mean() for c in np.unique(counts)]
         bias.plot(np.unique(counts), by_count, "o-", color=colour, label=label)
         error = x.sum(axis=1) - counts.sum()
-        bins = np.arange(-60.5, 100, 4)
-        totals.hist(
-            error, bins, weights=np.full(error.size, 1 / error.size), color=colour, alpha=0.5
-        )
+        share = np.bincount(error + LARGEST_ERROR, minlength=2 * LARGEST_ERROR + 1) / error.size
+        off = np.arange(share.size) - LARGEST_ERROR
+        below = np.cumsum(share)
+        totals.plot(off, below, color=colour, drawstyle="steps-post", linewidth=2, label=label)
     bias.axhline(0, color="#999999", linewidth=1, linestyle=(0, (4, 3)))
-    bias.set_title("Mean error of a cell", loc="left")
+    bias.set_title("Bias of a cell", loc="left")
     bias.set_xlabel("confidential count")
+    bias.set_ylabel("mean of released less confidential")
     bias.legend(frameon=False)
-    totals.set_title("Error of the total of 256", loc="left")
-    totals.set_xlabel("error (conditioned: always 0)")
-    totals.set_yticks([])
+    totals.set_title(f"Error of the total of {counts.sum()}", loc="left")
+    totals.set_xlabel("released less confidential")
+    totals.set_ylabel("share of releases, at most so")
+    totals.set(xlim=(-60, 60), ylim=(0, 1.03))
+    totals.legend(frameon=False, loc="lower right")
     for axes in (acceptance, trace, bias, totals):
         axes.spines[["top", "right"]].set_visible(False)
     return figure
@@ -128,13 +142,13 @@ def main(draws=25_000, output=OUTPUT):
     """Sample, print, save the figure."""
     grid, rates = np.array([0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8, 1.0]), {}
     print(f"{'inverse scale':32}" + "".join(f"{scale:7.2f}" for scale in grid))
-    for label, colour, solve_for in (
-        ("solving for the first cells", LIGHT_BLUE, None),
-        ("solving for the largest cells", BLUE, LARGEST),
+    for label, solve_for in (
+        ("solving for the first cells", None),
+        ("solving for the largest cells", LARGEST),
     ):
         drawn = [release(scale, draws, solve_for) for scale in grid]
         curve = [100 * float(one.acceptance_rate.mean()) for one in drawn]
-        rates[label] = (colour, curve)
+        rates[label] = curve
         efficiency = [effective(one) for one in drawn]
         for row, values in (
             (label, None),

@@ -26,6 +26,7 @@ import pymc as pm
 from _figures import COLOURS, save
 from _markdown import fill_file, numbers, table
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 import pymc_dapper as pmd
 from pymc_dapper.mechanisms import NoisyStats
@@ -141,6 +142,12 @@ def sample_naive(line, n, draws, rng, simulations=200_000):
     return {"alpha": drawn[:, 0], "beta": drawn[:, 1], **kept}
 
 
+def title_of(epsilon, line):
+    """What was released, in a few words."""
+    released = "no line" if line is None else f"slope {line[1]:.2f}"
+    return f"ε = {epsilon:g}: {released} released"
+
+
 def smallest_ess(posterior):
     """Fewest effective draws of any parameter, of the bulk or of the tails of its posterior."""
     sizes = [az.ess(posterior, method=method) for method in ("bulk", "tail")]
@@ -160,24 +167,22 @@ def analyse(draws, tune, epsilons):
         mechanism = NoisyStats.calibrate(pmd.PureDP(epsilon), n=N)
         statistic = mechanism.statistic(x, y, **LIMITS)
         released = mechanism.release(statistic, random_seed=rng.integers(2**32))
-        title = f"released at ε = {epsilon:g}"
         model = build_model(mechanism, released)
         if confidential is None:
             confidential = sample_confidential(model, x, y, draws, tune)
         steps = assign_steps(model)
+        line = in_units_of_the_data(released) if np.isfinite(released).all() else None
+        title = title_of(epsilon, line)
         found[title] = {"confidential": confidential}
-        if np.isfinite(released).all():
-            line = in_units_of_the_data(released)
-            print(f"{title:24}{line[0]:8.2f}{line[1]:8.2f}")
+        if line is not None:
+            print(f"{f'released at ε = {epsilon:g}':24}{line[0]:8.2f}{line[1]:8.2f}")
             found[title]["naive"] = sample_naive(line, N, 4 * draws, rng)
-        else:
-            print(f"{title:24}      no line")
         found[title]["private"] = sample_private(model, steps, draws, tune)
         if epsilon == NO_LINE_EPSILON:
             # The same model, with another release: nothing is compiled again.
             with model:
                 pm.set_data({"line_released": np.array(NoisyStats.NA)})
-            found[f"no line at ε = {epsilon:g}"] = {
+            found[title_of(epsilon, None)] = {
                 "confidential": confidential,
                 "private": sample_private(model, steps, draws, tune),
             }
@@ -236,15 +241,17 @@ def draw(found):
             prior = np.exp(-0.5 * ((bins - mean) / sd) ** 2) / (sd * np.sqrt(2 * np.pi))
             axes.plot(bins, prior, color="#999999", linewidth=1, linestyle="--", label="prior")
             axes.set_xlim(bins[0], bins[-1])
-            axes.set_yticks([])
-            axes.spines[["left", "top", "right"]].set_visible(False)
+            axes.set_ylim(bottom=0)
+            axes.yaxis.set_major_locator(MaxNLocator(3))
+            axes.spines[["top", "right"]].set_visible(False)
             if name in TRUTH:
-                axes.axvline(TRUTH[name], color="black", linewidth=1)
+                axes.axvline(TRUTH[name], color="black", linewidth=1, label="truth")
         row[0].set_title(title, loc="left", fontsize=10)
+        row[0].set_ylabel("density")
     for axes, label in zip(rows[-1], SHOWN.values(), strict=True):
         axes.set_xlabel(label)
-    rows[0][-1].legend(frameon=False, fontsize=8, loc="upper left")
-    figure.suptitle("Posterior of a line, from its private release (black: truth)", ha="left", x=0)
+    handles, labels = rows[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=len(labels), frameon=False)
     return figure
 
 

@@ -20,8 +20,9 @@ from pathlib import Path
 
 import numpy as np
 import pymc as pm
-from _figures import COLOURS, compare, posterior, save
-from scipy.stats import norm
+from _figures import COLOURS, save
+from matplotlib.figure import Figure
+from scipy.stats import gaussian_kde, norm
 
 import pymc_dapper as pmd
 
@@ -124,23 +125,34 @@ def print_table(sampled):
 def draw(sampled):
     """Private, naive and confidential, one panel per coefficient; dashed: the simulation's truth.
 
-    The naive peaks go far beyond the top: it is sure of the wrong numbers.
+    Each density is drawn at the same height: the naive ones would be many times as high as the
+    others, so sure are they of the wrong numbers. What they say is where they are, and how wide.
     """
-    draws = {"private": sampled}
-    # Evenly spread quantiles: a picture of the normal law without Monte Carlo error.
-    standard = norm.ppf((np.arange(len(sampled)) + 0.5) / len(sampled))[:, np.newaxis]
-    for name, (mean, covariance) in (("naive", naive()), ("confidential", confidential())):
-        draws[name] = mean + standard * np.sqrt(np.diag(covariance))
-    labels = {"dims": {"b": ["coefficient"]}, "coords": {"coefficient": COEFFICIENTS}}
-    analyses = {name: posterior("b", values, **labels) for name, values in draws.items()}
-    plot = compare(analyses, COLOURS, figsize=(10, 3.6))
-    for k, coefficient in enumerate(COEFFICIENTS):
-        axes = plot.viz["plot"]["b"].sel(coefficient=coefficient).item()
-        top = 6 * np.histogram(sampled[:, k], 60, density=True)[0].max()
-        axes.set_ylim(0, top)
-        axes.axvline(TRUE[k], color="#999999", linewidth=1, linestyle=(0, (4, 3)), zorder=0)
-        axes.set_title(coefficient, loc="left")
-    return plot.viz["figure"].item()
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    panels = figure.subplots(1, len(COEFFICIENTS), sharey=True)
+    laws = {"confidential": confidential(), "naive": naive()}
+    for k, (axes, coefficient) in enumerate(zip(panels, COEFFICIENTS, strict=True)):
+        densities = {}
+        for name, (mean, covariance) in laws.items():
+            law = norm(mean[k], np.sqrt(covariance[k, k]))
+            grid = np.linspace(*law.ppf([1e-4, 1 - 1e-4]), 200)
+            densities[name] = grid, law.pdf(grid)
+        grid = np.linspace(*np.quantile(sampled[:, k], [0.001, 0.999]), 200)
+        densities["private"] = grid, gaussian_kde(sampled[:, k])(grid)
+        for name, (grid, density) in densities.items():
+            height = density / density.max()
+            axes.fill_between(grid, height, color=COLOURS[name], alpha=0.2, linewidth=0)
+            axes.plot(grid, height, color=COLOURS[name], linewidth=2, label=name)
+        axes.axvline(
+            TRUE[k], color="black", linewidth=1, linestyle=(0, (4, 3)), label="simulated with"
+        )
+        axes.set(ylim=(0, 1.05), yticks=[])
+        axes.set_xlabel("intercept" if k == 0 else f"coefficient of {coefficient}")
+        axes.spines[["left", "top", "right"]].set_visible(False)
+    panels[0].set_ylabel("posterior density,\neach to the same height")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=len(labels), frameon=False)
+    return figure
 
 
 def main(draws=10_000, tune=2_000, output=OUTPUT):

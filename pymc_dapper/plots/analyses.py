@@ -10,6 +10,7 @@ from pymc_dapper.plots.drawing import (
     Visuals,
     add_legend,
     chosen_backend,
+    colours_of,
     figure_options,
     load_arviz_plots,
 )
@@ -112,7 +113,11 @@ def plot_analyses(
         stats=stats,
         figure_kwargs=figure_options(backend, figure_kwargs),
         # One interval below the other, all of them below the densities.
-        **{"y": [-1 - k for k in range(len(analyses))], **pc_kwargs},
+        **{
+            "y": [-1 - k for k in range(len(analyses))],
+            **colours_of(analyses),
+            **pc_kwargs,
+        },
     )
     add_legend(collection, MODEL, {"legend": legend}, title="")
     return collection

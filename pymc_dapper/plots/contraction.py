@@ -10,6 +10,7 @@ from pymc_dapper.plots.drawing import (
     Visuals,
     add_legend,
     chosen_backend,
+    colours_of,
     draw,
     figure_options,
     load_arviz_plots,
@@ -61,9 +62,9 @@ def plot_contraction(
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
         What to draw with. ArviZ's default if not given.
     visuals : mapping of str to mapping or False, optional
-        As in ``arviz_plots.plot_forest``: "point_estimate" is the contraction, "twig" two Monte
-        Carlo standard errors to either side. Besides "zero", the line of no contraction, "xlim",
-        "xlabel" and "legend".
+        As in ``arviz_plots.plot_forest``: "point_estimate" is the contraction, "trunk" a bar from
+        0 to it, "twig" two Monte Carlo standard errors to either side. Besides "zero", the line of
+        no contraction, "xlim", "xlabel" and "legend".
     figure_kwargs : mapping, optional
         Options for the figure, such as ``{"figsize": (8, 4)}``.
     **pc_kwargs
@@ -119,6 +120,8 @@ def plot_contraction(
     ours = {name: asked.pop(name) for name in VISUALS if name in asked}
     point = values.sel(statistic="contraction", drop=True)
     error = values.sel(statistic="error", drop=True)
+    # A thick line is to end where it should.
+    ends = {"solid_capstyle": "butt"} if backend == "matplotlib" else {}
     collection = arviz_plots.plot_forest(
         # The forest's own estimates are put in place of those it would make from draws.
         point.expand_dims("draw"),
@@ -129,10 +132,12 @@ def plot_contraction(
         stats={
             "point_estimate": point,
             "twig": xr.concat([point - 2 * error, point + 2 * error], dim="bound"),
+            # A bar, which ends where the contraction is.
+            "trunk": xr.concat([xr.zeros_like(point), point], dim="bound"),
         },
-        visuals={"trunk": False, **asked},
+        visuals={"trunk": {"alpha": 0.35, "width": 7, **ends}, **asked},
         figure_kwargs=figure_options(backend, figure_kwargs),
-        **pc_kwargs,
+        **{**(colours_of(by_name) if several else {}), **pc_kwargs},
     )
     parts = arviz_plots.visuals
     forest: dict[str, Any] = {"coords": {"column": "forest"}, "ignore_aes": "all"}
@@ -140,8 +145,8 @@ def plot_contraction(
     zero = xr.DataArray(0.0, name="contraction")
     line = {"color": "B2", "linestyle": "C1"}
     draw(collection, parts.vline, "zero", ours, zero, **line, **forest)
-    ends: dict[str, Any] = {"limits": (lowest - 0.02, 1.02), "store_artist": False}
-    draw(collection, parts.set_xlim, "xlim", ours, zero, **ends, **forest)
+    limits: dict[str, Any] = {"limits": (lowest - 0.02, 1.02), "store_artist": False}
+    draw(collection, parts.set_xlim, "xlim", ours, zero, **limits, **forest)
     share = "contraction: share of the prior variance that is gone"
     draw(collection, parts.labelled_x, "xlabel", ours, zero, text=share, **forest)
     if several:

@@ -1,6 +1,6 @@
 """What the plots share: loading arviz-plots, defaults of a figure, and drawing one visual."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 Visuals = Mapping[str, Mapping[str, Any] | bool]
 """For each visual of a figure, options for the function that draws it; or False to leave it out."""
+
+
+COLOURS = {"private": "#1b5fa6", "naive": "#c1500a", "confidential": "#595959"}
+"""What the usual analyses are drawn in, in all figures."""
 
 
 def load_arviz_plots(backend: str) -> Any:
@@ -73,6 +77,27 @@ def chosen_backend(backend: str | None, plot_collection: "PlotCollection | None"
             "backend='none'"
         )
     return str(rcParams["plot.backend"])
+
+
+def colours_of(names: Iterable[str]) -> dict[str, list[str]]:
+    """Options that draw the usual analyses in their colours, wherever they stand.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names of analyses.
+
+    Returns
+    -------
+    dict
+        ``color`` for a ``PlotCollection``; empty where no name is one of ``COLOURS``.
+    """
+    listed = list(names)
+    if not set(listed) & set(COLOURS):
+        return {}
+    # Beside the colours above, ArviZ's third and later ones tell other analyses apart.
+    others = (f"C{k}" for k in range(2, 2 + len(listed)))
+    return {"color": [COLOURS[name] if name in COLOURS else next(others) for name in listed]}
 
 
 def figure_options(backend: str, given: Mapping[str, Any] | None, **defaults: Any) -> dict:

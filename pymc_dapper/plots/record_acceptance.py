@@ -22,6 +22,9 @@ from pymc_dapper.steps.stats import ACCEPT_STAT, RECORD_STAT
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
+SHOWN = 1_000
+"""Number of records, evenly spread over all, that a line goes through at most."""
+
 VISUALS = ("rate", "mean", "floor", "floor_text", "xlim", "xlabel", "ylabel", "legend")
 
 
@@ -40,7 +43,8 @@ def plot_record_acceptance(
 ) -> "PlotCollection":
     """Draw the acceptance of the records' proposals, with the floor that a pure budget implies.
 
-    By record, where they were tracked: records that are hardly ever moved lie at the bottom. By
+    By record, where they were tracked: a line for each chain through its records' rates, from the
+    least to the most accepted, so that records that are hardly ever moved are at the left end. By
     draw otherwise: the share of records moved in each sweep.
 
     Parameters
@@ -61,9 +65,9 @@ def plot_record_acceptance(
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
         What to draw with. ArviZ's default if not given.
     visuals : mapping of str to mapping or False, optional
-        Options for single parts, or False to leave one out: "rate" (points or a line for each
-        chain), "mean" (a line at each chain's mean), "floor" and "floor_text" (where there is one),
-        "xlim", "xlabel", "ylabel", "legend".
+        Options for single parts, or False to leave one out: "rate" (a line for each chain), "mean"
+        (a line at each chain's mean), "floor" and "floor_text" (where there is one), "xlim",
+        "xlabel", "ylabel", "legend".
     figure_kwargs : mapping, optional
         Options for the figure, such as ``{"figsize": (8, 4)}``.
     **pc_kwargs
@@ -112,6 +116,8 @@ def plot_record_acceptance(
     else:
         rates = _of_step(idata["sample_stats"][ACCEPT_STAT], step)
     rates = rates.rename("acceptance")
+    if by == "record":
+        rates = _in_order(rates)
     number = rates.sizes[by]
 
     collection = plot_collection or arviz_plots.PlotCollection.wrap(
@@ -121,12 +127,11 @@ def plot_record_acceptance(
         **{"aes": {"color": ["chain"]}, **pc_kwargs},
     )
     parts = arviz_plots.visuals
+    places, style = np.arange(number), {"alpha": 0.4, "width": 0.7}
     if by == "record":
-        draw_rates, style = parts.scatter_xy, {"alpha": 0.6, "size": 12}
-    else:
-        draw_rates, style = parts.line_xy, {"alpha": 0.4, "width": 0.7}
-    places = xr.DataArray(np.arange(number), dims=by)
-    draw(collection, draw_rates, "rate", visuals, rates, x=places, **style)
+        places, style = np.unique(np.linspace(0, number - 1, SHOWN).astype(int)), {"width": 1.5}
+    at: dict[str, Any] = {"x": xr.DataArray(places, dims=by), **style}
+    draw(collection, parts.line_xy, "rate", visuals, rates.isel({by: places}), **at)
     draw(collection, parts.hline, "mean", visuals, rates.mean(by), width=1)
 
     if found.floor is not None:
@@ -136,12 +141,19 @@ def plot_record_acceptance(
     nothing = xr.DataArray(0, name="acceptance")
     ends: dict[str, Any] = {"limits": (-0.02 * number, 1.02 * number - 1), "store_artist": False}
     draw(collection, parts.set_xlim, "xlim", visuals, nothing, **ends, **whole)
-    draw(collection, parts.labelled_x, "xlabel", visuals, nothing, text=by, **whole)
+    label = {"record": "records, from the least to the most accepted", "draw": "draw"}[by]
+    draw(collection, parts.labelled_x, "xlabel", visuals, nothing, text=label, **whole)
     share = "share of proposals accepted"
     draw(collection, parts.labelled_y, "ylabel", visuals, nothing, text=share, **whole)
     if rates.sizes["chain"] > 1:
         add_legend(collection, "chain", visuals)
     return collection
+
+
+def _in_order(rates: xr.DataArray) -> xr.DataArray:
+    """Sort the records of each chain by their rates."""
+    values = np.sort(rates.values, axis=rates.dims.index("record"))
+    return rates.drop_vars("record", errors="ignore").copy(data=values)
 
 
 def _draw_floor(

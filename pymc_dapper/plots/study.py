@@ -13,6 +13,7 @@ from pymc_dapper.plots.drawing import (
     Visuals,
     add_legend,
     chosen_backend,
+    colours_of,
     draw,
     figure_options,
     load_arviz_plots,
@@ -139,6 +140,7 @@ def plot_study(
             "cols": [PANEL],
             "rows": series[2:],
             "aes": {name: dims for name, dims in aes.items() if dims},
+            **(colours_of(found[ANALYSIS].values) if series[:1] == [ANALYSIS] else {}),
             **pc_kwargs,
         },
     )
@@ -169,8 +171,11 @@ def plot_study(
         point = _without(parts.scatter_xy, "linestyle")
         draw(collection, point, "point", visuals, values, **where)
     _draw_labels(collection, parts, visuals, titles, _in_each_panel(collection, mean, 0), found[x])
-    for dim in series[:2]:
+    for dim in series[:1]:
         add_legend(collection, str(dim), visuals)
+    for dim in series[1:2]:
+        # Line styles and markers, in a colour that none of the analyses has.
+        add_legend(collection, str(dim), visuals, visual_kwargs={"color": "black"})
     return collection
 
 

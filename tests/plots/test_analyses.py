@@ -7,6 +7,7 @@ import xarray as xr
 from arviz_stats import eti
 
 from pymc_dapper.plots import plot_analyses
+from pymc_dapper.plots.drawing import COLOURS
 
 
 def drawn(values, dims=("cell",), coords=("a", "b", "c")):
@@ -40,6 +41,17 @@ def test_densities_and_intervals_are_those_of_the_draws(private, naive):
             line = collection.viz["credible_interval"]["p"].sel(model=name, cell=cell).item()
             np.testing.assert_allclose(line.get_xdata(), interval.sel(cell=cell))
             assert line.get_ydata()[0] < 0
+
+
+def test_private_and_naive_have_their_colours(private, naive):
+    drawn_in = {
+        name: line.get_color()
+        for analyses in ({"private": private, "naive": naive}, {"naive": naive, "private": private})
+        for name, line in zip(
+            analyses, plot_analyses(analyses).viz["dist"]["p"].sel(cell="a").values, strict=True
+        )
+    }
+    assert drawn_in == {name: COLOURS[name] for name in ("private", "naive")}
 
 
 def test_variables_and_entries_are_chosen(private, naive):

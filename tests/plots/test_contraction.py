@@ -40,6 +40,13 @@ def test_two_standard_errors_are_drawn_to_either_side(private):
         np.testing.assert_allclose(line, [value - 2 * error, value + 2 * error])
 
 
+def test_a_bar_goes_from_zero_to_the_contraction(private):
+    collection = plot_contraction(private, var_names="p")
+    for cell in "abc":
+        bar = collection.viz["trunk"]["p"].sel(cell=cell).item().get_xdata()
+        np.testing.assert_allclose(bar, [0, points(collection, cell=cell)[0]])
+
+
 def test_the_standard_error_is_what_repetition_shows():
     # Without the factor two of a variance it would be half, without the prior's part 70 %.
     rng = np.random.default_rng(1)

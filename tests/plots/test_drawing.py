@@ -16,6 +16,14 @@ PLOTS = {
 }
 
 
+def test_the_usual_analyses_have_their_colours_wherever_they_stand():
+    colours = drawing.COLOURS
+    assert drawing.colours_of(["naive", "epsilon = 1", "private"]) == {
+        "color": [colours["naive"], "C2", colours["private"]]
+    }
+    assert drawing.colours_of(["epsilon = 1", "epsilon = 2"]) == {}
+
+
 def test_importing_the_plots_imports_no_plotting_library():
     check = "import sys, pymc_dapper.plots; print({'arviz_plots', 'matplotlib'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)

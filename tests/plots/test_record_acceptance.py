@@ -35,16 +35,26 @@ def of_two_steps(private):
     return result
 
 
-def test_each_record_is_at_its_rate(private):
+def test_a_line_for_each_chain_goes_from_its_least_accepted_record_to_its_most_accepted(private):
     collection = plot_record_acceptance(private)
     rates = record_acceptance(private)
-    for points, of_chain in zip(artists(collection, "rate"), rates, strict=True):
-        expected = np.column_stack([np.arange(30), of_chain])
-        np.testing.assert_allclose(points.get_offsets(), expected)
+    for line, of_chain in zip(artists(collection, "rate"), rates, strict=True):
+        expected = np.column_stack([np.arange(30), np.sort(of_chain)])
+        np.testing.assert_allclose(line.get_xydata(), expected)
     np.testing.assert_allclose(heights(collection, "mean"), acceptance(private).rates)
     axes = collection.viz["plot"].item()
-    assert axes.get_xlabel() == "record"
+    assert axes.get_xlabel() == "records, from the least to the most accepted"
     assert axes.get_ylabel() == "share of proposals accepted"
+
+
+def test_many_records_are_drawn_as_a_line_that_has_the_ends(private, monkeypatch):
+    monkeypatch.setattr(pmd.plots.record_acceptance, "SHOWN", 10)
+    (line, _) = artists(plot_record_acceptance(private), "rate")
+    x, y = line.get_data()
+    rates = record_acceptance(private)[0].values
+    assert len(x) == 10
+    assert (x[0], x[-1]) == (0, 29)
+    assert (y[0], y[-1]) == (rates.min(), rates.max())
 
 
 @pytest.mark.parametrize("tracked", [True, False])
@@ -96,8 +106,7 @@ def test_visuals_are_changed_and_left_out(private):
         "legend": False,
     }
     collection = plot_record_acceptance(private, visuals=visuals, figure_kwargs={"figsize": (3, 2)})
-    for points in artists(collection, "rate"):
-        np.testing.assert_allclose(points.get_facecolor()[0, :3], [1, 0, 0])
+    assert {line.get_color() for line in artists(collection, "rate")} == {"red"}
     assert "mean" not in collection.viz
     assert "legend" not in collection.viz
     assert artists(collection, "floor_text")[0].get_text() == "e"

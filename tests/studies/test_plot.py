@@ -6,6 +6,7 @@ import pytest
 import xarray as xr
 from scipy.stats import binom
 
+from pymc_dapper.plots.drawing import COLOURS
 from pymc_dapper.plots.study import plot_study
 
 EPSILON = [0.5, 1.0, 8.0]
@@ -61,6 +62,21 @@ def test_lines_are_means_and_coverage_over_replicates(result):
         assert len(found) == 4
         for line in expected:
             assert any(np.allclose(line, y, rtol=1e-12) for y in found)
+
+
+def test_colours_are_those_of_the_analyses_and_the_mechanisms_legend_has_none_of_them(result):
+    plot = plot_study(result)
+    lines = plot.get_target("mean", {"panel": "coverage"}).get_lines()
+    assert {line.get_color() for line in lines if len(line.get_ydata()) == len(EPSILON)} == {
+        COLOURS["private"],
+        COLOURS["naive"],
+    }
+    analyses, mechanisms = plot.viz["figure"].item().legends
+    assert [line.get_color() for line in analyses.get_lines()] == [
+        COLOURS["private"],
+        COLOURS["naive"],
+    ]
+    assert {line.get_color() for line in mechanisms.get_lines()} == {"black"}
 
 
 def test_the_band_is_binomial_at_the_nominal_level(result):
