@@ -28,8 +28,14 @@ def read(page, name):
     found = _block(name).search(page)
     if found is None:
         raise KeyError(f"the page has no table '{name}'")
+    return rows(found[2])
+
+
+def rows(table):
+    """The rows of a table, each a list of cells."""
     return [
-        [cell.strip() for cell in line.strip("| ").split("|")] for line in found[2].splitlines()
+        [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+        for line in table.splitlines()
     ]
 
 

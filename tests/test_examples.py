@@ -27,6 +27,7 @@ def test_an_example_prints_its_table_and_saves_its_figure(name, monkeypatch, tmp
     figure = tmp_path / "figure.png"
     example.main(draws=30, tune=30, output=figure)
     assert figure.stat().st_size > 10_000
+    assert "<svg" in figure.with_suffix(".svg").read_text("utf-8")
     printed = capsys.readouterr().out.lower()
     assert "odds ratio" in printed
     for analysis in ("confidential", "naive", "private"):
