@@ -174,7 +174,7 @@ def read_model(
     untransformed = all(model.rvs_to_transforms[rv] is None for rv in rvs)
     finite = possible_values(rvs) if untransformed else None
     priors_as_written = rebuild(_log_priors(model, rvs), known)
-    possible = read_possible(model, rvs, records, known, priors_as_written)
+    possible, valid_parameters = read_possible(model, rvs, records, known, priors_as_written)
     likelihoods = [factor.log_densities for factor in separable]
     conditional = None
     if finite is not None and separable:
@@ -182,7 +182,9 @@ def read_model(
     if conditional is not None:
         proposals, possible = conditional.draw(records), None
     else:
-        proposals = rebuild(read_proposals(model, rvs), known)
+        to_values = dict(zip(records, values, strict=True))
+        valid = {rv: rebuild([x], to_values)[0] for rv, x in valid_parameters.items()}
+        proposals = rebuild(read_proposals(model, rvs, valid), known)
     randomness, proposals = with_randomness(proposals)
     check_sources(proposals, [rv.name for rv in rvs])
 

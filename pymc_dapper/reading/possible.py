@@ -7,6 +7,7 @@ nothing, and PyMC's density is zero.
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
@@ -38,13 +39,29 @@ from pymc_dapper.reading.values import at_values
 COUNTS = BinomialRV | GeometricRV | HyperGeometricRV | NegBinomialRV | PoissonRV
 
 
+class Possible(NamedTuple):
+    """Which values of records may be kept when they are proposed.
+
+    Attributes
+    ----------
+    whole : TensorVariable of bool, shape (n,), or None
+        Whether a record's values are possible ones; None if all that can be proposed are.
+    parameters : dict of TensorVariable to TensorVariable
+        For random variables of records, whether the parameters of each record's are valid; without
+        those whose parameters always are.
+    """
+
+    whole: TensorVariable | None
+    parameters: dict[TensorVariable, TensorVariable]
+
+
 def read_possible(
     model: Model,
     rvs: Sequence[TensorVariable],
     records: Sequence[TensorVariable],
     replacements: Mapping[Variable, Variable],
     log_priors: Sequence[TensorVariable],
-) -> TensorVariable | None:
+) -> Possible:
     """Say which values of records may be kept when they are proposed.
 
     Parameters
@@ -60,8 +77,8 @@ def read_possible(
 
     Returns
     -------
-    TensorVariable of bool, shape (n,), or None
-        Whether a record's values are possible ones; None if all that can be proposed are.
+    Possible
+        Conditions in terms of ``records``.
 
     Raises
     ------
@@ -78,6 +95,7 @@ def read_possible(
             rv.dtype.startswith("float") and not _are_numbers(parameters, records, known)
         ):
             conditions.append(all_entries(pt.isfinite(record)))
+    parameters_of: dict[TensorVariable, TensorVariable] = {}
     checked = rvs if model.check_bounds and log_priors else []
     for rv, log_prior in zip(checked, inline_symbolic_ops(log_priors), strict=False):
         if _is_users_own(rv.owner.op):
@@ -85,14 +103,19 @@ def read_possible(
             finite = _of_each_record(pt.isfinite(density), records)
             conditions += [] if finite is None else [finite]
             continue
+        valid = []
         for condition in checks_of_records(log_prior, records):
             if always_true(condition, known):
                 continue
-            valid = _of_each_record(condition, records)
-            if valid is None:
+            of_each = _of_each_record(condition, records)
+            if of_each is None:
                 raise tied(rv, "a check of its parameters", "it isn't one of single records")
-            conditions.append(valid)
-    return reduce(pt.and_, conditions) if conditions else None
+            valid.append(of_each)
+        if valid:
+            conditions += valid
+            parameters_of[rv] = reduce(pt.and_, valid)
+    whole = reduce(pt.and_, conditions) if conditions else None
+    return Possible(whole, parameters_of)
 
 
 def _bounds_of_record(rv: TensorVariable) -> Bounds:

@@ -44,11 +44,11 @@ class PriorCheck:
         self._numbers: list[Variable] = [*noise, *drawn]
         given = {x: x.type() for x in self._numbers}
         self._draw_numbers = compile_in_python(
-            reading.model, [*reading.randomness.inputs, *reading.parameters], self._numbers
+            reading.model, [*reading.randomness.inputs, *inputs], self._numbers
         )
         self._from_numbers = compile_in_python(
             reading.model,
-            [*given.values(), *reading.parameters],
+            [*given.values(), *inputs],
             rebuild(reading.proposals, given),
         )
 
@@ -90,29 +90,42 @@ class PriorCheck:
             if differ:
                 raise _tied(name, "the density of one record changes with the value of another")
 
-    def check_draws(self, parameters: Sequence[np.ndarray], rng: np.random.Generator) -> None:
+    def check_draws(
+        self,
+        records: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+        rng: np.random.Generator,
+    ) -> None:
         """Check that no random number enters the draws of several records.
+
+        Parameters
+        ----------
+        records, parameters : sequence of ndarray
+            Present records, and values of the reading's parameters.
+        rng : Generator
+            Draws the random numbers.
 
         Raises
         ------
         ReadingError
             If one does: the message names the record variable.
         """
+        present = [*records, *parameters]
         try:
             numbers, others = (
-                self._draw_numbers(*self._reading.randomness.draw(each), *parameters)
+                self._draw_numbers(*self._reading.randomness.draw(each), *present)
                 for each in rng.spawn(2)
             )
         except MemoryError:
             raise
         except Exception:  # of an impossible draw, whatever a distribution raises
             return
-        drawn = self._from_numbers(*numbers, *parameters)
+        drawn = self._from_numbers(*numbers, *present)
         for k, (values, new) in enumerate(zip(numbers, others, strict=True)):
             for place in rng.permutation(values.size)[:NUMBERS_CHANGED]:
                 changed = values.copy()
                 changed.flat[place] = new.flat[place]
-                redrawn = self._from_numbers(*numbers[:k], changed, *numbers[k + 1 :], *parameters)
+                redrawn = self._from_numbers(*numbers[:k], changed, *numbers[k + 1 :], *present)
                 self._check_one_changed(drawn, redrawn)
 
     def _check_one_changed(

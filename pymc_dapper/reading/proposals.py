@@ -1,6 +1,6 @@
 """The records' prior, read as the distribution that proposes new records."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,16 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.reading.graphs import inline_symbolic_ops
+from pymc_dapper.reading.graphs import inline_symbolic_ops, rebuild
+from pymc_dapper.reading.randomness import takes_generator
 from pymc_dapper.reading.values import at_values
 
 
-def read_proposals(model: Model, records: Sequence[TensorVariable]) -> list[TensorVariable]:
+def read_proposals(
+    model: Model,
+    records: Sequence[TensorVariable],
+    valid: Mapping[TensorVariable, TensorVariable] | None = None,
+) -> list[TensorVariable]:
     """Build the graph that draws all records from their prior, given everything else.
 
     Parameters
@@ -22,6 +27,10 @@ def read_proposals(model: Model, records: Sequence[TensorVariable]) -> list[Tens
         The model.
     records : sequence of TensorVariable
         Random variables of the records. One may depend on another: they are drawn together.
+    valid : mapping of TensorVariable to TensorVariable of bool, shape (n,), optional
+        For some of them, where their parameters are valid, in terms of value variables. Elsewhere
+        the draws mean nothing; those that take a generator are then made with the parameters that
+        present records give, since with invalid ones a generator may raise or never return.
 
     Returns
     -------
@@ -30,7 +39,7 @@ def read_proposals(model: Model, records: Sequence[TensorVariable]) -> list[Tens
         transformed where PyMC transforms them). Records whose draw no finite value stands for are
         nan.
     """
-    return _draws(model, records, to_values_of_records)
+    return _draws(model, records, to_values_of_records, valid or {})
 
 
 def read_prior_draws(model: Model, rvs: Sequence[TensorVariable]) -> list[TensorVariable]:
@@ -48,17 +57,29 @@ def read_prior_draws(model: Model, rvs: Sequence[TensorVariable]) -> list[Tensor
     list of TensorVariable
         The draws, in the order of ``rvs`` and in the space of their value variables.
     """
-    return _draws(model, rvs, lambda transform, *arguments: transform.forward(*arguments))
+    return _draws(model, rvs, lambda transform, *arguments: transform.forward(*arguments), {})
 
 
 def _draws(
-    model: Model, rvs: Sequence[TensorVariable], to_values: Callable[..., TensorVariable]
+    model: Model,
+    rvs: Sequence[TensorVariable],
+    to_values: Callable[..., TensorVariable],
+    valid: Mapping[TensorVariable, TensorVariable],
 ) -> list[TensorVariable]:
     draws: dict[TensorVariable, TensorVariable] = {}
     values: dict[TensorVariable, TensorVariable] = {}
     # In the model's order a variable comes after those it depends on.
     for rv in (rv for rv in model.free_RVs if rv in rvs):
-        parameters = at_values(model, rv.owner.inputs, draws)
+        given = draws
+        if rv in valid and takes_generator(rv):
+            at = {model.rvs_to_values[x]: value for x, value in values.items()}
+            [possible] = rebuild([valid[rv]], at)
+            present = at_values(model, list(draws), {})
+            given = {
+                x: pt.switch(as_rows(possible, draw), draw, old).astype(draw.dtype)
+                for (x, draw), old in zip(draws.items(), present, strict=True)
+            }
+        parameters = at_values(model, rv.owner.inputs, given)
         prior = rv.owner.clone_with_new_inputs(parameters, strict=False)
         draw = prior.outputs[rv.owner.outputs.index(rv)]
         transform = model.rvs_to_transforms[rv]

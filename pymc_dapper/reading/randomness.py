@@ -36,7 +36,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.kernels.noise import standard_normal
 from pymc_dapper.reading.errors import ReadingError
-from pymc_dapper.reading.graphs import rebuild, with_inputs
+from pymc_dapper.reading.graphs import inline_symbolic_ops, rebuild, with_inputs
 from pymc_dapper.reading.naming import describe
 
 
@@ -132,6 +132,13 @@ def with_randomness[V: Variable](graphs: Sequence[V]) -> tuple[Randomness, list[
 
     graphs = rebuild(graphs, replace_node=replace_node)
     return Randomness(tuple(noise), None if latest is first else first), graphs
+
+
+def takes_generator(rv: Variable) -> bool:
+    """Whether a random variable is drawn by a generator, and not made of noise."""
+    [graph] = inline_symbolic_ops([rv])
+    draws = (node for node in io_toposort(rv.owner.inputs, [graph]))
+    return any(isinstance(node.op, RandomVariable) and type(node.op) not in KINDS for node in draws)
 
 
 def check_sources(graphs: Sequence[Variable], names: Sequence[str]) -> None:

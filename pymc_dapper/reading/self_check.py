@@ -80,7 +80,7 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
     except _NoValueError as error:
         raise ReadingError(str(error)) from error.__cause__
     parameters = [point[x.name] for x in reading.parameters]
-    priors.check_draws(parameters, rng)
+    priors.check_draws(mixed, parameters, rng)
 
     def log_density(records: Sequence[np.ndarray]) -> float:
         return sum(factor.as_written(records, parameters) for factor in factors)
@@ -249,7 +249,7 @@ def _draw_states(
     """Draw two states of the records, given the parameters of a point."""
     parameters = [point[x.name] for x in reading.parameters]
     start = [point[x.name] for x in reading.records]
-    inputs = [*reading.randomness.inputs, *reading.parameters]
+    inputs = [*reading.randomness.inputs, *reading.records, *reading.parameters]
     possible = pt.ones(reading.n_records, dtype="bool")
     if reading.possible is not None:
         drawn = dict(zip(reading.records, reading.proposals, strict=True))
@@ -263,7 +263,7 @@ def _draw_states(
     def proposal(rng: np.random.Generator) -> list[np.ndarray]:
         try:
             with np.errstate(all="ignore"):  # of impossible draws
-                return propose(*reading.randomness.draw(rng), *parameters)
+                return propose(*reading.randomness.draw(rng), *start, *parameters)
         except MemoryError:
             raise
         except Exception as error:

@@ -8,6 +8,7 @@ import pytest
 from pymc_dapper import ReadingError
 from pymc_dapper.reading import read_model
 from pymc_dapper.reading.bounds import ANY_NUMBER, Bounds, bounds_of
+from pymc_dapper.reading.evaluation import compile_in_python
 from pymc_dapper.reading.self_check import check_reading
 
 N = 4
@@ -169,6 +170,25 @@ def spread_in_a_mixture():
     x = pm.Normal("x", 2, 1, shape=N, initval=np.ones(N))
     components = [pm.Normal.dist(x, 1), pm.Normal.dist(0, x)]
     return [x, pm.Mixture("y", np.array([0.3, 0.7]), components, shape=N)]
+
+
+def rates_and_shapes():
+    # NumPy raises an error for such a rate, and numba may draw for ever with such a shape.
+    x = pm.Normal("x", 1, 1, shape=N, initval=np.ones(N))
+    return [x, pm.Poisson("y", 2 * x, shape=N), pm.Beta("z", x, 0.5, shape=N)]
+
+
+def test_no_generator_is_handed_invalid_parameters():
+    reading = read(rates_and_shapes)
+    inputs = [*reading.randomness.inputs, *reading.records]
+    propose = compile_in_python(reading.model, inputs, reading.proposals)
+    present = [np.ones(N), np.full(N, 3), np.zeros(N)]
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x, y, z = propose(*reading.randomness.draw(rng), *present)
+        at = dict(zip(reading.records, (x, y, z), strict=True))
+        assert np.isfinite(y).all()
+        np.testing.assert_array_equal(reading.possible.eval(at, on_unused_input="ignore"), x > 0)
 
 
 @pytest.mark.parametrize(
