@@ -18,6 +18,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.op import Op
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.compiled import truncated_counts  # noqa: F401  (registers its draws)
 from pymc_dapper.compiled.functions import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.compiled.graphs import rewritten
 from pymc_dapper.compiled.rows_of_block import (

@@ -13,6 +13,7 @@ from pymc_dapper.reading import indexing  # noqa: F401  (registers its rules)
 from pymc_dapper.reading.combinations import combine
 from pymc_dapper.reading.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.reading.graphs import inline_symbolic_ops, with_inputs
+from pymc_dapper.reading.loops import without_loops
 from pymc_dapper.reading.operations import follow_records
 from pymc_dapper.reading.parameter_checks import localise_checks
 from pymc_dapper.reading.roles import (
@@ -132,7 +133,7 @@ def read_factors(
     factors: list[Factor] = []
     sums: list[RecordSum] = []
     for name, written, graph in zip(
-        log_densities, graphs, localise_checks(graphs, records), strict=True
+        log_densities, graphs, localise_checks(without_loops(graphs), records), strict=True
     ):
         as_written = _total(written)
         walk = RecordWalk(records, known_sums=sums)

@@ -14,7 +14,13 @@ from pytensor.tensor.subtensor import (
 )
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.reading.operations import common_rows, follow_records, known_value, mixes
+from pymc_dapper.reading.operations import (
+    common_rows,
+    follow_records,
+    known_value,
+    mixes,
+    single_record,
+)
 from pymc_dapper.reading.roles import Fixed, Role, Rows, SumOverRecords
 
 
@@ -29,7 +35,7 @@ def _slice(op: Subtensor, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     if rows.axis >= len(indices) or indices[rows.axis] == slice(None):
         return [Rows(axis, rows.records)]
     if not isinstance(indices[rows.axis], slice):
-        raise mixes(node, "picks a single record")
+        return [single_record(node.outputs[0], _order(x, rows)[indices[rows.axis]])]
     return [Rows(axis, _order(x, rows)[indices[rows.axis]])]
 
 

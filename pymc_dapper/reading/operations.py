@@ -12,10 +12,14 @@ from math import prod
 import numpy as np
 import pytensor.tensor as pt
 from pymc.pytensorf import constant_fold
-from pytensor.graph.basic import Apply, Variable, equal_computations
+from pytensor.graph.basic import Apply, Constant, Variable, equal_computations
 from pytensor.graph.op import Op
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import Add
+from pytensor.sparse.basic import dense_from_sparse
+from pytensor.sparse.math import Dot as SparseDot
+from pytensor.sparse.math import StructuredDot
+from pytensor.sparse.type import SparseTensorType
 from pytensor.tensor.basic import Alloc, Join, ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
@@ -87,6 +91,11 @@ def common_rows(node: Apply, roles: Sequence[Role]) -> Rows:
     return first
 
 
+def single_record(value: TensorVariable, record: TensorVariable) -> SumOverRecords:
+    """Take what depends on a single record as a sum over all, to which others add nothing."""
+    return SumOverRecords(value[None], record[None])
+
+
 def _check_not_repeated(node: Apply, length: int | None, axis: int) -> None:
     """Check that a single record isn't broadcast to many entries."""
     if length == 1 and node.outputs[0].type.shape[axis] != 1:
@@ -113,7 +122,11 @@ def _elemwise(op: Elemwise, node: Apply, roles: Sequence[Role]) -> Sequence[Role
 def _dimshuffle(op: DimShuffle, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     rows = common_rows(node, roles)
     if rows.axis not in op.new_order:
-        raise mixes(node, "drops the record axis")
+        return [
+            single_record(
+                node.outputs[0], (pt.arange(1) if rows.records is None else rows.records)[0]
+            )
+        ]
     return [Rows(op.new_order.index(rows.axis), rows.records)]
 
 
@@ -151,6 +164,25 @@ def _dot(op: Dot, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     raise mixes(node, "multiplies different records with each other")
 
 
+@follow_records.register(StructuredDot)
+@follow_records.register(SparseDot)
+def _sparse_dot(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
+    """Product with a sparse public matrix: as with a dense one."""
+    pairs = zip(node.inputs, roles, strict=True)
+    if any(isinstance(role, Rows) and _is_sparse(x) for x, role in pairs):
+        raise mixes(node, "takes records as a sparse matrix")
+    product = pt.dot(*(_dense(x) if _is_sparse(x) else x for x in node.inputs)).owner
+    return follow_records(product.op, product, roles)
+
+
+def _is_sparse(x: Variable) -> bool:
+    return isinstance(x.type, SparseTensorType)
+
+
+def _dense(x: Variable) -> TensorVariable:
+    return pt.constant(x.data.toarray()) if isinstance(x, Constant) else dense_from_sparse(x)
+
+
 @follow_records.register(Blockwise)
 def _blockwise(op: Blockwise, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     batch_ndim = op.batch_ndim(node)
@@ -175,10 +207,12 @@ def _reshape(op: Reshape, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     x, rows = node.inputs[0], common_rows(node, roles)
     length = x.type.shape[rows.axis]
     kept = node.outputs[0].type.shape
-    if rows.axis != 0 or length is None or not kept:
+    if rows.axis != 0 or length is None:
         raise mixes(node, "reshapes the record axis")
-    if kept[0] == length:
+    if kept and kept[0] == length:
         return [rows]
+    if length == 1 and rows.records is None:
+        return [single_record(node.outputs[0], pt.constant(0))]
     size = known_size(x)
     if kept == (size,) and size is not None:  # flattened: each record has several entries in a row
         order = pt.arange(length) if rows.records is None else rows.records

@@ -10,7 +10,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.reading.graphs import inline_symbolic_ops, rebuild
-from pymc_dapper.reading.randomness import takes_generator
+from pymc_dapper.reading.randomness import takes_generator, without_rejection
 from pymc_dapper.reading.values import at_values
 
 
@@ -85,7 +85,7 @@ def _draws(
         transform = model.rvs_to_transforms[rv]
         draws[rv] = draw
         values[rv] = draw if transform is None else to_values(transform, draw, *parameters)
-    return inline_symbolic_ops([values[rv] for rv in rvs])
+    return inline_symbolic_ops(without_rejection([values[rv] for rv in rvs]))
 
 
 def to_values_of_records(

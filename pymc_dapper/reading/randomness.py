@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
+from pymc.distributions.truncated import TruncatedRV
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
@@ -29,6 +30,7 @@ from pytensor.tensor.random.basic import (
     MultinomialRV,
     NormalRV,
     UniformRV,
+    uniform,
 )
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import random_generator_type
@@ -132,6 +134,35 @@ def with_randomness[V: Variable](graphs: Sequence[V]) -> tuple[Randomness, list[
 
     graphs = rebuild(graphs, replace_node=replace_node)
     return Randomness(tuple(noise), None if latest is first else first), graphs
+
+
+@singledispatch
+def truncated_draw(
+    op: Op, u: TensorVariable, lower: TensorVariable, upper: TensorVariable, *parameters: Variable
+) -> TensorVariable | None:
+    """Turn uniform noise into draws of a discrete distribution within bounds.
+
+    Dispatched on the distribution's operation. None where there is no rule: PyMC then draws again
+    and again, until all draws lie within the bounds.
+    """
+    return None
+
+
+def without_rejection[V: Variable](graphs: Sequence[V]) -> list[V]:
+    """Draw truncated counts by inversion, where that can be."""
+
+    def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+        draw, *others = node.outputs
+        if not isinstance(node.op, TruncatedRV) or draw.dtype.startswith("float"):
+            return with_inputs(node, inputs)
+        _, size, *parameters, lower, upper = inputs
+        _, u = uniform(size=size, rng=random_generator_type("rng"), return_next_rng=True)
+        found = truncated_draw(node.op.base_rv_op, u, lower, upper, *parameters)
+        if found is None:
+            return with_inputs(node, inputs)
+        return [found.astype(draw.dtype), *others]
+
+    return rebuild(graphs, replace_node=replace_node)
 
 
 def takes_generator(rv: Variable) -> bool:

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pymc as pm
+import pytensor
+import pytensor.sparse
 import pytensor.tensor as pt
+import scipy.sparse
 
 N = 7
 RNG = np.random.default_rng(0)
@@ -168,6 +171,17 @@ def zero_inflated_records():
 
 
 @form
+def truncated_poisson_records():
+    base = pm.Poisson.dist(pm.Gamma("rate", 2, 1))
+    gaussian(pm.Truncated("record", base, lower=1, upper=9, shape=N).sum())
+
+
+@form
+def hurdle_poisson_records():
+    gaussian(pm.HurdlePoisson("record", 0.7, pm.Gamma("rate", 2, 1), shape=N).sum())
+
+
+@form
 def covariate_in_prior_and_statistic():
     b = pm.Normal("b", shape=2)
     x = pm.Normal("record", b[0] + b[1] * Z, 1, shape=N)
@@ -303,6 +317,56 @@ def totals_by_group():
 def some_of_the_records():
     x = normal_records()
     gaussian(pt.stack([x[:3].sum(), x[3:].mean(), x[::2].sum(), x[np.array([0, 5])].sum()]))
+
+
+@form
+def single_records():
+    x = pm.Normal("record", pm.Normal("mu"), 1, shape=(N, 2))
+    gaussian(pt.stack([x[0, 0] * x[3, 1], x[-1].sum(), x[2:].sum()]))
+
+
+@form
+def records_across():
+    # Among others, columns of a matrix with the records side by side.
+    x = pm.Normal("record", pm.Normal("mu"), 1, shape=(N, 2)).T
+    gaussian(pt.stack([x[:, 0] - x[:, 1], x.sum(axis=1)]))
+
+
+@form
+def the_only_record():
+    x = pm.Normal("record", pm.Normal("mu"), 1, shape=(1, 2))
+    gaussian(x.squeeze() ** 2)
+
+
+@form
+def product_with_a_sparse_matrix():
+    weights = scipy.sparse.csr_matrix(np.where(np.abs(Z2.T) > 0.5, Z2.T, 0.0))
+    x = normal_records()
+    gaussian(pytensor.sparse.structured_dot(weights, x[:, None])[:, 0])
+
+
+@form
+def sum_in_a_loop():
+    x, y = normal_records(), pt.constant(Z)
+    total = pytensor.scan(
+        lambda each, weight, so_far: so_far + weight * each**2,
+        sequences=[x, y],
+        outputs_info=pt.ones(()),
+        return_updates=False,
+    )
+    gaussian(total[-1])
+
+
+@form
+def squares_in_a_loop():
+    scale = pm.HalfNormal("scale")
+    squares = pytensor.scan(
+        lambda each, scale: scale * each**2,
+        sequences=normal_records(),
+        non_sequences=scale,
+        return_updates=False,
+    )
+    gaussian(squares.sum())
 
 
 @form

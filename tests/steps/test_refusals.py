@@ -70,7 +70,7 @@ def test_an_operation_without_a_rule():
     def build():
         x = pm.Normal("x", shape=5)
         total = pytensor.scan(
-            lambda each, so_far: so_far + each,
+            lambda each, so_far: so_far * each,
             sequences=x,
             outputs_info=pt.zeros(()),
             return_updates=False,
@@ -172,7 +172,7 @@ def test_a_transform_that_the_prior_never_reaches():
 @pytest.mark.parametrize(
     "prior",
     [
-        lambda: pm.HurdlePoisson("x", psi=0.5, mu=2, shape=5),
+        lambda: pm.Truncated("x", pm.BetaBinomial.dist(1, 2, 9), lower=1, shape=5),
         lambda: pm.AR("x", rho=[0.5], init_dist=pm.Normal.dist(0, 1), shape=(5, 4)),
     ],
 )

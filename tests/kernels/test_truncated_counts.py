@@ -1,0 +1,64 @@
+"""Counts within bounds, drawn by inversion: each takes the share of the uniform numbers that is its."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from pymc.logprob import logp
+from scipy import stats
+
+from pymc_dapper.compiled import truncated_counts
+from pymc_dapper.kernels.truncated_counts import truncated_count
+from pymc_dapper.reading.randomness import truncated_draw
+
+M = 20_001
+UNIFORMS = (np.arange(M) + 0.5) / M
+
+
+@pytest.mark.parametrize(
+    ("law", "a", "b", "lower", "upper"),
+    [
+        (stats.poisson(3.2), 0.0, 3.2, 1, np.inf),
+        (stats.poisson(3.2), 0.0, 3.2, -np.inf, 4.5),
+        (stats.poisson(2.0), 0.0, 2.0, 30, 40),  # its cdf is 1 there, to all digits
+        (stats.poisson(1e-20), 0.0, 1e-20, 1, np.inf),
+        (stats.poisson(5e4), 0.0, 5e4, 2, 49_900),
+        (stats.binom(10, 0.9), -9.0, 99.0, 0, 7),
+        (stats.nbinom(0.5, 0.2), 0.8, -0.4, 2, np.inf),
+        (stats.nbinom(40, 0.01), 0.99, 39 * 0.99, 5_000, np.inf),
+    ],
+)
+def test_shares_are_those_of_the_truncated_distribution(law, a, b, lower, upper):
+    counts = np.array([truncated_count(u, lower, upper, a, b) for u in UNIFORMS], dtype=int)
+    values = np.arange(max(0, int(lower)) if lower > 0 else 0, int(min(upper, 60_000)) + 1)
+    weights = np.exp(law.logpmf(values) - law.logpmf(values).max())
+    exact = weights / weights.sum()
+    assert values[0] <= counts.min()
+    assert counts.max() <= values[-1]
+    found = np.bincount(counts - values[0], minlength=len(values)) / M
+    # The numbers that belong to a count follow each other: one at each end may be miscounted.
+    assert np.abs(found - exact).max() <= 2 / M
+
+
+@pytest.mark.parametrize("bounds", [(3, 2), (2.2, 2.8), (np.inf, np.inf), (np.nan, 3)])
+def test_bounds_that_hold_no_count_give_none(bounds):
+    assert np.isnan(truncated_count(0.3, *bounds, 0.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        lambda: pm.Poisson.dist(2.5),
+        lambda: pm.Binomial.dist(7, 0.4),
+        lambda: pm.Binomial.dist(7, 1.0),
+        lambda: pm.NegativeBinomial.dist(mu=3.0, alpha=0.7),
+    ],
+)
+def test_pymcs_parameters_are_understood(base):
+    assert truncated_counts.TruncatedCount.nin == 5
+    node = base().owner
+    draws = truncated_draw(node.op, pm.math.constant(UNIFORMS), 1, 6, *node.op.dist_params(node))
+    values = np.arange(1, 7)
+    log_weights = logp(base(), values).eval(mode="FAST_COMPILE")
+    exact = np.exp(log_weights - np.logaddexp.reduce(log_weights))
+    found = np.bincount(draws.eval(mode="FAST_COMPILE").astype(int), minlength=7)[1:] / M
+    assert np.abs(found - exact).max() <= 2 / M
