@@ -30,7 +30,9 @@ def truncated_count(u: float, lower: float, upper: float, a: float, b: float) ->
         The count, or nan where the parameters are impossible. A count takes as many steps as there
         are likely ones.
     """
-    lower, upper = max(0.0, np.ceil(lower)), np.floor(upper)
+    lower, upper = np.ceil(lower), np.floor(upper)
+    if lower < 0:
+        lower = 0.0
     likeliest = np.floor(b / (1 - a))
     if not (lower <= upper and lower < np.inf and -np.inf < likeliest < np.inf):
         return np.nan

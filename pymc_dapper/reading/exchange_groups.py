@@ -86,6 +86,7 @@ class _Contributions:
 
     def __init__(self, reading: ModelReading, known: KnownTotals, point: Mapping[str, np.ndarray]):
         self.reading, self.known = reading, known
+        self._records = [point[x.name] for x in reading.records]
         self._parameters = [point[x.name] for x in reading.parameters]
         sums, columns, start = [], [], 0
         for sum_ in reading.sums:
@@ -136,12 +137,11 @@ class _Contributions:
     def draw_values(self) -> list[list[np.ndarray]]:
         """Draw values of records, no two the same."""
         reading, rng = self.reading, np.random.default_rng(0)
-        inputs = [*reading.randomness.inputs, *reading.parameters]
+        inputs = [*reading.randomness.inputs, *self._inputs]
         propose = compile_in_python(reading.model, inputs, reading.proposals)
+        given = [*self._records, *self._parameters]
         # A function leaves its generator as it is: each call gets one of its own.
-        drawn = [
-            propose(*reading.randomness.draw(each), *self._parameters) for each in rng.spawn(DRAWS)
-        ]
+        drawn = [propose(*reading.randomness.draw(each), *given) for each in rng.spawn(DRAWS)]
         found: dict[bytes, list[np.ndarray]] = {}
         for i in range(reading.n_records):
             for value in ([x[i] for x in state] for state in drawn):

@@ -75,12 +75,12 @@ class NeverMoved:
         separable = [x.as_written for x in reading.factors if isinstance(x, SeparableFactor)]
         terms = [*written, *separable, *reading.log_priors]
         log_densities = compile_in_python(reading.model, inputs, terms)
-        draws = [*reading.randomness.inputs, *reading.parameters]
+        draws = [*reading.randomness.inputs, *inputs]
         propose = compile_in_python(reading.model, draws, reading.proposals)
         tried = dict.fromkeys(candidates.tolist(), 0)
         impossible: dict[str, None] = {}
         for each in rng.spawn(TRIES):
-            proposals = propose(*reading.randomness.draw(each), *parameters)
+            proposals = propose(*reading.randomness.draw(each), *records, *parameters)
             for i in list(tried):
                 changed = [x.copy() for x in records]
                 for x, new in zip(changed, proposals, strict=True):

@@ -172,7 +172,7 @@ def test_a_transform_that_the_prior_never_reaches():
 @pytest.mark.parametrize(
     "prior",
     [
-        lambda: pm.Truncated("x", pm.BetaBinomial.dist(1, 2, 9), lower=1, shape=5),
+        lambda: pm.Truncated("x", pm.DiscreteWeibull.dist(0.5, 0.8), lower=1, shape=5),
         lambda: pm.AR("x", rho=[0.5], init_dist=pm.Normal.dist(0, 1), shape=(5, 4)),
     ],
 )
