@@ -36,7 +36,7 @@ from pymc_dapper.reading.counts.moves import find_moves
 from pymc_dapper.reading.counts.self_check import WrittenFactors, check_gain, split
 from pymc_dapper.reading.counts.start import find_start
 from pymc_dapper.reading.errors import ReadingError
-from pymc_dapper.reading.plausibility import check_releases
+from pymc_dapper.reading.releases import check_releases
 from pymc_dapper.steps.conjugate import ConjugateStep
 from pymc_dapper.steps.memory import tells_of_memory
 from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, never_moved

@@ -29,7 +29,7 @@ from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.exchange_groups import read_exchange
 from pymc_dapper.reading.exchanges import Exchange
 from pymc_dapper.reading.model import ModelReading, read_model
-from pymc_dapper.reading.plausibility import check_releases
+from pymc_dapper.reading.releases import check_releases
 from pymc_dapper.reading.self_check import CheckedState, check_reading
 from pymc_dapper.steps.memory import tells_of_memory
 from pymc_dapper.steps.never_moved import NeverMoved

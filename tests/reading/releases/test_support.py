@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dapper.reading.plausibility import _range
+from pymc_dapper.reading.releases.support import bounds_by_support
 
 SIZE = 6
 
@@ -48,14 +48,14 @@ CASES = list(statistics())
 @pytest.mark.parametrize("case", CASES)
 def test_ranges_are_those_of_the_records(case):
     graph, lower, upper = statistics()[case]
-    found = _range(graph)
+    found = bounds_by_support(graph)
     assert (found.low, found.high) == (lower, upper)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_draws_lie_within(case):
     graph = statistics()[case][0]
-    found = _range(graph)
+    found = bounds_by_support(graph)
     draws = pm.draw(graph, draws=50, random_seed=1, mode="FAST_COMPILE")
     assert found.low <= np.min(draws)
     assert np.max(draws) <= found.high

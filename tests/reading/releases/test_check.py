@@ -9,7 +9,7 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper.reading.errors import ReadingError
-from pymc_dapper.reading.plausibility import _Noise, check_releases, find_releases
+from pymc_dapper.reading.releases import NoiseLaw, check_releases, find_releases
 
 RELEASED = np.array([110.0, 131.0, 47.0, 110.0])
 
@@ -94,7 +94,7 @@ def test_the_distance_is_in_standard_deviations_of_the_noise():
     for way, sd in expected.items():
         model = applicants(way, RELEASED)
         [release] = find_releases(model, [model.rvs_to_values[model["record"]]])
-        np.testing.assert_allclose(_Noise(release.noise, (4,)).deviations(), sd, rtol=0.02)
+        np.testing.assert_allclose(NoiseLaw(release.noise, (4,)).deviations(), sd, rtol=0.02)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e9])

@@ -1,0 +1,216 @@
+"""Whether what was released can have come from what the model describes.
+
+A release in wrong units, or of another number of people, is sampled without complaint: the chain
+sits in the corner nearest to it. So each release is compared with the range of its statistic, and
+where that isn't bounded, with data sets drawn from the prior.
+"""
+
+import warnings
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from pymc import Model
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.reading.bounds import Bounds
+from pymc_dapper.reading.errors import ReadingError
+from pymc_dapper.reading.evaluation import compile_in_python
+from pymc_dapper.reading.graphs import inline_symbolic_ops
+from pymc_dapper.reading.randomness import with_randomness
+from pymc_dapper.reading.releases.find import Release, find_releases
+from pymc_dapper.reading.releases.noise_law import NoiseLaw
+from pymc_dapper.reading.releases.support import bounds_by_support
+
+MOST_DEVIATIONS = 12.0
+"""From so many standard deviations of the noise on, chance isn't an explanation any more."""
+
+LEAST_DROP = 20.0
+"""Nor is it, if the noise's log-density is so far below its top, even if its tails are heavy."""
+
+LARGEST_ROUNDING = 1e-3
+"""A log-density that is rounded to more than this can't tell data sets apart."""
+
+PRIOR_SPREAD = 10.0
+"""How far beyond its draws the prior may reach, in their standard deviations."""
+
+MOST_DRAWS, FEWEST_DRAWS = 64, 8
+DRAWN_RECORDS = 2_000_000
+"""Records are drawn from the prior about so many times in all."""
+
+
+def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) -> None:
+    """Compare the releases that latent variables enter with what these can give.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    values : sequence of TensorVariable
+        Value variables of the latent records or counts.
+    latent : str
+        What they are, for messages: "400 records".
+
+    Raises
+    ------
+    ReadingError
+        If a release is so far out that the log-density can't tell data sets apart in double
+        precision.
+
+    Warns
+    -----
+    UserWarning
+        If a release is further from anything that the model can give than noise explains.
+
+    Notes
+    -----
+    What is compared are mechanisms that add independent noise, and other Potentials and observed
+    variables that depend on free variables through a difference from released values only.
+    """
+    releases = list(find_releases(model, values))
+    if not releases:
+        return
+    point = model.initial_point()
+    size = sum(np.size(point[x.name]) for x in values)
+    for release, drawn in zip(releases, _prior_draws(model, releases, size), strict=True):
+        complaint = _complaint(release, drawn, latent)
+        if complaint is not None:
+            warnings.warn(
+                f"'{release.name}': {complaint}. Look for wrong units, a wrong scale or a wrong "
+                "number of records",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
+def _prior_draws(model: Model, releases: Sequence[Release], size: int) -> list[np.ndarray]:
+    """Draw statistics from the prior; the first axis is that of the draws.
+
+    There are no draws from an improper prior, or from a distribution that only has a density.
+    """
+    n_draws = int(np.clip(DRAWN_RECORDS // max(size, 1), FEWEST_DRAWS, MOST_DRAWS))
+    statistics = [release.statistic for release in releases]
+    try:
+        randomness, graphs = with_randomness(inline_symbolic_ops(statistics))
+        draw = compile_in_python(model, randomness.inputs, graphs)
+        with np.errstate(all="ignore"):
+            # A function leaves its generator as it is: each call gets one of its own.
+            rngs = np.random.default_rng(0).spawn(n_draws)
+            draws = [draw(*randomness.draw(rng)) for rng in rngs]
+    except Exception:  # whatever a distribution of the user's raises
+        shapes = [x.type.shape for x in statistics]
+        return [
+            np.empty((0, *(release.lowest.shape if None in shape else shape)))
+            for release, shape in zip(releases, shapes, strict=True)
+        ]
+    return [np.array(x, dtype=np.float64) for x in zip(*draws, strict=True)]
+
+
+def _complaint(release: Release, draws: np.ndarray, latent: str) -> str | None:
+    """Say what is wrong with a release, if anything is."""
+    if not np.all(np.isfinite(release.lowest) | np.isfinite(release.highest)):
+        return None
+    draws = draws[np.isfinite(draws).all(axis=tuple(range(1, draws.ndim)))]
+    n_draws, *each = draws.shape
+    shape = np.broadcast_shapes(release.lowest.shape, tuple(each))
+    lowest, highest = (np.broadcast_to(x, shape).ravel() for x in (release.lowest, release.highest))
+    draws = draws.reshape(n_draws, *(1,) * (len(shape) - len(each)), *each)
+    draws = np.broadcast_to(draws, (n_draws, *shape)).reshape(n_draws, prod(shape))
+    noise = NoiseLaw(release.noise, shape)
+    deviations = noise.deviations()
+    if deviations is None:
+        return None
+    reach = _Reach(bounds_by_support(release.statistic), draws, latent)
+    distance = np.maximum(np.maximum(reach.lower - highest, lowest - reach.upper), 0.0)
+    drops = noise.drop(distance)
+    lost = reach.bounded & np.isfinite(drops) & (np.spacing(drops) > LARGEST_ROUNDING)
+    if lost.any():
+        k = int(np.argmax(lost))
+        raise ReadingError(
+            f"'{release.name}': released {_number(lowest[k], highest[k])} is so far from "
+            f"{reach.told(k)}, that in double precision all data sets have the same log-density. "
+            "Nothing can be sampled: look for wrong units, a wrong scale or a wrong number of "
+            "records"
+        )
+    far = (distance > MOST_DEVIATIONS * deviations) & (drops > LEAST_DROP + np.log(noise.size))
+    if far.any():
+        k = int(np.argmax(np.where(far, distance / deviations, 0.0)))
+        others = np.count_nonzero(far) - 1
+        return (
+            f"released {_number(lowest[k], highest[k])} is "
+            f"{distance[k] / deviations[k]:.0f} noise standard deviations from {reach.told(k)}"
+            + (f", and {others} more of its values are as far out" if others else "")
+        )
+    if np.array_equal(lowest, highest) and len(draws) and noise.size > 1:
+        return _complaint_of_sums(lowest, draws, noise, deviations)
+    return None
+
+
+class _Reach:
+    """Where the entries of a statistic can lie.
+
+    Attributes
+    ----------
+    lower, upper : ndarray
+        The range of each entry: its bounds, and where it has none, where the prior reaches.
+    bounded : ndarray of bool
+        Which entries have bounds on both sides.
+    """
+
+    def __init__(self, bounds: Bounds, draws: np.ndarray, latent: str):
+        lower, upper = (np.full(draws.shape[1], end) for end in (bounds.low, bounds.high))
+        self.bounded = np.isfinite(lower) & np.isfinite(upper)
+        self._draws, self._latent = draws, latent
+        if len(draws):
+            margin = PRIOR_SPREAD * draws.std(axis=0)
+            lower = np.where(np.isfinite(lower), lower, np.min(draws, axis=0) - margin)
+            upper = np.where(np.isfinite(upper), upper, np.max(draws, axis=0) + margin)
+        self.lower, self.upper = lower, upper
+
+    def told(self, k: int) -> str:
+        """Say where an entry can lie."""
+        if self.bounded[k]:
+            lower, upper = self.lower[k], self.upper[k]
+            return f"anything that {self._latent} can give, {lower:.6g} to {upper:.6g}"
+        drawn = self._draws[:, k]
+        return (
+            "where the prior leads: data sets drawn from it give "
+            f"{drawn.min():.6g} to {drawn.max():.6g}"
+        )
+
+
+def _complaint_of_sums(
+    released: np.ndarray, draws: np.ndarray, noise: NoiseLaw, deviations: np.ndarray
+) -> str | None:
+    """Compare what doesn't vary among data sets, such as the total of a table, with the release."""
+
+    def too_far(distance: float) -> bool:
+        # With heavy tails, a single entry may well explain all of it.
+        at_once = noise.drop(distance * deviations).min()
+        return distance > MOST_DEVIATIONS and bool(at_once > LEAST_DROP)
+
+    total = draws.sum(axis=1)
+    deviation = float(np.sqrt(np.sum(deviations**2)))
+    distance = abs(released.sum() - total[0]) / deviation
+    if np.ptp(total) < 1e-3 * deviation and too_far(distance):
+        return (
+            f"the released values add up to {released.sum():.6g}, which is {distance:.0f} noise "
+            f"standard deviations from {total[0]:.6g}, what they come to in all data sets"
+        )
+    if len(draws) < 3 * draws.shape[1]:
+        return None  # too few to tell what never varies from what didn't
+    centre = draws.mean(axis=0)
+    _, spread, directions = np.linalg.svd((draws - centre) / deviations, full_matrices=False)
+    fixed = directions[spread < 1e-3]
+    distance = float(np.linalg.norm(fixed @ ((released - centre) / deviations)))
+    if too_far(distance - np.sqrt(len(fixed))):
+        return (
+            f"the released values are {distance:.0f} noise standard deviations from satisfying "
+            "the linear equations that hold in all data sets"
+        )
+    return None
+
+
+def _number(lowest: float, highest: float) -> str:
+    """Show a released value; of a clamped one, the limit."""
+    return f"{lowest if np.isfinite(lowest) else highest:.6g}"

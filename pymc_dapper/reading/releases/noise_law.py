@@ -1,0 +1,87 @@
+"""The law of the noise that was added to a statistic, from its log-density."""
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+SMALLEST_WIDTH = 1e-280
+"""What is narrower is no noise, but an equation."""
+
+SEPARATE_ENTRIES = 50
+"""A log-density that isn't a vector is examined entry by entry, for so many entries at most."""
+
+
+class NoiseLaw:
+    """Noise on each entry of a release: its standard deviations, and how its density falls.
+
+    Parameters
+    ----------
+    log_density : callable
+        As :attr:`Release.noise`.
+    shape : tuple of int
+        Shape of the release.
+    """
+
+    def __init__(self, log_density: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]):
+        self.log_density = log_density
+        self.shape = shape
+        self.size = prod(shape)
+        self._top = log_density(np.zeros(shape))
+        self._entrywise = self._top.size == self.size
+        self._whole = False
+        if self._is_known:
+            below, at, above = (self.drop(np.full(self.size, x)) for x in (0.9, 1.0, 1.1))
+            skipped = (below == np.inf) & (at < np.inf)
+            cut_off = (below == 0) & (at > 0) & (at == above) & (at < np.inf)
+            self._whole = bool(np.any(skipped | cut_off))
+
+    @property
+    def _is_known(self) -> bool:
+        can_be_told = self._entrywise or self.size <= SEPARATE_ENTRIES
+        return can_be_told and bool(np.all(np.isfinite(self._top)))
+
+    def drop(self, distance: np.ndarray) -> np.ndarray:
+        """Return how far the log-density of each entry's noise lies below that of none."""
+        if self._whole:
+            distance = np.rint(distance)
+        if self._entrywise:
+            at = self.log_density(np.reshape(distance, self.shape))
+            return np.nan_to_num((self._top - at).ravel(), nan=np.inf, posinf=np.inf)
+        drops = np.empty(self.size)
+        for k, each in enumerate(distance):
+            alone = np.zeros(self.size)
+            alone[k] = each
+            drops[k] = np.sum(self._top) - np.sum(self.log_density(alone.reshape(self.shape)))
+        return np.nan_to_num(drops, nan=np.inf, posinf=np.inf)
+
+    def deviations(self) -> np.ndarray | None:
+        """Compute the noise's standard deviations, by quadrature.
+
+        None where there is none: if the density isn't highest at zero, or if it says what the
+        statistic is exactly.
+        """
+        if not self._is_known:
+            return None
+        width = np.ones(self.size)
+        for _ in range(1000):
+            narrow = self.drop(width) < 0.5
+            if not narrow.any():
+                break
+            width[narrow] *= 2
+        for _ in range(1000):
+            wide = self.drop(width / 2) >= 0.5
+            if not wide.any():
+                break
+            width[wide] /= 2
+        # Ever sparser, to a hundred widths.
+        steps = 0.1 * np.sinh(np.linspace(-7.6, 7.6, 161))
+        drops = np.array([self.drop(width * step) for step in steps])
+        peaked = np.min(drops) > -1e-6 and np.all(self.drop(width) >= 0.5)
+        if not peaked or np.any(width < SMALLEST_WIDTH):
+            return None
+        weights = np.exp(-drops)
+        x = np.outer(steps, width)
+        x = np.rint(x) if self._whole else x
+        squares = np.trapezoid(x**2 * weights, x, axis=0) / np.trapezoid(weights, x, axis=0)
+        return np.sqrt(squares) if np.all(squares > 0) else None
