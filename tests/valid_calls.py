@@ -1,0 +1,207 @@
+"""A valid call of every public function, class and method, for the test of malformed inputs.
+
+Who adds a public function adds a line here, by its name within the package: a function of no
+arguments that returns the arguments, by name, of a call that is valid and cheap.
+"""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import xarray as xr
+
+import pymc_dapper as pmd
+from pymc_dapper import budget, diagnostics, reference, statistics
+from pymc_dapper.plots import drawing
+
+BUDGET = pmd.PureDP(1.0)
+CATEGORIES, NUMBERS = np.array([0, 1, 1, 2]), np.array([0.1, 0.4, 0.3, 0.9])
+
+
+def model():
+    with pm.Model() as built:
+        p = pm.Beta("p", 1, 1)
+        record = pm.Bernoulli("record", p, shape=5)
+        total = pm.Poisson("total", 5 * p)
+        pm.Potential("privacy", -pt.abs(record.sum() + total - 3.0))
+    return built
+
+
+MODEL = model()
+
+
+def result():
+    rng = np.random.default_rng(0)
+
+    def group(**shapes):
+        return xr.Dataset(
+            {k: (("chain", "draw", *"k"[: len(s)]), rng.random((2, 8, *s))) for k, s in shapes.items()}
+        )
+
+    stats = group(dapper_accept=())
+    posterior = group(p=(), record=(5,), total=())
+    return xr.DataTree.from_dict(
+        {"posterior": posterior, "prior": posterior, "sample_stats": stats}
+    )
+
+
+RESULT = result()
+
+
+class Reached(Exception):
+    """Raised in the place of what costs: all arguments were taken."""
+
+
+STEP = {"rng": 1, "blocked": True, "compile_kwargs": {}, "initial_point": {}}
+BY_MODEL = {"model": MODEL, **STEP}
+ADD = {"name": "s", "statistic": pt.vector("statistic", shape=(2,)), "released": [1.0, 2.0]}
+
+
+def simulated(rng, **cell):
+    return {"s": 1}, {"p": 0.5}
+
+
+VALID = {
+    # Steps and sampling
+    "DapperStep": lambda: {
+        "vars": [MODEL["record"]],
+        "track_records": False,
+        "allow_full_evaluation": False,
+        "max_start_sweeps": 9,
+        **BY_MODEL,
+    },
+    "CountStep": lambda: {
+        "vars": [MODEL["total"]],
+        "integrate": [MODEL["p"]],
+        "max_start_sweeps": 9,
+        **BY_MODEL,
+    },
+    "InterweaveStep": lambda: {
+        "vars": [MODEL["p"]],
+        "records": [MODEL["record"]],
+        "moves": 2,
+        **BY_MODEL,
+    },
+    "ConjugateStep": lambda: {"vars": [MODEL["p"]], **BY_MODEL},
+    "FunctionStep": lambda: {
+        "vars": [MODEL["p"]],
+        "draw": lambda rng, point: {"p": 0.5},
+        **BY_MODEL,
+    },
+    "assign_steps": lambda: {"records": [MODEL["record"]], "model": MODEL},
+    "sample": lambda: {"draws": 5, "records": [MODEL["record"]], "model": MODEL},
+    "study": lambda: {
+        "simulate": simulated,
+        "build": lambda released, **cell: MODEL,
+        "grid": {"epsilon": [1.0]},
+        "seed": 1,
+        "executor": 1,
+        "progressbar": False,
+    },
+    "invariant": lambda: {"name": "i", "expression": pt.lvector("x", shape=(2,)), "value": [1, 2]},
+    # Budgets
+    "PureDP": lambda: {"epsilon": 1.0},
+    "ZCDP": lambda: {"rho": 1.0},
+    "ApproxDP": lambda: {"epsilon": 1.0, "delta": 1e-6},
+    "budget.laplace_scale": lambda: {"budget": BUDGET, "sensitivity": 1.0},
+    "budget.laplace_budget": lambda: {"scale": 1.0, "sensitivity": 1.0},
+    "budget.discrete_laplace_scale": lambda: {"budget": BUDGET, "sensitivity": 1},
+    "budget.discrete_laplace_budget": lambda: {"scale": 1.0, "sensitivity": 1},
+    "budget.gaussian_sigma": lambda: {"budget": pmd.ZCDP(1.0), "sensitivity": 1.0},
+    "budget.gaussian_budget": lambda: {"sigma": 1.0, "sensitivity": 1.0},
+    "budget.analytic_gaussian_sigma": lambda: {
+        "budget": pmd.ApproxDP(1.0, 1e-6),
+        "sensitivity": 1.0,
+    },
+    "budget.analytic_gaussian_budget": lambda: {"sigma": 1.0, "sensitivity": 1.0, "delta": 1e-6},
+    # Statistics
+    "statistics.counts": lambda: {"record": CATEGORIES, "k": 3},
+    "statistics.cross_counts": lambda: {"a": CATEGORIES, "b": CATEGORIES, "ka": 3, "kb": 3},
+    "statistics.histogram": lambda: {"x": NUMBERS, "edges": [0, 0.5, 1]},
+    "statistics.clamped_sum": lambda: {"x": NUMBERS, "lower": 0.0, "upper": 1.0},
+    "statistics.clamped_moments": lambda: {"x": NUMBERS, "lower": 0.0, "upper": 1.0, "order": 2},
+    "statistics.regression": lambda: {"x": NUMBERS, "y": NUMBERS, "clamp": (0, 1)},
+    "statistics.regression_labels": lambda: {"p": 2},
+    # Mechanisms
+    "LaplaceMechanism": lambda: {"scale": 2.0, "clamp": (0, None), "rounding": False},
+    "GaussianMechanism": lambda: {"sigma": 2.0, "clamp": (0, None), "rounding": False},
+    "DiscreteLaplaceMechanism": lambda: {"scale": 2.0, "clamp": (0, None)},
+    "DiscreteGaussianMechanism": lambda: {"sigma": 2.0, "clamp": (0, None)},
+    "TulapMechanism": lambda: {"b": 0.5, "q": 0.0},
+    "KNormMechanism": lambda: {"scale": 2.0, "norm": 2},
+    "LInfMechanism": lambda: {"scale": 2.0},
+    "NoisyStats": lambda: {"epsilon": 1.0, "n": 4},
+    "RandomizedResponse": lambda: {"keep_probability": 0.75, "categories": 2},
+    "CustomMechanism": lambda: {
+        "log_density": lambda released, statistic: -pt.abs(released - statistic),
+        "draw": lambda statistic, rng: statistic,
+        "whole_numbers": False,
+    },
+    # Diagnostics
+    "diagnostics.acceptance": lambda: {"idata": RESULT, "budget": BUDGET},
+    "diagnostics.missing_information": lambda: {
+        "idata": RESULT,
+        "model": MODEL,
+        "records": [MODEL["record"]],
+    },
+    "diagnostics.record_acceptance": lambda: {"idata": RESULT},
+    # Plots
+    "plot_record_acceptance": lambda: {"idata": RESULT},
+    "plot_analyses": lambda: {"analyses": {"a": RESULT}},
+    "plot_contraction": lambda: {"analyses": RESULT},
+    "plot_study": lambda: {"result": RESULT},
+}
+"""Arguments of a valid call, by the callable's name."""
+
+MECHANISMS = {
+    "LaplaceMechanism": (pmd.LaplaceMechanism(2.0), BUDGET),
+    "GaussianMechanism": (pmd.GaussianMechanism(2.0), pmd.ZCDP(1.0)),
+    "DiscreteLaplaceMechanism": (pmd.DiscreteLaplaceMechanism(2.0), BUDGET),
+    "DiscreteGaussianMechanism": (pmd.DiscreteGaussianMechanism(2.0), pmd.ZCDP(1.0)),
+    "TulapMechanism": (pmd.TulapMechanism(0.5), BUDGET),
+    "KNormMechanism": (pmd.KNormMechanism(2.0, 2), BUDGET),
+    "LInfMechanism": (pmd.LInfMechanism(2.0), BUDGET),
+    "NoisyStats": (pmd.NoisyStats(1.0, 4), BUDGET),
+    "RandomizedResponse": (pmd.RandomizedResponse(0.75, 2), BUDGET),
+    "CustomMechanism": (pmd.CustomMechanism(lambda r, s: -pt.abs(r - s), lambda s, rng: s), None),
+}
+"""A mechanism of each class, and a budget that it can be calibrated to."""
+
+
+def of_mechanism(name):
+    mechanism, _ = MECHANISMS[name]
+    statistic, released = np.array([1.0, 2.0]), [1.0, 2.0]
+    if name == "RandomizedResponse":
+        statistic, released = np.array([0, 1]), [0, 1]
+    if name == "NoisyStats":
+        statistic = np.array([1.0, 2.0, 0.5, 0.4])
+    add = {"name": "s", "statistic": statistic, "released": released}
+    return {
+        "logp": {"released": np.array(released), "statistic": statistic},
+        "potential": add,
+        "observe": add,
+        "release": {"statistic": statistic, "random_seed": 1},
+        "check_released": {"name": "s", "released": np.array(released)},
+        "error_bound": {"k": 2, "beta": 0.1},
+        "intercept_scale": {"slope": 1.0},
+        "statistic": {"x": NUMBERS, "y": NUMBERS},
+        "privacy_loss": {} if name in ("NoisyStats", "RandomizedResponse") else {"sensitivity": 1},
+        "calibrate": {
+            "NoisyStats": {"budget": BUDGET, "n": 4},
+            "RandomizedResponse": {"budget": BUDGET, "categories": 2},
+            "KNormMechanism": {"budget": BUDGET, "sensitivity": 1, "norm": 2},
+        }.get(name, {"budget": MECHANISMS[name][1], "sensitivity": 1}),
+    }
+
+
+STOPS = {
+    "DapperStep": ["steps.dapper:read_model"],
+    "CountStep": ["steps.counts:read_counts", "steps.counts:_marginal"],
+    "InterweaveStep": ["steps.interweave:InterweaveStep._read"],
+    "ConjugateStep": ["steps.conjugate:read_conditionals"],
+    "FunctionStep": ["steps.function:_CheckedDraw"],
+    "assign_steps": ["sampling:DapperStep", "sampling:CountStep"],
+    "sample": ["sampling:DapperStep", "sampling:CountStep"],
+    "study": ["studies.study:CellRunner"],
+    "diagnostics.missing_information": ["diagnostics.missing_information:assign_parameter_steps"],
+}
+"""What a call would go on to at some cost, by the callable's name: it isn't done."""
