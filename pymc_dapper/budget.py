@@ -1024,7 +1024,7 @@ def check_pure(budget: object, name: str) -> None:
 
 def _check_bound(bound: object) -> None:
     """Refuse a bound that isn't known."""
-    if bound not in _BOUNDS:
+    if not isinstance(bound, str) or bound not in _BOUNDS:
         raise ValueError(
             f"bound must be 'simple' or 'tight', got {bound!r}. 'simple' is a closed form, 'tight' "
             "needs less noise."

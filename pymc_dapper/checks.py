@@ -102,10 +102,7 @@ def real_numbers(value: Any, name: str) -> np.ndarray:
     ValueError
         If there is none.
     """
-    try:
-        values = np.asarray(value)
-    except ValueError:  # lists of different lengths
-        values = np.empty(1, dtype=object)
+    values = as_array(value)
     if np.ma.is_masked(value):
         raise ValueError(f"{name} must be a number, or an array of them, but entries are masked")
     if values.size == 0:
@@ -113,6 +110,14 @@ def real_numbers(value: Any, name: str) -> np.ndarray:
     if values.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be a number, or an array of them, got {shown(value)}")
     return values.astype(np.float64)
+
+
+def as_array(value: Any) -> np.ndarray:
+    """Make an array; one of objects where rows have different lengths."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        return np.array(None, dtype=object)
 
 
 def choice(value: Any, name: str, choices: Iterable[str]) -> str:

@@ -10,8 +10,7 @@ import pytensor.tensor as pt
 import xarray as xr
 
 import pymc_dapper as pmd
-from pymc_dapper import budget, diagnostics, reference, statistics
-from pymc_dapper.plots import drawing
+from pymc_dapper import budget
 
 BUDGET = pmd.PureDP(1.0)
 CATEGORIES, NUMBERS = np.array([0, 1, 1, 2]), np.array([0.1, 0.4, 0.3, 0.9])
@@ -34,7 +33,10 @@ def result():
 
     def group(**shapes):
         return xr.Dataset(
-            {k: (("chain", "draw", *"k"[: len(s)]), rng.random((2, 8, *s))) for k, s in shapes.items()}
+            {
+                k: (("chain", "draw", *"k"[: len(s)]), rng.random((2, 8, *s)))
+                for k, s in shapes.items()
+            }
         )
 
     stats = group(dapper_accept=())
@@ -45,6 +47,21 @@ def result():
 
 
 RESULT = result()
+
+
+def study_result():
+    settings = {"epsilon": [1.0, 2.0], "replicate": [0, 1]}
+    dims = ("epsilon", "replicate")
+    p = xr.Dataset(
+        {"width": (dims, np.ones((2, 2))), "covered": (dims, np.ones((2, 2)))}, coords=settings
+    )
+    p["coverage"] = p["covered"].mean("replicate")
+    tree = xr.DataTree.from_dict({"p": p})
+    tree.attrs["prob"] = 0.9
+    return tree
+
+
+STUDY = study_result()
 
 
 class Reached(Exception):
@@ -108,6 +125,7 @@ VALID = {
     "budget.discrete_laplace_budget": lambda: {"scale": 1.0, "sensitivity": 1},
     "budget.gaussian_sigma": lambda: {"budget": pmd.ZCDP(1.0), "sensitivity": 1.0},
     "budget.gaussian_budget": lambda: {"sigma": 1.0, "sensitivity": 1.0},
+    "budget.compose": lambda: {"other": BUDGET},
     "budget.analytic_gaussian_sigma": lambda: {
         "budget": pmd.ApproxDP(1.0, 1e-6),
         "sensitivity": 1.0,
@@ -148,9 +166,12 @@ VALID = {
     "plot_record_acceptance": lambda: {"idata": RESULT},
     "plot_analyses": lambda: {"analyses": {"a": RESULT}},
     "plot_contraction": lambda: {"analyses": RESULT},
-    "plot_study": lambda: {"result": RESULT},
+    "plot_study": lambda: {"result": STUDY},
 }
 """Arguments of a valid call, by the callable's name."""
+
+OF_SEVERAL = {"budget.compose": lambda other: budget.compose(BUDGET, other)}
+"""What takes any number of arguments by position, with a name for one of them."""
 
 MECHANISMS = {
     "LaplaceMechanism": (pmd.LaplaceMechanism(2.0), BUDGET),
@@ -168,7 +189,6 @@ MECHANISMS = {
 
 
 def of_mechanism(name):
-    mechanism, _ = MECHANISMS[name]
     statistic, released = np.array([1.0, 2.0]), [1.0, 2.0]
     if name == "RandomizedResponse":
         statistic, released = np.array([0, 1]), [0, 1]
@@ -202,6 +222,11 @@ STOPS = {
     "assign_steps": ["sampling:DapperStep", "sampling:CountStep"],
     "sample": ["sampling:DapperStep", "sampling:CountStep"],
     "study": ["studies.study:CellRunner"],
+    "plot_record_acceptance": ["plots.record_acceptance:load_arviz_plots"],
+    "plot_analyses": ["plots.analyses:load_arviz_plots"],
+    "plot_contraction": ["plots.contraction:load_arviz_plots"],
+    "plot_study": ["plots.study:load_arviz_plots"],
+    "diagnostics.record_acceptance": ["diagnostics.record_acceptance:group"],
     "diagnostics.missing_information": ["diagnostics.missing_information:assign_parameter_steps"],
 }
 """What a call would go on to at some cost, by the callable's name: it isn't done."""

@@ -40,6 +40,8 @@ def record_acceptance(idata: Any, *, step: int | None = None) -> xr.DataArray:
     proposes little that fits. A high rate is no sign of good mixing: at a small privacy budget
     every proposal is accepted while the parameters move slowly.
     """
+    if step is not None:
+        step = whole_number(step, "step", at_least=0)
     stats = group(idata, "sample_stats")
     if RECORD_STAT not in stats:
         raise ValueError(
@@ -48,7 +50,7 @@ def record_acceptance(idata: Any, *, step: int | None = None) -> xr.DataArray:
     last = stats[RECORD_STAT].isel(draw=-1)
     if step is not None:
         n_steps = last.shape[1] if last.ndim > 1 else 1
-        step = whole_number(step, "step", at_least=0, at_most=n_steps - 1)
+        whole_number(step, "step", at_least=0, at_most=n_steps - 1)
     if last.ndim > 1:
         if step is None and last.shape[1] > 1:
             raise ValueError(

@@ -16,7 +16,7 @@ from scipy import stats
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.checks import finite_number, places, real_numbers, shown
+from pymc_dapper.checks import finite_number, places, real_numbers, shown, whole_number
 from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace, Tulap
 from pymc_dapper.distributions._rounded import (
     gaussian_log_tail,
@@ -32,6 +32,7 @@ from pymc_dapper.mechanisms.base import (
     MAX_RELEASE,
     Mechanism,
     as_tensor,
+    check_broadcast,
     check_rounding,
     positive,
     whole_release,
@@ -126,7 +127,8 @@ class AdditiveNoise(Mechanism):
         ValueError
             If there are more noise scales than entries.
         """
-        released, statistic = as_tensor(released), as_tensor(statistic)
+        released, statistic = as_tensor(released, "the release"), as_tensor(statistic)
+        check_broadcast(released, statistic)
         distance = released - statistic
         self._check_shape(distance.type.shape)
         logp = self._log_rounded(pt.abs(distance)) if self.rounding else self._at(distance)
@@ -244,8 +246,8 @@ class AdditiveNoise(Mechanism):
             The bound, in the shape of the noise scale and in units of the statistic. Clamping and
             rounding aren't counted.
         """
-        if k < 1 or not 0 < beta < 1:
-            raise ValueError(f"k must be at least 1 and beta within (0, 1), got {k} and {beta}")
+        k = whole_number(k, "k", at_least=1)
+        beta = finite_number(beta, "beta", above=0, below=1)
         return np.asarray(self._two_sided_quantile(beta / k))
 
     @abstractmethod
@@ -612,10 +614,10 @@ def _checked_limits(clamp: Any, integer: bool) -> Limits:
 
 
 def _check_unit(sensitivity: Any) -> None:
-    sensitivity = in_norm(sensitivity, "l1", "Tulap noise")
+    sensitivity = finite_number(in_norm(sensitivity, "l1", "Tulap noise"), "sensitivity")
     if sensitivity != 1:
         raise ValueError(
-            f"Tulap noise is made for counts, of sensitivity 1, got {sensitivity}. For another "
+            f"Tulap noise is made for counts, of sensitivity 1, got {sensitivity:g}. For another "
             "integer sensitivity use DiscreteLaplaceMechanism"
         )
 

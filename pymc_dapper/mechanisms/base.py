@@ -17,13 +17,12 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.checks import flag, places, random_generator, real_numbers, shown
+from pymc_dapper.checks import as_array, flag, places, random_generator, real_numbers, shown
 from pymc_dapper.context import check_precision
 from pymc_dapper.mechanisms.released import (
     NOT_GIVEN,
     Dims,
     Release,
-    as_array,
     as_release,
     check_call,
     only_released,
@@ -61,6 +60,9 @@ class Mechanism(ABC):
                     f"{cls.__name__} has no argument '{name}', but {', '.join(known)}."
                     f"{_by_budget(cls)}"
                 )
+        budget = kwargs.get("budget")
+        if budget is not None and not isinstance(budget, PureDP | ZCDP | ApproxDP):
+            raise TypeError(f"budget must be a PureDP, ZCDP or ApproxDP, got {shown(budget)}")
         return super().__new__(cls)
 
     def __repr__(self) -> str:
@@ -390,10 +392,33 @@ def _shown_release(released: np.ndarray) -> str:
     return np.array2string(released, threshold=6)
 
 
-def as_tensor(value: Any) -> TensorVariable:
+def check_broadcast(released: TensorVariable, statistic: TensorVariable) -> None:
+    """Check that a release and a statistic have shapes that go together, as far as is known.
+
+    Raises
+    ------
+    ValueError
+        If they don't.
+    """
+    pairs = zip(reversed(released.type.shape), reversed(statistic.type.shape), strict=False)
+    if any(None not in (n, m) and 1 not in (n, m) and n != m for n, m in pairs):
+        raise ValueError(
+            f"the release has shape {released.type.shape}, which doesn't go with a statistic of "
+            f"shape {statistic.type.shape}"
+        )
+
+
+def as_tensor(value: Any, what: str = "a statistic") -> TensorVariable:
     """Make a tensor of a statistic with its sensitivity, or of anything tensor-like.
 
     Unsigned integers and bools become int64, so that a difference of them doesn't wrap around.
+
+    Parameters
+    ----------
+    value : tensor_like
+        What was passed.
+    what : str
+        What it is, for the message.
 
     Raises
     ------
@@ -410,7 +435,7 @@ def as_tensor(value: Any) -> TensorVariable:
     if not isinstance(value, Variable | np.ndarray) or _kind(value) not in "biuf":
         symbolic = "it is an array of variables, which NumPy's functions make nothing else of. "
         raise TypeError(
-            f"a statistic must be a tensor, or an array, of real numbers, got {shown(given)}: "
+            f"{what} must be a tensor, or an array, of real numbers, got {shown(given)}: "
             f"{symbolic if isinstance(value, np.ndarray) and _holds_variables(value) else ''}"
             "In a model, compute it with pytensor.tensor or with pymc_dapper.statistics"
         )

@@ -8,7 +8,7 @@ import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.checks import flag, function
-from pymc_dapper.mechanisms.base import Mechanism, as_tensor
+from pymc_dapper.mechanisms.base import Mechanism, as_tensor, check_broadcast
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +50,9 @@ class CustomMechanism(Mechanism):
 
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
         """Log-density of released values, given the confidential statistic."""
-        return self.log_density(as_tensor(released), as_tensor(statistic))
+        released, statistic = as_tensor(released, "the release"), as_tensor(statistic)
+        check_broadcast(released, statistic)
+        return self.log_density(released, statistic)
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
         raise NotImplementedError("a custom mechanism is drawn from by its own function")

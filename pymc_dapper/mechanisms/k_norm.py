@@ -14,8 +14,14 @@ from scipy.special import gammaln
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
-from pymc_dapper.checks import shown
-from pymc_dapper.mechanisms.base import Mechanism, as_tensor, check_rounding, positive
+from pymc_dapper.checks import finite_number, shown, whole_number
+from pymc_dapper.mechanisms.base import (
+    Mechanism,
+    as_tensor,
+    check_broadcast,
+    check_rounding,
+    positive,
+)
 from pymc_dapper.sensitivity import Norm, Sensitivities, Sensitivity, in_norm
 
 NORMS = (1, 2, np.inf)
@@ -182,7 +188,8 @@ class KNormMechanism(Mechanism):
         ValueError
             If the statistic is a scalar.
         """
-        released, statistic = as_tensor(released), as_tensor(statistic)
+        released, statistic = as_tensor(released, "the release"), as_tensor(statistic)
+        check_broadcast(released, statistic)
         _check_vector(statistic)
         steps = (released - statistic) / np.asarray(self.scale)
         match self.norm:
@@ -269,8 +276,8 @@ class KNormMechanism(Mechanism):
         ValueError
             If an argument is out of range.
         """
-        if k < 1 or not 0 < beta < 1:
-            raise ValueError(f"k must be at least 1 and beta within (0, 1), got {k} and {beta}")
+        k = whole_number(k, "k", at_least=1)
+        beta = finite_number(beta, "beta", above=0, below=1)
         return np.asarray(stats.gamma.isf(beta, k, scale=self.scale))
 
 

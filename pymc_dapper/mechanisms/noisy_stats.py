@@ -8,12 +8,13 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
+from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import bernoulli, factorial
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
-from pymc_dapper.checks import shown, whole_number
+from pymc_dapper.checks import real_numbers, shown, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
 from pymc_dapper.statistics.arrays import (
     Records,
@@ -137,6 +138,8 @@ class NoisyStats(Mechanism):
         float, ndarray or tensor
             ``3 (1 + |slope|) / (n epsilon)``.
         """
+        if not isinstance(slope, Variable):
+            real_numbers(slope, "slope")
         return accounting.laplace_scale(self._third, sensitivity=1 / self.n) * (1 + abs(slope))
 
     @property
@@ -209,7 +212,16 @@ class NoisyStats(Mechanism):
         noisy n var. It is a product of a linear function and an exponential between its kinks at V
         and A / b, and has a closed form. NA has probability ``exp(-V) / 2``.
         """
-        released, statistic = as_tensor(released), as_tensor(statistic)
+        released, statistic = as_tensor(released, "the release"), as_tensor(statistic)
+        for x, what, length in (
+            (released, "the release", 2),
+            (statistic, "the statistic", _N_SUMS),
+        ):
+            if not x.type.ndim or x.type.shape[-1] not in (None, length):
+                raise ValueError(
+                    f"the {what} must have {length} entries along its last axis, but its shape is "
+                    f"{x.type.shape}"
+                )
         n_cov, n_var, mean_x, mean_y = self._moments(statistic, pt)
         slope, intercept = released[..., 0], released[..., 1]
         is_na = pt.isinf(slope)
@@ -318,7 +330,7 @@ class NoisyStats(Mechanism):
 
 def _scaled(records: Any, clamp: Any, name: str) -> Any:
     """Clamp records, and map the limits to 0 and 1."""
-    limits = np.asarray(clamp, dtype=np.float64)
+    limits = real_numbers(clamp, name)
     if limits.shape != (2,) or not np.all(np.isfinite(limits)) or not limits[0] < limits[1]:
         raise ValueError(
             f"{name} must be finite (lower, upper) with lower < upper, got {shown(clamp)}"

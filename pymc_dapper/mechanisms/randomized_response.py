@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.checks import finite_number, places, whole_number
-from pymc_dapper.mechanisms.base import Mechanism, as_tensor
+from pymc_dapper.mechanisms.base import Mechanism, as_tensor, check_broadcast
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,7 +192,8 @@ class RandomizedResponse(Mechanism):
         TypeError
             If the statistic isn't of an integer type.
         """
-        released, truth = as_tensor(released), _as_categories(statistic)
+        released, truth = as_tensor(released, "the release"), _as_categories(statistic)
+        check_broadcast(released, truth)
         kept, changed = self._log_probabilities
         logp = pt.switch(pt.eq(released, truth), kept, changed)
         possible = self._is_category(truth) & self._is_category(released)

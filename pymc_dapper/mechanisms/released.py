@@ -9,7 +9,7 @@ from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
-from pymc_dapper.checks import shown
+from pymc_dapper.checks import as_array, shown
 from pymc_dapper.context import the_model
 
 type Dims = str | Sequence[str | None] | None
@@ -120,14 +120,6 @@ def real_array(values: Any, what: str, unmask: str) -> np.ndarray:
             f"{what} must be an array of real numbers, got {shown(values)} of dtype {array.dtype}"
         )
     return array
-
-
-def as_array(values: Any) -> np.ndarray:
-    """Make an array; one of objects where rows have different lengths."""
-    try:
-        return np.asarray(values)
-    except ValueError:
-        return np.empty((), dtype=object)
 
 
 def _kind(shared: SharedVariable) -> str:

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import xarray as xr
 from arviz_base import extract
 
+from pymc_dapper.checks import choice
 from pymc_dapper.plots.drawing import (
     Visuals,
     add_legend,
+    check_analyses,
+    check_options,
     chosen_backend,
     colours_of,
     figure_options,
@@ -90,6 +93,17 @@ def plot_analyses(
     --------
     >>> pmd.plot_analyses({"private": private, "naive": naive}, var_names="p")
     """
+    check_options(
+        plot_collection=plot_collection,
+        visuals=visuals,
+        figure_kwargs=figure_kwargs,
+        var_names=var_names,
+        filter_vars=filter_vars,
+        coords=coords,
+        stats=stats,
+    )
+    choice(kind, "kind", ("kde", "hist", "ecdf", "dot", "auto"))
+    check_analyses(analyses)
     if isinstance(analyses, xr.DataTree):
         raise TypeError("pass several results by name, as in {'private': idata, 'naive': other}")
     backend = chosen_backend(backend, plot_collection)

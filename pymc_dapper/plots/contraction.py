@@ -9,6 +9,8 @@ from arviz_stats import mcse
 from pymc_dapper.plots.drawing import (
     Visuals,
     add_legend,
+    check_analyses,
+    check_options,
     chosen_backend,
     colours_of,
     draw,
@@ -100,6 +102,15 @@ def plot_contraction(
     ...     idata.update(pm.sample_prior_predictive(2000, var_names=["p"]))
     >>> pmd.plot_contraction(idata)
     """
+    check_analyses(analyses)
+    check_options(
+        plot_collection=plot_collection,
+        visuals=visuals,
+        figure_kwargs=figure_kwargs,
+        var_names=var_names,
+        filter_vars=filter_vars,
+        coords=coords,
+    )
     backend = chosen_backend(backend, plot_collection)
     arviz_plots = load_arviz_plots(backend)
     several = isinstance(analyses, Mapping) and not isinstance(analyses, xr.DataTree)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 from arviz_base import rcParams
 
+from pymc_dapper.checks import choice, names, options, shown, text
+
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
@@ -46,6 +48,50 @@ def load_arviz_plots(backend: str) -> Any:
     return arviz_plots
 
 
+def check_options(
+    *,
+    plot_collection: Any,
+    visuals: Any,
+    figure_kwargs: Any,
+    var_names: Any = None,
+    filter_vars: Any = None,
+    coords: Any = None,
+    stats: Any = None,
+) -> None:
+    """Check what all plots take, by the name that the caller gave it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it isn't of the type that arviz-plots takes.
+    """
+    if plot_collection is not None and not hasattr(plot_collection, "facet_dims"):
+        raise TypeError(f"plot_collection must be a PlotCollection, got {shown(plot_collection)}")
+    if isinstance(var_names, str):
+        text(var_names, "var_names")
+    elif var_names is not None:
+        names(var_names, "var_names")
+    if filter_vars is not None:
+        choice(filter_vars, "filter_vars", ("like", "regex"))
+    given = {"visuals": visuals, "figure_kwargs": figure_kwargs, "coords": coords, "stats": stats}
+    for name, value in given.items():
+        options(value, name)
+
+
+def check_analyses(analyses: Any) -> None:
+    """Check that results were passed.
+
+    Raises
+    ------
+    TypeError
+        If ``analyses`` isn't a mapping, as a result itself is.
+    """
+    if not isinstance(analyses, Mapping) or not analyses:
+        raise TypeError(
+            f"analyses must be results by name, as in {{'private': idata}}, got {shown(analyses)}"
+        )
+
+
 def chosen_backend(backend: str | None, plot_collection: "PlotCollection | None") -> str:
     """Name the plotting library: the one asked for, that of the collection, or ArviZ's default.
 
@@ -67,7 +113,7 @@ def chosen_backend(backend: str | None, plot_collection: "PlotCollection | None"
         If no plotting library is installed.
     """
     if backend is not None:
-        return backend
+        return choice(backend, "backend", ("matplotlib", "plotly", "bokeh", "none"))
     if plot_collection is not None:
         return str(plot_collection.backend)
     # ArviZ's answer where it finds no plotting library: it would draw nothing, and not say so.

@@ -8,10 +8,12 @@ import xarray as xr
 from arviz_base.validate import validate_dict_argument
 
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.checks import choice, whole_number
 from pymc_dapper.diagnostics import acceptance, record_acceptance
 from pymc_dapper.plots.drawing import (
     Visuals,
     add_legend,
+    check_options,
     chosen_backend,
     draw,
     figure_options,
@@ -103,9 +105,12 @@ def plot_record_acceptance(
     ...     idata = pmd.sample(dapper={"track_records": True})
     >>> pmd.plot_record_acceptance(idata)
     """
+    check_options(plot_collection=plot_collection, visuals=visuals, figure_kwargs=figure_kwargs)
+    if step is not None:
+        whole_number(step, "step", at_least=0)
     visuals = validate_dict_argument(visuals, valid_keys=VISUALS)
-    if by not in ("record", "draw", None):
-        raise ValueError(f"by must be 'record' or 'draw', got {by!r}")
+    if by is not None:
+        choice(by, "by", ("record", "draw"))
     backend = chosen_backend(backend, plot_collection)
     arviz_plots = load_arviz_plots(backend)
     found = acceptance(idata, budget, neighbours=neighbours)

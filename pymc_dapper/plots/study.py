@@ -9,9 +9,11 @@ import xarray as xr
 from arviz_base.validate import validate_dict_argument
 from scipy.stats import binom
 
+from pymc_dapper.checks import shown, text
 from pymc_dapper.plots.drawing import (
     Visuals,
     add_legend,
+    check_options,
     chosen_backend,
     colours_of,
     draw,
@@ -119,6 +121,17 @@ def plot_study(
     >>> result = pmd.study(simulate, build, {"epsilon": [0.1, 1.0, 10.0]}, replicates=100)
     >>> pmd.plot_study(result)
     """
+    if not isinstance(result, xr.DataTree):
+        raise TypeError(f"result must be what pmd.study returned, got {shown(result)}")
+    check_options(
+        plot_collection=plot_collection,
+        visuals=visuals,
+        figure_kwargs=figure_kwargs,
+        var_names=var_names,
+        coords=coords,
+    )
+    text(x, "x")
+    text(utility, "utility")
     visuals = validate_dict_argument(visuals, valid_keys=VISUALS)
     backend = chosen_backend(backend, plot_collection)
     arviz_plots = load_arviz_plots(backend)

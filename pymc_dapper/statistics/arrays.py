@@ -11,7 +11,7 @@ from pytensor.graph.utils import MissingInputError
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.checks import places
+from pymc_dapper.checks import as_array, places
 from pymc_dapper.context import check_precision
 from pymc_dapper.statistics.statistic import Array
 
@@ -35,7 +35,9 @@ def as_records(x: Records, name: str, *, max_ndim: int = 2) -> Array:
                 "such as those of pymc.dims, take its .values"
             )
     else:
-        x = np.asarray(x)
+        if np.ma.is_masked(x):
+            raise ValueError(f"{name} has masked entries: drop or fill in missing values first")
+        x = as_array(x)
     kind = np.dtype(x.dtype).kind
     if kind not in "biuf":
         raise ValueError(f"{name} must hold numbers, but its dtype is {x.dtype}")

@@ -7,7 +7,7 @@ from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from pymc_dapper.checks import shown, whole_number
+from pymc_dapper.checks import as_array, shown, whole_number
 from pymc_dapper.sensitivity import Neighbours
 from pymc_dapper.statistics.arrays import (
     Records,
@@ -146,7 +146,7 @@ def _with_limits(
     records = as_records(x, "x")
     columns = n_columns(records, "x")
     shape = () if columns is None else (columns,)
-    low, high = np.asarray(lower), np.asarray(upper)
+    low, high = as_array(lower), as_array(upper)
     for limit, name in ((low, "lower"), (high, "upper")):
         if limit.dtype.kind not in "iuf" or not np.isfinite(limit).all():
             raise ValueError(f"{name} must be finite, got {shown(limit[()])}")

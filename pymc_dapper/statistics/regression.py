@@ -8,7 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
 
-from pymc_dapper.checks import shown, whole_number
+from pymc_dapper.checks import flag, shown, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, sensitivities
 from pymc_dapper.statistics.arrays import (
     Records,
@@ -89,6 +89,7 @@ def regression(
     if p == 0:
         raise ValueError("x has no columns")
     low, high = _limits(clamp, p)
+    flag(sharp, "sharp")
     terms = _terms(p)
     sensitivity = _sensitivity(p, sharp, check_neighbours(neighbours))
 

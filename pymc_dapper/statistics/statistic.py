@@ -58,7 +58,7 @@ def check_neighbours(neighbours: Neighbours) -> Neighbours:
     ValueError
         If it isn't one.
     """
-    if neighbours not in get_args(Neighbours):
+    if not isinstance(neighbours, str) or neighbours not in get_args(Neighbours):
         raise ValueError(
             f"neighbours must be 'replace' (one record has other values) or 'add_remove' (one "
             f"record more or less), got {neighbours!r}"

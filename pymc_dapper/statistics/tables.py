@@ -6,7 +6,7 @@ import numpy as np
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
 
-from pymc_dapper.checks import shown, whole_number
+from pymc_dapper.checks import choice, real_numbers, shown, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities
 from pymc_dapper.statistics.arrays import (
     Records,
@@ -143,11 +143,10 @@ def histogram(
     array([2, 3])
     """
     records = as_records(x, "x")
-    cuts = np.array(edges, dtype=np.float64)
+    cuts = real_numbers(edges, "edges")
     if cuts.ndim != 1 or len(cuts) < 2 or not np.all(cuts[1:] > cuts[:-1]):
         raise ValueError(f"edges must be two numbers or more, increasing, got {shown(edges)}")
-    if outside not in ("drop", "end_bins"):
-        raise ValueError(f"outside must be 'drop' or 'end_bins', got {outside!r}")
+    choice(outside, "outside", ("drop", "end_bins"))
     if outside == "end_bins":
         cuts[0], cuts[-1] = -np.inf, np.inf
     bins = len(cuts) - 1

@@ -110,6 +110,7 @@ class ConjugateStep(BlockedStep):
         initial_point: PointType | None = None,
     ):
         model = the_model(model)
+        options = options_of(compile_kwargs, "compile_kwargs")
         self.vars = parameter_values(vars, model)
         self.blocked = blocked
         self.rng = chain_generator(rng)
@@ -118,7 +119,6 @@ class ConjugateStep(BlockedStep):
         conditionals = read_conditionals(model, [model.values_to_rvs[x] for x in self.vars])
         for conditional in conditionals:
             check_conditional(conditional, point)
-        options = options_of(compile_kwargs, "compile_kwargs")
         self._draws = [_Draw(conditional, options) for conditional in conditionals]
         for draw in self._draws:
             # PyTensor compiles at the first call. Here, forked workers inherit the result.

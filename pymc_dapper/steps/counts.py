@@ -22,7 +22,7 @@ from rich.table import Column
 from scipy import sparse
 
 from pymc_dapper.checks import options as options_of
-from pymc_dapper.checks import whole_number
+from pymc_dapper.checks import real_numbers, whole_number
 from pymc_dapper.compiled.count_data import CountData
 from pymc_dapper.compiled.count_sweep import compile_count_sweep
 from pymc_dapper.compiled.count_unmoved import find_held
@@ -194,6 +194,8 @@ class CountStep(BlockedStep):
         model = the_model(model)
         options = options_of(compile_kwargs, "compile_kwargs")
         whole_number(max_start_sweeps, "max_start_sweeps", at_least=1)
+        if moves is not None:
+            real_numbers(moves, "moves")
         counts, parameters = count_values(vars, model), parameter_values(integrate, model)
         if parameters and not blocked:
             raise ValueError(

@@ -169,6 +169,7 @@ class DapperStep(BlockedStep):
         whole_number(max_start_sweeps, "max_start_sweeps", at_least=1)
         flag(allow_full_evaluation, "allow_full_evaluation")
         flag(track_records, "track_records")
+        options = options_of(compile_kwargs, "compile_kwargs")
         self.vars = record_values(vars, model)
         self.blocked = blocked
         self.rng = chain_generator(rng)
@@ -181,7 +182,7 @@ class DapperStep(BlockedStep):
         check_releases(model, self.vars, f"{reading.n_records} records")
         self.sweep = compile_sweep(
             reading,
-            compile_kwargs=options_of(compile_kwargs, "compile_kwargs"),
+            compile_kwargs=options,
             sweep_op=self._sweep_op,
             tell_accepted=track_records,
         )

@@ -127,8 +127,8 @@ class FunctionStep(BlockedStep):
         self.blocked = blocked
         self.rng = chain_generator(rng)
         self._draw = draw
-        self._checked = _CheckedDraw(model, self.vars, options_of(compile_kwargs, "compile_kwargs"))
         point = complete_point(model, initial_point)
+        self._checked = _CheckedDraw(model, self.vars, options_of(compile_kwargs, "compile_kwargs"))
         try:
             self._drawn(point, np.random.default_rng(0))
         except SamplingError as error:

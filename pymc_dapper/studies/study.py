@@ -193,6 +193,7 @@ def study(
     function(build, "build", "build(released, **cell)")
     flag(missing_information, "missing_information")
     flag(retry_failed, "retry_failed")
+    flag(progressbar, "progressbar")
     if executor is None:
         executor = available_cores()
     runner = CellRunner(
