@@ -47,8 +47,8 @@ NOT_CALLED_BY_USERS = {
 EXTENSIONS = ("conjugacy.", "reading.", "reference.")
 """Parts for who extends the package, and references: they check values where they are used."""
 
-PROTOCOL = {"check_released"}
-"""Methods that others of the class call, with what was checked."""
+PROTOCOL = {"check_released", "noise_logp", "range_before_clamping"}
+"""Methods that the package calls, with what was checked."""
 
 
 def public_callables():
@@ -208,7 +208,8 @@ SAID_AS = {
     "released": "release|answers",
     "var_names": "var names|parameters",
     "expression": "expression",
-    "value": "value",
+    "value": "value|known",
+    "utility": "the study has no",
 }
 """What a message may say in the place of an argument's name."""
 
@@ -219,13 +220,22 @@ def stop(monkeypatch, name):
     def reached(*_, **__):
         raise Reached
 
+    def reached_after(original):
+        def call(*arguments, **options):
+            original(*arguments, **options)
+            raise Reached
+
+        return call
+
     for path in STOPS.get(name, []):
-        module, _, attribute = path.partition(":")
+        module, _, attribute = path.removeprefix("after ").partition(":")
         owner = importlib.import_module(f"pymc_dapper.{module}")
         *classes, attribute = attribute.split(".")
         for each in classes:
             owner = getattr(owner, each)
-        monkeypatch.setattr(owner, attribute, reached)
+        after = path.startswith("after ")
+        then = reached_after(getattr(owner, attribute)) if after else reached
+        monkeypatch.setattr(owner, attribute, then)
 
 
 @pytest.mark.parametrize("name", CALLABLES)

@@ -125,7 +125,7 @@ VALID = {
     "budget.discrete_laplace_budget": lambda: {"scale": 1.0, "sensitivity": 1},
     "budget.gaussian_sigma": lambda: {"budget": pmd.ZCDP(1.0), "sensitivity": 1.0},
     "budget.gaussian_budget": lambda: {"sigma": 1.0, "sensitivity": 1.0},
-    "budget.compose": lambda: {"other": BUDGET},
+    "budget.compose": lambda: {"budgets": BUDGET},
     "budget.analytic_gaussian_sigma": lambda: {
         "budget": pmd.ApproxDP(1.0, 1e-6),
         "sensitivity": 1.0,
@@ -170,7 +170,7 @@ VALID = {
 }
 """Arguments of a valid call, by the callable's name."""
 
-OF_SEVERAL = {"budget.compose": lambda other: budget.compose(BUDGET, other)}
+OF_SEVERAL = {"budget.compose": lambda budgets: budget.compose(BUDGET, budgets)}
 """What takes any number of arguments by position, with a name for one of them."""
 
 MECHANISMS = {
@@ -222,11 +222,11 @@ STOPS = {
     "assign_steps": ["sampling:DapperStep", "sampling:CountStep"],
     "sample": ["sampling:DapperStep", "sampling:CountStep"],
     "study": ["studies.study:CellRunner"],
-    "plot_record_acceptance": ["plots.record_acceptance:load_arviz_plots"],
-    "plot_analyses": ["plots.analyses:load_arviz_plots"],
-    "plot_contraction": ["plots.contraction:load_arviz_plots"],
-    "plot_study": ["plots.study:load_arviz_plots"],
-    "diagnostics.record_acceptance": ["diagnostics.record_acceptance:group"],
+    "plot_record_acceptance": ["plots.record_acceptance:figure_options"],
+    "plot_analyses": ["plots.analyses:figure_options"],
+    "plot_contraction": ["plots.contraction:figure_options"],
+    "plot_study": ["plots.study:figure_options"],
+    "diagnostics.record_acceptance": ["after diagnostics.record_acceptance:group"],
     "diagnostics.missing_information": ["diagnostics.missing_information:assign_parameter_steps"],
 }
 """What a call would go on to at some cost, by the callable's name: it isn't done."""

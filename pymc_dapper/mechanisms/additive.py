@@ -16,7 +16,15 @@ from scipy import stats
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.checks import finite_number, places, real_numbers, shown, whole_number
+from pymc_dapper.checks import (
+    as_array,
+    choice,
+    finite_number,
+    places,
+    real_numbers,
+    shown,
+    whole_number,
+)
 from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace, Tulap
 from pymc_dapper.distributions._rounded import (
     gaussian_log_tail,
@@ -442,6 +450,7 @@ class _GaussianFamily(AdditiveNoise):
         -------
         ZCDP or ApproxDP
         """
+        choice(bound, "bound", ("simple", "tight"))
         spent = _largest_loss(accounting.gaussian_budget, self.sigma, sensitivity)
         return spent if delta is None else spent.to_approx(delta=delta, bound=bound)
 
@@ -655,10 +664,17 @@ def by_group(scale_of: Callable[[Any], float], sensitivity: SensitivityLike) -> 
     ----------
     McSherry, F. (2009). Privacy integrated queries. SIGMOD 2009, 19-30. Theorem 4.
     """
-    if not isinstance(sensitivity, list | tuple | np.ndarray) or np.ndim(sensitivity) == 0:
+    if not _is_by_group(sensitivity):
         return scale_of(sensitivity)
     groups = _as_groups(sensitivity)
     return np.array([scale_of(each) for each in groups.flat]).reshape(groups.shape)
+
+
+def _is_by_group(sensitivity: Any) -> bool:
+    """Whether there is a sensitivity for each group of records."""
+    if np.ma.is_masked(sensitivity):
+        raise ValueError("sensitivity must be a number, or one for each group: some are masked")
+    return isinstance(sensitivity, list | tuple | np.ndarray) and as_array(sensitivity).ndim > 0
 
 
 def _as_groups(sensitivity: Any) -> np.ndarray:
@@ -670,7 +686,7 @@ def _as_groups(sensitivity: Any) -> np.ndarray:
 
 def _largest_loss(budget_of: Callable[..., Any], scale: Any, sensitivity: SensitivityLike) -> Any:
     """Budget that a release spends; of groups of records, the largest."""
-    if not isinstance(sensitivity, list | tuple | np.ndarray) or np.ndim(sensitivity) == 0:
+    if not _is_by_group(sensitivity):
         return budget_of(_one(scale), sensitivity=sensitivity)
     pairs = np.broadcast(np.asarray(scale, dtype=float), _as_groups(sensitivity))
     return max((budget_of(float(b), sensitivity=s) for b, s in pairs), key=astuple)

@@ -428,6 +428,8 @@ def as_tensor(value: Any, what: str = "a statistic") -> TensorVariable:
         If PyTensor is in single precision.
     """
     check_precision()
+    if np.ma.is_masked(value):
+        raise ValueError(f"{what} must be complete, but entries are masked: leave them out")
     given = value
     value = getattr(value, "value", value)
     if not isinstance(value, Variable):

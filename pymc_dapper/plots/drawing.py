@@ -85,11 +85,15 @@ def check_analyses(analyses: Any) -> None:
     ------
     TypeError
         If ``analyses`` isn't a mapping, as a result itself is.
+    ValueError
+        If there are none.
     """
-    if not isinstance(analyses, Mapping) or not analyses:
+    if not isinstance(analyses, Mapping):
         raise TypeError(
             f"analyses must be results by name, as in {{'private': idata}}, got {shown(analyses)}"
         )
+    if not analyses:
+        raise ValueError("analyses is empty: there is no analysis to draw")
 
 
 def chosen_backend(backend: str | None, plot_collection: "PlotCollection | None") -> str:

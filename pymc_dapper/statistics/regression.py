@@ -187,6 +187,8 @@ def _limits(clamp: Any, p: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _as_limits(limits: Any) -> np.ndarray:
+    if np.ma.is_masked(limits):
+        raise ValueError("clamp must hold pairs of numbers (lower, upper), but some are masked")
     try:
         return np.asarray(limits, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -500,7 +500,7 @@ def test_an_impossible_release_is_refused(how, released, message):
         (lambda: DiscreteLaplaceMechanism(1.0, clamp=(0.5, None)), "clamp must be integers"),
         (lambda: TulapMechanism(1.2), r"b must be within \(0, 1\)"),
         (lambda: TulapMechanism.calibrate(PureDP(1.0), sensitivity=2), "of sensitivity 1"),
-        (lambda: LaplaceMechanism(1.0).error_bound(0), "k must be at least 1"),
+        (lambda: LaplaceMechanism(1.0).error_bound(0), "k must be a whole number of at least 1"),
         (lambda: LaplaceMechanism(np.ones(2) * [1, 2]).privacy_loss(sensitivity=1), "different"),
     ],
 )

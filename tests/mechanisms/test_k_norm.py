@@ -260,8 +260,16 @@ def test_weaker_budgets_are_refused_with_the_pure_one_that_is_enough(budget, eno
         (lambda: KNormMechanism(1.0, 2, rounding=True), ValueError, "clamped or rounded"),
         (lambda: LInfMechanism(1.0).logp(1.0, 2.0), ValueError, "use LaplaceMechanism"),
         (lambda: LInfMechanism(1.0).release(2.0), ValueError, "use LaplaceMechanism"),
-        (lambda: LInfMechanism(1.0).error_bound(0), ValueError, "k must be at least 1"),
-        (lambda: LInfMechanism(1.0).error_bound(3, 1.0), ValueError, "beta within"),
+        (
+            lambda: LInfMechanism(1.0).error_bound(0),
+            ValueError,
+            "k must be a whole number of at least 1",
+        ),
+        (
+            lambda: LInfMechanism(1.0).error_bound(3, 1.0),
+            ValueError,
+            "beta must be a finite number above 0 and below 1",
+        ),
         (lambda: LInfMechanism(1.0).privacy_loss(sensitivity=-1), ValueError, "positive"),
     ],
 )

@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.checks import text
+from pymc_dapper.checks import real_numbers, shown, text
 from pymc_dapper.context import the_model
 from pymc_dapper.kernels.count_line import LARGEST
 
@@ -48,8 +48,10 @@ def invariant(name: str, expression: Any, value: Any) -> TensorVariable:
     """
     text(name, "name")
     the_model()
-    expression = pt.as_tensor(getattr(expression, "value", expression))
+    expression = _as_tensor(name, getattr(expression, "value", expression))
     data = value if isinstance(value, SharedVariable) else None
+    if data is None:
+        real_numbers(value, "value")
     values = np.asarray(value if data is None else data.get_value())
     expected = expression.type.shape
     fits = len(expected) == values.ndim and all(
@@ -70,3 +72,16 @@ def invariant(name: str, expression: Any, value: Any) -> TensorVariable:
     known = pt.constant(values.astype(np.int64)) if data is None else data
     agrees = pt.all(pt.eq(expression, known))
     return pm.Potential(name, pt.switch(agrees, np.asarray(0.0), np.asarray(-np.inf)))
+
+
+def _as_tensor(name: str, expression: Any) -> TensorVariable:
+    try:
+        tensor = None if np.ma.is_masked(expression) else pt.as_tensor(expression)
+    except (TypeError, ValueError, NotImplementedError):
+        tensor = None
+    if tensor is None or np.dtype(tensor.dtype).kind not in "biuf":
+        raise TypeError(
+            f"'{name}': the expression must be a tensor of counts, or of totals of them, got "
+            f"{shown(expression)}"
+        )
+    return tensor
