@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import tracemalloc
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -329,6 +330,22 @@ def test_sums_that_need_not_fit_into_64_bits_are_refused(records):
 def test_limits_that_overflow_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_tables_of_data_take_no_array_of_records_times_cells():
+    n, k = 10_000, 2_000
+    x = np.random.default_rng(1).integers(k, size=n)
+    tracemalloc.start()
+    tables = [
+        counts(x, k).value,
+        cross_counts(x // 50, x % 50, 40, 50).value.ravel(),
+        histogram(x.astype(float), np.arange(k + 1) - 0.5).value,
+    ]
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 20 * 8 * n  # of bytes, one to each record and cell would be 2,000 n
+    for table in tables:
+        np.testing.assert_array_equal(table, np.bincount(x, minlength=k))
 
 
 SECRET = 41250.5

@@ -237,8 +237,10 @@ def _categorical(op: Op, u: TensorVariable, p: TensorVariable) -> TensorVariable
     # Not above the sum, so that rounding gives no weight to a last category that has none.
     cumulated = pt.cumsum(p, axis=-1)
     u = u * cumulated[..., -1]
-    if p.type.ndim == 1:
-        return pt.searchsorted(cumulated[:-1], u, side="right")
+    if all(length == 1 for length in p.type.shape[:-1]):
+        # The same for all records: no comparison of each of them with each category.
+        bounds = cumulated[(0,) * (p.type.ndim - 1)]
+        return pt.searchsorted(bounds[:-1], u, side="right")
     return pt.ge(u[..., None], cumulated[..., :-1]).sum(axis=-1)
 
 

@@ -101,11 +101,6 @@ def module_of(x: Array) -> ModuleType:
     return np if isinstance(x, np.ndarray) else pt
 
 
-def equal(x: Array, y: Array) -> Array:
-    """Compare entry by entry, which ``==`` between PyTensor variables doesn't."""
-    return np.equal(x, y) if isinstance(x, np.ndarray) else pt.eq(x, y)
-
-
 def check_same_length(x: Array, y: Array, x_name: str, y_name: str) -> None:
     """Check that two arrays are about the same records, as far as their lengths are known.
 

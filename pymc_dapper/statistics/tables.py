@@ -13,7 +13,6 @@ from pymc_dapper.statistics.arrays import (
     as_categories,
     as_records,
     check_same_length,
-    equal,
     n_columns,
 )
 from pymc_dapper.statistics.statistic import Statistic, check_neighbours, exact_sensitivities
@@ -51,7 +50,10 @@ def counts(record: Records, k: int, *, neighbours: Neighbours = "replace") -> St
     """
     k = whole_number(k, "k", at_least=2)
     x = as_categories(record, "record", k)
-    value = equal(x[..., None], np.arange(k)).sum(axis=0)
+    if isinstance(x, np.ndarray):
+        value = _tabulate(x, k)
+    else:
+        value = pt.eq(x[..., None], np.arange(k)).sum(axis=0)
     return Statistic(value, _one_cell_each(n_columns(x, "record"), k, neighbours))
 
 
@@ -95,9 +97,14 @@ def cross_counts(
         # One of them public: `&` below is PyTensor's, whichever side it is on.
         first, second = pt.as_tensor(first), pt.as_tensor(second)
     check_same_length(first, second, "a", "b")
-    in_row = equal(first[:, None, None], np.arange(ka)[:, None])
-    in_column = equal(second[:, None, None], np.arange(kb))
-    return Statistic((in_row & in_column).sum(axis=0), _one_cell_each(None, ka * kb, neighbours))
+    sensitivity = _one_cell_each(None, ka * kb, neighbours)
+    if isinstance(first, np.ndarray):
+        return Statistic(
+            _tabulate(first.astype(np.int64) * kb + second, ka * kb).reshape(ka, kb), sensitivity
+        )
+    in_row = pt.eq(first[:, None, None], np.arange(ka)[:, None])
+    in_column = pt.eq(second[:, None, None], np.arange(kb))
+    return Statistic((in_row & in_column).sum(axis=0), sensitivity)
 
 
 def histogram(
@@ -155,11 +162,26 @@ def histogram(
             "a single bin that contains all numbers counts every record, whatever it is: give more "
             "edges"
         )
+    sensitivity = _one_cell_each(n_columns(records, "x"), bins, neighbours)
+    if isinstance(records, np.ndarray):
+        cells = np.searchsorted(cuts, records, side="right") - 1
+        cells = np.where(records == cuts[-1], bins - 1, np.where(cells < 0, bins, cells))
+        return Statistic(_tabulate(cells, bins), sensitivity)
     left, right = cuts[:-1], cuts[1:]
     last = np.arange(bins) == bins - 1
     spread = records[..., None]
     inside = (spread >= left) & ((spread < right) | ((spread <= right) & last))
-    return Statistic(inside.sum(axis=0), _one_cell_each(n_columns(records, "x"), bins, neighbours))
+    return Statistic(inside.sum(axis=0), sensitivity)
+
+
+def _tabulate(cells: np.ndarray, k: int) -> np.ndarray:
+    """Count data in cells 0, ..., k - 1, for each column; cell k is none.
+
+    As many records as there are, times as many cells, would be a large array.
+    """
+    columns = cells.reshape(len(cells), -1).T.astype(np.int64)
+    tables = [np.bincount(column, minlength=k + 1)[:k] for column in columns]
+    return np.array(tables, dtype=np.int64).reshape(*cells.shape[1:], k)
 
 
 def _one_cell_each(columns: int | None, cells: int, neighbours: Neighbours) -> Sensitivities:
