@@ -7,6 +7,7 @@ from pymc_dapper.compiled.sweep_op import RecordSweep
 from pymc_dapper.kernels.entry_sweep import sweep_by_entries
 from pymc_dapper.kernels.record_sweep import Proposal, SweepState, log_gain, update_record
 from pymc_dapper.kernels.rows import Changes
+from pymc_dapper.kernels.sums import Sums
 from pymc_dapper.steps.dapper import DapperStep
 
 
@@ -56,8 +57,8 @@ def accept_all(log_density, context, removed, added, log_removed, log_added, log
 def flattened(log_density, context, removed, added, log_removed, log_added, log_uniforms):
     """Accept by half of the log ratio, as if the noise had twice the variance."""
     n_records, n_sums = removed.shape
-    sums = removed.sum(axis=0)
-    state = SweepState(sums, log_density(sums, context))
+    sums = Sums(removed.sum(axis=0), np.zeros(n_sums), np.zeros(n_sums))
+    state = SweepState(sums, log_density(sums.total, context))
     proposed_sums = np.empty(n_sums)
     accepted = np.empty(n_records, dtype=np.bool_)
     for i in range(n_records):

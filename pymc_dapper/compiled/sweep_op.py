@@ -31,6 +31,7 @@ from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.kernels.full_sweep import sweep_by_full_evaluation
 from pymc_dapper.kernels.record_sweep import go_on_with_records, log_gain, sweep_records
 from pymc_dapper.kernels.rows import Changes, check_rows
+from pymc_dapper.kernels.sums import end_run
 
 
 class RecordSweep(Op):
@@ -320,7 +321,7 @@ def _cache_key(op: Op, model_key: str | None) -> str | None:
     """Key of the compiled kernel: by its source, and by what it was compiled with."""
     if model_key is None:
         return None
-    parts = (op.kernel, sweep_by_entries, log_gain, check_rows, is_finite)
+    parts = (op.kernel, sweep_by_entries, log_gain, check_rows, end_run, is_finite)
     modules = {__name__, *(part.__module__ for part in parts)}
     sources = [inspect.getsource(sys.modules[name]) for name in sorted(modules)]
     key = (type(op).__module__, type(op).__qualname__, *sources, model_key)

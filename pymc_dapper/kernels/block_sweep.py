@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from pymc_dapper.kernels.sums import add_rows, no_sums
+
 RECORDS_IN_BLOCK = 2048
 """Contributions of so many records to a dozen sums fit into the cache of a core."""
 
@@ -60,12 +62,10 @@ def sweep_by_blocks(
         Log-density of the sums after the sweep (separable part not included).
     """
     n_records = len(arrays[0])
-    sums = np.zeros(n_sums)
+    sums = no_sums(n_sums)
     for start in range(0, n_records, records_in_block):
-        rows = present_rows(arrays, start, min(start + records_in_block, n_records))
-        for i in range(len(rows)):
-            for j in range(n_sums):
-                sums[j] += rows[i, j]
+        stop = min(start + records_in_block, n_records)
+        add_rows(sums, present_rows(arrays, start, stop), n_sums)
 
     accepted = np.empty(n_records, dtype=np.bool_)
     final = 0.0

@@ -12,6 +12,7 @@ from numba import njit
 from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.kernels.record_sweep import log_gain
 from pymc_dapper.kernels.rows import Changes, find_undecided, pair_of_rows, sum_of_rows
+from pymc_dapper.kernels.sums import RUN, Sums, end_run, plus
 
 AT_A_TIME = 1024
 """Records among which those to decide on are found at a time: few enough to stay in the cache."""
@@ -54,18 +55,20 @@ def sweep_by_entries(
         Sum of the terms after the sweep.
     """
     sums = sum_of_rows(changes)
+    total, change, _ = sums
     removed, added, present, proposed, differing = changes
     n_records, n_sums = len(present), removed.shape[1]
     terms = np.empty(n_sums)
     n_impossible = 0
     for j in range(n_sums):
-        terms[j] = log_term(sums[j], context[j])
+        terms[j] = log_term(total[j], context[j])
         n_impossible += not is_finite(terms[j])
 
     proposed_terms = np.empty(n_sums)
     accepted = np.ones(n_records, dtype=np.bool_)
     separable = log_removed.size > 0
     undecided = np.empty(AT_A_TIME, dtype=np.uint32)
+    n_changes = 0
     for start in range(0, n_records, AT_A_TIME):
         stop = min(start + AT_A_TIME, n_records)
         n_undecided = find_undecided(changes, separable, start, stop, undecided)
@@ -77,7 +80,8 @@ def sweep_by_entries(
                 j = columns[c]
                 proposed_terms[j] = terms[j]
                 if removed[a, j] != added[b, j]:
-                    proposed_terms[j] = log_term(sums[j] - removed[a, j] + added[b, j], context[j])
+                    entry = plus(total[j], change[j] + (added[b, j] - removed[a, j]))
+                    proposed_terms[j] = log_term(entry, context[j])
                     gain += proposed_terms[j] - terms[j]
             gain = decisive_gain(gain, n_impossible)
             if separable:
@@ -89,8 +93,12 @@ def sweep_by_entries(
                     if n_impossible > 0:
                         n_impossible -= not is_finite(terms[j])
                         n_impossible += not is_finite(proposed_terms[j])
-                    sums[j] += added[b, j] - removed[a, j]
+                    change[j] += added[b, j] - removed[a, j]
                     terms[j] = proposed_terms[j]
+        n_changes += n_undecided
+        if n_changes >= n_sums:  # with many sums, so much work is done where many records change
+            end_run(sums)
+            n_changes = 0
     return accepted, terms.sum()
 
 
@@ -98,7 +106,7 @@ def sweep_by_entries(
 def go_on_by_rows(
     log_term: Callable[..., float],
     context: np.ndarray,
-    sums: np.ndarray,
+    sums: Sums,
     removed: np.ndarray,
     added: np.ndarray,
     n_sums: int,
@@ -112,7 +120,7 @@ def go_on_by_rows(
 
     Parameters
     ----------
-    sums : ndarray of float64, shape (d,)
+    sums : Sums, of shape (d,)
         Sums over all records. Overwritten with those after it.
     removed, added : ndarray of float64, shape (m, d)
         Present and proposed contributions of these records, a row for each. Nearly all differ, so
@@ -129,33 +137,37 @@ def go_on_by_rows(
     float
         Sum of the terms after these updates.
     """
+    total, change, _ = sums
     terms = np.empty(n_sums)
     n_impossible = 0
     for j in range(n_sums):
-        terms[j] = log_term(sums[j], context[j])
+        terms[j] = log_term(total[j], context[j])
         n_impossible += not is_finite(terms[j])
 
-    proposed_sums, proposed_terms = np.empty(n_sums), np.empty(n_sums)
+    proposed_change, proposed_terms = np.empty(n_sums), np.empty(n_sums)
     separable = log_removed.size > 0
-    for k in range(len(removed)):
-        i = start + k
-        gain = 0.0
-        for j in range(n_sums):
-            change = added[k, j] - removed[k, j]
-            proposed_sums[j] = sums[j] + change
-            # A term that is dear isn't evaluated for nothing.
-            proposed_terms[j] = log_term(proposed_sums[j], context[j]) if change != 0 else terms[j]
-            gain += proposed_terms[j] - terms[j]
-        gain = decisive_gain(gain, n_impossible)
-        if separable:
-            gain += log_gain(log_removed[i], log_added[i])
-        accepted[i] = log_uniforms[i] < gain
-        if accepted[i]:
-            if n_impossible > 0:
-                for j in range(n_sums):
-                    n_impossible -= not is_finite(terms[j])
-                    n_impossible += not is_finite(proposed_terms[j])
+    for first in range(0, len(removed), RUN):
+        for k in range(first, min(first + RUN, len(removed))):
+            i = start + k
+            gain = 0.0
             for j in range(n_sums):
-                sums[j] = proposed_sums[j]
-                terms[j] = proposed_terms[j]
+                own = added[k, j] - removed[k, j]
+                proposed_change[j] = change[j] + own
+                # A term that is dear isn't evaluated for nothing.
+                entry = plus(total[j], proposed_change[j])
+                proposed_terms[j] = log_term(entry, context[j]) if own != 0 else terms[j]
+                gain += proposed_terms[j] - terms[j]
+            gain = decisive_gain(gain, n_impossible)
+            if separable:
+                gain += log_gain(log_removed[i], log_added[i])
+            accepted[i] = log_uniforms[i] < gain
+            if accepted[i]:
+                if n_impossible > 0:
+                    for j in range(n_sums):
+                        n_impossible -= not is_finite(terms[j])
+                        n_impossible += not is_finite(proposed_terms[j])
+                for j in range(n_sums):
+                    change[j] = proposed_change[j]
+                    terms[j] = proposed_terms[j]
+        end_run(sums)
     return terms.sum()

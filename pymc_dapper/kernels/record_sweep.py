@@ -14,6 +14,7 @@ from numba import njit
 
 from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.kernels.rows import Changes, sum_of_rows
+from pymc_dapper.kernels.sums import RUN, Sums, end_run, plus
 
 
 class SweepState(NamedTuple):
@@ -21,13 +22,13 @@ class SweepState(NamedTuple):
 
     Attributes
     ----------
-    sums : ndarray of float64, shape (d,)
+    sums : Sums, of shape (d,)
         The records' contributions, summed over the records.
     log_density : float
         Log-density at these sums.
     """
 
-    sums: np.ndarray
+    sums: Sums
     log_density: float
 
 
@@ -98,9 +99,11 @@ def update_record(
     accepted : bool
         Whether the proposal was taken.
     """
+    total, change, _ = state.sums
     same_sums = True
-    for j in range(proposed_sums.size):
-        proposed_sums[j] = state.sums[j] - proposal.removed[j] + proposal.added[j]
+    for j in range(total.size):
+        proposed_change = change[j] + (proposal.added[j] - proposal.removed[j])
+        proposed_sums[j] = plus(total[j], proposed_change)
         same_sums &= proposal.removed[j] == proposal.added[j]
     # A discrete record often proposes the contribution it already makes: nothing to evaluate then.
     proposed = state.log_density if same_sums else log_density(proposed_sums, context)
@@ -109,8 +112,8 @@ def update_record(
         proposal.log_removed, proposal.log_added
     )
     if log_uniform < log_ratio:
-        for j in range(proposed_sums.size):
-            state.sums[j] = proposed_sums[j]
+        for j in range(total.size):
+            change[j] += proposal.added[j] - proposal.removed[j]
         return SweepState(state.sums, proposed), True
     return state, False
 
@@ -147,7 +150,7 @@ def sweep_records(
     removed, added, present, proposed, _ = changes
     n_records, n_sums = len(present), removed.shape[1]
     sums = sum_of_rows(changes)
-    state = SweepState(sums, log_density(sums, context))
+    state = SweepState(sums, log_density(sums.total, context))
     proposed_sums = np.empty(n_sums)
     accepted = np.empty(n_records, dtype=np.bool_)
     separable = log_removed.size > 0
@@ -161,6 +164,8 @@ def sweep_records(
         state, accepted[i] = update_record(
             log_density, context, state, proposal, log_uniforms[i], proposed_sums
         )
+        if i % RUN == RUN - 1:
+            end_run(sums)
     return accepted, state.log_density
 
 
@@ -168,7 +173,7 @@ def sweep_records(
 def go_on_with_records(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
-    sums: np.ndarray,
+    sums: Sums,
     removed: np.ndarray,
     added: np.ndarray,
     n_sums: int,
@@ -183,7 +188,7 @@ def go_on_with_records(
     Parameters are those of :func:`~pymc_dapper.kernels.entry_sweep.go_on_by_rows`; returns the
     log-density of the sums after these updates.
     """
-    state = SweepState(sums, log_density(sums, context))
+    state = SweepState(sums, log_density(sums.total, context))
     proposed_sums = np.empty(n_sums)
     separable = log_removed.size > 0
     for k in range(len(removed)):
@@ -197,4 +202,6 @@ def go_on_with_records(
         state, accepted[i] = update_record(
             log_density, context, state, proposal, log_uniforms[i], proposed_sums
         )
+        if k % RUN == RUN - 1:
+            end_run(sums)
     return state.log_density

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from pymc_dapper.kernels.sums import RUN, Sums, end_run, no_sums
+
 COUNTERS = 4
 """A power of two."""
 
@@ -38,7 +40,7 @@ class Changes(NamedTuple):
 
 
 @njit(inline="always")
-def sum_of_rows(changes: Changes) -> np.ndarray:
+def sum_of_rows(changes: Changes) -> Sums:
     """Sum what the records contribute at present.
 
     Afresh in every sweep: rounding can't build up, and changes of the records or of the parameters
@@ -50,14 +52,16 @@ def sum_of_rows(changes: Changes) -> np.ndarray:
     counts = np.zeros((turns, n_rows), dtype=np.int64)
     for i in range(len(changes.present)):
         counts[i & (turns - 1), changes.present[i]] += 1
-    sums = np.zeros(n_sums)
-    for a in range(n_rows):
-        count = 0
-        for turn in range(turns):
-            count += counts[turn, a]
-        if count > 0:  # what a value that no record has would contribute may be infinite
-            for j in range(n_sums):
-                sums[j] += count * changes.removed[a, j]
+    sums = no_sums(n_sums)
+    for first in range(0, n_rows, RUN):
+        for a in range(first, min(first + RUN, n_rows)):
+            count = 0
+            for turn in range(turns):
+                count += counts[turn, a]
+            if count > 0:  # what a value that no record has would contribute may be infinite
+                for j in range(n_sums):
+                    sums.change[j] += count * changes.removed[a, j]
+        end_run(sums)
     return sums
 
 

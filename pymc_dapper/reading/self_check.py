@@ -8,8 +8,9 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
+from pymc_dapper.reading.careful_sums import sum_of_rows, with_careful_sums
 from pymc_dapper.reading.errors import ReadingError
-from pymc_dapper.reading.evaluation import choose_rows, compile_in_python, rounding
+from pymc_dapper.reading.evaluation import TOLERANCE, choose_rows, compile_in_python, rounding
 from pymc_dapper.reading.factors import AdditiveFactor, Factor, FullFactor, SeparableFactor
 from pymc_dapper.reading.graphs import rebuild
 from pymc_dapper.reading.model import ModelReading
@@ -28,15 +29,24 @@ class CheckedState(NamedTuple):
     ----------
     records : list of ndarray
         The state.
+    parameters : list of ndarray
+        The parameters there.
     log_density : callable
-        ``log_density(records) -> float``, of all factors together, as the model has them.
+        ``log_density(records, parameters) -> float``, of all factors together, as the model has
+        them; nan where they can't be evaluated.
     tolerance : float
         Relative rounding error to expect.
     """
 
     records: list[np.ndarray]
-    log_density: Callable[[Sequence[np.ndarray]], float]
+    parameters: list[np.ndarray]
+    log_density: Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], float]
     tolerance: float
+
+    @property
+    def is_double(self) -> bool:
+        """Whether all is computed in double precision."""
+        return self.tolerance <= TOLERANCE["float64"]
 
     def same(self, computed: float, expected: float) -> bool:
         """Compare two log-densities."""
@@ -82,11 +92,14 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
     parameters = [point[x.name] for x in reading.parameters]
     priors.check_draws(mixed, parameters, rng)
 
-    def log_density(records: Sequence[np.ndarray]) -> float:
-        return sum(factor.as_written(records, parameters) for factor in factors)
+    def log_density(records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]) -> float:
+        try:
+            return sum(factor.as_written(records, parameters) for factor in factors)
+        except _NoValueError:
+            return np.nan
 
     tolerance = rounding(reading.records, [factor.as_written for factor in reading.factors])
-    return CheckedState(mixed, log_density, tolerance)
+    return CheckedState(mixed, parameters, log_density, tolerance)
 
 
 def _check_at(
@@ -151,7 +164,8 @@ class _CompiledFactor:
         self.factor = factor
         self.tolerance = rounding(reading.records, [factor.as_written])
         inputs = [*reading.records, *reading.parameters]
-        self._as_written = compile_in_python(reading.model, inputs, [factor.as_written])
+        as_written = with_careful_sums(factor.as_written)
+        self._as_written = compile_in_python(reading.model, inputs, [as_written])
         if isinstance(factor, FullFactor):
             return
         self._per_record = compile_in_python(reading.model, inputs, _per_record(factor))
@@ -170,7 +184,7 @@ class _CompiledFactor:
             return []
         per_record = self._call(self._per_record, records, parameters)
         with np.errstate(all="ignore"):
-            return [_Rows(_mark(rows), rows.sum(axis=0)) for rows in per_record]
+            return [_Rows(_mark(rows), sum_of_rows(rows)) for rows in per_record]
 
     def check(
         self,

@@ -352,6 +352,18 @@ def test_a_chain_that_stays_near_loses_no_digits(spread):
         point, _ = step.step(point)
 
 
+def test_digits_lost_in_plain_sums_are_noticed_too():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 1e18)
+        record = pm.Normal("record", mu, 1, shape=20)
+        pm.Laplace("total", record.sum(), 0.1, observed=6e18)
+    step = DapperStep([record], model=model)
+    step.setup_chain(np.random.default_rng(0), tune=0, draws=10)
+    far = {"mu": np.asarray(3e17), "record": 3e17 + np.linspace(-900, 900, 20)}
+    with pytest.raises(SamplingError, match=r"has lost digits in 'total'.*or with the noise"):
+        step.step(far)
+
+
 def test_only_expanded_powers_are_compared_with_the_model(spread, step):
     assert spread[1].sweep.as_written is not None
     assert step.sweep.as_written is None
