@@ -204,4 +204,5 @@ def go_on_with_records(
         )
         if k % RUN == RUN - 1:
             end_run(sums)
+    end_run(sums)  # the next block begins with the totals
     return state.log_density

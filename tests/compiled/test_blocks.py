@@ -13,6 +13,7 @@ from pymc_dapper.compiled.sweep import sweep_graph
 from pymc_dapper.compiled.sweep_op import BlockSweep, RecordSweep
 from pymc_dapper.kernels.block_sweep import sweep_by_blocks
 from pymc_dapper.kernels.entry_sweep import go_on_by_rows
+from pymc_dapper.kernels.sums import Sums
 from pymc_dapper.reading import read_model
 from pymc_dapper.reference import conditional_posterior
 from tests.enumerate_sweep import transition_matrix
@@ -132,7 +133,7 @@ def go_on_from_the_start(
     return go_on_by_rows(
         log_term,
         context,
-        sums.copy(),
+        Sums(sums.total.copy(), sums.change.copy(), sums.lost.copy()),
         present,
         proposed,
         n_sums,

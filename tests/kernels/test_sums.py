@@ -12,7 +12,7 @@ from pymc_dapper.kernels.sums import add_rows, no_sums
 from tests.broken import row_by_row
 
 N = 200_000
-NONE = np.zeros(0)
+NONE, NO_CONTEXT = np.zeros(0), np.zeros((1, 0))
 
 
 @pytest.fixture(scope="module")
@@ -64,18 +64,22 @@ def by_entries(patch):
     return sweep
 
 
-def in_blocks(patch):
+def in_blocks(patch, go_on=entry_sweep.go_on_by_rows, density=the_entry, context=NO_CONTEXT):
     kernel = patch(block_sweep.sweep_by_blocks)
-    go_on = patch(entry_sweep.go_on_by_rows)
+    go_on = patch(go_on)
 
     @numba_njit(final_function=True)
     def sweep(removed, added, log_uniforms):
         return kernel(
-            go_on, the_entry, np.zeros((1, 0)), part, other_part, (removed, added), 1, 2048, NONE,
-            NONE, log_uniforms,
+            go_on, density, context, part, other_part, (removed, added), 1, 1000, NONE, NONE,
+            log_uniforms,
         )  # fmt: skip
 
     return sweep
+
+
+def in_blocks_by_sums(patch):
+    return in_blocks(patch, record_sweep.go_on_with_records, the_sum, ())
 
 
 def as_it_is(kernel):
@@ -108,7 +112,7 @@ def worst_error(sweep, contributions):
     return errors
 
 
-@pytest.mark.parametrize("sweep", [by_sums, by_entries, in_blocks])
+@pytest.mark.parametrize("sweep", [by_sums, by_entries, in_blocks, in_blocks_by_sums])
 def test_sums_keep_their_digits(sweep, contributions):
     assert max(worst_error(sweep(as_it_is), contributions)) < 2
 
