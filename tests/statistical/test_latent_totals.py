@@ -10,6 +10,7 @@ from scipy import stats
 
 import pymc_dapper as pmd
 from pymc_dapper.steps.counts import CountStep
+from tests.monte_carlo import smallest_ess
 from tests.statistical.test_counts import normalised, z_scores
 
 SIGMA = 1.5
@@ -206,3 +207,39 @@ def test_other_latent_totals_agree_with_all_tables_enumerated(build, caplog):
     values = sampled(model, step)
     assert np.abs(z_scores(values, tables, probabilities)).max() < 4
     assert "never moved" not in caplog.text
+
+
+# Mixing ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def noisy_total():
+    """A total with a wide prior above a table of unknown proportions; all numbers are data."""
+    with pm.Model() as model:
+        mean, sigma = pm.Data("mean", 400.0), pm.Data("sigma", 1.0)
+        released = pm.Data("released", np.zeros(4))
+        n = pm.NegativeBinomial("n", mu=mean, alpha=2.0)
+        t = pm.DirichletMultinomial("t", n=n, a=np.arange(1.0, 5.0))
+        pm.Potential("privacy", -0.5 * (((released - t) / sigma) ** 2).sum())
+        step = CountStep([n, t])
+    return model, step
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sigma", [1.0, 20.0, 1_000.0])
+@pytest.mark.parametrize("mean", [400, 1_000_000])
+def test_totals_and_cells_mix(noisy_total, mean, sigma):
+    model, step = noisy_total
+    rng = np.random.default_rng(1)
+    truth = rng.multinomial(mean, np.arange(1, 5) / 10)
+    data = {"mean": mean, "sigma": sigma, "released": truth + rng.normal(0, sigma, 4)}
+    pm.set_data(data, model=model)
+    step.setup_chain(rng, tune=200, draws=2_000)
+    point, draws = {"n": np.array(mean), "t": truth}, []
+    for k in range(2_200):
+        point, [sampled] = step.step(point)
+        if k >= 200:
+            draws.append([point["n"], *point["t"]])
+    assert sampled["warning"] is None
+    values = np.array(draws, dtype=float)[None]
+    assert min(smallest_ess(values[..., k]) for k in range(5)) / 2_000 > 0.2
