@@ -289,10 +289,13 @@ def _rounded(x: Array) -> Array:
 
 def _grouped(rows: Array) -> tuple[Indices, Array]:
     """Give equal rows a number, -1 where all is zero; return what each number stands for, too."""
-    shapes, groups = np.unique(rows, axis=0, return_inverse=True)
-    some = np.any(shapes != 0, axis=1)
-    number = np.where(some, np.cumsum(some) - 1, -1)
-    return number[groups.ravel()], shapes[some]
+    numbers: dict[bytes, int] = {}
+    groups, shapes = np.full(len(rows), -1), []
+    for k in np.flatnonzero(np.any(rows != 0, axis=1)):
+        groups[k] = numbers.setdefault(rows[k].tobytes(), len(shapes))
+        if groups[k] == len(shapes):
+            shapes.append(rows[k])
+    return groups, np.array(shapes)
 
 
 def _check_groups(reading: ModelReading, known: KnownTotals, shapes: Array) -> None:

@@ -122,7 +122,7 @@ def histogram():
 
 KINDS = [
     (crossed, ByValue, [0] * 6),
-    (grouped, ByValue, [1, 1, 1, 0, 0, 0]),
+    (grouped, ByValue, [0, 0, 0, 1, 1, 1]),
     (partly, ByValue, [0, 0, 0, 0, -1, -1]),
     (two_variables, ByShift, [0] * 6),
     (incomes, ByShift, [0] * 6),
