@@ -290,7 +290,8 @@ def _rounded(x: Array) -> Array:
 def _grouped(rows: Array) -> tuple[Indices, Array]:
     """Give equal rows a number, -1 where all is zero; return what each number stands for, too."""
     numbers: dict[bytes, int] = {}
-    groups, shapes = np.full(len(rows), -1), []
+    groups = np.full(len(rows), -1)
+    shapes: list[Array] = []
     for k in np.flatnonzero(np.any(rows != 0, axis=1)):
         groups[k] = numbers.setdefault(rows[k].tobytes(), len(shapes))
         if groups[k] == len(shapes):

@@ -1,26 +1,25 @@
-"""What a model says of sums over records exactly: without it, the log-density is minus infinity."""
+"""What a model says of sums over records exactly: without it, the log-density is minus infinity.
 
-from collections.abc import Iterator, Sequence
+The sums are to a factor what counts are to the factors of a table, so the walk through those finds
+the equations.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor import scalar as ps
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
-from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.basic import Alloc
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.traversal import io_toposort
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.reading.counts.linear import constant_value
-from pymc_dapper.reading.counts.roles import Reduced, Rows
-from pymc_dapper.reading.counts.walk import CountWalk
+from pymc_dapper.reading.counts.roles import Rows
+from pymc_dapper.reading.counts.walk import CountWalk, is_minus_infinity, requires
 from pymc_dapper.reading.factors import AdditiveFactor, RecordSum
-
-PASSED_ON = (Alloc, CheckAndRaise, DimShuffle, Reshape, SpecifyShape)
-"""Operations that aren't finite where their first input isn't."""
+from pymc_dapper.reading.graphs import dependent_variables, rebuild, with_inputs
 
 
 @dataclass(frozen=True)
@@ -73,17 +72,10 @@ def find_known_totals(
         return None
     found: list[tuple[str, Rows, float]] = []
     for factor in factors:
-        for condition in _conditions(factor.log_density):
-            if set(ancestors([condition], blockers=totals)).isdisjoint(totals):
-                continue
-            condition, tolerance = _without_tolerance(condition)
-            walk = CountWalk(totals, {})
-            hard = pt.switch(condition, np.asarray(0.0), np.asarray(-np.inf)).sum()
-            role = walk.follow(hard)
-            if not isinstance(role, Reduced) or role.kind != "add":
-                continue
-            for part in role.parts:
-                found += [(factor.name, rows, tolerance) for rows in part.terms.requires]
+        for tolerance in _tolerances(factor.log_density, totals):
+            graph = _with_equalities(factor.log_density, totals, tolerance)
+            role = CountWalk(totals, {}).follow(graph)
+            found += [(factor.name, rows, tolerance) for rows in requires(role)]
     if not found:
         return None
     n_equations = [rows.matrix.shape[0] for _, rows, _ in found]
@@ -96,100 +88,59 @@ def find_known_totals(
     )
 
 
-def _conditions(graph: Variable) -> Iterator[TensorVariable]:
-    """Go through conditions without which a log-density is minus infinity."""
-    node = graph.owner
-    if node is None:
-        return
-    if isinstance(node.op, PASSED_ON) or (
-        isinstance(node.op, CAReduce) and isinstance(node.op.scalar_op, ps.Add)
-    ):
-        yield from _conditions(node.inputs[0])
-    elif isinstance(node.op, Elemwise):
-        match node.op.scalar_op:
-            case ps.Add():
-                for x in node.inputs:
-                    yield from _conditions(x)
-            case ps.Sub() | ps.Cast() | ps.Identity():
-                yield from _conditions(node.inputs[0])
-            case ps.Second():
-                yield from _conditions(node.inputs[1])
-            case ps.Mul():
-                # Of a constant above zero and a log-density.
-                others = [x for x in node.inputs if not _is_positive(x)]
-                if len(others) == 1:
-                    yield from _conditions(others[0])
-            case ps.Log():
-                yield from _all_of(_as_condition(node.inputs[0]))
-            case ps.Switch():
-                condition, yes, no = node.inputs
-                if _is_minus_infinity(no):
-                    yield from _all_of(condition)
-                    yield from _conditions(yes)
-                elif _is_minus_infinity(yes):
-                    yield from _all_of(pt.invert(condition))
-                    yield from _conditions(no)
+def _tolerances(graph: TensorVariable, totals: Sequence[TensorVariable]) -> list[float]:
+    """Return up to how much sums are compared with anything; 0 where by an equality."""
+    dependent = dependent_variables(totals, [graph])
+    compared = (node for node in io_toposort([], [graph]) if node.outputs[0] in dependent)
+    found = {_tolerance(node) for node in compared}
+    return sorted(tolerance for tolerance in found if tolerance is not None)
 
 
-def _all_of(condition: Variable | None) -> Iterator[TensorVariable]:
-    """Take a condition apart into those that all have to hold."""
-    node = None if condition is None else condition.owner
-    if condition is None or condition.type.dtype != "bool":
-        return
-    op, inputs = (None, []) if node is None else (node.op, node.inputs)
-    if isinstance(op, PASSED_ON):
-        yield from _all_of(inputs[0])
-    elif isinstance(op, Elemwise | CAReduce) and isinstance(op.scalar_op, ps.AND):
-        for x in inputs:
-            yield from _all_of(x)
-    else:
-        yield condition
+def _tolerance(node: Apply) -> float | None:
+    """Return what a difference is compared with, if it is; 0 for an equality."""
+    if isinstance(node.op, Elemwise):
+        if isinstance(node.op.scalar_op, ps.EQ | ps.NEQ):
+            return 0.0
+        if isinstance(node.op.scalar_op, ps.LT | ps.LE):
+            size, limit = node.inputs
+            most, is_size = constant_value(limit), size.owner
+            if most is not None and is_size is not None and isinstance(is_size.op, Elemwise):
+                return float(np.max(most)) if isinstance(is_size.op.scalar_op, ps.Abs) else None
+    return None
 
 
-def _as_condition(x: Variable) -> Variable | None:
-    """Return the condition of which this is the indicator, 1 where it holds and 0 elsewhere."""
-    while x.type.dtype != "bool":
-        node = x.owner
-        if node is None or not isinstance(node.op, Elemwise | DimShuffle):
-            return None
-        if isinstance(node.op, Elemwise):
-            scalar_op = node.op.scalar_op
-            if isinstance(scalar_op, ps.Switch):
-                condition, yes, no = node.inputs
-                zero = constant_value(no)
-                indicates = zero is not None and not np.any(zero) and _is_positive(yes)
-                return condition if indicates else None
-            if not isinstance(scalar_op, ps.Cast | ps.Identity):
-                return None
-        x = node.inputs[0]
-    return x
+def _with_equalities(
+    graph: TensorVariable, totals: Sequence[TensorVariable], tolerance: float
+) -> TensorVariable:
+    """Write |difference| < tolerance as difference == 0, each condition in a choice of its own.
+
+    With a tolerance, what is an equality already is written otherwise, since it is found without.
+    """
+
+    def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+        found = _tolerance(node)
+        if found == tolerance > 0:
+            [difference] = inputs[0].owner.inputs
+            return [pt.eq(difference, 0)]
+        if found == 0 and tolerance > 0:
+            apart = pt.gt(pt.abs(inputs[0] - inputs[1]), 0)
+            return [apart if isinstance(node.op.scalar_op, ps.NEQ) else ~apart]
+        if isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, ps.Switch):
+            return [_one_by_one(*inputs)]
+        return with_inputs(node, inputs)
+
+    return rebuild([graph], {total: total for total in totals}, replace_node)[0]
 
 
-def _without_tolerance(condition: TensorVariable) -> tuple[TensorVariable, float]:
-    """Read |difference| < tolerance as difference == 0, and return the tolerance."""
+def _one_by_one(condition: Variable, yes: Variable, no: Variable) -> Variable:
+    """Let conditions that all have to hold choose one after the other."""
     node = condition.owner
-    if node is not None and isinstance(node.op, Elemwise) and len(node.inputs) == 2:
-        small, large = node.inputs
-        if isinstance(node.op.scalar_op, ps.GT | ps.GE):
-            small, large = large, small
-        elif not isinstance(node.op.scalar_op, ps.LT | ps.LE):
-            return condition, 0.0
-        tolerance, absolute = constant_value(large), small.owner
-        if (
-            tolerance is not None
-            and absolute is not None
-            and isinstance(absolute.op, Elemwise)
-            and isinstance(absolute.op.scalar_op, ps.Abs)
-        ):
-            return pt.eq(absolute.inputs[0], 0), float(np.max(tolerance))
-    return condition, 0.0
-
-
-def _is_positive(x: Variable) -> bool:
-    value = constant_value(x)
-    return value is not None and bool(np.all(value > 0))
-
-
-def _is_minus_infinity(x: Variable) -> bool:
-    value = constant_value(x)
-    return value is not None and bool(np.all(np.isneginf(value)))
+    if node is not None and isinstance(node.op, Elemwise):
+        for joint, impossible in ((ps.AND, no), (ps.OR, yes)):
+            if isinstance(node.op.scalar_op, joint) and is_minus_infinity(impossible):
+                possible = yes if joint is ps.AND else no
+                for each in node.inputs:
+                    branches = (possible, no) if joint is ps.AND else (yes, possible)
+                    possible = _one_by_one(each, *branches)
+                return possible
+    return pt.switch(condition, yes, no)

@@ -54,6 +54,7 @@ FORMS = {
     "beside noise": lambda x: pt.switch(pt.eq(x.sum(), 3), -((P * x).sum() ** 2), -INF),
     "among others": lambda x: 2 * pt.switch(pt.eq(x.sum(), 3), 0, -INF) - (P * x).sum() ** 2,
     "and another": lambda x: pt.switch(pt.eq(x.sum(), 3) & (x.sum() > 1), 0.0, -INF),
+    "or the other": lambda x: pt.switch(pt.neq(x.sum(), 3) | (x.sum() < 1), -INF, 0.0),
     "Dirac's delta": lambda x: pm.logp(pm.DiracDelta.dist(x.sum()), 3),
 }
 

@@ -205,6 +205,8 @@ class CountWalk:
                 return rows, if_zero
             if isinstance(scalar_op, ps.Invert):
                 return rows, not if_zero
+            if isinstance(scalar_op, ps.Switch) and _is_indicator(node):
+                return rows, if_zero
         return None
 
     # Sums, and conditions on several entries --------------------------------------------------
@@ -332,7 +334,7 @@ class CountWalk:
         condition, *branches = node.inputs
         if isinstance(roles[0], Fixed):
             return self._masked(condition, branches, roles[1:], shape)
-        impossible = [_is_minus_infinity(branch) for branch in branches]
+        impossible = [is_minus_infinity(branch) for branch in branches]
         if sum(impossible) != 1:
             return None
         where = impossible.index(True)
@@ -362,7 +364,7 @@ class CountWalk:
             if reduced is None:
                 return None
             # A check of parameters: then what is impossible beside them is so in any case.
-            impossible = _is_minus_infinity(other)
+            impossible = is_minus_infinity(other)
             instead = np.asarray(-np.inf if impossible else 0.0)
             for part in reduced.parts:
                 chosen = pt.scalar(dtype=condition.type.dtype)
@@ -432,21 +434,21 @@ def _required(node: Apply, entries: Sequence[Role]) -> tuple[Rows, ...]:
     """Say what must be zero for what comes of an operation not to be -inf anywhere."""
     match node.op.scalar_op:
         case ps.Add() | ps.Cast() | ps.Identity():
-            return tuple(rows for each in entries for rows in _requires(each))
+            return tuple(rows for each in entries for rows in requires(each))
         case ps.Sub():
-            return _requires(entries[0])
+            return requires(entries[0])
         case ps.Log():
             return _equalities(entries[0], if_true=True)
         case ps.Mul() | ps.TrueDiv():
             for k, each in enumerate(entries):
                 if _is_positive_scaling(node, k):
-                    return _requires(each)
+                    return requires(each)
         case ps.Switch():
-            impossible = [_is_minus_infinity(branch) for branch in node.inputs[1:]]
+            impossible = [is_minus_infinity(branch) for branch in node.inputs[1:]]
             if sum(impossible) == 1:
                 where = impossible.index(True)
                 conditions = _equalities(entries[0], if_true=where == 1)
-                return (*conditions, *_requires(entries[2 - where]))
+                return (*conditions, *requires(entries[2 - where]))
     return ()
 
 
@@ -455,10 +457,10 @@ def _still_required(node: Apply, roles: Sequence[Role]) -> tuple[Rows, ...]:
     if isinstance(node.op, Elemwise):
         return _required(node, roles)
     sums = isinstance(node.op, CAReduce) and isinstance(node.op.scalar_op, ps.Add)
-    return _requires(roles[0]) if sums or isinstance(node.op, KEEPS_ALL_ENTRIES) else ()
+    return requires(roles[0]) if sums or isinstance(node.op, KEEPS_ALL_ENTRIES) else ()
 
 
-def _requires(role: Role) -> tuple[Rows, ...]:
+def requires(role: Role) -> tuple[Rows, ...]:
     """Say what must be zero for the sum of something not to be -inf."""
     if isinstance(role, Entrywise | Mixed):
         return role.requires
@@ -477,6 +479,12 @@ def _equalities(condition: Role, *, if_true: bool) -> tuple[Rows, ...]:
         return ()
     known = [each.equality for each in terms if each.equality is not None]
     return tuple(rows for rows, if_zero in known if if_zero == if_true)
+
+
+def _is_indicator(node: Apply) -> bool:
+    """Say whether a choice is between a number above zero and zero."""
+    yes, no = (linear.constant_value(branch) for branch in node.inputs[1:])
+    return yes is not None and no is not None and bool(np.all(yes > 0) and not np.any(no))
 
 
 def _is_positive_scaling(node: Apply, place: int) -> bool:
@@ -539,6 +547,7 @@ def _single_value(x: Variable) -> TensorVariable | None:
     return pt.constant(np.asarray(value.flat[0]))
 
 
-def _is_minus_infinity(x: Variable) -> bool:
+def is_minus_infinity(x: Variable) -> bool:
+    """Say whether something is minus infinity, whatever the counts are."""
     value = linear.constant_value(x)
     return value is not None and bool(np.all(np.isneginf(value)))
