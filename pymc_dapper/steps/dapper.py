@@ -10,6 +10,7 @@ import numpy as np
 from pymc.blocking import PointType, StatsType
 from pymc.exceptions import SamplingError
 from pymc.model import Model
+from pymc.stats.convergence import SamplerWarning
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator
@@ -33,7 +34,13 @@ from pymc_dapper.reading.releases import check_releases
 from pymc_dapper.reading.self_check import CheckedState, check_reading
 from pymc_dapper.steps.memory import tells_of_memory
 from pymc_dapper.steps.never_moved import NeverMoved
-from pymc_dapper.steps.stats import EXCHANGE_STAT, RECORD_STAT
+from pymc_dapper.steps.stats import (
+    EXCHANGE_STAT,
+    RECORD_STAT,
+    WARNING_STAT,
+    WARNING_TYPE,
+    never_moved,
+)
 from pymc_dapper.steps.variables import chain_generator, check_call, complete_point, record_values
 
 FULL_EVALUATION_LIMIT = 1_000
@@ -107,6 +114,9 @@ class DapperStep(BlockedStep):
     -----
     UserWarning
         If a factor takes full evaluations: it names the operation to blame and the cost.
+    SamplerWarning
+        After tuning, in PyMC's log: if records never moved, and no change of a single one is
+        possible.
 
     Attributes
     ----------
@@ -120,6 +130,11 @@ class DapperStep(BlockedStep):
     factors that the records enter except their prior. An acceptance near 1 is no sign of good
     mixing: at a small privacy budget every proposal is accepted while parameters and records
     follow each other slowly.
+
+    Where sums over the records are known exactly (:func:`~pymc_dapper.invariant`, or an equality
+    without which the log-density is minus infinity), no record can change by itself. After each
+    sweep, pairs of records then exchange what keeps these sums. The statistic
+    ``dapper_exchange_accept`` is the share of the exchanges that were made.
 
     Shared data (``pm.Data``) are read again when a chain starts, so that a step can be used after
     ``pm.set_data`` without being built anew.
@@ -141,9 +156,10 @@ class DapperStep(BlockedStep):
     """
 
     name = "dapper"
-    stats_dtypes_shapes: dict[str, tuple[type, list[int]]] = {  # noqa: RUF012 (set by instance)
+    stats_dtypes_shapes: dict[str, tuple[type, list[int] | None]] = {  # noqa: RUF012 (set by instance)
         "dapper_accept": (np.float64, []),
         "dapper_mechanism_logp": (np.float64, []),
+        WARNING_STAT: WARNING_TYPE,
     }
     _state_class = DapperStepState
     _sweep_op: type[RecordSweep | EntrySweep] | None = None
@@ -312,10 +328,11 @@ class DapperStep(BlockedStep):
             parameters = given[: len(self._parameter_names)]
             self._check_digits(self._as_written(after[:n_variables], parameters), logp)
 
-        if self._never_moved is not None:
-            self._look_for_those_that_never_move(self._never_moved, after[:n_variables], given)
-
-        stats: dict[str, Any] = {"dapper_accept": accept, "dapper_mechanism_logp": logp}
+        stats: dict[str, Any] = {
+            "dapper_accept": accept,
+            "dapper_mechanism_logp": logp,
+            WARNING_STAT: self._find_those_that_never_move(after[:n_variables], given),
+        }
         if exchanged:
             [stats[EXCHANGE_STAT]] = exchanged
         if self.track_records:
@@ -333,17 +350,20 @@ class DapperStep(BlockedStep):
         watch = NeverMoved(self._reading, exempt, records, self.tuning_sweeps)
         return None if watch.is_done or self.tuning_sweeps == 0 else watch
 
-    def _look_for_those_that_never_move(
-        self, watch: NeverMoved, records: Sequence[np.ndarray], given: list[np.ndarray]
-    ) -> None:
-        """Warn after tuning of records that no sweep can move."""
+    def _find_those_that_never_move(
+        self, records: Sequence[np.ndarray], given: list[np.ndarray]
+    ) -> SamplerWarning | None:
+        """Tell after tuning of records that no sweep can move."""
+        watch = self._never_moved
+        if watch is None:
+            return None
         watch.look(self.sweeps_done, records)
+        message = None
         if self.sweeps_done == self.tuning_sweeps:
             message = watch.message(records, given[: len(self._parameter_names)])
-            if message is not None:
-                warnings.warn(message, UserWarning, stacklevel=2)
         if watch.is_done or self.sweeps_done >= self.tuning_sweeps:
             self._never_moved = None
+        return None if message is None else never_moved(message)
 
     def _track(self, accepted: np.ndarray) -> np.ndarray | None:
         """Count acceptances after tuning; hand over their rates at the chain's last draw.

@@ -107,9 +107,9 @@ class NeverMoved:
         share = "" if len(candidates) == np.count_nonzero(self._still) else "at least "
         some = f"{share}{n_stuck} of {reading.n_records} records of {names}"
         return (
-            f"{some} never moved while tuning, and each change of a single one that was tried is "
-            f"impossible by {factors}. Unless they are known exactly, the draws aren't from the "
-            "posterior, whatever R-hat says. If a sum over records is known exactly, write it as "
-            "pmd.invariant(name, total, known): DapperStep then lets two records change at a time. "
-            "Else let what is known have some noise"
+            f"DapperStep: {some} never moved while tuning, and each change of a single one that "
+            f"was tried is made impossible by {factors}. Unless they are known exactly, the draws "
+            "are not from the posterior. If sums over records are known exactly, state them with "
+            "pmd.invariant: pairs of records then change together. Else let what is known have "
+            "some noise"
         )

@@ -14,22 +14,22 @@ from pymc_dapper.kernels.count_line import LARGEST
 
 
 def invariant(name: str, expression: Any, value: Any) -> TensorVariable:
-    """Add what is known exactly of the counts to the model in context.
+    """Add what is known exactly, of counts or of sums over records, to the model in context.
 
     Parameters
     ----------
     name : str
         Name of the Potential that says so.
     expression : tensor_like
-        Totals of latent counts, or other linear functions of them.
+        Totals of latent counts or of records, or other linear functions of them.
     value : array_like or shared variable
         What they are known to be; integers, in the expression's shape.
 
     Returns
     -------
     TensorVariable
-        The Potential: 0 where all of them agree, -inf elsewhere. CountStep reads it, and keeps it
-        by the moves it makes.
+        The Potential: 0 where all of them agree, -inf elsewhere. CountStep and DapperStep read it,
+        and keep it by the moves they make.
 
     Raises
     ------
@@ -63,7 +63,11 @@ def invariant(name: str, expression: Any, value: Any) -> TensorVariable:
             f"{expected}"
         )
     if not np.array_equal(values, np.round(values.astype(float))):
-        raise ValueError(f"'{name}': what is known of counts must be integers, got {values}")
+        raise ValueError(
+            f"'{name}': what is known of counts must be integers, got {values}. A sum of "
+            "continuous records can be known up to a tolerance: "
+            "pm.Potential(name, pt.switch(pt.abs(total - known) < 1e-6, 0, -np.inf))"
+        )
     if np.any(np.abs(values.astype(float)) > LARGEST):
         raise ValueError(
             f"'{name}': counts of more than 2**53 can't be told apart in double precision. Count "
