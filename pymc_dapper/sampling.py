@@ -28,6 +28,7 @@ from pymc_dapper.reading.errors import NotConjugateError, ReadingError
 from pymc_dapper.reading.model import read_model
 from pymc_dapper.reading.record_maps import can_interweave
 from pymc_dapper.releases import ATTRIBUTE, read_releases
+from pymc_dapper.steps.building import telling_of_damage
 from pymc_dapper.steps.conjugate import ConjugateStep
 from pymc_dapper.steps.counts import CountStep, can_be_counted, count_values
 from pymc_dapper.steps.dapper import DapperStep
@@ -461,7 +462,8 @@ def sample(
         # Of a model without parameters, the records are all there is to keep.
         others = [rv.name for rv in model.unobserved_RVs if rv.name not in record_names]
         var_names = others or None
-    result = pm.sample(draws, step=steps, model=model, var_names=var_names, **kwargs)
+    with telling_of_damage():
+        result = pm.sample(draws, step=steps, model=model, var_names=var_names, **kwargs)
     if isinstance(result, DataTree):
         factors = [
             factor for step in steps if isinstance(step, DapperStep) for factor in step.factors

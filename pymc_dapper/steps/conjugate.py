@@ -18,7 +18,7 @@ from pymc_dapper.conjugacy.check import check_conditional
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
 from pymc_dapper.context import the_model
 from pymc_dapper.reading.graphs import rebuild
-from pymc_dapper.steps.memory import tells_of_memory
+from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.variables import (
     chain_generator,
     check_call,
@@ -98,7 +98,7 @@ class ConjugateStep(BlockedStep):
         check_call(cls.__name__, vars, (), kwargs, "parameters")
         return super().__new__(cls, [vars] if isinstance(vars, str) else vars, **kwargs)
 
-    @tells_of_memory
+    @tells_why
     def __init__(
         self,
         vars: Variable | Sequence[Variable],

@@ -37,8 +37,8 @@ from pymc_dapper.reading.counts.self_check import WrittenFactors, check_gain, sp
 from pymc_dapper.reading.counts.start import find_start
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.releases import check_releases
+from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.conjugate import ConjugateStep
-from pymc_dapper.steps.memory import tells_of_memory
 from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, never_moved
 from pymc_dapper.steps.variables import (
     chain_generator,
@@ -177,7 +177,7 @@ class CountStep(BlockedStep):
         check_call(cls.__name__, vars, args, kwargs, "counts")
         return super().__new__(cls, vars, **kwargs)
 
-    @tells_of_memory
+    @tells_why
     def __init__(
         self,
         vars: Variable | Sequence[Variable],

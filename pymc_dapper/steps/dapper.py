@@ -32,7 +32,7 @@ from pymc_dapper.reading.exchanges import Exchange
 from pymc_dapper.reading.model import ModelReading, read_model
 from pymc_dapper.reading.releases import check_releases
 from pymc_dapper.reading.self_check import CheckedState, check_reading
-from pymc_dapper.steps.memory import tells_of_memory
+from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.never_moved import NeverMoved
 from pymc_dapper.steps.stats import (
     EXCHANGE_STAT,
@@ -169,7 +169,7 @@ class DapperStep(BlockedStep):
         check_call(cls.__name__, vars, args, kwargs, "records")
         return super().__new__(cls, vars, **kwargs)
 
-    @tells_of_memory
+    @tells_why
     def __init__(
         self,
         vars: Variable | Sequence[Variable],

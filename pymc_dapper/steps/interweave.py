@@ -34,7 +34,7 @@ from pymc_dapper.kernels.interweave_tuning import (
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.record_maps import read_noise_held_fixed
 from pymc_dapper.reading.record_maps.self_check import CheckedNoise, check_noise
-from pymc_dapper.steps.memory import tells_of_memory
+from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.variables import (
     chain_generator,
     check_call,
@@ -154,7 +154,7 @@ class InterweaveStep(BlockedStep):
         check_call(cls.__name__, vars, args, kwargs, "parameters")
         return super().__new__(cls, vars, **kwargs)
 
-    @tells_of_memory
+    @tells_why
     def __init__(
         self,
         vars: Variable | Sequence[Variable],

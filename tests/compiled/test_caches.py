@@ -6,6 +6,7 @@ differ in a constant of the mechanism's density, or in its formula.
 
 import json
 import os
+import re
 import subprocess
 import sys
 from multiprocessing import get_context
@@ -16,8 +17,10 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from numba.core import event
+from pytensor.link.numba import cache as numba_cache
 
 import pymc_dapper as pmd
+from pymc_dapper.steps.building import DamagedCacheError
 
 DENSITIES = {
     "laplace": lambda error: -pt.abs(error),
@@ -86,9 +89,14 @@ def report(density, workers):
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory):
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def reports(cache):
     """What processes report that use one cache directory, one after another."""
-    flags = f"base_compiledir={tmp_path_factory.mktemp('cache')}"
+    flags = f"base_compiledir={cache}"
 
     def run(density, *workers):
         code = f"from tests.compiled.test_caches import report; report({density!r}, {workers!r})"
@@ -137,3 +145,73 @@ def test_workers_find_what_was_compiled(reports):
         names, value = found["workers"][method]
         assert names == []
         assert value == pytest.approx(EXPECTED[density])
+
+
+WHOLE = "numba_funcified_fgraph"
+"""What numba calls all of a compiled function; what it calls itself is a part of it."""
+
+DAMAGE = {
+    "emptied": lambda content: b"",
+    "cut off": lambda content: content[: len(content) // 2],
+    "cut off at the end": lambda content: content[:-1],
+    "overwritten": lambda content: bytes(len(content)),
+}
+
+
+@pytest.fixture
+def damaged(cache, reports, tmp_path, monkeypatch):
+    """A copy of what processes have compiled, which this process takes as its cache."""
+    for file in (cache / "numba").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setattr(numba_cache, "NUMBA_CACHE_PATH", tmp_path)
+    names, step = compiled_in(lambda: build_step("laplace"))
+    assert names == []
+    assert log_density(step) == EXPECTED["laplace"]
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+@pytest.mark.parametrize("files", ["*.nbi", "*.nbc"])
+def test_a_damaged_cache_is_told(kind, files, damaged):
+    """By an error that says what to delete; and that is enough."""
+    for file in damaged.glob(files):
+        file.write_bytes(DAMAGE[kind](file.read_bytes()))
+    with pytest.raises(DamagedCacheError, match=re.escape(str(damaged)) + ".*Delete that folder"):
+        build_step("laplace")
+
+
+def test_one_damaged_file_is_enough(damaged):
+    """Whichever it is: what isn't needed does no harm, and nothing gives a wrong function."""
+    told = 0
+    for file in {*damaged.glob(f"string.{WHOLE}*.nbc"), *sorted(damaged.glob("*.nbc"))[::4]}:
+        content = file.read_bytes()
+        file.write_bytes(content[: len(content) // 3])
+        try:
+            assert log_density(build_step("laplace")) == EXPECTED["laplace"]
+        except DamagedCacheError:
+            told += 1
+        file.write_bytes(content)
+    assert told > 0
+
+
+def test_what_is_missing_is_compiled_anew(damaged):
+    for file in list(damaged.glob(f"string.{WHOLE}*")):
+        file.unlink()
+    names, step = compiled_in(lambda: build_step("laplace"))
+    assert WHOLE in names
+    assert log_density(step) == EXPECTED["laplace"]
+
+
+def test_code_of_another_model_is_told(damaged):
+    """The compiled sweep is compared with the model, so a file in another's place is noticed."""
+    sweeps = sorted(damaged.glob(f"string.{WHOLE}*.nbc"))
+    contents = [file.read_bytes() for file in sweeps]
+    assert len(sweeps) == len(DENSITIES)
+    said = []
+    for file, content in zip(sweeps, contents[1:] + contents[:1], strict=True):
+        file.write_bytes(content)
+    for density in DENSITIES:
+        with pytest.raises(pmd.ReadingError, match="PyTensor's cache") as caught:
+            build_step(density)
+        said.append(str(caught.value))
+    assert len(set(said)) == len(DENSITIES)

@@ -97,6 +97,8 @@ def _prior_draws(model: Model, releases: Sequence[Release], size: int) -> list[n
             # A function leaves its generator as it is: each call gets one of its own.
             rngs = np.random.default_rng(0).spawn(n_draws)
             draws = [draw(*randomness.draw(rng)) for rng in rngs]
+    except MemoryError:
+        raise
     except Exception:  # whatever a distribution of the user's raises
         shapes = [x.type.shape for x in statistics]
         return [

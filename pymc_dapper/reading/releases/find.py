@@ -104,6 +104,8 @@ def _as_difference(model: Model, name: str, log_density: TensorVariable) -> Rele
         shape = (1,) * (output.type.ndim - released.ndim) + released.shape
         try:
             is_noise = NoiseLaw(law, shape).deviations() is not None
+        except MemoryError:
+            raise
         except Exception:  # such as an index that is out of range
             continue
         if is_noise:

@@ -13,7 +13,7 @@ from pymc_dapper.reading import self_check
 from pymc_dapper.reading.counts import self_check as count_check
 from pymc_dapper.reading.record_maps import self_check as map_check
 from pymc_dapper.steps import counts as counts_step
-from pymc_dapper.steps.memory import OutOfMemoryError
+from pymc_dapper.steps.building import OutOfMemoryError
 
 PACKAGE = Path(pmd.__file__).parent
 

@@ -1,7 +1,10 @@
-"""Steps say so where memory runs out while they are built."""
+"""Steps say why they can't be built, where the model isn't to blame."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 REMEDIES = {
@@ -24,8 +27,14 @@ class OutOfMemoryError(MemoryError):
     """Memory ran out while a step was built."""
 
 
-def tells_of_memory[**P](build: Callable[P, None]) -> Callable[P, None]:
-    """Let a step's constructor say, where memory runs out, for what, and what would need less.
+class DamagedCacheError(RuntimeError):
+    """Compiled code on disk can't be read."""
+
+
+def tells_why[**P](build: Callable[P, None]) -> Callable[P, None]:
+    """Let a step's constructor say that memory ran out, or that compiled code on disk is damaged.
+
+    Where memory ran out, for what, and what would need less.
 
     Parameters
     ----------
@@ -35,19 +44,52 @@ def tells_of_memory[**P](build: Callable[P, None]) -> Callable[P, None]:
     Returns
     -------
     callable
-        The same, raising :class:`OutOfMemoryError` in the place of other lack of memory.
+        The same, raising :class:`OutOfMemoryError` or :class:`DamagedCacheError` there.
     """
 
     @wraps(build)
     def telling(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            build(*args, **kwargs)
+            with telling_of_damage():
+                build(*args, **kwargs)
         except OutOfMemoryError:
             raise
         except MemoryError as error:
             raise OutOfMemoryError(_message(args[0], _given(args, kwargs), error)) from error
 
     return telling
+
+
+@contextmanager
+def telling_of_damage() -> Iterator[None]:
+    """Say so where compiled code that is found on disk was cut off or overwritten.
+
+    Raises
+    ------
+    DamagedCacheError
+        In the place of what reading it raises: the message names the folder to delete.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        folder = _damaged(error)
+        if folder is None:
+            raise
+        raise DamagedCacheError(
+            f"compiled code in {str(folder)!r} can't be read ({type(error).__name__}: {error}): it "
+            "was cut off or overwritten. Delete that folder. What is missing is compiled anew"
+        ) from error
+
+
+def _damaged(error: Exception) -> Path | None:
+    """Return the folder that numba was loading compiled code from, if that raised an error."""
+    for frame, _ in walk_tb(error.__traceback__):
+        file, name = Path(frame.f_code.co_filename), frame.f_code.co_name
+        if file.parts[-3:] == ("numba", "core", "caching.py") and name == "_load_overload":
+            return Path(frame.f_locals["self"].cache_path)
+    return None
 
 
 def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
