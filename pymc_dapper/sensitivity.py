@@ -85,6 +85,17 @@ class Sensitivities:
     linf: Sensitivity
     neighbours: Neighbours = "replace"
 
+    def times(self, factor: Fraction) -> "Sensitivities":
+        """Return those of the statistic times a number other than zero, rounded up.
+
+        Raises
+        ------
+        ValueError
+            If one is too large for a float.
+        """
+        l1, l2, linf = (Fraction(float(x)) * abs(factor) for x in (self.l1, self.l2, self.linf))
+        return sensitivities(l1, l2 * l2, linf, self.neighbours, exact=self.l1.exact)
+
 
 def in_norm(sensitivity: Any, norm: Norm, owner: str) -> Any:
     """Take a sensitivity in the norm that a noise needs.

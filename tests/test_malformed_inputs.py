@@ -259,3 +259,27 @@ def test_what_malformed_inputs_stand_in_for_is_a_valid_call(name, monkeypatch):
     stop(monkeypatch, name)
     with pm.Model(), suppress(Reached):
         function(**valid)
+
+
+@pytest.mark.parametrize(
+    ("careless", "expected"),
+    [
+        (lambda k: k.real.imag, "AttributeError"),
+        (lambda k: 1 // k, "ZeroDivisionError"),
+        (lambda k: [][k], "IndexError"),
+        (lambda k: int(k), "TypeError from|doesn't name it"),
+        (lambda k: 3, "taken, though"),
+    ],
+)
+def test_careless_functions_are_found_out(careless, expected):
+    def annotated(k: int):
+        return careless(k)
+
+    parameter = inspect.signature(annotated).parameters["k"]
+    found = [fault(annotated, {"k": value}, "k", parameter) for value in MALFORMED]
+    assert any(x and re.search(expected, x) for x in found)
+
+
+def test_a_public_function_without_a_valid_call_is_told():
+    with pytest.raises(pytest.fail.Exception, match=r"add a valid call of it to tests/valid_calls"):
+        valid_call("statistics.median")

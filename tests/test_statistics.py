@@ -485,6 +485,48 @@ def test_a_symbolic_statistic_is_no_array():
         np.asarray(counts(pt.lvector(), 4))
 
 
+# Scaled by a public number ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scaled", "factor"),
+    [
+        (lambda t: t / 400, 1 / 400),
+        (lambda t: t * 3, 3),
+        (lambda t: 0.25 * t, 0.25),
+        (lambda t: np.float64(0.25) * t, 0.25),
+        (lambda t: -t, -1),
+    ],
+)
+def test_times_a_public_number_a_statistic_has_the_sensitivity_of_the_product(scaled, factor):
+    data = counts([0, 1, 1, 3], 4)
+    product = scaled(data)
+    np.testing.assert_allclose(product.value, data.value * factor, rtol=1e-15)
+    symbolic = scaled(counts(pt.as_tensor([0, 1, 1, 3]), 4)).value
+    np.testing.assert_allclose(symbolic.eval(mode="FAST_COMPILE"), product.value, rtol=1e-15)
+    for norm in ("l1", "l2", "linf"):
+        before, after = (getattr(t.sensitivity, norm) for t in (data, product))
+        assert after == pytest.approx(float(before) * abs(factor), rel=1e-15)
+        assert after >= float(before) * abs(factor)  # rounded up: noise by it is enough
+        assert (after.norm, after.exact) == (norm, True)
+
+
+@pytest.mark.parametrize(
+    ("product", "error", "message"),
+    [
+        (lambda t: t / pt.scalar("n"), TypeError, r"must be a finite number.*\.value"),
+        (lambda t: t * [1, 2, 3, 4], TypeError, r"must be a finite number, got a list.*\.value"),
+        (lambda t: t * t, TypeError, r"must be a finite number, got a Statistic.*\.value"),
+        (lambda t: t / True, TypeError, "must be a finite number, got True"),
+        (lambda t: t / 0, ValueError, "must not be 0"),
+        (lambda t: t * np.nan, ValueError, "must be a finite number, got nan"),
+    ],
+)
+def test_what_else_a_statistic_is_multiplied_by_is_refused(product, error, message):
+    with pytest.raises(error, match=message):
+        product(counts([0, 1, 1, 3], 4))
+
+
 # Refusals ---------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from pytensor.tensor import _as_tensor_variable, as_tensor_variable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.checks import finite_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, sensitivities
 
 type Array = TensorVariable | np.ndarray
@@ -18,8 +19,9 @@ type Array = TensorVariable | np.ndarray
 class Statistic:
     """A sum over records, with its sensitivity.
 
-    PyTensor and NumPy functions take it for its value. For arithmetic with the statistic itself,
-    use ``value``.
+    PyTensor and NumPy functions take it for its value. Times or divided by a public number it is a
+    statistic still, such as shares, ``table / 400``. For other arithmetic use ``value``: what one
+    record can do to the result isn't known then.
 
     Attributes
     ----------
@@ -33,6 +35,24 @@ class Statistic:
     value: Array
     sensitivity: Sensitivities
 
+    __array_priority__ = -1.0  # above that of NumPy's numbers, which leave products to us
+
+    def __mul__(self, factor: Any) -> "Statistic":
+        """Multiply by a public number."""
+        number = _public_number(factor)
+        return Statistic(self.value * np.asarray(factor), self.sensitivity.times(number))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> "Statistic":
+        """Divide by a public number."""
+        number = _public_number(divisor)
+        return Statistic(self.value / np.asarray(divisor), self.sensitivity.times(1 / number))
+
+    def __neg__(self) -> "Statistic":
+        """Change the sign."""
+        return self * -1
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return the value of a statistic of data."""
         if not isinstance(self.value, np.ndarray):
@@ -41,6 +61,19 @@ class Statistic:
                 "in a model, or compute the statistic from an array of data"
             )
         return np.array(self.value, dtype=dtype, copy=copy)
+
+
+def _public_number(factor: Any) -> Fraction:
+    try:
+        number = finite_number(factor, "the number that a statistic is multiplied or divided by")
+    except TypeError as error:
+        raise TypeError(
+            f"{error}. For other arithmetic use the statistic's .value, and give the sensitivity "
+            "of the result yourself"
+        ) from None
+    if number == 0:
+        raise ValueError("the number that a statistic is multiplied or divided by must not be 0")
+    return Fraction(factor) if isinstance(factor, int) else Fraction(number)
 
 
 @_as_tensor_variable.register(Statistic)
