@@ -1,5 +1,6 @@
 """Tables of counts: each record is counted in one cell."""
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -179,7 +180,7 @@ def _tabulate(cells: np.ndarray, k: int) -> np.ndarray:
 
     As many records as there are, times as many cells, would be a large array.
     """
-    columns = cells.reshape(len(cells), -1).T.astype(np.int64)
+    columns = cells.reshape(len(cells), math.prod(cells.shape[1:])).T.astype(np.int64)
     tables = [np.bincount(column, minlength=k + 1)[:k] for column in columns]
     return np.array(tables, dtype=np.int64).reshape(*cells.shape[1:], k)
 
