@@ -1,6 +1,7 @@
 """Shared data of a model of counts."""
 
 import numpy as np
+from pytensor.compile.sharedvalue import SharedVariable
 
 from pymc_dapper.compiled.data import SharedData
 from pymc_dapper.reading.counts.model import CountReading
@@ -21,13 +22,13 @@ class CountData(SharedData):
         names = ", ".join(f"'{rv.name}'" for rv in reading.rvs)
         super().__init__(reading, f"the CountStep for the counts {names}")
 
-    def read(self) -> bool:
+    def read(self) -> list[SharedVariable]:
         """Take over the present values.
 
         Returns
         -------
-        bool
-            Whether any of them changed.
+        list of SharedVariable
+            The data that changed.
 
         Raises
         ------

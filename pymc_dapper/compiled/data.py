@@ -48,13 +48,13 @@ class SharedData:
         self.values = self._present()
         self._shapes = [value.shape for value in self.values]
 
-    def read(self) -> bool:
+    def read(self) -> list[SharedVariable]:
         """Take over the present values.
 
         Returns
         -------
-        bool
-            Whether any of them changed.
+        list of SharedVariable
+            The data that changed.
 
         Raises
         ------
@@ -72,8 +72,11 @@ class SharedData:
             check = getattr(variable.tag, "check_data", None)
             if check is not None:
                 check()
-        pairs = zip(self.values, values, strict=True)
-        changed = any(not np.array_equal(old, new, equal_nan=True) for old, new in pairs)
+        changed = [
+            shared
+            for shared, old, new in zip(self._reading.data, self.values, values, strict=True)
+            if not np.array_equal(old, new, equal_nan=True)
+        ]
         self.values = values
         return changed
 

@@ -36,7 +36,7 @@ from pymc_dapper.reading.counts.moves import find_moves
 from pymc_dapper.reading.counts.self_check import WrittenFactors, check_gain, split
 from pymc_dapper.reading.counts.start import find_start
 from pymc_dapper.reading.errors import ReadingError
-from pymc_dapper.reading.releases import check_releases
+from pymc_dapper.reading.releases import ReleaseCheck
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.conjugate import ConjugateStep
 from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, never_moved
@@ -227,7 +227,7 @@ class CountStep(BlockedStep):
             self._integrated = ConjugateStep(
                 parameters, model=model, compile_kwargs=compile_kwargs, initial_point=point
             )
-        check_releases(model, counts, "the counts")
+        self._releases = ReleaseCheck(model, counts, "the counts")
         self._first_tuning = self._check(model, point, may_set_initial=initial_point is None)
         self._start_chain(0, 0)
         if self._reading.wholes and self._reading.n_cells >= LARGE_TABLE:
@@ -283,8 +283,7 @@ class CountStep(BlockedStep):
             which counts are added up.
         """
         super().setup_chain(rng, tune, draws)
-        if self._data.read():
-            check_releases(self._reading.model, self.vars, "the counts")
+        self._releases.data_changed(self._data.read())
         if self._integrated is not None:
             self._integrated.setup_chain(self.rng, tune, draws)
         self._start_chain(tune, draws)

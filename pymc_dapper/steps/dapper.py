@@ -30,7 +30,7 @@ from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.exchange_groups import read_exchange
 from pymc_dapper.reading.exchanges import Exchange
 from pymc_dapper.reading.model import ModelReading, read_model
-from pymc_dapper.reading.releases import check_releases
+from pymc_dapper.reading.releases import ReleaseCheck
 from pymc_dapper.reading.self_check import CheckedState, check_reading
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.never_moved import NeverMoved
@@ -197,7 +197,7 @@ class DapperStep(BlockedStep):
         reading = read_model(model, self.vars, point)
         _check_full_evaluation(reading, allow_full_evaluation)
         checked = check_reading(reading, point)
-        check_releases(model, self.vars, f"{reading.n_records} records")
+        self._releases = ReleaseCheck(model, self.vars, f"{reading.n_records} records")
         self.sweep = compile_sweep(
             reading,
             compile_kwargs=options,
@@ -281,8 +281,7 @@ class DapperStep(BlockedStep):
         changed = self._data.read()
         if self.exchange is not None and self._reading.data:
             self._check_exchange(self.exchange.exchange)
-        if changed:
-            check_releases(self._reading.model, self.vars, f"{self._reading.n_records} records")
+        self._releases.data_changed(changed)
         self._start_chain(tune, draws)
 
     def _check_exchange(self, exchange: Exchange) -> None:

@@ -6,11 +6,13 @@ where that isn't bounded, with data sets drawn from the prior.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 from pymc import Model
+from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.reading.bounds import Bounds
@@ -39,7 +41,7 @@ DRAWN_RECORDS = 2_000_000
 """Records are drawn from the prior about so many times in all."""
 
 
-def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) -> None:
+class ReleaseCheck:
     """Compare the releases that latent variables enter with what these can give.
 
     Parameters
@@ -67,27 +69,57 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
     What is compared are mechanisms that add independent noise, and other Potentials and observed
     variables that depend on free variables through a difference from released values only.
     """
-    releases = list(find_releases(model, values))
-    if not releases:
-        return
-    point = model.initial_point()
-    size = sum(np.size(point[x.name]) for x in values)
-    for release, drawn in zip(releases, _prior_draws(model, releases, size), strict=True):
-        complaint = _complaint(release, drawn, latent)
-        if complaint is not None:
-            warnings.warn(
-                f"'{release.name}': {complaint}. Look for wrong units, a wrong scale or a wrong "
-                "number of records",
-                UserWarning,
-                stacklevel=3,
-            )
+
+    def __init__(self, model: Model, values: Sequence[TensorVariable], latent: str):
+        self._model = model
+        self._values = list(values)
+        self._latent = latent
+        self._read()
+        self._compare()
+
+    def data_changed(self, changed: Collection[Variable]) -> None:
+        """Compare again, if data changed that releases depend on."""
+        if not changed:
+            return
+        if self._comparisons is None or any(
+            not x.release.other_data.isdisjoint(changed) for x in self._comparisons
+        ):
+            self._read()
+        self._compare()
+
+    def _read(self) -> None:
+        releases = list(find_releases(self._model, self._values))
+        draws = _prior_draws(self._model, releases, self._values) if releases else []
+        pairs = zip(releases, draws, strict=True)
+        self._comparisons: list[_Comparison] | None = [
+            _Comparison(release, drawn, self._latent) for release, drawn in pairs
+        ]
+
+    def _compare(self) -> None:
+        for comparison in self._comparisons or []:
+            complaint = comparison.complaint()
+            if complaint is not None:
+                warnings.warn(
+                    f"'{comparison.release.name}': {complaint}. Look for wrong units, a wrong "
+                    "scale or a wrong number of records",
+                    UserWarning,
+                    stacklevel=4,
+                )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is quickly made anew, and only where data change."""
+        return {**self.__dict__, "_comparisons": None}
 
 
-def _prior_draws(model: Model, releases: Sequence[Release], size: int) -> list[np.ndarray]:
+def _prior_draws(
+    model: Model, releases: Sequence[Release], values: Sequence[TensorVariable]
+) -> list[np.ndarray]:
     """Draw statistics from the prior; the first axis is that of the draws.
 
     There are no draws from an improper prior, or from a distribution that only has a density.
     """
+    point = model.initial_point()
+    size = sum(np.size(point[x.name]) for x in values)
     n_draws = int(np.clip(DRAWN_RECORDS // max(size, 1), FEWEST_DRAWS, MOST_DRAWS))
     statistics = [release.statistic for release in releases]
     try:
@@ -101,51 +133,57 @@ def _prior_draws(model: Model, releases: Sequence[Release], size: int) -> list[n
         raise
     except Exception:  # whatever a distribution of the user's raises
         shapes = [x.type.shape for x in statistics]
-        return [
-            np.empty((0, *(release.lowest.shape if None in shape else shape)))
-            for release, shape in zip(releases, shapes, strict=True)
-        ]
+        return [np.empty((0, *(() if None in shape else shape))) for shape in shapes]
     return [np.array(x, dtype=np.float64) for x in zip(*draws, strict=True)]
 
 
-def _complaint(release: Release, draws: np.ndarray, latent: str) -> str | None:
-    """Say what is wrong with a release, if anything is."""
-    if not np.all(np.isfinite(release.lowest) | np.isfinite(release.highest)):
-        return None
-    draws = draws[np.isfinite(draws).all(axis=tuple(range(1, draws.ndim)))]
-    n_draws, *each = draws.shape
-    shape = np.broadcast_shapes(release.lowest.shape, tuple(each))
-    lowest, highest = (np.broadcast_to(x, shape).ravel() for x in (release.lowest, release.highest))
-    draws = draws.reshape(n_draws, *(1,) * (len(shape) - len(each)), *each)
-    draws = np.broadcast_to(draws, (n_draws, *shape)).reshape(n_draws, prod(shape))
-    noise = NoiseLaw(release.noise, shape)
-    deviations = noise.deviations()
-    if deviations is None:
-        return None
-    reach = _Reach(bounds_by_support(release.statistic), draws, latent)
-    distance = np.maximum(np.maximum(reach.lower - highest, lowest - reach.upper), 0.0)
-    drops = noise.drop(distance)
-    lost = reach.bounded & np.isfinite(drops) & (np.spacing(drops) > LARGEST_ROUNDING)
-    if lost.any():
-        k = int(np.argmax(lost))
-        raise ReadingError(
-            f"'{release.name}': released {_number(lowest[k], highest[k])} is so far from "
-            f"{reach.told(k)}, that in double precision all data sets have the same log-density. "
-            "Nothing can be sampled: look for wrong units, a wrong scale or a wrong number of "
-            "records"
+class _Comparison:
+    """A release, and what it is compared with."""
+
+    def __init__(self, release: Release, draws: np.ndarray, latent: str):
+        self.release = release
+        lowest, _ = release.noisy_range()
+        draws = draws[np.isfinite(draws).all(axis=tuple(range(1, draws.ndim)))]
+        n_draws, *each = draws.shape
+        self._shape = np.broadcast_shapes(lowest.shape, tuple(each))
+        draws = draws.reshape(n_draws, *(1,) * (len(self._shape) - len(each)), *each)
+        draws = np.broadcast_to(draws, (n_draws, *self._shape))
+        self._draws = draws.reshape(n_draws, prod(self._shape))
+        self._noise = NoiseLaw(release.noise, self._shape)
+        self._deviations = self._noise.deviations()
+        self._reach = _Reach(bounds_by_support(release.statistic), self._draws, latent)
+
+    def complaint(self) -> str | None:
+        """Say what is wrong with the release, if anything is."""
+        lowest, highest = (
+            np.broadcast_to(x, self._shape).ravel() for x in self.release.noisy_range()
         )
-    far = (distance > MOST_DEVIATIONS * deviations) & (drops > LEAST_DROP + np.log(noise.size))
-    if far.any():
-        k = int(np.argmax(np.where(far, distance / deviations, 0.0)))
-        others = np.count_nonzero(far) - 1
-        return (
-            f"released {_number(lowest[k], highest[k])} is "
-            f"{distance[k] / deviations[k]:.0f} noise standard deviations from {reach.told(k)}"
-            + (f", and {others} more of its values are as far out" if others else "")
-        )
-    if np.array_equal(lowest, highest) and len(draws) and noise.size > 1:
-        return _complaint_of_sums(lowest, draws, noise, deviations)
-    return None
+        noise, deviations, reach = self._noise, self._deviations, self._reach
+        if deviations is None or not np.all(np.isfinite(lowest) | np.isfinite(highest)):
+            return None
+        distance = np.maximum(np.maximum(reach.lower - highest, lowest - reach.upper), 0.0)
+        drops = noise.drop(distance)
+        lost = reach.bounded & np.isfinite(drops) & (np.spacing(drops) > LARGEST_ROUNDING)
+        if lost.any():
+            k = int(np.argmax(lost))
+            raise ReadingError(
+                f"'{self.release.name}': released {_number(lowest[k], highest[k])} is so far from "
+                f"{reach.told(k)}, that in double precision all data sets have the same "
+                "log-density. Nothing can be sampled: look for wrong units, a wrong scale or a "
+                "wrong number of records"
+            )
+        far = (distance > MOST_DEVIATIONS * deviations) & (drops > LEAST_DROP + np.log(noise.size))
+        if far.any():
+            k = int(np.argmax(np.where(far, distance / deviations, 0.0)))
+            others = np.count_nonzero(far) - 1
+            return (
+                f"released {_number(lowest[k], highest[k])} is "
+                f"{distance[k] / deviations[k]:.0f} noise standard deviations from {reach.told(k)}"
+                + (f", and {others} more of its values are as far out" if others else "")
+            )
+        if np.array_equal(lowest, highest) and len(self._draws) and noise.size > 1:
+            return _complaint_of_sums(lowest, self._draws, noise, deviations)
+        return None
 
 
 class _Reach:

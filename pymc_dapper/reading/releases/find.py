@@ -1,7 +1,8 @@
 """Find the releases of a model: statistics to which noise of a known law was added."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytensor.tensor as pt
@@ -15,7 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.reading.evaluation import compile_in_python
 from pymc_dapper.reading.graphs import dependent_variables, rebuild
 from pymc_dapper.reading.releases.noise_law import NoiseLaw
-from pymc_dapper.reading.values import dim_lengths, forward, frozen_dims
+from pymc_dapper.reading.values import dim_lengths, forward, frozen_dims, shared_data
 
 
 @dataclass(frozen=True)
@@ -28,18 +29,21 @@ class Release:
         Name of the Potential or observed variable.
     statistic : TensorVariable
         What the noise was added to, in terms of random variables.
-    lowest, highest : ndarray
-        Where the noisy value lay: the released value, or beyond it where that was clamped.
+    noisy_range : callable
+        ``noisy_range() -> (lowest, highest)``, arrays: where the noisy value lay, by the present
+        data. Both are the released value, unless that was clamped.
     noise : callable
         ``noise(difference) -> ndarray``, the log-density of the noise: a value for each entry of
         the difference, or one in all.
+    other_data : frozenset of SharedVariable
+        Data, other than what was released, that statistic and noise depend on.
     """
 
     name: str
     statistic: TensorVariable
-    lowest: np.ndarray
-    highest: np.ndarray
+    noisy_range: Callable[[], tuple[np.ndarray, np.ndarray]]
     noise: Callable[[np.ndarray], np.ndarray]
+    other_data: frozenset[Variable]
 
 
 def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Release]:
@@ -63,28 +67,39 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Re
     for variable in (*model.potentials, *model.observed_RVs):
         mechanism = getattr(variable.tag, "mechanism", None)
         if mechanism is not None and hasattr(mechanism, "noise_logp"):
-            released = _evaluate(model, variable.tag.released)
-            lowest, highest = mechanism.range_before_clamping(released)
-            noise = pt.tensor("noise", dtype="float64", shape=(None,) * released.ndim)
-            law = _function(model, [noise], mechanism.noise_logp(noise))
-            release = Release(variable.name, variable.tag.statistic, lowest, highest, law)
+            statistic, data = variable.tag.statistic, variable.tag.released
+            difference = pt.tensor("noise", dtype="float64", shape=(None,) * data.type.ndim)
+            log_density = mechanism.noise_logp(difference)
+            clamped = mechanism.range_before_clamping
         else:
             [written] = model.logp([variable], sum=False)
-            found = _as_difference(model, variable.name, written)
+            found = _as_difference(model, written)
             if found is None:
                 continue
-            [statistic] = rebuild([found.statistic], as_random)
-            release = replace(found, statistic=statistic)
-        [statistic] = rebuild([release.statistic], constants)
+            statistic, data, difference, log_density = found
+            [statistic] = rebuild([statistic], as_random)
+            clamped = _as_it_is
+        [statistic] = rebuild([statistic], constants)
         if not latent.isdisjoint(ancestors([statistic])):
-            yield replace(release, statistic=statistic)
+            yield Release(
+                variable.name,
+                statistic,
+                partial(_range, clamped, _function(model, [], data)),
+                _function(model, [difference], log_density),
+                frozenset(shared_data([statistic, log_density])),
+            )
 
 
-def _as_difference(model: Model, name: str, log_density: TensorVariable) -> Release | None:
+def _as_difference(
+    model: Model, log_density: TensorVariable
+) -> tuple[TensorVariable, TensorVariable, TensorVariable, TensorVariable] | None:
     """Find the difference between data and a statistic that is all a log-density depends on.
 
-    That is, the log-density is a function of the difference, and of no free variable, with its top
-    at zero.
+    Returns
+    -------
+    statistic, data, difference, log_density
+        The last is a function of the difference, and of no free variable, with its top at zero.
+        None if there is none.
     """
     free = model.value_vars
     dependent = dependent_variables(free, [log_density])
@@ -97,24 +112,31 @@ def _as_difference(model: Model, name: str, log_density: TensorVariable) -> Rele
         [output] = node.outputs
         difference = output.type.clone(shape=(None,) * output.type.ndim)()
         [rest] = rebuild([log_density], {output: difference})
-        if not dependent_variables(free, [rest]).isdisjoint([rest]):
-            continue
-        law = _function(model, [difference], rest)
-        released = _evaluate(model, data)
-        shape = (1,) * (output.type.ndim - released.ndim) + released.shape
-        try:
-            is_noise = NoiseLaw(law, shape).deviations() is not None
-        except MemoryError:
-            raise
-        except Exception:  # such as an index that is out of range
-            continue
-        if is_noise:
-            return Release(name, of_free[0], released, released, law)
+        if dependent_variables(free, [rest]).isdisjoint([rest]) and _is_noise(
+            _function(model, [difference], rest), _function(model, [], data)().shape
+        ):
+            return of_free[0], data, difference, rest
     return None
 
 
-def _evaluate(model: Model, data: Variable) -> np.ndarray:
-    return np.asarray(_function(model, [], data)(), dtype=np.float64)
+def _is_noise(log_density: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]) -> bool:
+    try:
+        return NoiseLaw(log_density, shape).deviations() is not None
+    except MemoryError:
+        raise
+    except Exception:  # such as an index that is out of range
+        return False
+
+
+def _as_it_is(released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return released, released
+
+
+def _range(
+    clamped: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    released: Callable[[], np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    return clamped(released())
 
 
 def _function(

@@ -2,6 +2,7 @@
 
 import warnings
 
+import cloudpickle
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -9,7 +10,7 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper.reading.errors import ReadingError
-from pymc_dapper.reading.releases import NoiseLaw, check_releases, find_releases
+from pymc_dapper.reading.releases import NoiseLaw, ReleaseCheck, find_releases
 
 RELEASED = np.array([110.0, 131.0, 47.0, 110.0])
 
@@ -55,7 +56,7 @@ def applicants(way, released, n=400):
 
 
 def check(model, name="record", latent="400 records"):
-    check_releases(model, [model.rvs_to_values[model[name]]], latent)
+    return ReleaseCheck(model, [model.rvs_to_values[model[name]]], latent)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -185,6 +186,9 @@ def test_steps_look_at_releases_when_built_and_when_data_change(uncompiled):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # told once
         step.setup_chain(1, 10, 10)
+        with model:
+            pm.set_data({"privacy_released": RELEASED})
+        step.setup_chain(1, 10, 10)
     with pm.Model() as counted:
         table = pm.Multinomial("table", n=100, p=np.ones(3) / 3)
         pmd.GaussianMechanism(5.0).potential("privacy", table, released=[1e3, 30.0, 45.0])
@@ -199,3 +203,26 @@ def test_the_difference_from_what_was_released_is_found_among_others():
         pm.Potential("privacy", -0.5 * ((500.0 - total) / 3) ** 2 - np.log(3.0))
     with pytest.warns(UserWarning, match="released 500 is 166 noise .* -38 to 2"):
         check(model, "x", "40 records")
+
+
+def test_other_data_change_what_is_compared():
+    with pm.Model() as model:
+        weight = pm.Data("weight", [1.0, 2.0, 3.0])
+        x = pm.Bernoulli("x", 0.5, shape=3)
+        pmd.LaplaceMechanism(2.0).potential("privacy", (weight * x).sum(), released=7.0)
+    checked = check(model, "x", "3 records")
+    with model:
+        pm.set_data({"weight": [1e3, 2e3, 3e3], "privacy_released": 7e3})
+    checked.data_changed([model["weight"], model["privacy_released"]])
+    with model:
+        pm.set_data({"weight": [1.0, 2.0, 3.0]})
+    with pytest.warns(UserWarning, match="released 7000 is"):
+        checked.data_changed([model["weight"]])
+
+
+def test_what_is_compared_is_not_sent_to_workers():
+    model = applicants(laplace, RELEASED)
+    copy = cloudpickle.loads(cloudpickle.dumps(check(model)))
+    copy._model["privacy_released"].set_value(10 * RELEASED)
+    with pytest.warns(UserWarning, match="released 1310 is"):
+        copy.data_changed([copy._model["privacy_released"]])
