@@ -8,6 +8,7 @@ Run it alone on the machine: .venv/bin/python benchmarks/studies.py
 """
 
 import argparse
+import json
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
@@ -19,8 +20,9 @@ from time import perf_counter
 from _models import EXAMPLES, example
 
 from pymc_dapper.studies import study
+from pymc_dapper.studies.fingerprint import fingerprint
 from pymc_dapper.studies.grid import read_grid
-from pymc_dapper.studies.store import Store
+from pymc_dapper.studies.store import IDENTITY, Store
 
 sys.path.insert(0, str(EXAMPLES))  # where worker processes find the functions, too
 import budget_study
@@ -70,7 +72,9 @@ def measure(workers, replicates):
         start = perf_counter() - began
         first, _ = run(executor, 4 * workers)
         result, seconds = run(executor, replicates, store=folder)
-        store, cells = Store(Path(folder)), read_grid(GRID, replicates).cells
+        store = Store(Path(folder), fingerprint(budget_study.simulate, budget_study.build))
+        store.take_over(json.loads((Path(folder) / IDENTITY).read_text()))
+        cells = read_grid(GRID, replicates).cells
         results = store.read(cells)
         began = perf_counter()
         for cell in cells:
