@@ -11,13 +11,18 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.type import random_generator_type
 from scipy import stats
 from scipy.optimize import minimize
 
 from pymc_dapper.budget import PureDP
 from pymc_dapper.checks import whole_number
-from pymc_dapper.reading import AdditiveFactor, read_model
+from pymc_dapper.compiled.functions import numba_mode
+from pymc_dapper.compiled.rows_of_block import rows_by_array
+from pymc_dapper.mechanisms import LaplaceMechanism
+from pymc_dapper.reading import AdditiveFactor, ReadingError, read_model, self_check
+from pymc_dapper.reading.entrywise import read_entrywise
 from pymc_dapper.reading.self_check import check_reading
 from pymc_dapper.reference import KnownTablePosterior, sample_under_invariants
 from pymc_dapper.statistics import (
@@ -348,6 +353,50 @@ def test_tables_of_data_take_no_array_of_records_times_cells():
         np.testing.assert_array_equal(table, np.bincount(x, minlength=k))
 
 
+def test_many_categories_of_a_model_are_counted_without_comparing_each_with_each():
+    n, k = 50, 300
+    x = np.random.default_rng(1).integers(-5, k + 5, size=n)
+    records = pt.vector("x", shape=(n,), dtype="int64")
+    table = counts(records, k).value
+    inside = x[(x >= 0) & (x < k)]
+    np.testing.assert_array_equal(
+        table.eval({records: x}, mode="FAST_COMPILE"), np.bincount(inside, minlength=k)
+    )
+    assert all(variable.type.ndim <= 1 for variable in ancestors([table]))
+
+
+def many_categories(n, k):
+    with pm.Model() as model:
+        record = pm.Categorical("record", pm.Dirichlet("p", np.ones(k)), shape=n)
+        LaplaceMechanism(4.0).potential("privacy", counts(record, k), released=np.zeros(k))
+    point = model.initial_point()
+    return read_model(model, [model.rvs_to_values[record]], point), point
+
+
+def test_many_categories_are_read_without_an_array_of_records_times_categories(monkeypatch):
+    n, k = 20_000, 400
+    monkeypatch.setattr(self_check, "ENTRIES_AT_ONCE", n * k // 2)
+    tracemalloc.start()
+    reading, point = many_categories(n, k)
+    check_reading(reading, point)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 8 * n * k / 2
+    # Nor does the sweep need one: it goes by blocks of records, entry by entry of the table.
+    assert rows_by_array(reading, numba_mode(None)) is not None
+    assert read_entrywise(reading.additive_factors) is not None
+
+
+def test_a_misreading_is_found_by_blocks_of_records_too(monkeypatch):
+    monkeypatch.setattr(self_check, "ENTRIES_AT_ONCE", 0)
+    rows_of_others = self_check.rows_of_others
+    reading, point = many_categories(30, 300)
+    check_reading(reading, point)
+    monkeypatch.setattr(self_check, "rows_of_others", lambda *args: 2 * rows_of_others(*args))
+    with pytest.raises(ReadingError, match="record by record"):
+        check_reading(reading, point)
+
+
 SECRET = 41250.5
 
 
@@ -413,6 +462,7 @@ def two_columns():
 
 MODELS = {
     "counts": lambda: counts(category(), 4),
+    "counts of many categories": lambda: counts(category(k=300), 300),
     "counts of two columns": lambda: counts(category(k=3, shape=(N, 2)), 3),
     "counts of Bernoulli records": lambda: counts(pm.Bernoulli("record", 0.3, shape=N), 2),
     "cross_counts": lambda: cross_counts(category("record_a"), category("record_b", 3), 4, 3),

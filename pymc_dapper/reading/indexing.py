@@ -130,7 +130,14 @@ def _accumulate(
     if op.set_instead_of_inc or index.type.ndim != 1 or common_rows(node, rows).axis != 0:
         raise mixes(node, "fills in some of the records")
     counted = pt.switch(index < 0, index + buffer.shape[0], index)  # a negative one from the end
-    at = pt.eq(counted[:, None], pt.arange(buffer.shape[0]))
+    length = buffer.type.shape[0]
+    entries = pt.arange(buffer.shape[0]) if length is None else pt.constant(np.arange(length))
+    at = pt.eq(counted[:, None], entries)
+    if buffer.type.ndim == 1:
+        # Entry by entry, so that it can be computed for some of the records at a time.
+        each = values[:, None] if values.type.ndim else values
+        terms = pt.switch(at, each, 0).astype(node.outputs[0].dtype)
+        return SumOverRecords(terms, common_rows(node, rows).records, offset=buffer)
     values = pt.broadcast_to(values, (index.shape[0], *buffer.shape[1:]))
     at = at.reshape((index.shape[0], buffer.shape[0], *[1] * (buffer.type.ndim - 1)))
     terms = pt.switch(at, values[:, None], 0).astype(node.outputs[0].dtype)

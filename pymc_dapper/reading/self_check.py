@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,10 @@ from pymc_dapper.reading.model import ModelReading
 from pymc_dapper.reading.prior_check import PriorCheck
 from pymc_dapper.reading.proposals import read_prior_draws
 from pymc_dapper.reading.randomness import with_randomness
+from pymc_dapper.reading.rows_of_others import rows_of_others
+
+ENTRIES_AT_ONCE, RECORDS_AT_ONCE = 2**26, 1024
+"""What records contribute is computed for so many at a time, where there would be more entries."""
 
 MAX_PROPOSALS = 100
 FEWEST_POSSIBLE = 1e-3
@@ -169,6 +174,7 @@ class _CompiledFactor:
         if isinstance(factor, FullFactor):
             return
         self._per_record = compile_in_python(reading.model, inputs, _per_record(factor))
+        self._of_block = _rows_of_block(reading, factor)
         if isinstance(factor, AdditiveFactor):
             # Where a shape isn't known beforehand, the function of the sums still asks the records
             # for it.
@@ -182,7 +188,27 @@ class _CompiledFactor:
         """Summarise what each record contributes to each sum; nothing where it can't be told."""
         if isinstance(self.factor, FullFactor):
             return []
-        per_record = self._call(self._per_record, records, parameters)
+        if self._of_block is None:
+            return self._all_rows(self._per_record, records, parameters)
+        blocks = [
+            self._all_rows(self._of_block, block, parameters)
+            for block in zip(*(_blocks(x) for x in records), strict=True)
+        ]
+        return [
+            _Rows(
+                np.concatenate([rows.marks for rows in of_sum]),
+                sum_of_rows(np.array([rows.total for rows in of_sum])),
+            )
+            for of_sum in zip(*blocks, strict=True)
+        ]
+
+    def _all_rows(
+        self,
+        function: Callable[..., list[np.ndarray]],
+        records: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+    ) -> list[_Rows]:
+        per_record = self._call(function, records, parameters)
         with np.errstate(all="ignore"):
             return [_Rows(_mark(rows), sum_of_rows(rows)) for rows in per_record]
 
@@ -400,6 +426,30 @@ def _per_record(factor: AdditiveFactor | SeparableFactor) -> list[Variable]:
     if isinstance(factor, AdditiveFactor):
         return [sum_.contributions for sum_ in factor.sums]
     return [factor.log_densities]
+
+
+def _rows_of_block(
+    reading: ModelReading, factor: AdditiveFactor | SeparableFactor
+) -> Callable[..., list[np.ndarray]] | None:
+    """Compute what a block of records contributes, where that of all takes much memory.
+
+    None where it doesn't, or where it isn't known how to. The sweep goes by blocks, too.
+    """
+    entries = [prod(size or 1 for size in rows.type.shape[1:]) for rows in _per_record(factor)]
+    if sum(entries) * reading.n_records <= ENTRIES_AT_ONCE:
+        return None
+    of_block: dict[Variable, Variable] = {
+        x: x.type.clone(shape=(None, *x.type.shape[1:]))() for x in reading.records
+    }
+    rows = [rows_of_others(x, of_block, lambda *_: None) for x in _per_record(factor)]
+    known = [x for x in rows if x is not None]
+    if len(known) < len(rows):
+        return None
+    return compile_in_python(reading.model, [*of_block.values(), *reading.parameters], known)
+
+
+def _blocks(x: np.ndarray) -> list[np.ndarray]:
+    return [x[start : start + RECORDS_AT_ONCE] for start in range(0, len(x), RECORDS_AT_ONCE)]
 
 
 def _mark(rows: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
+from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.checks import choice, real_numbers, shown, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities
@@ -17,6 +18,9 @@ from pymc_dapper.statistics.arrays import (
     n_columns,
 )
 from pymc_dapper.statistics.statistic import Statistic, check_neighbours, exact_sensitivities
+
+FEW_CATEGORIES = 256
+"""Up to so many, records are compared with each category."""
 
 
 def counts(record: Records, k: int, *, neighbours: Neighbours = "replace") -> Statistic:
@@ -51,10 +55,7 @@ def counts(record: Records, k: int, *, neighbours: Neighbours = "replace") -> St
     """
     k = whole_number(k, "k", at_least=2)
     x = as_categories(record, "record", k)
-    if isinstance(x, np.ndarray):
-        value = _tabulate(x, k)
-    else:
-        value = pt.eq(x[..., None], np.arange(k)).sum(axis=0)
+    value = _tabulate(x, k) if isinstance(x, np.ndarray) else _count_categories(x, k)
     return Statistic(value, _one_cell_each(n_columns(x, "record"), k, neighbours))
 
 
@@ -173,6 +174,16 @@ def histogram(
     spread = records[..., None]
     inside = (spread >= left) & ((spread < right) | ((spread <= right) & last))
     return Statistic(inside.sum(axis=0), sensitivity)
+
+
+def _count_categories(x: TensorVariable, k: int) -> TensorVariable:
+    """Count records of a model; what isn't a category is counted nowhere."""
+    if x.type.ndim > 1 or k <= FEW_CATEGORIES:
+        return pt.eq(x[..., None], np.arange(k)).sum(axis=0)
+    # One step for each record, where there are too many categories to compare each record with.
+    counted = pt.ge(x, 0) & pt.lt(x, k)
+    cell = pt.switch(counted, x, 0).astype("int64")
+    return pt.inc_subtensor(pt.zeros(k, dtype="int64")[cell], counted.astype("int64"))
 
 
 def _tabulate(cells: np.ndarray, k: int) -> np.ndarray:
