@@ -107,6 +107,11 @@ def real_numbers(value: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} must be a number, or an array of them, but entries are masked")
     if values.size == 0:
         raise ValueError(f"{name} must be a number, or an array of them, but it is empty")
+    if values.dtype.kind == "O" and all(type(x) is int for x in values.flat):
+        try:
+            values = values.astype(np.float64)
+        except OverflowError:
+            raise ValueError(f"{name} must be finite, got a whole number beyond a float") from None
     if values.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be a number, or an array of them, got {shown(value)}")
     return values.astype(np.float64)
