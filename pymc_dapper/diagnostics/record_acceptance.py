@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from pymc_dapper.checks import whole_number
 from pymc_dapper.diagnostics._result import group
-from pymc_dapper.steps.stats import RECORD_STAT
+from pymc_dapper.steps.stats import RECORD_STAT, record_stats
 
 
 def record_acceptance(idata: Any, *, step: int | None = None) -> xr.DataArray:
@@ -18,8 +17,8 @@ def record_acceptance(idata: Any, *, step: int | None = None) -> xr.DataArray:
     idata : DataTree
         What ``pm.sample`` returned, with ``DapperStep(..., track_records=True)`` among its steps.
     step : int, optional
-        Which of several such steps, in the order in which they were passed. Needed only if there
-        are several.
+        Which of several such steps, in the order in which the model has their records. Needed only
+        if there are several.
 
     Returns
     -------
@@ -31,8 +30,8 @@ def record_acceptance(idata: Any, *, step: int | None = None) -> xr.DataArray:
     TypeError
         If ``idata`` isn't a result, or ``step`` isn't a whole number.
     ValueError
-        If no step tracked its records, if a chain was interrupted before its last draw, or if
-        ``step`` doesn't say which step is meant.
+        If no step tracked its records, if there are no draws, or if ``step`` doesn't say which step
+        is meant.
 
     Notes
     -----
@@ -43,32 +42,23 @@ def record_acceptance(idata: Any, *, step: int | None = None) -> xr.DataArray:
     if step is not None:
         step = whole_number(step, "step", at_least=0)
     stats = group(idata, "sample_stats")
-    if RECORD_STAT not in stats:
+    names = record_stats(stats.data_vars)
+    if not names:
         raise ValueError(
             "no acceptance by record was kept. Sample with DapperStep(..., track_records=True)"
         )
-    last = stats[RECORD_STAT].isel(draw=-1)
-    if step is not None:
-        n_steps = last.shape[1] if last.ndim > 1 else 1
-        whole_number(step, "step", at_least=0, at_most=n_steps - 1)
-    if last.ndim > 1:
-        if step is None and last.shape[1] > 1:
-            raise ValueError(
-                f"{last.shape[1]} steps tracked their records: say which one is meant, as in "
-                "record_acceptance(idata, step=0)"
-            )
-        last = last[:, step or 0]
-    rates = list(last.values)
-    missing = [int(chain) for chain, rate in zip(last["chain"], rates, strict=True) if rate is None]
-    if missing:
+    if step is None and len(names) > 1:
         raise ValueError(
-            f"there is no acceptance by record for chain {', '.join(map(str, missing))}: it is "
-            "handed over at a chain's last draw, and the run was interrupted before (PyMC then "
-            "cuts all chains to the length of the shortest)"
+            f"{len(names)} steps tracked their records: say which one is meant, as in "
+            "record_acceptance(idata, step=0)"
         )
+    accepted = stats[names[whole_number(step or 0, "step", at_least=0, at_most=len(names) - 1)]]
+    if accepted.sizes["draw"] == 0:
+        raise ValueError("there is no draw after tuning that records could have been moved in")
+    rates = accepted.mean("draw")
     return xr.DataArray(
-        np.stack(rates),
+        rates.values,
         dims=("chain", "record"),
-        coords={"chain": last["chain"].values},
+        coords={"chain": rates["chain"].values},
         name=RECORD_STAT,
     )

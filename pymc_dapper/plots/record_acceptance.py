@@ -19,7 +19,7 @@ from pymc_dapper.plots.drawing import (
     figure_options,
     load_arviz_plots,
 )
-from pymc_dapper.steps.stats import ACCEPT_STAT, RECORD_STAT
+from pymc_dapper.steps.stats import ACCEPT_STAT, record_stats
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -115,7 +115,7 @@ def plot_record_acceptance(
     arviz_plots = load_arviz_plots(backend)
     found = acceptance(idata, budget, neighbours=neighbours)
     if by is None:
-        by = "record" if RECORD_STAT in idata["sample_stats"] else "draw"
+        by = "record" if record_stats(idata["sample_stats"].data_vars) else "draw"
     if by == "record":
         rates = record_acceptance(idata, step=step)
     else:

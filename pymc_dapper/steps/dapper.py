@@ -36,10 +36,10 @@ from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.never_moved import NeverMoved
 from pymc_dapper.steps.stats import (
     EXCHANGE_STAT,
-    RECORD_STAT,
     WARNING_STAT,
     WARNING_TYPE,
     never_moved,
+    record_stat,
 )
 from pymc_dapper.steps.variables import chain_generator, check_call, complete_point, record_values
 
@@ -59,8 +59,6 @@ class DapperStepState(StepMethodState):
 
     sweeps_done: int
     tuning_sweeps: int
-    total_sweeps: int
-    times_accepted: np.ndarray
 
 
 class DapperStep(BlockedStep):
@@ -90,7 +88,7 @@ class DapperStep(BlockedStep):
         Values of the model's value variables, to check the reading of the model at. Those not
         given are taken from the model's own initial point.
     track_records : bool, default False
-        Keep each record's acceptance rate per chain, for
+        Keep which proposals were accepted, a byte for each record and draw, for
         :func:`pymc_dapper.diagnostics.record_acceptance`.
     allow_full_evaluation : bool, default False
         A factor that isn't a function of sums over records, such as one of their median, is
@@ -215,12 +213,23 @@ class DapperStep(BlockedStep):
         self._parameter_names = [x.name for x in reading.parameters]
         self.track_records = track_records
         if track_records:
-            self.stats_dtypes_shapes = {**self.stats_dtypes_shapes, RECORD_STAT: (object, [])}
-        self.stats_dtypes = [{name: dtype for name, (dtype, _) in self.stats_dtypes_shapes.items()}]
+            first = model.values_to_rvs[self.vars[0]]
+            self._record_stat = record_stat(model.free_RVs.index(first), first.name)
+            self.stats_dtypes_shapes = {
+                **self.stats_dtypes_shapes,
+                self._record_stat: (np.bool_, [reading.n_records]),
+            }
+        # PyMC's own backend makes arrays of a type; a shape can only be a part of it.
+        self.stats_dtypes = [
+            {
+                name: np.dtype((dtype, tuple(shape))) if shape else dtype
+                for name, (dtype, shape) in self.stats_dtypes_shapes.items()
+            }
+        ]
         # What is evaluated as the model has it, or in single precision, is no test of digits.
         tested = reading.additive_factors and not reading.full_factors and checked.is_double
         self._as_written = checked.log_density if tested else None
-        self._start_chain(0, 0)
+        self._start_chain(0)
 
         # PyTensor compiles at the first call. Here, forked workers inherit the result.
         self._update(self._records(point), self._given(point), np.random.default_rng(0))
@@ -282,7 +291,7 @@ class DapperStep(BlockedStep):
         if self.exchange is not None and self._reading.data:
             self._check_exchange(self.exchange.exchange)
         self._releases.data_changed(changed)
-        self._start_chain(tune, draws)
+        self._start_chain(tune)
 
     def _check_exchange(self, exchange: Exchange) -> None:
         """Check that records still count for the known totals as when the step was built."""
@@ -294,13 +303,10 @@ class DapperStep(BlockedStep):
                 f"{names}: build the DapperStep anew"
             )
 
-    def _start_chain(self, tune: int, draws: int) -> None:
+    def _start_chain(self, tune: int) -> None:
         self._never_moved: NeverMoved | None = None
         self.sweeps_done = 0
         self.tuning_sweeps = tune
-        self.total_sweeps = tune + draws
-        n_tracked = self._reading.n_records if self.track_records else 0
-        self.times_accepted = np.zeros(n_tracked, dtype=np.int64)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Update all records once; the first step of a chain, until the state is a possible one."""
@@ -335,7 +341,7 @@ class DapperStep(BlockedStep):
         if exchanged:
             [stats[EXCHANGE_STAT]] = exchanged
         if self.track_records:
-            stats[RECORD_STAT] = self._track(after[-1])
+            stats[self._record_stat] = after[-1]
         new = point.copy()
         for k, name in enumerate(self._record_names):
             new[name] = after[k]
@@ -363,17 +369,6 @@ class DapperStep(BlockedStep):
         if watch.is_done or self.sweeps_done >= self.tuning_sweeps:
             self._never_moved = None
         return None if message is None else never_moved(message)
-
-    def _track(self, accepted: np.ndarray) -> np.ndarray | None:
-        """Count acceptances after tuning; hand over their rates at the chain's last draw.
-
-        Workers hand back points and stats only, so the rates travel as a stat that is None before.
-        """
-        if self.sweeps_done > self.tuning_sweeps:
-            self.times_accepted += accepted
-        if self.sweeps_done != self.total_sweeps:
-            return None
-        return self.times_accepted / max(1, self.total_sweeps - self.tuning_sweeps)
 
     def _records(self, point: PointType) -> list[np.ndarray]:
         return [np.asarray(point[name], order="C") for name in self._record_names]

@@ -1,12 +1,33 @@
 """Sampler statistics that are read again after sampling, or told to the user."""
 
+import re
+from collections.abc import Iterable
+from typing import Any
+
 from pymc.stats.convergence import SamplerWarning, WarningType
 
 ACCEPT_STAT = "dapper_accept"
 """Share of the records whose proposal was accepted in a sweep."""
 
 RECORD_STAT = "dapper_accept_by_record"
-"""Each record's acceptance rate: None but at a chain's last draw."""
+"""Whether each record's proposal was accepted: what the names of such statistics begin with."""
+
+
+def record_stat(place: int, name: str) -> str:
+    """Name a step's statistic by its first record variable, and that one's place in the model.
+
+    PyMC stacks statistics of the same name, which it can't where steps have records in different
+    numbers; and it doesn't keep their order.
+    """
+    return f"{RECORD_STAT}_{place}_{name}"
+
+
+def record_stats(names: Iterable[Any]) -> list[str]:
+    """Find such statistics among others, in the order in which the model has their records."""
+    places = {str(name): re.match(rf"{RECORD_STAT}_(\d+)_", str(name)) for name in names}
+    found = {name: int(place[1]) for name, place in places.items() if place is not None}
+    return sorted(found, key=found.__getitem__)
+
 
 EXCHANGE_STAT = "dapper_exchange_accept"
 """Share of the exchanges between two records that were made in a sweep, where there are any."""

@@ -1,8 +1,12 @@
 """Acceptance by record: kept without an array per draw, read from what sampling returns."""
 
+import numcodecs
 import numpy as np
 import pymc as pm
 import pytest
+import xarray as xr
+import zarr
+from pymc.backends.zarr import ZarrTrace
 
 from pymc_dapper import DapperStep
 from pymc_dapper.diagnostics import record_acceptance
@@ -51,9 +55,28 @@ def test_it_is_the_share_of_draws_in_which_the_record_moved(model, step, cores):
     assert np.all(rates.values[:, -1] < 0.5)
 
 
-def test_nothing_is_kept_per_draw(model, step):
-    stat = sample(model, [step])["sample_stats"][RECORD_STAT].values
-    assert all(value is None for value in stat[:, :-1].ravel())
+def tracked(idata):
+    [stat] = [x for name, x in idata["sample_stats"].items() if name.startswith(RECORD_STAT)]
+    return stat
+
+
+def test_every_backend_can_store_it(model, step, tmp_path, monkeypatch):
+    """As numbers of a fixed shape: in a store that is written while sampling, and afterwards."""
+    idata = sample(model, [step])
+    stat = tracked(idata)
+    assert stat.dtype == bool
+    assert stat.shape == (2, DRAWS, N)
+    stat.to_dataset().to_netcdf(tmp_path / "after.nc", engine="scipy")
+    with xr.open_dataset(tmp_path / "after.nc", engine="scipy") as stored:
+        np.testing.assert_array_equal(stored[stat.name], stat)
+    # A ZarrTrace keeps the steps' states as pickles.
+    monkeypatch.setattr(numcodecs.pickles, "ALLOW_UNSAFE_PICKLE_DECODE", True)
+    trace = ZarrTrace(store=zarr.DirectoryStore(str(tmp_path / "while.zarr")), draws_per_chunk=7)
+    with pytest.warns(FutureWarning, match="return_inferencedata"):
+        sample(model, [step], trace=trace, return_inferencedata=False)
+    stats = trace.root["sample_stats"].items()
+    [meanwhile] = [x for name, x in stats if RECORD_STAT in name and x.ndim == 3]
+    np.testing.assert_array_equal(meanwhile, stat)
 
 
 def test_several_steps_are_told_apart():
@@ -80,30 +103,13 @@ def test_without_tracking_it_says_so(model):
         record_acceptance(idata)
 
 
-def test_an_interrupted_chain_has_none_and_it_says_so(model, step):
+def test_an_interrupted_chain_has_the_rates_of_its_draws(model, step):
     def interrupt(trace, draw):
         if draw.chain == 1 and draw.draw_idx == TUNE + 20:
             raise KeyboardInterrupt
 
     idata = sample(model, [step], callback=interrupt)
-    with pytest.raises(ValueError, match=r"no acceptance by record for chain 0, 1.*interrupted"):
-        record_acceptance(idata)
-
-
-def test_tracking_survives_saving_and_restoring_the_state(model, step):
-    step.setup_chain(np.random.default_rng(3), tune=1, draws=4)
-    point = model.initial_point()
-    for _ in range(3):
-        point, _ = step.step(point)
-    saved = step.sampling_state
-
-    def finish():
-        now = point
-        for _ in range(2):
-            now, [stats] = step.step(now)
-        return stats[RECORD_STAT]
-
-    first = finish()
-    step.sampling_state = saved
-    np.testing.assert_array_equal(finish(), first)
-    assert first.shape == (N,)
+    assert 0 < idata["posterior"].sizes["draw"] < DRAWS
+    np.testing.assert_allclose(record_acceptance(idata), tracked(idata).values.mean(axis=1))
+    moved = np.diff(idata["posterior"]["record"].values, axis=1) != 0
+    np.testing.assert_array_equal(moved, tracked(idata).values[:, 1:])

@@ -7,6 +7,7 @@ import xarray as xr
 import pymc_dapper as pmd
 from pymc_dapper.diagnostics import acceptance, record_acceptance
 from pymc_dapper.plots import plot_record_acceptance
+from pymc_dapper.steps.stats import record_stats
 from tests.plots.conftest import EPSILON
 
 
@@ -20,8 +21,8 @@ def heights(collection, name):
 
 
 def without_records(private):
-    result = private.copy()
-    result["sample_stats"] = private["sample_stats"].dataset.drop_vars("dapper_accept_by_record")
+    result, stats = private.copy(), private["sample_stats"].dataset
+    result["sample_stats"] = stats.drop_vars(record_stats(stats.data_vars))
     return result
 
 
