@@ -45,6 +45,7 @@ from pymc_dapper.mechanisms.base import (
     positive,
     whole_release,
 )
+from pymc_dapper.mechanisms.whole import has_fractions
 from pymc_dapper.sensitivity import Sensitivities, in_norm
 
 SensitivityLike = Sensitivities | ArrayLike
@@ -105,6 +106,13 @@ class AdditiveNoise(Mechanism):
 
     def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
         shape = super()._released_shape(name, statistic)
+        if self._discrete and has_fractions(statistic):
+            raise ValueError(
+                f"'{name}': {type(self).__name__} adds integer noise to integers, but the "
+                "statistic is a mean, a ratio or a sum of real numbers. Give it the sum or the "
+                "counts that were released, or use a mechanism with continuous noise. If it holds "
+                "whole numbers all the same, write pt.round(statistic).astype('int64')"
+            )
         try:
             self._check_shape(shape)
         except ValueError as error:

@@ -1,0 +1,36 @@
+"""Which statistics hold fractions, for noise that is added to whole numbers only."""
+
+import pytensor.scalar as ps
+from pytensor.graph.basic import Variable
+from pytensor.tensor.basic import Join, MakeVector
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.reshape import JoinDims
+from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.subtensor import Subtensor
+
+_KEEPS_FRACTIONS = (ps.Add, ps.Sub, ps.Neg, ps.Abs, ps.Clip, ps.Identity)
+_KEEPS_ENTRIES = (DimShuffle, Join, JoinDims, MakeVector, Reshape, SpecifyShape, Subtensor)
+
+
+def has_fractions(statistic: Variable) -> bool:
+    """Whether a statistic is a quotient, or real random numbers, or is added up of such.
+
+    False also where it isn't known: floats may hold counts.
+    """
+    pending, seen = [statistic], set()
+    while pending:
+        x = pending.pop()
+        node = x.owner
+        if x in seen or node is None or not str(getattr(x.type, "dtype", "")).startswith("float"):
+            continue
+        seen.add(x)
+        op = node.op
+        if isinstance(op, RandomVariable):
+            return True
+        scalar_op = op.scalar_op if isinstance(op, Elemwise | CAReduce) else None
+        if isinstance(scalar_op, ps.TrueDiv):
+            return True
+        if isinstance(scalar_op, _KEEPS_FRACTIONS) or isinstance(op, _KEEPS_ENTRIES):
+            pending.extend(node.inputs)
+    return False
