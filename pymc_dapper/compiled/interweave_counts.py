@@ -55,28 +55,28 @@ count_noise = Elemwise(CountNoise())
 count_quantile = Elemwise(CountQuantile())
 
 
-def _recurrence_map(recurrence: Callable[..., tuple[Any, Any, Any]]) -> RecordMap:
-    """Map by log p(0), a and b as functions of the parameters."""
+def _count_map(family: int, law: Callable[..., tuple[Any, Any]]) -> RecordMap:
+    """Map by what the kernels take of the parameters."""
 
     def noise(x: TensorVariable, parameters: Parameters, v: TensorVariable) -> TensorVariable:
-        return count_noise(x, v, *recurrence(*parameters))
+        return count_noise(x, v, pt.constant(float(family)), *law(*parameters))
 
     def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
-        return count_quantile(u, *recurrence(*parameters))
+        return count_quantile(u, pt.constant(float(family)), *law(*parameters))
 
     return RecordMap(noise, records)
 
 
 @record_map.register(PoissonRV)
 def _poisson(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    return _recurrence_map(lambda mu: (-mu, pt.zeros(()), mu))
+    return _count_map(kernels.POISSON, lambda mu: (mu, pt.zeros(())))
 
 
 @record_map.register(BinomialRV)
 def _binomial(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    return _recurrence_map(lambda n, p: (n * pt.log1p(-p), -p / (1 - p), (n + 1) * p / (1 - p)))
+    return _count_map(kernels.BINOMIAL, lambda n, p: (n, p))
 
 
 @record_map.register(NegBinomialRV)
 def _negative_binomial(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    return _recurrence_map(lambda n, p: (n * pt.log(p), 1 - p, (n - 1) * (1 - p)))
+    return _count_map(kernels.NEGATIVE_BINOMIAL, lambda n, p: (n, p))
