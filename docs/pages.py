@@ -14,14 +14,13 @@ import matplotlib
 import pytensor
 
 DOCS = Path(__file__).parent
-README = DOCS.parent / "README.md"
 
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?:\n\n```text\n(?P<output>.*?)```)?", re.DOTALL)
 
 
 def with_code():
     """The pages that have Python blocks, by name."""
-    pages = {path.name: path for path in [README, *sorted(DOCS.glob("*.md"))]}
+    pages = {path.name: path for path in sorted(DOCS.glob("*.md"))}
     return {name: path for name, path in pages.items() if BLOCK.search(path.read_text("utf-8"))}
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from _figures import COLOURS, save
+from _figures import save
 from _markdown import fill_file, numbers, table
 
 import pymc_dapper as pmd
@@ -113,7 +113,19 @@ def width_and_coverage(result):
             at = result[analysis].dataset.sel(mechanism=mechanism, epsilon=epsilon)
             cells.append(", ".join(numbers([at["width"].mean().item(), at["coverage"].item()], 2)))
         rows.append(cells)
-    return table(["ε", *(f"{mechanism}, {analysis}" for mechanism, analysis in columns)], rows)
+    header = ["ε", *(f"{mechanism}, {analysis}" for mechanism, analysis in columns)]
+    return table(header, rows, words=0)
+
+
+def draw(result):
+    """Width and coverage against the budget; widths on a logarithmic axis, so that all are seen."""
+    plot = pmd.plot_study(result, ["private", "naive"])
+    widths = plot.get_target("mean", {"panel": "utility"})
+    widths.set_yscale("log")
+    widths.set_yticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
+    widths.minorticks_off()
+    widths.set_ylim(0.5, 10)
+    return plot.viz["figure"].item()
 
 
 def main(replicates=50, draws=500, tune=300, grid=GRID, output=OUTPUT, page=None, **options):
@@ -131,9 +143,7 @@ def main(replicates=50, draws=500, tune=300, grid=GRID, output=OUTPUT, page=None
         **options,
     )
     print_table(result)
-    colours = [COLOURS[analysis] for analysis in ("private", "naive")]
-    figure = pmd.plot_study(result, ["private", "naive"], color=colours)
-    save(figure, Path(output))
+    save(draw(result), Path(output))
     fill_file(page, {"width and coverage": width_and_coverage(result)})
 
 
