@@ -1,7 +1,7 @@
-"""Makes the figures of these pages anew, by running the examples: see `make gallery`.
+"""Makes the figures of these pages anew, and the tables beside them, by running the examples.
 
-It takes up to half an hour. A figure of benchmarks/, docs/figures/small_budgets.png, isn't among
-them.
+See `make gallery`. It takes up to half an hour. A figure of benchmarks/,
+docs/figures/small_budgets.png, isn't among them.
 """
 
 import subprocess
@@ -24,15 +24,15 @@ EXAMPLES = {
         "../getting-started.md",
     ],
     "regression": ["--output", "regression.png"],
-    "noisy_stats": ["--output", "noisy_stats.png"],
+    "noisy_stats": ["--output", "noisy_stats.png", "--page", "../noisy-stats.md"],
     "births": ["--output", "births_posterior.png"],
-    "census": ["--output", "census_tracts.png"],
+    "census": ["--output", "census_tracts.png", "--page", "../latent-counts.md"],
     "invariants": ["--output", "invariants.png"],
     "private_proportion": ["--output", "private_proportion.png"],
-    "budget_study": ["--output", "budget_study.png"],
+    "budget_study": ["--output", "budget_study.png", "--page", "../studies.md"],
     # These name their figures themselves.
     "published_methods": ["--output", "."],
-    "paper": ["--figures", "."],
+    "paper": ["--figures", ".", "--page", "../paper.md"],
 }
 
 
