@@ -152,6 +152,9 @@ class _Comparison:
         self._noise = NoiseLaw(release.noise, self._shape)
         self._deviations = self._noise.deviations()
         self._reach = _Reach(bounds_by_support(release.statistic), self._draws, latent)
+        self._sums = None
+        if self._deviations is not None and n_draws and self._noise.size > 1:
+            self._sums = _KnownSums(self._draws, self._noise, self._deviations)
 
     def complaint(self) -> str | None:
         """Say what is wrong with the release, if anything is."""
@@ -162,28 +165,34 @@ class _Comparison:
         if deviations is None or not np.all(np.isfinite(lowest) | np.isfinite(highest)):
             return None
         distance = np.maximum(np.maximum(reach.lower - highest, lowest - reach.upper), 0.0)
-        drops = noise.drop(distance)
-        lost = reach.bounded & np.isfinite(drops) & (np.spacing(drops) > LARGEST_ROUNDING)
+        if distance.any():
+            drops = noise.drop(distance)
+            self._check_rounding(lowest, highest, drops)
+            far = distance > MOST_DEVIATIONS * deviations
+            far &= drops > LEAST_DROP + np.log(noise.size)
+            if far.any():
+                k = int(np.argmax(np.where(far, distance / deviations, 0.0)))
+                others = np.count_nonzero(far) - 1
+                return (
+                    f"released {_number(lowest[k], highest[k])} is "
+                    f"{distance[k] / deviations[k]:.0f} noise standard deviations from "
+                    + reach.told(k)
+                    + (f", and {others} more of its values are as far out" if others else "")
+                )
+        if self._sums is not None and np.array_equal(lowest, highest):
+            return self._sums.complaint(lowest)
+        return None
+
+    def _check_rounding(self, lowest: np.ndarray, highest: np.ndarray, drops: np.ndarray) -> None:
+        lost = self._reach.bounded & np.isfinite(drops) & (np.spacing(drops) > LARGEST_ROUNDING)
         if lost.any():
             k = int(np.argmax(lost))
             raise ReadingError(
                 f"'{self.release.name}': released {_number(lowest[k], highest[k])} is so far from "
-                f"{reach.told(k)}, that in double precision all data sets have the same "
+                f"{self._reach.told(k)}, that in double precision all data sets have the same "
                 "log-density. Nothing can be sampled: look for wrong units, a wrong scale or a "
                 "wrong number of records"
             )
-        far = (distance > MOST_DEVIATIONS * deviations) & (drops > LEAST_DROP + np.log(noise.size))
-        if far.any():
-            k = int(np.argmax(np.where(far, distance / deviations, 0.0)))
-            others = np.count_nonzero(far) - 1
-            return (
-                f"released {_number(lowest[k], highest[k])} is "
-                f"{distance[k] / deviations[k]:.0f} noise standard deviations from {reach.told(k)}"
-                + (f", and {others} more of its values are as far out" if others else "")
-            )
-        if np.array_equal(lowest, highest) and len(self._draws) and noise.size > 1:
-            return _complaint_of_sums(lowest, self._draws, noise, deviations)
-        return None
 
 
 class _Reach:
@@ -219,36 +228,45 @@ class _Reach:
         )
 
 
-def _complaint_of_sums(
-    released: np.ndarray, draws: np.ndarray, noise: NoiseLaw, deviations: np.ndarray
-) -> str | None:
-    """Compare what doesn't vary among data sets, such as the total of a table, with the release."""
+class _KnownSums:
+    """What doesn't vary among data sets, such as the total of a table."""
 
-    def too_far(distance: float) -> bool:
+    def __init__(self, draws: np.ndarray, noise: NoiseLaw, deviations: np.ndarray):
+        self._noise, self._deviations = noise, deviations
+        totals = draws.sum(axis=1)
+        self._deviation = float(np.sqrt(np.sum(deviations**2)))
+        self._total = totals[0] if np.ptp(totals) < 1e-3 * self._deviation else None
+        self._centre = draws.mean(axis=0)
+        self._fixed = np.empty((0, noise.size))
+        if len(draws) >= 3 * noise.size:  # else too few to tell what never varies from what didn't
+            scaled = (draws - self._centre) / deviations
+            _, spread, directions = np.linalg.svd(scaled, full_matrices=False)
+            self._fixed = directions[spread < 1e-3]
+
+    def complaint(self, released: np.ndarray) -> str | None:
+        """Compare them with the release."""
+        if self._total is not None:
+            distance = abs(released.sum() - self._total) / self._deviation
+            if self._too_far(distance):
+                return (
+                    f"the released values add up to {released.sum():.6g}, which is {distance:.0f} "
+                    f"noise standard deviations from {self._total:.6g}, what they come to in all "
+                    "data sets"
+                )
+        scaled = (released - self._centre) / self._deviations
+        distance = float(np.linalg.norm(self._fixed @ scaled))
+        if self._too_far(distance - np.sqrt(len(self._fixed))):
+            return (
+                f"the released values are {distance:.0f} noise standard deviations from satisfying "
+                "the linear equations that hold in all data sets"
+            )
+        return None
+
+    def _too_far(self, distance: float) -> bool:
+        if not distance > MOST_DEVIATIONS:
+            return False
         # With heavy tails, a single entry may well explain all of it.
-        at_once = noise.drop(distance * deviations).min()
-        return distance > MOST_DEVIATIONS and bool(at_once > LEAST_DROP)
-
-    total = draws.sum(axis=1)
-    deviation = float(np.sqrt(np.sum(deviations**2)))
-    distance = abs(released.sum() - total[0]) / deviation
-    if np.ptp(total) < 1e-3 * deviation and too_far(distance):
-        return (
-            f"the released values add up to {released.sum():.6g}, which is {distance:.0f} noise "
-            f"standard deviations from {total[0]:.6g}, what they come to in all data sets"
-        )
-    if len(draws) < 3 * draws.shape[1]:
-        return None  # too few to tell what never varies from what didn't
-    centre = draws.mean(axis=0)
-    _, spread, directions = np.linalg.svd((draws - centre) / deviations, full_matrices=False)
-    fixed = directions[spread < 1e-3]
-    distance = float(np.linalg.norm(fixed @ ((released - centre) / deviations)))
-    if too_far(distance - np.sqrt(len(fixed))):
-        return (
-            f"the released values are {distance:.0f} noise standard deviations from satisfying "
-            "the linear equations that hold in all data sets"
-        )
-    return None
+        return bool(self._noise.drop(distance * self._deviations).min() > LEAST_DROP)
 
 
 def _number(lowest: float, highest: float) -> str:

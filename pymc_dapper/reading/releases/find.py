@@ -11,6 +11,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors, io_toposort
 from pytensor.scalar import Sub
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.reading.evaluation import compile_in_python
@@ -86,7 +87,7 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Re
                 statistic,
                 partial(_range, clamped, _function(model, [], data)),
                 _function(model, [difference], log_density),
-                frozenset(shared_data([statistic, log_density])),
+                _data_seen([statistic, log_density]),
             )
 
 
@@ -126,6 +127,14 @@ def _is_noise(log_density: Callable[[np.ndarray], np.ndarray], shape: tuple[int,
         raise
     except Exception:  # such as an index that is out of range
         return False
+
+
+def _data_seen(graphs: Sequence[Variable]) -> frozenset[Variable]:
+    """Return the shared data that graphs depend on in another way than by their shape."""
+    nodes = io_toposort([], list(graphs))
+    shapes = [node.outputs[0] for node in nodes if isinstance(node.op, Shape | Shape_i)]
+    seen = set(ancestors(list(graphs), blockers=shapes))
+    return frozenset(x for x in shared_data(graphs) if x in seen)
 
 
 def _as_it_is(released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
