@@ -36,6 +36,8 @@ DRAWS = 24
 """How many values of records it is looked at what they contribute."""
 NARROW = 0.01
 """Within so much of what continuous records differ by, no single one can be expected to change."""
+MOST_STATES, DRAWN_RECORDS = 2000, 200_000
+"""So many states are drawn at most, and about so many records, to find some that contribute."""
 DIGITS = 9
 """Contributions that agree in so many digits are the same."""
 
@@ -113,8 +115,7 @@ class _Contributions:
         """
         tables = []
         for value in values:
-            rows = self._function(*self._all_at(value), *self._parameters)
-            flat = np.hstack([np.reshape(x, (len(x), -1)).astype(float) for x in rows])
+            flat = self._sums_of(self._all_at(value))
             self.are_whole &= bool(np.all(flat == np.round(flat)))
             tables.append(flat @ self._matrix.T)
         return np.stack(tables, axis=1)
@@ -135,21 +136,75 @@ class _Contributions:
         return np.column_stack(weights(*self._parameters)) > 0
 
     def draw_values(self) -> list[list[np.ndarray]]:
-        """Draw values of records, no two the same."""
+        """Draw values of records, no two the same, until each total changes between them."""
         reading, rng = self.reading, np.random.default_rng(0)
         inputs = [*reading.randomness.inputs, *self._inputs]
         propose = compile_in_python(reading.model, inputs, reading.proposals)
         given = [*self._records, *self._parameters]
-        # A function leaves its generator as it is: each call gets one of its own.
-        drawn = [propose(*reading.randomness.draw(each), *given) for each in rng.spawn(DRAWS)]
+        n_states = int(np.clip(DRAWN_RECORDS // reading.n_records, DRAWS, MOST_STATES))
         found: dict[bytes, list[np.ndarray]] = {}
-        for i in range(reading.n_records):
-            for value in ([x[i] for x in state] for state in drawn):
-                if all(np.all(np.isfinite(v)) for v in value):
-                    found.setdefault(b"".join(np.asarray(v).tobytes() for v in value), value)
-            if len(found) >= DRAWS:
+
+        def add(state: Sequence[np.ndarray], i: int) -> bool:
+            """Take a record's value; say whether it is another one."""
+            value, number = [np.asarray(x[i]) for x in state], len(found)
+            if all(np.all(np.isfinite(v)) for v in value):
+                found.setdefault(b"".join(v.tobytes() for v in value), value)
+            return len(found) > number
+
+        at_first = self._of(self._records)
+        changed = np.zeros(at_first.shape[1], dtype=bool)
+        # A function leaves its generator as it is: each call gets one of its own.
+        for k, each in enumerate(rng.spawn(n_states)):
+            if k >= DRAWS and changed.all():
                 break
+            state = propose(*reading.randomness.draw(each), *given)
+            if k < DRAWS:  # a value of any record, since what they are drawn from may differ
+                any(add(state, i) for i in rng.permutation(reading.n_records))
+            changes = ~np.isclose(self._of(state), at_first, rtol=1e-9, atol=0)
+            for j in np.flatnonzero(changes.any(axis=0) & ~changed):
+                i = int(np.argmax(changes[:, j]))
+                add(state, i)
+                add(self._records, i)
+                changed[j] = True
         return list(found.values())
+
+    def _sums_of(self, state: Sequence[np.ndarray]) -> Array:
+        """Evaluate what each record adds to each sum."""
+        rows = self._function(*state, *self._parameters)
+        return np.hstack([np.reshape(x, (len(x), -1)).astype(float) for x in rows])
+
+    def _of(self, state: Sequence[np.ndarray]) -> Array:
+        """Evaluate what each record contributes to each equation."""
+        return self._sums_of(state) @ self._matrix.T
+
+    def exact(self, smallest: Array) -> np.ndarray:
+        """Say which totals are known so well that no record can change by itself.
+
+        Parameters
+        ----------
+        smallest : ndarray, shape (m,)
+            The smallest change of each total; infinite where no value changes it.
+
+        Raises
+        ------
+        ReadingError
+            If no value changes a total that isn't as known yet: then others must.
+        """
+        [offset] = compile_in_python(self.reading.model, self._inputs, [self.known.offset])(
+            *self._records, *self._parameters
+        )
+        missing = np.abs(self._of(self._records).sum(axis=0) + offset)
+        never = np.isinf(smallest)
+        unmet = never & (missing > np.maximum(self.known.tolerances, 1e-9 * np.abs(offset)))
+        if unmet.any():
+            raise ReadingError(
+                f"{_holds(self.known.only(unmet))} a sum over the records {_records(self.reading)} "
+                "fixed, but no value that was drawn from their prior contributes to it: "
+                "DapperStep can't tell which exchanges keep it. Pass records that have the total, "
+                "DapperStep(..., initial_point={name: values}), and start chains there "
+                "(initvals); or look whether it is right"
+            )
+        return (self.known.tolerances < smallest) & ~never
 
     def _all_at(self, value: Sequence[np.ndarray]) -> list[np.ndarray]:
         return [
@@ -211,13 +266,15 @@ def _by_shift(
     coefficients = np.linalg.pinv(design) @ table
     if not np.allclose(design @ coefficients, table, rtol=1e-9, atol=1e-9 * np.abs(table).max()):
         return None
-    slopes = _rounded(coefficients[:, 1:])  # (n, entries, m)
+    slopes = coefficients[:, 1:]  # (n, entries, m)
+    effects = np.abs(slopes) * np.ptp(at, axis=0)[:, None]
+    slopes = _rounded(np.where(effects > 1e-9 * np.abs(table).max(), slopes, 0.0))
     continuous = np.concatenate(
         [np.full(np.prod(x.type.shape[1:], dtype=int), x.dtype[0] == "f") for x in reading.records]
     )
     spread = np.where(continuous, NARROW * np.ptp(at, axis=0), 1.0)
     steps = _smallest(slopes * spread[:, None])
-    exact = known.tolerances < steps
+    exact = contributions.exact(steps)
     if not exact.any():
         return None
     known, slopes = known.only(exact), slopes[:, :, exact]
@@ -260,7 +317,7 @@ def _points(
     """
     table = contributions.at(values)
     points = _rounded(table - table[:, :1])
-    exact = contributions.known.tolerances < _smallest(points)
+    exact = contributions.exact(_smallest(points))
     if not exact.any():
         return None
     reading, known = contributions.reading, contributions.known.only(exact)

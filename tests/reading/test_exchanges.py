@@ -121,6 +121,26 @@ def histogram():
     return x
 
 
+def rare():
+    x = pm.Normal("x", 0, 1, shape=N)
+    pmd.invariant("high", (x > 3).sum(), 1)
+    return x
+
+
+def rare_counts():
+    x = pm.Poisson("x", 0.001, shape=N)
+    pmd.invariant("total", x.sum(), 2)
+    return x
+
+
+def histogram_of_unlike_records():
+    x = pm.Normal("x", [-9.0, -9.0, 0.0, 0.0, 9.0, 9.0], 1, shape=N)
+    pmd.invariant(
+        "histogram", pt.eye(3)[pt.searchsorted(np.array([-4, 4]), x)].sum(axis=0), [2, 2, 2]
+    )
+    return x
+
+
 KINDS = [
     (crossed, ByValue, [0] * 6),
     (grouped, ByValue, [0, 0, 0, 1, 1, 1]),
@@ -128,6 +148,9 @@ KINDS = [
     (two_variables, ByShift, [0] * 6),
     (incomes, ByShift, [0] * 6),
     (histogram, BySwap, [0] * 6),
+    (rare, BySwap, [0] * 6),
+    (rare_counts, ByShift, [0] * 6),
+    (histogram_of_unlike_records, BySwap, [0] * 6),
 ]
 
 
@@ -274,12 +297,19 @@ def latent_total():
     return x
 
 
+def unheard_of():
+    x = pm.Normal("x", 0, 1, shape=N)
+    pmd.invariant("high", (x > 40).sum(), 1)
+    return x
+
+
 REFUSED = [
     (weighted, "what 'weighted' holds fixed"),
     (uneven, "what 'uneven' holds fixed"),
     (holes, "what 'holes' holds fixed"),
     (clipped, "what 'clipped' holds fixed"),
     (equal_floats, "'equal' holds a sum over the records 'x' equal .* isn't whole"),
+    (unheard_of, "'high' holds a sum over the records 'x' fixed, but no value"),
     (latent_total, "'same' holds the records 'x' equal to a function of 'n'"),
 ]
 
@@ -288,6 +318,24 @@ REFUSED = [
 def test_what_exchanges_cannot_keep_or_reach_is_refused(build, message):
     with pytest.raises(ReadingError, match=message):
         exchange_of(build)
+
+
+def test_totals_that_no_value_changes_need_no_exchange():
+    def build():
+        x = pm.Normal("x", 0, 1, shape=N)
+        table = pt.eye(3)[pt.searchsorted(np.array([-0.5, 0.5]), x)].sum(axis=0)
+        pmd.invariant("all", table.sum(), N)
+        return x
+
+    assert exchange_of(build)[1] is None
+
+
+def test_a_start_shows_what_the_prior_hardly_ever_draws():
+    with pm.Model() as model:
+        x = unheard_of()
+    point = {"x": np.array([0.0, 1.0, 41.0, 0.0, 0.0, 0.0])}
+    reading = read_model(model, [model.rvs_to_values[x]], point)
+    assert isinstance(read_exchange(reading, point), BySwap)
 
 
 @pytest.mark.usefixtures("uncompiled")
