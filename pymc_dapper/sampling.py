@@ -1,6 +1,7 @@
 """The defaults a user wants: which step takes which variable, and sampling with them."""
 
 import inspect
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -35,6 +36,9 @@ from pymc_dapper.steps.dapper import DapperStep
 from pymc_dapper.steps.interweave import InterweaveStep
 from pymc_dapper.steps.lean_nuts import lean_nuts
 from pymc_dapper.steps.variables import record_values
+
+LOGGER = logging.getLogger("pymc.dapper")
+"""A part of PyMC's log, which shows what ``pm.sample`` does."""
 
 JOINT_NORMAL_LIMIT = 100
 """Normal parameters are drawn jointly up to this many entries: the cost is their number's cube."""
@@ -375,6 +379,33 @@ def _kept(var_names: Any, model: Model) -> list[str]:
     return list(kept)
 
 
+def _left_out(steps: Sequence[BlockedStep]) -> list[str]:
+    """Name the records: what is latent and not a count that something sees by itself."""
+    names: list[str] = []
+    for step in steps:
+        if isinstance(step, DapperStep):
+            names += step.records_of_people()
+    return names
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _check_log_densities(
+    idata_kwargs: Mapping[str, Any] | None, latent: _Latent, model: Model, var_names: Sequence[str]
+) -> None:
+    """Refuse log-densities in the result that need draws which it won't have."""
+    asked = [x for x in ("log_likelihood", "log_prior") if (idata_kwargs or {}).get(x)]
+    names = [model.values_to_rvs[x].name for x in latent.all]
+    missing = [name for name in names if name not in var_names]
+    if asked and missing:
+        raise ValueError(
+            f"idata_kwargs asks for the {asked[0]}, which depends on {_quoted(missing)}, and the "
+            "result leaves that out: pass keep_records=True"
+        )
+
+
 def sample(
     draws: int | Model = 1000,
     *,
@@ -402,7 +433,10 @@ def sample(
         The latent records and counts; see :func:`assign_steps`.
     keep_records : bool, default False
         Whether draws of the records are kept. Recording 10,000 values costs more than sampling
-        them. Counts are always kept.
+        them. Counts are always kept: latent tables, and any variable of whole numbers (but for
+        categories) that a mechanism sees entry by entry and not by sums only, whichever step
+        takes it. What is left out is told in PyMC's log. PyMC's ``compute_log_likelihood`` and
+        ``compute_log_prior`` need the records, too.
     conjugate, interweave, dapper, nuts
         See :func:`assign_steps`. ``target_accept`` is taken as a part of ``nuts``.
     model : Model, optional
@@ -447,7 +481,6 @@ def sample(
     if "target_accept" in kwargs:
         nuts["target_accept"] = kwargs.pop("target_accept")
     latent = _latent(model, records, counts)
-    record_names = {model.values_to_rvs[x].name for x in latent.records}
     steps = assign_steps(
         latent.records,
         model,
@@ -459,9 +492,16 @@ def sample(
         compile_kwargs=kwargs.get("compile_kwargs"),
     )
     if var_names is None and not keep_records:
+        left_out = _left_out(steps)
         # Of a model without parameters, the records are all there is to keep.
-        others = [rv.name for rv in model.unobserved_RVs if rv.name not in record_names]
+        others = [rv.name for rv in model.unobserved_RVs if rv.name not in left_out]
         var_names = others or None
+        if others and left_out:
+            LOGGER.info(
+                "Left out of the result: %s. keep_records=True keeps them", _quoted(left_out)
+            )
+    if var_names is not None:
+        _check_log_densities(kwargs.get("idata_kwargs"), latent, model, var_names)
     with telling_of_damage():
         result = pm.sample(draws, step=steps, model=model, var_names=var_names, **kwargs)
     if isinstance(result, DataTree):

@@ -354,3 +354,70 @@ def test_lean_nuts_has_the_gradient_of_the_whole_log_density(admissions):
         differences.append(expected - logp)
     mechanism = admissions.compile_logp(vars=[admissions["privacy"]], mode="FAST_COMPILE")(point)
     np.testing.assert_allclose(differences, mechanism)
+
+
+# What is kept ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def names_kept(uncompiled, monkeypatch):
+    """Call pmd.sample without sampling: the variables that pm.sample is told to keep."""
+    told = {}
+    monkeypatch.setattr(pm, "sample", lambda *_, var_names, **__: told.update(names=var_names))
+
+    def names(model, **options):
+        pmd.sample(model, **options)
+        return told["names"]
+
+    return names
+
+
+def noisy_cells(x):
+    pmd.LaplaceMechanism(2.0).potential("privacy", x, released=np.full(4, 3.0))
+
+
+def noisy_total(x):
+    pmd.LaplaceMechanism(2.0).potential("privacy", x.sum(), released=12.0)
+
+
+COUNTS = {
+    "Poisson": lambda: pm.Poisson("x", pm.Gamma("rate", 2, 1), shape=4),
+    "ZeroInflatedPoisson": lambda: pm.ZeroInflatedPoisson(
+        "x", 0.6, pm.Gamma("rate", 2, 1), shape=4
+    ),
+}
+
+
+@pytest.mark.parametrize("family", COUNTS)
+def test_counts_are_kept_whatever_their_distribution_and_records_are_not(
+    family, names_kept, caplog
+):
+    for release, expected in ((noisy_cells, {"x", "rate"}), (noisy_total, {"rate"})):
+        with pm.Model() as model:
+            release(COUNTS[family]())
+        caplog.clear()
+        with caplog.at_level("INFO", logger="pymc.dapper"):
+            kept = names_kept(model)
+        # All but the records is what pm.sample keeps by itself, too.
+        assert set(kept or {"x", "rate"}) == expected
+        left_out = "Left out of the result: 'x'. keep_records=True keeps them" in caplog.text
+        assert left_out == ("x" not in expected)
+
+
+def test_categories_seen_one_by_one_are_records(names_kept):
+    with pm.Model() as model:
+        x = pm.Bernoulli("x", pm.Beta("p", 1, 1), shape=4)
+        pm.Bernoulli("answer", 0.2 + 0.6 * x, observed=[0, 1, 1, 0])
+    assert names_kept(model, records=[x]) == ["p"]
+
+
+@pytest.mark.parametrize("asked", ["log_likelihood", "log_prior"])
+def test_log_densities_of_what_is_left_out_are_refused(asked, names_kept):
+    with pm.Model() as model:
+        x = pm.Normal("x", pm.Normal("mu"), 1, shape=4)
+        noisy_total(x)
+    with pytest.raises(ValueError, match=f"asks for the {asked}, .* 'x', .* keep_records=True"):
+        names_kept(model, idata_kwargs={asked: True})
+    with pytest.raises(ValueError, match="keep_records=True"):
+        names_kept(model, idata_kwargs={asked: True}, var_names=["mu"])
+    assert names_kept(model, idata_kwargs={asked: True}, keep_records=True) is None

@@ -15,6 +15,9 @@ from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
+from pytensor.tensor.variable import TensorVariable
 from rich.progress import TextColumn
 from rich.table import Column
 
@@ -29,6 +32,7 @@ from pymc_dapper.reading.description import describe_reading, summarise_reading
 from pymc_dapper.reading.errors import ReadingError
 from pymc_dapper.reading.exchange_groups import read_exchange
 from pymc_dapper.reading.exchanges import Exchange
+from pymc_dapper.reading.factors import AdditiveFactor
 from pymc_dapper.reading.model import ModelReading, read_model
 from pymc_dapper.reading.releases import ReleaseCheck
 from pymc_dapper.reading.self_check import CheckedState, check_reading
@@ -262,6 +266,25 @@ class DapperStep(BlockedStep):
         """Names of the factors of the log-density that the records enter, but for their prior."""
         return [factor.name for factor in self._reading.factors]
 
+    def records_of_people(self) -> list[str]:
+        """Name the variables that hold a value for each of many people.
+
+        Returns
+        -------
+        list of str
+            All records, but for counts that something sees entry by entry: the cells of a table.
+        """
+        rvs = [self._reading.model[name] for name in self._reading.record_names]
+        by_entry = [
+            x.as_written for x in self._reading.factors if not isinstance(x, AdditiveFactor)
+        ]
+        seen = set(ancestors(by_entry))
+        return [
+            rv.name
+            for rv, record in zip(rvs, self._reading.records, strict=True)
+            if record not in seen or not _is_count(rv)
+        ]
+
     def describe(self) -> str:
         """Describe how the model was read.
 
@@ -474,6 +497,11 @@ class DapperStep(BlockedStep):
             return {"dapper_accept": step_stats["dapper_accept"]}
 
         return (update_stats,)
+
+
+def _is_count(rv: TensorVariable) -> bool:
+    whole = np.dtype(rv.dtype).kind in "iu"
+    return whole and not isinstance(rv.owner.op, BernoulliRV | CategoricalRV)
 
 
 def _quoted(reading: ModelReading) -> str:
