@@ -498,7 +498,9 @@ def sample(
         var_names = others or None
         if others and left_out:
             LOGGER.info(
-                "Left out of the result: %s. keep_records=True keeps them", _quoted(left_out)
+                "Left out of the result: %s. keep_records=True keeps them, "
+                "as pm.compute_log_likelihood needs",
+                _quoted(left_out),
             )
     if var_names is not None:
         _check_log_densities(kwargs.get("idata_kwargs"), latent, model, var_names)
