@@ -211,7 +211,7 @@ class _Reach:
         self.bounded = np.isfinite(lower) & np.isfinite(upper)
         self._draws, self._latent = draws, latent
         if len(draws):
-            margin = PRIOR_SPREAD * draws.std(axis=0)
+            margin = _margin(draws)
             lower = np.where(np.isfinite(lower), lower, np.min(draws, axis=0) - margin)
             upper = np.where(np.isfinite(upper), upper, np.max(draws, axis=0) + margin)
         self.lower, self.upper = lower, upper
@@ -228,6 +228,21 @@ class _Reach:
         )
 
 
+def _margin(draws: np.ndarray) -> np.ndarray:
+    """Return how far beyond its draws the prior may reach, for each entry.
+
+    With heavy tails, draws don't show that. So it may go beyond the farthest draw by as many times
+    as that goes beyond the typical one. A vague Gamma(0.001, 0.001) gives zeros mostly, and draws
+    that are all zero say nothing.
+    """
+    with np.errstate(all="ignore"):
+        distances = np.abs(draws - np.median(draws, axis=0))
+        typical, farthest = np.median(distances, axis=0), distances.max(axis=0)
+        heavy = np.where(farthest > 0, farthest * (farthest / typical), 0.0)
+        heavy = np.where(draws.any(axis=0), heavy, np.inf)
+        return np.fmax(heavy, PRIOR_SPREAD * draws.std(axis=0))
+
+
 class _KnownSums:
     """What doesn't vary among data sets, such as the total of a table."""
 
@@ -235,10 +250,13 @@ class _KnownSums:
         self._noise, self._deviations = noise, deviations
         totals = draws.sum(axis=1)
         self._deviation = float(np.sqrt(np.sum(deviations**2)))
-        self._total = totals[0] if np.ptp(totals) < 1e-3 * self._deviation else None
+        seen = draws.any(axis=0)
+        never_varies = np.ptp(totals) < 1e-3 * self._deviation
+        self._total = totals[0] if seen.any() and never_varies else None
         self._centre = draws.mean(axis=0)
         self._fixed = np.empty((0, noise.size))
-        if len(draws) >= 3 * noise.size:  # else too few to tell what never varies from what didn't
+        # Else too few to tell what never varies from what didn't; nor can a cell that was empty.
+        if len(draws) >= 3 * noise.size and seen.all():
             scaled = (draws - self._centre) / deviations
             _, spread, directions = np.linalg.svd(scaled, full_matrices=False)
             self._fixed = directions[spread < 1e-3]

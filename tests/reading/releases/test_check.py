@@ -139,6 +139,36 @@ def test_a_prior_that_cannot_be_drawn_from_is_no_obstacle():
     check(model, "x")
 
 
+HEAVY = {
+    "vague": lambda: pm.Gamma("rate", 0.001, 0.001),
+    "less vague": lambda: pm.Gamma("rate", 0.01, 0.001),
+    "half-Cauchy": lambda: pm.HalfCauchy("rate", 40.0),
+    "Pareto": lambda: pm.Pareto("rate", 0.7, 1.0),
+}
+
+
+@pytest.mark.parametrize("prior", HEAVY.values(), ids=HEAVY)
+def test_priors_whose_draws_do_not_show_how_far_they_reach_are_trusted(prior):
+    with pm.Model() as model:
+        table = pm.Poisson("table", prior(), shape=3)
+        released = np.array([1009.0, 1204.0, 1530.0])
+        pmd.GaussianMechanism(5.0).potential("privacy", table, released=released)
+    check(model, "table", "the counts")
+
+
+def test_cells_that_are_empty_in_most_data_sets_may_be_full():
+    released = np.array([100.0, 200.0, 100.0])
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", [1.0, 1.0, 1e-3])
+        table = pm.Multinomial("table", n=400, p=p)
+        pmd.GaussianMechanism(2.0).potential("privacy", table, released=released)
+        check(model, "table", "the counts")
+    with model:
+        pmd.GaussianMechanism(2.0).potential("more", table, released=released + 50.0)
+    with pytest.warns(UserWarning, match="'more': the released values add up to 550"):
+        check(model, "table", "the counts")
+
+
 @pytest.mark.parametrize("released", [1e3, 1e12])
 def test_counts(released):
     with pm.Model() as model:
