@@ -16,18 +16,20 @@ OPTIONS |= {"random_seed": 4, "compute_convergence_checks": False}
 EPSILON = 0.8
 
 
-def sampled(scale):
-    # No parameters: to move them would take longer to compile than all else.
+def sampled(sensitivity):
+    # No parameters: to move them would take longer to compile than all else. And one sensitivity
+    # is as quick to compile as two, if it is data.
     with pm.Model():
         x = pm.Uniform("x", shape=40)
-        mechanism = pmd.LaplaceMechanism(scale, budget=pmd.PureDP(EPSILON))
-        mechanism.potential("release", x.sum(), released=18.0)
+        statistic = pm.Data("sensitivity", sensitivity) * (x.sum() - 18.0)
+        mechanism = pmd.LaplaceMechanism(1 / EPSILON, budget=pmd.PureDP(EPSILON))
+        mechanism.potential("release", statistic, released=0.0)
         return pmd.sample(**OPTIONS)
 
 
 @pytest.fixture(scope="module")
 def calibrated():
-    return sampled(scale=1 / EPSILON)
+    return sampled(sensitivity=1.0)
 
 
 def test_rates_are_above_the_floor_of_the_right_budget(calibrated):
@@ -44,7 +46,7 @@ def test_rates_are_above_the_floor_of_the_right_budget(calibrated):
 
 def test_too_small_a_scale_is_found_out():
     # Calibrated as if the sensitivity were a twentieth of what it is: far below the floor.
-    result = sampled(scale=0.05 / EPSILON)
+    result = sampled(sensitivity=20.0)
     with pytest.warns(UserWarning, match="below 0.449.*sensitivity or the scale.*wrongly"):
         found = acceptance(result)
     assert found.below_floor

@@ -141,6 +141,8 @@ def test_a_count_within_a_count_agrees_with_all_tables_enumerated():
 # Known margins ---------------------------------------------------------------------------------
 
 
+# That moves connect all tables of known margins is enumerated in every run: reading/test_counts.py.
+@pytest.mark.long
 def test_a_table_of_known_margins_agrees_with_all_tables_enumerated():
     rates = np.array([[1.0, 2.0, 0.5], [3.0, 1.0, 2.0]])
     rows, columns = [5, 6], [4, 3, 4]
@@ -198,7 +200,7 @@ def test_cells_that_move_together_agree_with_all_tables_enumerated():
 # Mixing ------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=[4, 50])
+@pytest.fixture(scope="module", params=[pytest.param(4, marks=pytest.mark.long), 50])
 def noisy_table(request):
     """One multinomial with independent noise on each cell; all numbers are shared data."""
     k = request.param

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 import pytest
 
 from pymc_dapper import ConjugateStep, DapperStep
 from pymc_dapper.reference import TablePosterior, gaussian_cell_loglik
 from pymc_dapper.steps.counts import CountStep
-from tests.models import N_APPLICANTS, RELEASED, SIGMA, admissions_model
+from tests.models import N_APPLICANTS, RELEASED, SIGMA, admissions_model, admissions_table
 from tests.monte_carlo import smallest_ess, z_scores
 
 
@@ -30,13 +29,8 @@ def log_odds_ratio(model, step):
 
 @pytest.fixture(scope="module")
 def by_counts():
-    with pm.Model() as model:
-        p = pm.Dirichlet("p", np.ones(4))
-        table = pm.Multinomial("table", n=N_APPLICANTS, p=p)
-        pm.Potential("privacy", -0.5 * (((RELEASED - table) / SIGMA) ** 2).sum())
-        pm.Deterministic("log_odds_ratio", pt.log(p[0] * p[3] / (p[1] * p[2])))
-        step = CountStep([table])
-    return log_odds_ratio(model, step)
+    model = admissions_table()
+    return log_odds_ratio(model, CountStep([model["x"]], model=model))
 
 
 def test_counts_give_the_exact_posterior(by_counts):

@@ -103,7 +103,8 @@ MODELS = {
 
 
 @pytest.fixture(
-    scope="module", params=["beta", "dirichlet", pytest.param("gamma", marks=pytest.mark.long)]
+    scope="module",
+    params=["beta", *(pytest.param(name, marks=pytest.mark.long) for name in ("dirichlet", "gamma"))],
 )
 def case(request):
     return MODELS[request.param]()
@@ -155,7 +156,7 @@ class DrawnBefore(CountStep):
 
 
 def test_a_parameter_drawn_given_other_counts_shows():
-    model, exact = probabilities_of_a_table()
+    model, exact = shared_probability()
     step = DrawnBefore([model["x"]], integrate=[model["p"]], model=model)
     # A small fault: with a quarter of the draws it is 6 standard errors.
     assert np.abs(z_scores(draws_of(model, [step], draws=16_000), exact)).max() > 8

@@ -194,7 +194,9 @@ def test_categories_of_known_margin():
     assert np.all(standard_errors(shown, exact) < 4)
 
 
+@pytest.mark.long
 def test_counts_per_record_of_known_total():
+    """In every run: a shift keeps the total, in `tests/reading/test_exchanges.py`."""
     means, weights = np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 3.0])
     with pm.Model() as model:
         x = pm.Poisson("x", means, shape=3)

@@ -14,16 +14,12 @@ from pymc_dapper import ReadingError
 from pymc_dapper.kernels.count_sweep import Packed
 from pymc_dapper.reading.counts import invariant
 from pymc_dapper.steps.counts import CountStep, can_be_counted
+from tests.models import N_APPLICANTS, admissions_table
 
 
 @pytest.fixture(scope="module")
 def model():
-    with pm.Model() as m:
-        released = pm.Data("released", np.array([11.0, 13.0, 5.0, 11.0]))
-        p = pm.Dirichlet("p", np.ones(4))
-        x = pm.Multinomial("x", n=40, p=p)
-        pm.Potential("privacy", -0.5 * (((released - x) / 2) ** 2).sum())
-    return m
+    return admissions_table()
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +45,7 @@ def test_the_same_seed_gives_the_same_draws_on_any_number_of_cores(model, step):
     assert not np.array_equal(first, other)
     stats = runs[0].sample_stats
     assert np.all((stats["count_accept"] > 0) & (stats["count_accept"] <= 1))
-    assert np.all(first.sum(axis=-1) == 40)
+    assert np.all(first.sum(axis=-1) == N_APPLICANTS)
 
 
 def test_the_log_density_is_the_models_but_for_what_does_not_depend_on_counts(model, step):
@@ -117,12 +113,12 @@ def test_a_pickled_step_draws_the_same_and_leaves_its_point_alone(model, step):
 def test_shared_data_are_read_again_when_a_chain_starts(model, step):
     old = model["released"].get_value()
     try:
-        pm.set_data({"released": np.array([30.0, 4, 3, 3])}, model=model)
+        pm.set_data({"released": np.array([300.0, 40, 30, 30])}, model=model)
         step.setup_chain(np.random.default_rng(8), tune=0, draws=10)
         point = model.initial_point()
         for _ in range(20):
             point, _ = step.step(point)
-        assert point["x"][0] > 20
+        assert point["x"][0] > 200
         pm.set_data({"released": np.zeros(3)}, model=model)
         with pytest.raises(ValueError, match=r"'released' had shape .*build a new step"):
             step.setup_chain(np.random.default_rng(8), tune=0, draws=10)
@@ -164,6 +160,8 @@ def test_whole_evaluation_of_a_large_table_is_warned_of_by_name(cells):
 # A large table -----------------------------------------------------------------------------------
 
 
+# Nearly exact sums beside cells are those of a small model in every run: statistical/test_counts.py.
+@pytest.mark.long
 def test_ten_thousand_cells_of_three_levels():
     """All levels' sums move to what was released; moves' and the model's log-densities agree."""
     shape, sigma, rng = (10, 10, 100), 10.0, np.random.default_rng(4)
