@@ -160,7 +160,7 @@ def test_whole_evaluation_of_a_large_table_is_warned_of_by_name(cells):
 # A large table -----------------------------------------------------------------------------------
 
 
-# Nearly exact sums beside cells are those of a small model in every run: statistical/test_counts.py.
+# Nearly exact sums beside noisy cells are sampled in every run: statistical/test_counts.py.
 @pytest.mark.long
 def test_ten_thousand_cells_of_three_levels():
     """All levels' sums move to what was released; moves' and the model's log-densities agree."""
