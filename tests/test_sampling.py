@@ -233,25 +233,43 @@ def test_records_are_found_through_an_observed_release():
     assert assigned(model)[0] == ("DapperStep", ["x"])
 
 
-def test_sample_leaves_the_records_out_and_says_who_took_what(admissions, caplog):
-    with caplog.at_level(logging.INFO, logger="pymc"), admissions:
-        idata = pmd.sample(**QUICK)
+@pytest.fixture(scope="module")
+def sampled(admissions):
+    """What is sampled without further options, and what is said of it."""
+    said, logger = [], logging.getLogger("pymc")
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        with admissions:
+            return pmd.sample(**QUICK), "\n".join(said)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+def test_sample_leaves_the_records_out_and_says_who_took_what(sampled):
+    idata, said = sampled
     assert set(idata.posterior.data_vars) == {"p", "log_odds_ratio"}
     assert idata.posterior["p"].shape == (2, 20, 4)
     assert {"dapper_accept", "dapper_mechanism_logp"} <= set(idata.sample_stats.data_vars)
-    assert ">DapperStep: [record]" in caplog.text
-    assert ">ConjugateStep: [p]" in caplog.text
+    assert ">DapperStep: [record]" in said
+    assert ">ConjugateStep: [p]" in said
 
 
-def test_records_are_kept_on_request(admissions):
+def test_records_are_kept_on_request(admissions, sampled):
     with admissions:
         idata = pmd.sample(keep_records=True, **QUICK)
     assert idata.posterior["record"].shape == (2, 20, 400)
     # What is kept doesn't change what is drawn.
-    with admissions:
-        without = pmd.sample(var_names=["p"], **QUICK)
-    assert set(without.posterior.data_vars) == {"p"}
-    np.testing.assert_array_equal(idata.posterior["p"], without.posterior["p"])
+    np.testing.assert_array_equal(idata.posterior["p"], sampled[0].posterior["p"])
+
+
+def test_what_is_kept_can_be_named(admissions, passed_on):
+    pmd.sample(model=admissions, var_names=["p"])
+    assert passed_on["var_names"] == ["p"]
 
 
 @pytest.mark.parametrize("given", [{"target_accept": 0.95}, {"nuts": {"target_accept": 0.95}}])

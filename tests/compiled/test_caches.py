@@ -71,8 +71,13 @@ def in_worker(pickled):
     return compiled_in(lambda: log_density(cloudpickle.loads(pickled)))
 
 
-def report(density, workers):
+def report(densities, workers):
     """Print what one process computes and compiles: the body of a process of its own."""
+    print(json.dumps([report_of(density, workers) for density in densities]))
+
+
+def report_of(density, workers):
+    """What a process computes and compiles for one model."""
     names, step = compiled_in(lambda: build_step(density))
     names_again, step_again = compiled_in(lambda: build_step(density))
     found = {
@@ -85,7 +90,7 @@ def report(density, workers):
     for method in workers:
         with get_context(method).Pool(1) as pool:
             found["workers"][method] = pool.apply(in_worker, [cloudpickle.dumps(step)])
-    print(json.dumps(found))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +103,8 @@ def reports(cache):
     """What processes report that use one cache directory, one after another."""
     flags = f"base_compiledir={cache}"
 
-    def run(density, *workers):
-        code = f"from tests.compiled.test_caches import report; report({density!r}, {workers!r})"
+    def run(*densities, workers=()):
+        code = f"from tests.compiled.test_caches import report; report({densities!r}, {workers!r})"
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", code],
             env=os.environ | {"PYTENSOR_FLAGS": flags, "PYTHONPATH": "."},
@@ -108,14 +113,13 @@ def reports(cache):
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        return density, json.loads(done.stdout)
+        return list(zip(densities, json.loads(done.stdout), strict=True))
 
     return [
-        run("laplace"),
-        run("wide laplace"),
-        run("gaussian"),
+        *run("laplace"),
+        *run("wide laplace", "gaussian"),
         # By now the cache holds what is needed, and code of other models that came later.
-        run("laplace", "spawn", "forkserver"),
+        *run("laplace", workers=("spawn", "forkserver")),
     ]
 
 

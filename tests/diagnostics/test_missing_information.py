@@ -7,6 +7,7 @@ dapper paper's section 6, with a prior. All conditionals are normal.
 import numpy as np
 import pymc as pm
 import pytest
+import xarray as xr
 
 import pymc_dapper as pmd
 from pymc_dapper.diagnostics import missing_information
@@ -128,14 +129,15 @@ def test_vectors_and_transformed_parameters_keep_their_dims():
 
 
 def test_what_it_needs_is_said(result, model):
-    with model:
-        without = pmd.sample(20, interweave=False, **OPTIONS)
+    without = xr.DataTree.from_dict({"posterior": result["posterior"].dataset[["theta"]]})
     with pytest.raises(ValueError, match=r"no draws of 'x'.*keep_records=True"):
         missing_information(without, model)
     with pm.Model() as discrete:
         k = pm.DiscreteUniform("k", 0, 3)
         pm.Potential("privacy", -(pm.Normal("x", k, 1, shape=2).sum() ** 2))
-        kept = pmd.sample(20, keep_records=True, **OPTIONS)
+    draws = {"k": (("chain", "draw"), np.ones((2, 20), int))}
+    draws["x"] = (("chain", "draw", "record"), np.zeros((2, 20, 2)))
+    kept = xr.DataTree.from_dict({"posterior": xr.Dataset(draws)})
     with pytest.raises(ValueError, match="'k' can't be drawn given the records"):
         missing_information(kept, discrete)
     for wrong, message in (

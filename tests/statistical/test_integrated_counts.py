@@ -106,7 +106,7 @@ MODELS = {
     scope="module",
     params=[
         "beta",
-        # Drawn in every run by steps/test_counts.py, and integrated in those of quadrature below.
+        # In every run, log-densities are compared with integrals (below).
         pytest.param("dirichlet", marks=pytest.mark.long),
         pytest.param("gamma", marks=pytest.mark.long),
     ],
@@ -163,8 +163,8 @@ class DrawnBefore(CountStep):
 def test_a_parameter_drawn_given_other_counts_shows():
     model, exact = shared_probability()
     step = DrawnBefore([model["x"]], integrate=[model["p"]], model=model)
-    # A small fault: with a quarter of the draws it is 6 standard errors.
-    assert np.abs(z_scores(draws_of(model, [step], draws=16_000), exact)).max() > 8
+    # A small fault: with half of the draws it is 9 standard errors.
+    assert np.abs(z_scores(draws_of(model, [step], draws=8_000), exact)).max() > 8
 
 
 def test_an_integral_without_its_constant_shows(monkeypatch):
@@ -259,6 +259,19 @@ def test_log_densities_are_integrals_over_the_parameter(write):
     integrals, written = log_ratios(write)
     assert np.abs(integrals).min() > 0.1
     np.testing.assert_allclose(written, integrals, atol=1e-6)
+
+
+def test_a_table_of_unknown_probabilities_is_dirichlet_multinomial():
+    model, _ = probabilities_of_a_table()
+    factors = integrate_out(model, [model["p"]], [model["x"]])
+    marginal = pt.add(*(graph.sum() for graph in factors.values()))
+    written = pytensor.function(
+        [model.rvs_to_values[model["x"]]], marginal, mode="FAST_COMPILE", on_unused_input="ignore"
+    )
+    tables = np.array([[10, 0, 0], [3, 3, 4], [0, 1, 9], [1, 6, 3]])
+    exact = stats.dirichlet_multinomial.logpmf(tables, [0.5, 1.0, 2.0], 10)
+    exact = exact + stats.norm.logpdf([5.0, -3.0, 6.0], tables, SIGMA).sum(axis=1)
+    np.testing.assert_allclose(np.ptp([written(x) for x in tables] - exact), 0, atol=1e-9)
 
 
 def test_a_prior_left_out_of_the_integral_shows():

@@ -167,7 +167,8 @@ def without_answers(reading):
         without_answers,
         pytest.param(twins.with_stale_records, marks=pytest.mark.long),
         pytest.param(twins.without_factor("release"), marks=pytest.mark.long),
-        twins.without_randomised_noise,
+        # In every run where nothing is integrated out: test_noise_that_is_not_drawn_anew (below).
+        pytest.param(twins.without_randomised_noise, marks=pytest.mark.long),
     ],
     ids=["no answers", "stale sum", "no mechanism", "no randomised noise"],
 )
