@@ -207,8 +207,8 @@ def noisy_table(request):
     with pm.Model() as model:
         n = pm.Data("n", 400)
         sigma = pm.Data("sigma", 1.0)
-        released = pm.Data("released", np.zeros(k))
         p = np.arange(1, k + 1) / np.arange(1, k + 1).sum()
+        released = pm.Data("released", 400 * p)
         x = pm.Multinomial("x", n=n, p=p)
         pm.Potential("privacy", -0.5 * (((released - x) / sigma) ** 2).sum())
         step = CountStep([x])

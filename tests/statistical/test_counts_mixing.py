@@ -141,7 +141,7 @@ def counts_below(request):
         else:
             p, shape = pm.Dirichlet("p", np.ones(2)), (2,)
             x = pm.Multinomial("x", n=n, p=p)
-        released = pm.Data("released", np.zeros(shape))
+        released = pm.Data("released", np.full(shape, 50.0))
         pm.Potential("privacy", -0.5 * (((x - released) / sigma) ** 2).sum())
         alone = CompoundStep([CountStep([x]), pmd.ConjugateStep([p])])
         return model, shape, [CountStep([x], integrate=[p]), alone]
