@@ -299,6 +299,7 @@ def geweke(model, step_type, iterations=8_000, seed=3):
         x, y = np.exp(point["x_log__"]), point["y"]
         sums = np.array([np.clip(x, 0, 2).sum(), np.clip(x * y, -2, 2).sum()])
         released = sums + rng.laplace(scale=SCALE, size=2)
+        model["released"].set_value(released)
         for each in (sweep, step):
             each._data.values = [released]
             point, _ = each.step(point)
