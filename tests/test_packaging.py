@@ -68,10 +68,18 @@ def run_with_plain_install(code):
             or any(needed.marker.evaluate({"extra": extra}) for extra in ("", *extras))
         ]
     installed = {name for name, _ in required}
+    # Not what setuptools holds in a folder of its own, which it puts on the path when imported.
+    present = {
+        canonicalize_name(distribution.name)
+        for distribution in importlib.metadata.distributions()
+        if Path(str(distribution.locate_file(""))).name != "_vendor"
+    }
     missing = {
         module
         for module, names in importlib.metadata.packages_distributions().items()
-        if module != "pymc_dapper" and not installed & {canonicalize_name(name) for name in names}
+        if (found := present & {canonicalize_name(name) for name in names})
+        and module != "pymc_dapper"
+        and not installed & found
     }
     script = PLAIN_INSTALL.format(missing=missing) + code
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)

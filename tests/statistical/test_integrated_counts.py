@@ -163,7 +163,7 @@ class DrawnBefore(CountStep):
 def test_a_parameter_drawn_given_other_counts_shows():
     model, exact = shared_probability()
     step = DrawnBefore([model["x"]], integrate=[model["p"]], model=model)
-    # A small fault: with half of the draws it is 9 standard errors.
+    # A small fault: half of the draws hardly show it by so much.
     assert np.abs(z_scores(draws_of(model, [step], draws=8_000), exact)).max() > 8
 
 

@@ -32,4 +32,6 @@ def with_decide(step, fault):
 def _with(step, **parts):
     twin = copy.copy(step)
     twin.sweep = replace(halves(step), **parts)
+    # Nor may the step itself notice: it is for the test to tell.
+    twin._check_digits = lambda *_: None
     return twin
