@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import arviz as az
@@ -131,7 +132,7 @@ def test_widths_of_the_study_are_those_of_the_page(mechanism):
         {"mechanism": [mechanism], "epsilon": [8.0]},
         replicates=n,
         seed=2,
-        executor=1,
+        executor=ThreadPoolExecutor(1),  # the example is no module that a process could import
         sample_kwargs={"draws": 500, "tune": 300},
         progressbar=False,
     )
