@@ -354,7 +354,8 @@ class DapperStep(BlockedStep):
         elif drawn > 0 and drawn & (drawn - 1) == 0 and self._as_written is not None:
             # At draws 1, 2, 4, 8, ...: in Python, which takes its time.
             parameters = given[: len(self._parameter_names)]
-            self._check_digits(self._as_written(after[:n_variables], parameters), logp)
+            as_written = self._as_written(after[:n_variables], parameters)
+            self._check_digits(as_written, logp, ROUNDING * abs(as_written))
 
         stats: dict[str, Any] = {
             "dapper_accept": accept,
@@ -447,7 +448,7 @@ class DapperStep(BlockedStep):
             "pt.linalg.inv(A) @ b: it gives nan there, which is an impossible state to DapperStep"
         )
 
-    def _check_digits(self, as_written: float, computed: float) -> None:
+    def _check_digits(self, as_written: float, computed: float, rounding: float = 0.0) -> None:
         """Compare the log-density after a sweep with the model's own.
 
         Raises
@@ -455,8 +456,8 @@ class DapperStep(BlockedStep):
         SamplingError
             If a difference could be seen in the draws.
         """
-        allowed = LARGEST_ERROR + ROUNDING * abs(as_written)
-        if np.isfinite(as_written) and not abs(as_written - computed) < allowed:
+        error = abs(as_written - computed)
+        if np.isfinite(as_written) and not error < LARGEST_ERROR + rounding:
             additive = self._reading.additive_factors
             lost = [factor for factor in additive if factor.expanded] or additive
             factors = ", ".join(f"'{factor.name}'" for factor in lost)
