@@ -114,11 +114,14 @@ def test_the_census_is_that_of_the_page(tmp_path):
     assert header == of_page
     assert rows[0] == shown[0]  # naive: nothing is sampled
     (_, *numbers), (_, *there) = rows[1], shown[1]
-    # An interval's ends are quantiles of 2,000 draws: with one effective draw in four they have a
-    # relative error of 1/10 of the width, and the mean over 200 tracts a much smaller one.
-    for number, other in zip(numbers, there, strict=True):
-        one, two = (float(cell.removesuffix(" %")) for cell in (number, other))
-        assert one == pytest.approx(two, rel=STANDARD_ERRORS * 0.1 / np.sqrt(200))
+    # With one effective draw in four of 2,000, and a posterior that is about normal, 5 % quantiles
+    # have an error of sqrt(0.05 * 0.95 / 500) / 0.103 = 0.095 standard deviations, means one of
+    # 0.045. So the difference of two runs, over 200 tracts, is 0.4 % in mean width as in error.
+    for number, other in zip(numbers[1:], there[1:], strict=True):
+        assert float(number) == pytest.approx(float(other), rel=STANDARD_ERRORS * 0.0042, abs=0.05)
+    # About 2 % of the intervals have an end so near the truth that another run may differ.
+    held, of_table = (float(cells[0].removesuffix(" %")) for cells in (numbers, there))
+    assert abs(held - of_table) <= 2.5
 
 
 @pytest.mark.long
