@@ -22,7 +22,7 @@ from arviz_stats.base import array_stats
 from pymc.step_methods import CompoundStep
 
 import pymc_dapper as pmd
-from pymc_dapper.steps.counts import CountStep
+from pymc_dapper.counts.step import CountStep
 
 markdown = example("_markdown")
 

@@ -37,7 +37,7 @@ from pymc.step_methods.compound import BlockedStep
 from scipy import stats
 
 import pymc_dapper as pmd
-from pymc_dapper.steps.interweave import InterweaveStep
+from pymc_dapper.interweaving.step import InterweaveStep
 
 markdown, save = example("_markdown"), example("_figures").save
 

@@ -24,7 +24,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import pymc_dapper as pmd
-from pymc_dapper.steps.counts import CountStep
+from pymc_dapper.counts.step import CountStep
 
 GIRLS, BOYS, SIGMA = 241_945, 251_527, 4_000.0
 OUTPUT = Path(__file__).parent / "output" / "births.png"

@@ -27,8 +27,8 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 import pymc_dapper as pmd
-from pymc_dapper.reading.counts import invariant
-from pymc_dapper.steps.counts import CountStep
+from pymc_dapper.counts.reading import invariant
+from pymc_dapper.counts.step import CountStep
 
 OUTPUT = Path(__file__).parent / "output" / "census.png"
 COUNTIES, TRACTS = 8, 25

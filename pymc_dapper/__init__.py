@@ -2,7 +2,11 @@
 
 from pymc_dapper import conjugacy, diagnostics, statistics
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.conjugacy.step import ConjugateStep
+from pymc_dapper.counts.reading import invariant
+from pymc_dapper.counts.step import CountStep
 from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace, Tulap
+from pymc_dapper.interweaving.step import InterweaveStep
 from pymc_dapper.mechanisms import (
     CustomMechanism,
     DiscreteGaussianMechanism,
@@ -29,13 +33,9 @@ from pymc_dapper.reading import (
     UnknownOperationError,
     follow_records,
 )
-from pymc_dapper.reading.counts import invariant
+from pymc_dapper.records.step import DapperStep
 from pymc_dapper.sampling import assign_steps, sample
-from pymc_dapper.steps.conjugate import ConjugateStep
-from pymc_dapper.steps.counts import CountStep
-from pymc_dapper.steps.dapper import DapperStep
 from pymc_dapper.steps.function import FunctionStep
-from pymc_dapper.steps.interweave import InterweaveStep
 from pymc_dapper.studies import study
 
 __all__ = [

@@ -22,18 +22,18 @@ from pymc_dapper.checks import options as options_of
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
 from pymc_dapper.conjugacy.gaussian import NORMAL
 from pymc_dapper.conjugacy.marginal import integrable_parameters
+from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.context import the_model
-from pymc_dapper.reading.counts import read_counts
-from pymc_dapper.reading.dependence import records_seen
-from pymc_dapper.reading.errors import NotConjugateError, ReadingError
-from pymc_dapper.reading.model import read_model
-from pymc_dapper.reading.record_maps import can_interweave
-from pymc_dapper.releases import ATTRIBUTE, read_releases
+from pymc_dapper.counts.reading import read_counts
+from pymc_dapper.counts.step import CountStep, can_be_counted, count_values
+from pymc_dapper.graphs.dependence import records_seen
+from pymc_dapper.graphs.errors import NotConjugateError, ReadingError
+from pymc_dapper.interweaving.reading import can_interweave
+from pymc_dapper.interweaving.step import InterweaveStep
+from pymc_dapper.records.reading.model import read_model
+from pymc_dapper.records.step import DapperStep
+from pymc_dapper.releases.budgets import ATTRIBUTE, read_releases
 from pymc_dapper.steps.building import telling_of_damage
-from pymc_dapper.steps.conjugate import ConjugateStep
-from pymc_dapper.steps.counts import CountStep, can_be_counted, count_values
-from pymc_dapper.steps.dapper import DapperStep
-from pymc_dapper.steps.interweave import InterweaveStep
 from pymc_dapper.steps.lean_nuts import lean_nuts
 from pymc_dapper.steps.variables import record_values
 

@@ -3,12 +3,12 @@
 import numpy as np
 from numba import njit
 
-from pymc_dapper.compiled.sweep_op import RecordSweep
-from pymc_dapper.kernels.entry_sweep import sweep_by_entries
-from pymc_dapper.kernels.record_sweep import Proposal, SweepState, log_gain, update_record
-from pymc_dapper.kernels.rows import Changes
-from pymc_dapper.kernels.sums import Sums
-from pymc_dapper.steps.dapper import DapperStep
+from pymc_dapper.records.compiled.op import RecordSweep
+from pymc_dapper.records.kernels.entry_sweep import sweep_by_entries
+from pymc_dapper.records.kernels.record_sweep import Proposal, SweepState, log_gain, update_record
+from pymc_dapper.records.kernels.rows import Changes
+from pymc_dapper.records.kernels.sums import Sums
+from pymc_dapper.records.step import DapperStep
 
 
 @njit(inline="always")

@@ -4,10 +4,10 @@ import pytensor
 import pytest
 
 from pymc_dapper import DapperStep, InterweaveStep
-from pymc_dapper.compiled.count_sweep import CompiledCountSweep
-from pymc_dapper.kernels.count_sweep import Packed
-from pymc_dapper.steps import conjugate
-from pymc_dapper.steps.counts import CountStep
+from pymc_dapper.conjugacy import step as conjugate
+from pymc_dapper.counts.compiled.sweep import CompiledCountSweep
+from pymc_dapper.counts.kernels.sweep import Packed
+from pymc_dapper.counts.step import CountStep
 
 # What isn't compiled with numba is evaluated in Python; but for graphs within graphs, for which
 # PyTensor calls a C compiler if there is one. It takes half a second for each operation.

@@ -13,9 +13,9 @@ from numba import float64, int64, njit
 from numba.experimental import jitclass
 from scipy import sparse
 
-from pymc_dapper.kernels import count_sweep
-from pymc_dapper.kernels.count_line import Structure, sum_of_terms
-from pymc_dapper.kernels.count_sweep import Schedule
+from pymc_dapper.counts.kernels import sweep as count_sweep
+from pymc_dapper.counts.kernels.line import Structure, sum_of_terms
+from pymc_dapper.counts.kernels.sweep import Schedule
 
 LEVEL, INDEX = -1, -2
 

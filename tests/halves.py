@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dapper.compiled.functions import JitFunction, numba_mode
-from pymc_dapper.compiled.sweep import draws_exactly, sweep_graph
-from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.backend.jit import JitFunction, numba_mode
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.records.compiled.sweep import draws_exactly, sweep_graph
 
 
 @dataclass(frozen=True)

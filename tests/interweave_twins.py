@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dapper.reading.graphs import rebuild
-from pymc_dapper.reading.record_maps import read_noise_held_fixed
-from pymc_dapper.steps import interweave
-from pymc_dapper.steps.interweave import InterweaveStep
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.interweaving import step as interweave
+from pymc_dapper.interweaving.reading import read_noise_held_fixed
+from pymc_dapper.interweaving.step import InterweaveStep
 
 
 class Unchecked(InterweaveStep):

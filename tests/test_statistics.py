@@ -16,14 +16,15 @@ from pytensor.tensor.random.type import random_generator_type
 from scipy import stats
 from scipy.optimize import minimize
 
+from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.budget import PureDP
 from pymc_dapper.checks import whole_number
-from pymc_dapper.compiled.functions import numba_mode
-from pymc_dapper.compiled.rows_of_block import rows_by_array
 from pymc_dapper.mechanisms import LaplaceMechanism
-from pymc_dapper.reading import AdditiveFactor, ReadingError, read_model, self_check
-from pymc_dapper.reading.entrywise import read_entrywise
-from pymc_dapper.reading.self_check import check_reading
+from pymc_dapper.reading import AdditiveFactor, ReadingError, read_model
+from pymc_dapper.records.compiled.rows import rows_by_array
+from pymc_dapper.records.reading import self_check
+from pymc_dapper.records.reading.entrywise import read_entrywise
+from pymc_dapper.records.reading.self_check import check_reading
 from pymc_dapper.reference import KnownTablePosterior, sample_under_invariants
 from pymc_dapper.statistics import (
     Sensitivity,

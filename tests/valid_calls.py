@@ -214,10 +214,10 @@ def of_mechanism(name):
 
 
 STOPS = {
-    "DapperStep": ["steps.dapper:read_model"],
-    "CountStep": ["steps.counts:read_counts", "steps.counts:_marginal"],
-    "InterweaveStep": ["steps.interweave:InterweaveStep._read"],
-    "ConjugateStep": ["steps.conjugate:read_conditionals"],
+    "DapperStep": ["records.step:read_model"],
+    "CountStep": ["counts.step:read_counts", "counts.step:_marginal"],
+    "InterweaveStep": ["interweaving.step:InterweaveStep._read"],
+    "ConjugateStep": ["conjugacy.step:read_conditionals"],
     "FunctionStep": ["steps.function:_CheckedDraw"],
     "assign_steps": ["sampling:DapperStep", "sampling:CountStep"],
     "sample": ["sampling:DapperStep", "sampling:CountStep"],

@@ -7,11 +7,11 @@ from pymc import Model
 from pymc.pytensorf import compile as pymc_compile
 
 from pymc_dapper.conjugacy.conditional import Conditional
-from pymc_dapper.reading.errors import NotConjugateError
-from pymc_dapper.reading.graphs import rebuild
-from pymc_dapper.reading.proposals import read_prior_draws
-from pymc_dapper.reading.randomness import with_randomness
-from pymc_dapper.reading.values import frozen_dims
+from pymc_dapper.graphs.errors import NotConjugateError
+from pymc_dapper.graphs.noise import with_randomness
+from pymc_dapper.graphs.prior import read_prior_draws
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.values import frozen_dims
 
 TOLERANCE = {"float64": 1e-6, "float32": 1e-3}
 """Relative difference of two log-density ratios that rounding may leave, in a model's precision."""

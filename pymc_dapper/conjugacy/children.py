@@ -13,9 +13,9 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.conjugacy.names import PARAMETERS, family_name
 from pymc_dapper.conjugacy.relations import Independent, Power, Relation, read_relations
 from pymc_dapper.conjugacy.totals import total, total_by_category
-from pymc_dapper.reading.errors import NotConjugateError
-from pymc_dapper.reading.graphs import inline_symbolic_ops, rebuild
-from pymc_dapper.reading.values import at_values
+from pymc_dapper.graphs.errors import NotConjugateError
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
+from pymc_dapper.graphs.values import at_values
 
 
 @dataclass(frozen=True, eq=False)

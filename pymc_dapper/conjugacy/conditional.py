@@ -18,10 +18,10 @@ from pymc_dapper.conjugacy import gaussian
 from pymc_dapper.conjugacy.children import Child, read_children, read_link
 from pymc_dapper.conjugacy.families import Family, check_prior, read_prior
 from pymc_dapper.conjugacy.rules import find_rule
-from pymc_dapper.reading.errors import NotConjugateError
-from pymc_dapper.reading.graphs import rebuild
-from pymc_dapper.reading.operations import known_value
-from pymc_dapper.reading.values import (
+from pymc_dapper.graphs.errors import NotConjugateError
+from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.values import (
     dim_lengths,
     forward,
     frozen_dims,

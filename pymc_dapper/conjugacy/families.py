@@ -18,8 +18,8 @@ from pytensor.tensor.random.basic import (
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.conjugacy.names import family_name
-from pymc_dapper.reading.errors import NotConjugateError
-from pymc_dapper.reading.operations import known_value
+from pymc_dapper.graphs.errors import NotConjugateError
+from pymc_dapper.graphs.known import known_value
 
 Parameters = tuple[TensorVariable, ...]
 

@@ -20,8 +20,8 @@ from scipy.linalg.lapack import dgeqrf, dtrtrs
 from pymc_dapper.conjugacy.children import Child
 from pymc_dapper.conjugacy.relations import Affine, Independent, Power, read_relations
 from pymc_dapper.conjugacy.totals import total
-from pymc_dapper.reading.errors import NotConjugateError
-from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.graphs.errors import NotConjugateError
+from pymc_dapper.graphs.rebuild import rebuild
 
 NORMAL = (NormalRV, MvNormalRV)
 """Priors that conditionals given normal children have the form of."""

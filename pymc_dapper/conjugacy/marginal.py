@@ -18,8 +18,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
 from pymc_dapper.conjugacy.families import BETA, DIRICHLET, GAMMA
-from pymc_dapper.reading.errors import NotConjugateError
-from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.graphs.errors import NotConjugateError
+from pymc_dapper.graphs.rebuild import rebuild
 
 
 def _log_beta(theta: np.ndarray, a: Any, b: Any) -> TensorVariable:

@@ -1,6 +1,6 @@
 """How a variable of a model's graph depends on a parameter: not, by a power, or linearly.
 
-One small rule per operation, as for records (:mod:`pymc_dapper.reading.operations`). What isn't
+One small rule per operation, as for records (:mod:`pymc_dapper.records.reading.rules`). What isn't
 decided by a rule isn't conjugate: nothing is guessed from numbers.
 """
 
@@ -39,9 +39,9 @@ from pytensor.tensor.subtensor import (
 )
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.reading.errors import NotConjugateError
-from pymc_dapper.reading.naming import describe
-from pymc_dapper.reading.operations import known_value
+from pymc_dapper.graphs.errors import NotConjugateError
+from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.naming import describe
 
 FOR_POSITIVE_ONLY = (ps.Abs, ps.Sign, ps.Sqrt, ps.Sqr, ps.Pow, ps.Reciprocal)
 

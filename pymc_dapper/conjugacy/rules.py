@@ -16,7 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.conjugacy.children import Link
 from pymc_dapper.conjugacy.families import BETA, DIRICHLET, GAMMA, INVERSE_GAMMA, Family, rv_type
 from pymc_dapper.conjugacy.names import family_name
-from pymc_dapper.reading.errors import NotConjugateError
+from pymc_dapper.graphs.errors import NotConjugateError
 
 Rule = Callable[[Link], Sequence[TensorVariable]]
 

@@ -7,7 +7,7 @@ import pytensor.tensor as pt
 from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.reading.graphs import rebuild
+from pymc_dapper.graphs.rebuild import rebuild
 
 
 def total(

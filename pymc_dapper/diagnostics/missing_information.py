@@ -14,11 +14,11 @@ from pymc.util import RandomState, get_random_generator
 from pytensor.graph.basic import Variable
 
 from pymc_dapper.checks import random_generator, whole_number
+from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.context import the_model
 from pymc_dapper.diagnostics._result import group
-from pymc_dapper.reading.values import forward
+from pymc_dapper.graphs.values import forward
 from pymc_dapper.sampling import assign_parameter_steps, find_records
-from pymc_dapper.steps.conjugate import ConjugateStep
 from pymc_dapper.steps.variables import record_values
 
 MIN_DRAWS = 4

@@ -16,14 +16,14 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.data import SharedData
+from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.checks import function
 from pymc_dapper.checks import options as options_of
-from pymc_dapper.compiled.data import SharedData
-from pymc_dapper.compiled.functions import JitFunction
 from pymc_dapper.context import the_model
-from pymc_dapper.reading.dependence import dependent_factors
-from pymc_dapper.reading.graphs import rebuild
-from pymc_dapper.reading.values import (
+from pymc_dapper.graphs.dependence import dependent_factors
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.values import (
     at_values,
     dim_lengths,
     forward,

@@ -9,7 +9,7 @@ from pymc.model.core import ValueGradFunction
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.reading.dependence import dependent_factors
+from pymc_dapper.graphs.dependence import dependent_factors
 
 
 def lean_nuts(

@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.checks import flag, options, random_generator, shown
 from pymc_dapper.context import the_model
-from pymc_dapper.reading.errors import ReadingError
+from pymc_dapper.graphs.errors import ReadingError
 
 
 def check_call(

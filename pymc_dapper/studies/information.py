@@ -9,10 +9,10 @@ from pymc.blocking import PointType
 from pymc.step_methods.compound import BlockedStep, CompoundStep
 from pymc.vartypes import discrete_types
 
+from pymc_dapper.conjugacy.step import ConjugateStep
+from pymc_dapper.counts.step import CountStep
 from pymc_dapper.diagnostics.missing_information import fraction_of_missing_information
-from pymc_dapper.steps.conjugate import ConjugateStep
-from pymc_dapper.steps.counts import CountStep
-from pymc_dapper.steps.dapper import DapperStep
+from pymc_dapper.records.step import DapperStep
 from pymc_dapper.studies.models import PreparedModel
 
 SWEEPS = 10

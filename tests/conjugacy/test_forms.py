@@ -7,8 +7,8 @@ from scipy.special import expit
 
 from pymc_dapper.conjugacy.check import check_conditional
 from pymc_dapper.conjugacy.conditional import read_conditionals
-from pymc_dapper.reading.graphs import inline_symbolic_ops
-from pymc_dapper.steps.conjugate import ConjugateStep
+from pymc_dapper.conjugacy.step import ConjugateStep
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops
 from tests.conjugacy.forms import FORMS
 from tests.thirds import one_in_three
 

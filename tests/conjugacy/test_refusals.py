@@ -6,8 +6,8 @@ import pytensor.tensor as pt
 import pytest
 from pymc.distributions.transforms import Interval, ordered
 
-from pymc_dapper.reading.errors import NotConjugateError, ReadingError
-from pymc_dapper.steps.conjugate import ConjugateStep
+from pymc_dapper.conjugacy.step import ConjugateStep
+from pymc_dapper.graphs.errors import NotConjugateError, ReadingError
 
 Y = np.array([0.3, -1.2, 0.8, 2.1])
 POSITIVE = np.abs(Y)

@@ -9,7 +9,7 @@ import xarray as xr
 
 import pymc_dapper as pmd
 from pymc_dapper.diagnostics import acceptance
-from pymc_dapper.releases import ATTRIBUTE, Releases
+from pymc_dapper.releases.budgets import ATTRIBUTE, Releases
 
 OPTIONS = {"draws": 400, "tune": 50, "chains": 2, "cores": 1, "progressbar": False}
 OPTIONS |= {"random_seed": 4, "compute_convergence_checks": False}

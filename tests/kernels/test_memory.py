@@ -8,28 +8,41 @@ import numba
 import numpy as np
 import pytest
 
-from pymc_dapper.kernels.count_draws import Draws
-from pymc_dapper.kernels.interweave import Fit, draw_variates
+from pymc_dapper.counts.kernels.draws import Draws
+from pymc_dapper.interweaving.kernels.moves import Fit, draw_variates
 from tests.broken import row_by_row
 from tests.counts_enumeration import Model, schedule
 from tests.memory import whatever_was_in_memory
 
-PACKAGE = "pymc_dapper.kernels"
-MODULES = ("entry_sweep", "record_sweep", "full_sweep", "block_sweep", "interweave", "count_sweep")
+PACKAGE = "pymc_dapper"
+MODULES = {
+    "entry_sweep": "records.kernels.entry_sweep",
+    "record_sweep": "records.kernels.record_sweep",
+    "full_sweep": "records.kernels.full_sweep",
+    "block_sweep": "records.kernels.block_sweep",
+    "parameter_moves": "interweaving.kernels.moves",
+    "count_sweep": "counts.kernels.sweep",
+}
 N, D = 40, 3
 
 
 @pytest.fixture(scope="module")
 def kernels():
     """The kernels as they are written, without compiling them."""
-    compiled = {name: sys.modules.pop(name) for name in list(sys.modules) if PACKAGE in name}
+    compiled = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_kernel(name)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(numba.config, "DISABLE_JIT", True)
-        modules = {name: importlib.import_module(f"{PACKAGE}.{name}") for name in MODULES}
-    for name in [name for name in sys.modules if PACKAGE in name]:
+        modules = {
+            name: importlib.import_module(f"{PACKAGE}.{path}") for name, path in MODULES.items()
+        }
+    for name in [name for name in sys.modules if _is_kernel(name)]:
         del sys.modules[name]
     sys.modules.update(compiled)
     return SimpleNamespace(**modules)
+
+
+def _is_kernel(name):
+    return name.startswith(PACKAGE) and ".kernels." in name
 
 
 def of_sums(sums, context):
@@ -94,7 +107,7 @@ def test_moves_of_parameters(kernels, movable):
     variates = draw_variates(np.random.default_rng(0), 5, 2)
     start = np.array([0.3, 1.0])
     one, other = whatever_was_in_memory(
-        lambda: kernels.interweave.move_parameters(of_sums, (), start, movable, fit, variates)
+        lambda: kernels.parameter_moves.move_parameters(of_sums, (), start, movable, fit, variates)
     )
     for before, after in zip(one, other, strict=True):
         np.testing.assert_array_equal(before, after)

@@ -21,7 +21,7 @@ from scipy import stats
 from pymc_dapper.conjugacy import rules
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.names import family_name
-from pymc_dapper.steps.conjugate import ConjugateStep
+from pymc_dapper.conjugacy.step import ConjugateStep
 from tests.quadrature import Tabulated, linear_gaussian, marginals, normals
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
 

@@ -13,10 +13,10 @@ from pytensor.tensor.elemwise import Elemwise
 from scipy import stats
 
 import pymc_dapper as pmd
-from pymc_dapper.reading.counts import invariant
-from pymc_dapper.reading.graphs import rebuild, with_inputs
-from pymc_dapper.steps import counts as steps
-from pymc_dapper.steps.counts import CountStep
+from pymc_dapper.counts import step as steps
+from pymc_dapper.counts.reading import invariant
+from pymc_dapper.counts.step import CountStep
+from pymc_dapper.graphs.rebuild import rebuild, with_inputs
 
 
 def draws_of(model, name, *, draws=4_000, seed=3, step=None):
@@ -141,7 +141,8 @@ def test_a_count_within_a_count_agrees_with_all_tables_enumerated():
 # Known margins ---------------------------------------------------------------------------------
 
 
-# That moves connect all tables of known margins is enumerated in every run: reading/test_counts.py.
+# That moves connect all tables of known margins is enumerated in every run, in
+# counts/reading/test_model.py.
 @pytest.mark.long
 def test_a_table_of_known_margins_agrees_with_all_tables_enumerated():
     rates = np.array([[1.0, 2.0, 0.5], [3.0, 1.0, 2.0]])

@@ -5,8 +5,8 @@ import pymc as pm
 import pytest
 
 from pymc_dapper import ConjugateStep, DapperStep
+from pymc_dapper.counts.step import CountStep
 from pymc_dapper.reference import TablePosterior, gaussian_cell_loglik
-from pymc_dapper.steps.counts import CountStep
 from tests.models import N_APPLICANTS, RELEASED, SIGMA, admissions_model, admissions_table
 from tests.monte_carlo import smallest_ess, z_scores
 

@@ -10,9 +10,9 @@ from arviz_stats.base import array_stats
 from pymc.step_methods import CompoundStep
 
 import pymc_dapper as pmd
-from pymc_dapper.compiled import count_blocks
-from pymc_dapper.steps import counts as steps
-from pymc_dapper.steps.counts import CountStep
+from pymc_dapper.counts import step as steps
+from pymc_dapper.counts.compiled import blocks as count_blocks
+from pymc_dapper.counts.step import CountStep
 
 pytestmark = pytest.mark.long
 

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 import pymc_dapper as pmd
 from pymc_dapper.conjugacy import marginal
 from pymc_dapper.conjugacy.marginal import integrable_parameters, integrate_out
-from pymc_dapper.steps.counts import CountStep
+from pymc_dapper.counts.step import CountStep
 from tests.monte_carlo import smallest_ess
 
 SIGMA = 2.0

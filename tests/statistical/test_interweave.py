@@ -15,8 +15,8 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import beta, binom, gamma, laplace, norm, poisson
 
 from pymc_dapper import DapperStep, ReadingError
-from pymc_dapper.reading.record_maps import read_noise_held_fixed
-from pymc_dapper.steps.interweave import InterweaveStep
+from pymc_dapper.interweaving.reading import read_noise_held_fixed
+from pymc_dapper.interweaving.step import InterweaveStep
 from tests import interweave_twins as twins
 from tests.monte_carlo import smallest_ess, z_scores
 from tests.quadrature import (

@@ -11,8 +11,8 @@ from scipy.stats import norm, poisson
 
 import pymc_dapper as pmd
 from pymc_dapper import DapperStep
-from pymc_dapper.compiled.exchange import compile_exchange
-from pymc_dapper.reading.exchanges import Proposed
+from pymc_dapper.records.compiled.exchange import compile_exchange
+from pymc_dapper.records.reading.exchanges import Proposed
 from pymc_dapper.reference import conditional_posterior
 from tests.quadrature import linear_gaussian
 
@@ -196,7 +196,7 @@ def test_categories_of_known_margin():
 
 @pytest.mark.long
 def test_counts_per_record_of_known_total():
-    """In every run: a shift keeps the total, in `tests/reading/test_exchanges.py`."""
+    """In every run: a shift keeps the total, in `tests/records/reading/test_exchanges.py`."""
     means, weights = np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 3.0])
     with pm.Model() as model:
         x = pm.Poisson("x", means, shape=3)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import pymc_dapper as pmd
-from pymc_dapper.steps.counts import CountStep
+from pymc_dapper.counts.step import CountStep
 from tests.monte_carlo import smallest_ess
 from tests.statistical.test_counts import normalised, z_scores
 
@@ -191,7 +191,8 @@ def parameters_above_both():
     return model, step, tables, normalised(logp)
 
 
-# Which moves connect the tables of such models is enumerated in every run: reading/test_counts.py.
+# Which moves connect the tables of such models is enumerated in every run, in
+# counts/reading/test_model.py.
 @pytest.mark.long
 @pytest.mark.parametrize(
     "build",

@@ -10,7 +10,7 @@ import pytest
 from numba import njit
 
 from pymc_dapper import DapperStep
-from pymc_dapper.kernels.record_sweep import sweep_records
+from pymc_dapper.records.kernels.record_sweep import sweep_records
 from tests import broken
 from tests.quadrature import linear_gaussian, normals
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare

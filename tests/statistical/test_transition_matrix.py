@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from pymc_dapper import DapperStep, ReadingError
-from pymc_dapper.compiled.sweep_op import EntrySweep, RecordSweep
 from pymc_dapper.reading import read_model
-from pymc_dapper.reading.entrywise import read_entrywise
+from pymc_dapper.records.compiled.op import EntrySweep, RecordSweep
+from pymc_dapper.records.reading.entrywise import read_entrywise
 from pymc_dapper.reference import conditional_posterior
 from tests import broken
 from tests.enumerate_sweep import transition_matrix

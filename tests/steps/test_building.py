@@ -9,10 +9,10 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper.conjugacy import check as conjugacy_check
-from pymc_dapper.reading import self_check
-from pymc_dapper.reading.counts import self_check as count_check
-from pymc_dapper.reading.record_maps import self_check as map_check
-from pymc_dapper.steps import counts as counts_step
+from pymc_dapper.counts import step as counts_step
+from pymc_dapper.counts.reading import self_check as count_check
+from pymc_dapper.interweaving.reading import self_check as map_check
+from pymc_dapper.records.reading import self_check
 from pymc_dapper.steps.building import OutOfMemoryError
 
 PACKAGE = Path(pmd.__file__).parent

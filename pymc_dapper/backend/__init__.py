@@ -1,0 +1,1 @@
+"""From graphs to compiled functions: what knows the internals of PyTensor's numba backend."""

@@ -1,0 +1,98 @@
+"""Shared data of a model, handed to compiled functions as arguments."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+from pymc import Model
+from pytensor.compile.sharedvalue import SharedVariable
+
+from pymc_dapper.graphs.values import dim_lengths
+
+
+class Reading(Protocol):
+    """What was read of a model, with the shared data it depends on."""
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+
+    @property
+    def data(self) -> Sequence[SharedVariable]:
+        """Shared data that its graphs depend on."""
+
+    @property
+    def dim_lengths(self) -> Mapping[str, int]:
+        """Lengths of the model's dims when it was read."""
+
+
+class SharedData:
+    """Values of the shared data (``pm.Data``) that a compiled function depends on.
+
+    Parameters
+    ----------
+    reading : Reading
+        What the function was compiled from.
+    step : str
+        What uses the function, for messages.
+
+    Attributes
+    ----------
+    values : list of ndarray
+        The values when they were last read, in the order of the reading's ``data``.
+    """
+
+    def __init__(self, reading: Reading, step: str = "the step"):
+        self._reading = reading
+        self._step = step
+        self.values = self._present()
+        self._shapes = [value.shape for value in self.values]
+
+    def read(self) -> list[SharedVariable]:
+        """Take over the present values.
+
+        Returns
+        -------
+        list of SharedVariable
+            The data that changed.
+
+        Raises
+        ------
+        ValueError
+            If the length of a dim or the shape of the data isn't what the function was compiled
+            for, or if a mechanism can't have released the data.
+        """
+        self._check_dims()
+        values = self._present()
+        for shared, old, new in zip(self._reading.data, self._shapes, values, strict=True):
+            if new.shape != old:
+                raise self._changed(f"the data '{shared.name}' had shape {old}", f"{new.shape}")
+        # A mechanism knows which releases are possible.
+        for variable in (*self._reading.model.potentials, *self._reading.model.observed_RVs):
+            check = getattr(variable.tag, "check_data", None)
+            if check is not None:
+                check()
+        changed = [
+            shared
+            for shared, old, new in zip(self._reading.data, self.values, values, strict=True)
+            if not np.array_equal(old, new, equal_nan=True)
+        ]
+        self.values = values
+        return changed
+
+    def _present(self) -> list[np.ndarray]:
+        return [np.array(x.get_value(borrow=True), order="C") for x in self._reading.data]
+
+    def _check_dims(self) -> None:
+        lengths = dim_lengths(self._reading.model)
+        for name, old in self._reading.dim_lengths.items():
+            new = lengths[name]
+            if new != old:
+                raise self._changed(f"the dim '{name}' had length {old}", f"length {new}")
+
+    def _changed(self, before: str, now: str) -> ValueError:
+        return ValueError(
+            f"{before} when {self._step} was built, and has {now} now. A step can take over new "
+            "values, but not another number of records or another size of anything: build a new "
+            "step"
+        )

@@ -1,0 +1,73 @@
+"""Truncated counts drawn from uniform noise: Poisson, binomial and negative binomial."""
+
+import inspect
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.link.numba.dispatch.basic import register_funcify_and_cache_key
+from pytensor.scalar.basic import ScalarOp, upgrade_to_float64
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.noise import truncated_draw
+from pymc_dapper.kernels import truncated_counts as kernels
+
+
+class TruncatedCount(ScalarOp):
+    """See :func:`pymc_dapper.kernels.truncated_counts.truncated_count`."""
+
+    nin = 5
+
+    def __init__(self) -> None:
+        super().__init__(upgrade_to_float64, name="TruncatedCount")
+
+    def impl(self, *inputs: float) -> float:
+        """Evaluate in Python."""
+        return kernels.truncated_count(*map(float, inputs))
+
+
+@register_funcify_and_cache_key(TruncatedCount)
+def _funcify(op: TruncatedCount, node: Apply, **kwargs: Any) -> tuple[Callable, str]:
+    key = (type(op).__qualname__, inspect.getsource(kernels))
+    return kernels.truncated_count, sha256(repr(key).encode()).hexdigest()
+
+
+_truncated_count = Elemwise(TruncatedCount())
+
+
+@truncated_draw.register(PoissonRV)
+def _poisson(
+    op: Op, u: TensorVariable, lower: TensorVariable, upper: TensorVariable, mu: TensorVariable
+) -> TensorVariable:
+    return _truncated_count(u, lower, upper, 0.0, mu)
+
+
+@truncated_draw.register(BinomialRV)
+def _binomial(
+    op: Op,
+    u: TensorVariable,
+    lower: TensorVariable,
+    upper: TensorVariable,
+    n: TensorVariable,
+    p: TensorVariable,
+) -> TensorVariable:
+    # A probability of 1 as one that no draw tells from it.
+    odds = p / pt.maximum(1 - p, 1e-300)
+    return _truncated_count(u, lower, pt.minimum(upper, n), -odds, (n + 1) * odds)
+
+
+@truncated_draw.register(NegBinomialRV)
+def _negative_binomial(
+    op: Op,
+    u: TensorVariable,
+    lower: TensorVariable,
+    upper: TensorVariable,
+    n: TensorVariable,
+    p: TensorVariable,
+) -> TensorVariable:
+    return _truncated_count(u, lower, upper, 1 - p, (n - 1) * (1 - p))

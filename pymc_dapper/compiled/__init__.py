@@ -1,1 +1,0 @@
-"""From a model's reading to compiled functions."""

@@ -1,0 +1,200 @@
+"""ConjugateStep: exact draws of parameters from their conditional distribution."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pymc.blocking import PointType, StatsType
+from pymc.model import Model
+from pymc.step_methods.compound import BlockedStep, StepMethodState
+from pymc.step_methods.state import dataclass_state
+from pymc.util import RandomGenerator
+from pytensor.graph.basic import Variable
+
+from pymc_dapper.backend.data import SharedData
+from pymc_dapper.backend.jit import JitFunction
+from pymc_dapper.checks import options as options_of
+from pymc_dapper.conjugacy.check import check_conditional
+from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
+from pymc_dapper.context import the_model
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.steps.building import tells_why
+from pymc_dapper.steps.variables import (
+    chain_generator,
+    check_call,
+    complete_point,
+    parameter_values,
+)
+
+
+@dataclass_state
+class ConjugateStepState(StepMethodState):
+    """Nothing but the generator: each draw starts afresh."""
+
+
+class ConjugateStep(BlockedStep):
+    """Draw parameters exactly from their conditional distribution given everything else.
+
+    The step finds in the model's graph which variables a parameter's value enters the distribution
+    of, and how. Where their likelihoods are conjugate to its prior, the conditional is of the
+    prior's family, and a draw from it costs microseconds.
+
+    Parameters
+    ----------
+    vars : variable or sequence of variables
+        Free random variables (or their value variables) of the model. Normal and MvNormal ones
+        that the density ties together are drawn jointly; others one after the other.
+    model : Model, optional
+        The model. Taken from the context if not given.
+    rng : int, Generator, ..., optional
+        Seed of the step. ``pm.sample`` passes each chain its own generator.
+    blocked : bool, default True
+        If False, each variable gets a step of its own: normal ones then aren't drawn jointly.
+    compile_kwargs : dict, optional
+        Passed on to PyMC's ``compile``. The mode must be one of numba's.
+    initial_point : dict, optional
+        Values of the model's value variables, to check the conditional at where the prior can't be
+        drawn from. The model's own initial point if not given.
+
+    Raises
+    ------
+    NotConjugateError
+        If a conditional isn't of a known family. The message says which variable breaks what.
+
+    Notes
+    -----
+    Priors and the children they are conjugate to (see :mod:`pymc_dapper.conjugacy.rules` for the
+    formulas):
+
+    - Beta, or Uniform on [0, 1]: Bernoulli, Binomial, Geometric, NegativeBinomial;
+    - Dirichlet: Categorical, Multinomial;
+    - Gamma, or Exponential: Poisson (also with a known exposure), Exponential, rate of a Gamma,
+      scale of an InverseGamma, precision of a Normal, LogNormal or HalfNormal;
+    - InverseGamma: variance of a Normal, LogNormal or HalfNormal, scale of an Exponential or Gamma;
+    - Normal and MvNormal: anything that enters means of Normal, LogNormal or MvNormal variables
+      linearly.
+
+    A parameter may have many children, of several kinds, and be indexed, broadcast or reshaped on
+    the way to them.
+
+    The conditional is compared with the model's own log-density when the step is built. More pairs
+    can be registered: :func:`pymc_dapper.conjugacy.conjugate_rule`.
+
+    Examples
+    --------
+    >>> with pm.Model():
+    ...     b = pm.Normal("b", 0, 10, shape=3)
+    ...     v = pm.InverseGamma("v", 2, 2)
+    ...     pm.Normal("y", b[0] + X @ b[1:], pt.sqrt(v), observed=y)
+    ...     idata = pm.sample(step=[pmd.ConjugateStep([b, v])])
+    """
+
+    name = "conjugate"
+    stats_dtypes_shapes: dict[str, tuple[type, list[int]]] = {}  # noqa: RUF012 (PyMC's protocol)
+    _state_class = ConjugateStepState
+
+    def __new__(cls, vars: Variable | Sequence[Variable], **kwargs: Any) -> Any:
+        """Refuse what PyMC's own constructor would choke on."""
+        check_call(cls.__name__, vars, (), kwargs, "parameters")
+        return super().__new__(cls, [vars] if isinstance(vars, str) else vars, **kwargs)
+
+    @tells_why
+    def __init__(
+        self,
+        vars: Variable | Sequence[Variable],
+        *,
+        model: Model | None = None,
+        rng: RandomGenerator = None,
+        blocked: bool = True,
+        compile_kwargs: dict[str, Any] | None = None,
+        initial_point: PointType | None = None,
+    ):
+        model = the_model(model)
+        options = options_of(compile_kwargs, "compile_kwargs")
+        self.vars = parameter_values(vars, model)
+        self.blocked = blocked
+        self.rng = chain_generator(rng)
+
+        point = complete_point(model, initial_point)
+        conditionals = read_conditionals(model, [model.values_to_rvs[x] for x in self.vars])
+        for conditional in conditionals:
+            check_conditional(conditional, point)
+        self._draws = [_Draw(conditional, options) for conditional in conditionals]
+        for draw in self._draws:
+            # PyTensor compiles at the first call. Here, forked workers inherit the result.
+            draw.update(dict(point), np.random.default_rng(0))
+
+    def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
+        """Start a chain: take its generator, read shared data anew."""
+        super().setup_chain(rng, tune, draws)
+        for draw in self._draws:
+            draw.data.read()
+
+    def step(self, point: PointType) -> tuple[PointType, StatsType]:
+        """Draw each block of parameters given the present values of all other variables."""
+        point = dict(point)
+        for draw in self._draws:
+            draw.update(point, self.rng)
+        return point, [{}]
+
+    @property
+    def is_one_block(self) -> bool:
+        """Whether all variables are drawn together, from their joint conditional distribution."""
+        return len(self._draws) == 1
+
+    def describe(self) -> str:
+        """Describe the conditionals.
+
+        Returns
+        -------
+        str
+            A line for each block of parameters: its family and the variables it depends on.
+        """
+        lines = []
+        for draw in self._draws:
+            conditional = draw.conditional
+            names = ", ".join(rv.name for rv in conditional.rvs)
+            children = ", ".join(conditional.children) or "nothing: it is drawn from its prior"
+            lines.append(f"{names} ~ {conditional.family}, given {children}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """Summarise the conditionals."""
+        return f"<ConjugateStep: {self.describe().replace(chr(10), '; ')}>"
+
+
+class _Draw:
+    """One block of parameters: compiled parameters of its conditional, and a draw from it."""
+
+    def __init__(self, conditional: Conditional, compile_kwargs: dict[str, Any]):
+        self.conditional = conditional
+        self.data = SharedData(conditional, f"ConjugateStep for {_names(conditional)}")
+        self._given_names = [x.name for x in conditional.given]
+        model = conditional.model
+        self._value_names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
+
+        data = {shared: shared.type(name=shared.name) for shared in conditional.data}
+        given = [*conditional.given, *data.values()]
+        options: dict[str, Any] = {"model": model, "compile_kwargs": compile_kwargs}
+        self._parameters = JitFunction(given, rebuild(conditional.parameters, data), **options)
+        self._to_values = None
+        if conditional.to_values is not None:
+            self._to_values = JitFunction(
+                [*conditional.thetas, *given], rebuild(conditional.to_values, data), **options
+            )
+
+    def update(self, point: PointType, rng: np.random.Generator) -> None:
+        """Put a draw in the place of the point's present values."""
+        given = [np.asarray(point[name], order="C") for name in self._given_names]
+        given += self.data.values
+        conditional = self.conditional
+        values: Sequence[np.ndarray] = conditional.split(
+            conditional.draw(rng, *self._parameters(*given))
+        )
+        if self._to_values is not None:
+            values = self._to_values(*values, *given)
+        point.update(zip(self._value_names, values, strict=True))
+
+
+def _names(conditional: Conditional) -> str:
+    return ", ".join(f"'{rv.name}'" for rv in conditional.rvs)

@@ -1,0 +1,1 @@
+"""From a reading of counts to a compiled sweep."""

@@ -1,0 +1,192 @@
+"""The sweep over a table of counts as a PyTensor operation.
+
+As with the record sweep, the kernel and the model's log-density are compiled together, under a
+cache key that holds both.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.fg import FrozenFunctionGraph
+from pytensor.graph.op import Op
+from pytensor.link.numba.dispatch.basic import (
+    numba_funcify_and_cache_key,
+    numba_njit,
+    register_funcify_and_cache_key,
+)
+from pytensor.scalar.basic import Composite
+
+from pymc_dapper.counts.kernels import draws as count_draws
+from pymc_dapper.counts.kernels import joint as count_joint
+from pymc_dapper.counts.kernels import line as count_line
+from pymc_dapper.counts.kernels.draws import Draws
+from pymc_dapper.counts.kernels.line import sum_of_terms
+from pymc_dapper.counts.kernels.sweep import sweep_counts, sweep_jointly, unpack
+from pymc_dapper.kernels import fast_math
+
+
+class TermFunction(NamedTuple):
+    """A function that terms of the log-density have in common.
+
+    Attributes
+    ----------
+    op : Composite
+        The function, of float64 scalars: linear functions of the counts, then the context.
+    n_linear : int
+        How many of its arguments are linear functions of the counts.
+    n_fixed : int
+        How many come from the context.
+    """
+
+    op: Composite
+    n_linear: int
+    n_fixed: int
+
+
+class CountSweep(Op):
+    """Updates of a table of counts, line by line.
+
+    Parameters
+    ----------
+    functions : tuple of TermFunction
+        Functions of the terms of the log-density.
+    whole : FrozenFunctionGraph, optional
+        The rest of the log-density, as a scalar: inputs are a vector of linear functions and the
+        rest of the context. Rewritten already for the numba backend.
+    first_whole : int
+        The first of the linear functions that ``whole`` sees; it sees all from there on.
+    """
+
+    __props__ = ("functions", "whole", "first_whole")
+    kernel: ClassVar[Any] = staticmethod(sweep_counts)
+
+    def __init__(
+        self,
+        functions: tuple[TermFunction, ...],
+        whole: FrozenFunctionGraph | None,
+        first_whole: int,
+    ):
+        self.functions = functions
+        self.whole = whole
+        self.first_whole = first_whole
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        """Apply to uniform random numbers and the rest of what the kernel takes.
+
+        That is: counts; structure, schedule and curvatures (packed integers and numbers); and
+        context. The outputs are the counts; and in one vector, how many random numbers were asked
+        for, and all else that the kernel returns.
+        """
+        _, counts, _, numbers, *_ = inputs
+        return Apply(self, list(inputs), [counts.type(), numbers.type()])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Not available: the sweep exists as a numba kernel only."""
+        raise NotImplementedError("the count sweep runs in PyTensor's numba mode only")
+
+
+class JointCountSweep(CountSweep):
+    """The same, of a table with blocks: these also move along several directions at once."""
+
+    kernel: ClassVar[Any] = staticmethod(sweep_jointly)
+
+
+def compile_log_density(op: CountSweep) -> tuple[Callable, str | None]:
+    """Compile the log-density in the form that the kernel takes.
+
+    Returns
+    -------
+    log_density : callable
+        As in :func:`pymc_dapper.counts.kernels.line.log_density_at`.
+    key : str or None
+        What identifies it; None if it can't be cached.
+    """
+    compiled, keys = [], []
+    for function in op.functions:
+        node = function.op.make_node(*function.op.fgraph.inputs)
+        each, key = numba_funcify_and_cache_key(function.op, node=node)
+        compiled.append(each)
+        keys.append(key)
+    source = _term_source(op.functions)
+    names: dict[str, Any] = {f"function_{k}": each for k, each in enumerate(compiled)}
+    exec(compile(source, "<log_term>", "exec"), names)
+    # Inlined, as all that gets arrays: counting references to them would cost more than a term.
+    log_term = numba_njit(names["log_term"], inline="always")
+
+    if op.whole is None:
+
+        @numba_njit
+        def log_whole(values, slopes, t, context):  # type: ignore[no-untyped-def]
+            return 0.0
+    else:
+        model_log_density, key = numba_funcify_and_cache_key(
+            op.whole, squeeze_output=True, fgraph_name="count_log_density"
+        )
+        keys.append(key)
+        first = op.first_whole
+
+        @numba_njit
+        def log_whole(values, slopes, t, context):  # type: ignore[no-untyped-def]
+            return model_log_density(values[first:] + t * slopes[first:], *context[1:]).item()
+
+    @numba_njit(inline="always")
+    def log_density(context, kinds, first, contexts, values, slopes, terms, n_terms, whole, t):  # type: ignore[no-untyped-def]
+        return sum_of_terms(
+            log_term,
+            log_whole,
+            context,
+            kinds,
+            first,
+            contexts,
+            values,
+            slopes,
+            terms,
+            n_terms,
+            whole,
+            t,
+        )
+
+    return log_density, None if None in keys else repr((source, op.first_whole, keys))
+
+
+def _term_source(functions: tuple[TermFunction, ...]) -> str:
+    """Write the function that looks up what a term is a function of, and calls that."""
+    lines = ["def log_term(kind, first, start, values, slopes, t, context):"]
+    for k, function in enumerate(functions):
+        arguments = [
+            f"values[first + {i}] + t * slopes[first + {i}]" for i in range(function.n_linear)
+        ]
+        arguments += [f"context[0][start + {i}]" for i in range(function.n_fixed)]
+        lines += [f"    if kind == {k}:", f"        return function_{k}({', '.join(arguments)})"]
+    return "\n".join([*lines, "    return 0.0"])
+
+
+@register_funcify_and_cache_key(CountSweep)
+def _funcify(op: CountSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
+    log_density, model_key = compile_log_density(op)
+    kernel = op.kernel
+
+    @numba_njit
+    def count_sweep(uniforms, counts, integers, numbers, *context):  # type: ignore[no-untyped-def]
+        structure, schedule, curvatures = unpack(integers, numbers)
+        draws = Draws(uniforms, np.zeros(1, dtype=np.int64))
+        swept = kernel(log_density, context, structure, schedule, counts, curvatures, draws)
+        found = np.empty(5 + swept.curvatures.size)
+        found[0] = draws.used[0]
+        found[1], found[2] = swept.moved, swept.n_able
+        found[3], found[4] = swept.log_density, swept.gain
+        found[5:] = swept.curvatures
+        return swept.counts, found
+
+    if model_key is None:
+        return count_sweep, None
+    kernels = (sys.modules[kernel.__module__], count_joint, count_line, count_draws, fast_math)
+    modules = (sys.modules[__name__], *kernels)
+    sources = [inspect.getsource(module) for module in modules]
+    key = (type(op).__module__, type(op).__qualname__, *sources, model_key)
+    return count_sweep, sha256(repr(key).encode()).hexdigest()

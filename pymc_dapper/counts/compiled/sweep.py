@@ -1,0 +1,332 @@
+"""From how a model sees its counts to a compiled sweep over them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor import scalar as ps
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.graph.traversal import io_toposort
+from pytensor.scalar.basic import Composite
+from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.variable import TensorVariable
+from scipy import sparse
+
+from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
+from pymc_dapper.backend.rewrites import rewritten
+from pymc_dapper.counts.compiled.blocks import BlockMetric, block_metrics
+from pymc_dapper.counts.compiled.op import CountSweep, JointCountSweep, TermFunction
+from pymc_dapper.counts.kernels.line import Structure
+from pymc_dapper.counts.kernels.sweep import Packed, Schedule, Swept, pack
+from pymc_dapper.counts.reading.model import CountReading, Terms
+from pymc_dapper.counts.reading.moves import BLOCK_PASSES, Moves
+from pymc_dapper.graphs.rebuild import frontier, rebuild
+
+
+@dataclass(frozen=True)
+class CompiledCountSweep:
+    """The compiled sweep over all cells.
+
+    Attributes
+    ----------
+    structure : Structure
+        What the log-density sees of the counts.
+    moves : Moves
+        The moves.
+    update : JitFunction
+        ``update(uniforms, counts, integers, numbers, *parameters, *data)``; what it takes and
+        returns, :class:`CountSweep` says.
+    """
+
+    structure: Structure
+    moves: Moves
+    update: JitFunction
+
+    def __call__(
+        self,
+        rng: np.random.Generator,
+        counts: np.ndarray,
+        tuning: Packed | None,
+        given: Sequence[np.ndarray],
+    ) -> Swept:
+        """Sweep once.
+
+        Parameters
+        ----------
+        rng : Generator
+            Source of randomness.
+        counts : ndarray of int64, shape (number of cells,)
+            The counts before.
+        tuning : Packed, optional
+            What an earlier sweep has led to. If not given, curvatures are measured, and blocks
+            don't move together: for tuning itself.
+        given : sequence of ndarray
+            Parameters and data.
+
+        Returns
+        -------
+        Swept
+            The counts after, and what came of the sweep.
+        """
+        tuning = tuning or self._untuned
+        uniforms = rng.random(tuning.room)
+        while True:
+            used, swept = self._sweep(uniforms, counts, tuning, given)
+            if used <= len(uniforms):
+                return swept
+            # The same sweep again, with more numbers after those that it had.
+            uniforms = np.concatenate([uniforms, rng.random(used)])
+
+    def tune(self, table: np.ndarray, curvatures: np.ndarray) -> Packed:
+        """Find the directions that blocks move in.
+
+        Parameters
+        ----------
+        table : ndarray of int64, shape (number of cells,)
+            The table at which curvatures were measured.
+        curvatures : ndarray of float64, shape (number of linear functions,)
+            Measured in a sweep.
+
+        Returns
+        -------
+        Packed
+            What the sweeps to come use.
+        """
+        blocks = [block.moves(table, curvatures) for block in self._blocks]
+        directions, joint = [self.moves.directions], []
+        for block in blocks:
+            first = sum(each.shape[0] for each in directions)
+            joint += [first + chosen for chosen in block.joint]
+            directions += [block.directions] * BLOCK_PASSES
+        moves = replace(self.moves, directions=sparse.vstack(directions, format="csr"))
+        factors = [factor.ravel() for block in blocks for factor in block.factors]
+        schedule = schedule_of(moves)._replace(
+            joint_starts=_starts(joint),
+            joint_directions=_joined(joint),
+            joint_factors=np.concatenate([np.zeros(0), *factors]),
+        )
+        return pack(self.structure, schedule, curvatures)
+
+    def log_density(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> float:
+        """Return the log-density of counts, without what doesn't depend on them."""
+        nothing = np.zeros(1)  # moves, so that no random numbers are asked for
+        return self._sweep(nothing, counts, self._without_moves, given)[1].log_density
+
+    @cached_property
+    def _blocks(self) -> list[BlockMetric]:
+        return block_metrics(self.moves.blocks, self.structure)
+
+    @cached_property
+    def _untuned(self) -> Packed:
+        return pack(self.structure, schedule_of(self.moves), np.zeros(0))
+
+    @cached_property
+    def _without_moves(self) -> Packed:
+        return pack(self.structure, schedule_of(Moves.none()), np.zeros(0))
+
+    def _sweep(
+        self,
+        uniforms: np.ndarray,
+        counts: np.ndarray,
+        tuning: Packed,
+        given: Sequence[np.ndarray],
+    ) -> tuple[int, Swept]:
+        counts, found = self.update(uniforms, counts, *tuning, *given)
+        used, moved, n_able, log_density, gain = found[:5].tolist()
+        return int(used), Swept(counts, moved, int(n_able), log_density, gain, found[5:])
+
+
+def compile_count_sweep(
+    reading: CountReading,
+    moves: Moves,
+    *,
+    compile_kwargs: dict[str, Any] | None = None,
+) -> CompiledCountSweep:
+    """Compile the sweep of a model.
+
+    Parameters
+    ----------
+    reading : CountReading
+        How the model sees its counts.
+    moves : Moves
+        The moves of a sweep.
+    compile_kwargs : dict, optional
+        Passed on to PyMC's ``compile``. The mode must be one of numba's.
+
+    Returns
+    -------
+    CompiledCountSweep
+        The compiled functions.
+    """
+    compile_kwargs = compile_kwargs or {}
+    mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
+    structure = _layout(reading)
+    table = _context(reading)
+    whole, whole_context = _whole(reading, mode)
+    functions = tuple(_term_function(terms) for terms in reading.terms)
+    sweep_op = JointCountSweep if moves.blocks else CountSweep
+    op = sweep_op(functions, whole, sum(terms.size * len(terms.linear) for terms in reading.terms))
+
+    inputs = [
+        pt.dvector("uniforms"),
+        pt.lvector("counts"),
+        pt.lvector("integers"),
+        pt.dvector("numbers"),
+    ]
+    context = [table, *whole_context]
+    swept = op(*inputs, *context)
+    given = [*reading.parameters, *reading.placeholders.values()]
+    options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs}
+    return CompiledCountSweep(
+        structure=structure,
+        moves=moves,
+        update=JitFunction([*inputs, *given], swept, **options),
+    )
+
+
+def _layout(reading: CountReading) -> Structure:
+    """Give numbers to all linear functions, term by term; those of whole factors come last."""
+    matrices: list[sparse.csr_array] = []
+    terms: list[np.ndarray] = []
+    kinds: list[np.ndarray] = []
+    contexts: list[np.ndarray] = []
+    first: list[np.ndarray] = []
+    n_rows, n_terms, n_context = 0, 0, 0
+    for kind, each in enumerate(reading.terms):
+        n_linear, numbers = len(each.linear), np.arange(each.size)
+        stacked = sparse.vstack(list(each.linear.values()), format="csr")
+        # The linear functions of a term stand next to each other.
+        matrices.append(stacked[np.arange(each.size * n_linear).reshape(n_linear, -1).T.ravel()])
+        terms.append(np.repeat(n_terms + numbers, n_linear))
+        kinds.append(np.full(each.size, kind))
+        first.append(n_rows + numbers * n_linear)
+        contexts.append(n_context + numbers * len(each.fixed))
+        n_rows += each.size * n_linear
+        n_terms += each.size
+        n_context += each.size * len(each.fixed)
+    for whole in reading.wholes:
+        for linear in whole.linear.values():
+            matrices.append(linear.matrix)
+            terms.append(np.full(linear.matrix.shape[0], -1))
+    columns_of_cells = sparse.vstack(matrices, format="csc")
+    columns_of_cells.eliminate_zeros()
+    arrays = (
+        columns_of_cells.indptr,
+        columns_of_cells.indices,
+        columns_of_cells.data,
+        *(np.concatenate([np.zeros(0), *each]) for each in (terms, kinds, first, contexts)),
+    )
+    dtypes = [np.float64 if name == "coefficients" else np.int64 for name in Structure._fields]
+    return Structure(*(x.astype(dtype) for x, dtype in zip(arrays, dtypes, strict=True)))
+
+
+def _context(reading: CountReading) -> TensorVariable:
+    """Put what terms depend on beside the counts into one vector, term by term."""
+    tables = [
+        pt.stack([x.astype("float64") for x in terms.fixed.values()], axis=1).ravel()
+        for terms in reading.terms
+        if terms.fixed
+    ]
+    return pt.concatenate(tables) if tables else pt.zeros(0)
+
+
+def _whole(reading: CountReading, mode: Mode) -> tuple[Any, list[Variable]]:
+    """Write the factors that aren't sums of terms as functions of one vector."""
+    if not reading.wholes:
+        return None, []
+    flat = pt.vector("linear", dtype="float64")
+    values: dict[Variable, Variable] = {}
+    start = 0
+    for factor in reading.wholes:
+        for x, linear in factor.linear.items():
+            stop = start + linear.matrix.shape[0]
+            at_counts = flat[start:stop].reshape(linear.shape) + linear.offset
+            values[x] = at_counts.astype(x.dtype)
+            start = stop
+    [log_density] = rebuild([pt.add(*(f.log_density for f in reading.wholes))], values)
+    log_density = log_density.astype("float64")
+    context = frontier([flat], log_density)
+    return rewritten([flat, *context], [log_density], mode), context
+
+
+def _term_function(terms: Terms) -> TermFunction:
+    """Write a term as a function of float64 numbers."""
+    arguments = [*terms.linear, *terms.fixed]
+    function = terms.function.astype("float64")
+    # Numerically stable forms, where PyTensor knows them.
+    stable = rewrite_graph(function, include=("canonicalize", "stabilize", "specialize"))
+    try:
+        op = _composite(arguments, stable)
+    except NotImplementedError:
+        op = _composite(arguments, function)
+    return TermFunction(op, len(terms.linear), len(terms.fixed))
+
+
+def _composite(arguments: Sequence[Variable], function: TensorVariable) -> Composite:
+    inputs = [ps.float64() for _ in arguments]
+    scalars: dict[Variable, Variable] = {}
+    for argument, number in zip(arguments, inputs, strict=True):
+        dtype = argument.type.dtype
+        scalars[argument] = number if dtype == "float64" else ps.cast(number, dtype)
+    for node in io_toposort([], [function]):
+        scalars[node.outputs[0]] = _scalar_output(
+            node, [_as_scalar(x, scalars) for x in node.inputs]
+        )
+    return Composite(inputs, [ps.cast(_as_scalar(function, scalars), "float64")])
+
+
+def _scalar_output(node: Apply, inputs: list[Variable]) -> Variable:
+    if isinstance(node.op, Elemwise):
+        return node.op.scalar_op.make_node(*inputs).outputs[0]
+    if isinstance(node.op, DimShuffle | ScalarFromTensor | TensorFromScalar):
+        return inputs[0]
+    raise NotImplementedError(f"{node.op} of scalars")
+
+
+def _as_scalar(x: Variable, scalars: dict[Variable, Variable]) -> Variable:
+    if x in scalars:
+        return scalars[x]
+    if isinstance(x, Constant):
+        value = np.asarray(x.data)
+        return ps.ScalarConstant(ps.get_scalar_type(value.dtype), value.item())
+    raise NotImplementedError(f"{x} is no argument")
+
+
+def schedule_of(moves: Moves) -> Schedule:
+    """Write moves as the kernel takes them."""
+    places = [cells for grid in moves.grids for row in grid.cells for cells in row]
+    shapes = np.array([(len(g.cells), len(g.cells[0])) for g in moves.grids]).reshape(-1, 2)
+    n_places = shapes.prod(axis=1)
+    directions = moves.directions.tocsr()
+    return Schedule(
+        single=moves.single,
+        group_starts=_starts(moves.groups),
+        group_cells=_joined(moves.groups),
+        passes=moves.passes,
+        grid_rows=shapes[:, 0],
+        grid_columns=shapes[:, 1],
+        grid_places=np.cumsum(n_places) - n_places,
+        place_starts=_starts(places),
+        place_cells=_joined(places),
+        grid_passes=np.array([grid.passes for grid in moves.grids]),
+        direction_starts=directions.indptr,
+        direction_cells=directions.indices,
+        direction_steps=directions.data,
+        joint_starts=np.zeros(1),
+        joint_directions=np.zeros(0),
+        joint_factors=np.zeros(0),
+    )
+
+
+def _starts(groups: Sequence[np.ndarray]) -> np.ndarray:
+    return np.cumsum([0] + [len(cells) for cells in groups])
+
+
+def _joined(groups: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *groups])

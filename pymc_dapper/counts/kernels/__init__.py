@@ -1,0 +1,1 @@
+"""Sweeps over tables of counts, in numba: arrays in, arrays out."""

@@ -1,0 +1,367 @@
+"""Move a table along several directions at once, by randomised nearest plane.
+
+Where cells and sums of them are known up to less than one person, a step along any single direction
+is rarely possible, and tables that are about as probable lie several steps apart. So we propose the
+numbers of steps along all of some directions together. Near the present table the log-density is
+about quadratic, with the slope that it has there and a curvature that was measured while tuning.
+Its Cholesky factor orders the directions: the number of steps along the last one is drawn from a
+discrete normal distribution, then that along the one before it given the last, and so on (Klein
+2000). The proposal is accepted by the ratio of Metropolis and Hastings (Wang and Ling 2018), here
+with the true log-density, so that slope and curvature matter for how many are accepted only.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from pymc_dapper.counts.kernels.draws import choose
+from pymc_dapper.counts.kernels.line import (
+    LARGEST,
+    Change,
+    Line,
+    State,
+    Structure,
+    forget_change,
+    log_density_at,
+    new_line,
+)
+
+REACH = 4.0
+"""How far from the middle numbers of steps are proposed, in standard deviations."""
+FARTHEST = 2.0**40
+"""Most steps that the middle is away: so that what they add up to stays within the integers."""
+
+
+class Directions(NamedTuple):
+    """Directions that a table moves in together. All of it is fixed.
+
+    Attributes
+    ----------
+    starts, cells, steps : ndarray of int64
+        The cells of all directions and by how many people they change: direction d has the entries
+        from ``starts[d]`` to ``starts[d + 1]``.
+    chosen : ndarray of int64, shape (number of directions that move together,)
+        Which of them move.
+    factor : ndarray of float64, shape (number that move together, number that move together)
+        Lower Cholesky factor of their scalar products in the metric of the curvature.
+    """
+
+    starts: np.ndarray
+    cells: np.ndarray
+    steps: np.ndarray
+    chosen: np.ndarray
+    factor: np.ndarray
+
+
+class Near(NamedTuple):
+    """What is known of the log-density near a table.
+
+    Attributes
+    ----------
+    densities : ndarray of float64, shape (number of terms + 1,)
+        The terms, and last what is evaluated as a whole.
+    slopes : ndarray of float64, shape (number of linear functions,)
+        How strongly it changes with each linear function.
+    """
+
+    densities: np.ndarray
+    slopes: np.ndarray
+
+
+class Memory(NamedTuple):
+    """Working memory.
+
+    Attributes
+    ----------
+    line, probe : Line
+        The move, of which t = 1 is the proposed table, and single terms.
+    present, reached : Near
+        Of the present and of the proposed table; the same between updates.
+    place : ndarray of int64, shape (number of cells,)
+        Where each cell stands in the line; -1 between updates.
+    """
+
+    line: Line
+    probe: Line
+    present: Near
+    reached: Near
+    place: np.ndarray
+
+
+class Proposal(NamedTuple):
+    """Some steps along several directions. ``Memory.line`` says which cells they change.
+
+    Attributes
+    ----------
+    numbers : ndarray of int64, shape (number of directions,)
+        How many steps along each.
+    log_probability : float
+        How probable these were.
+    n_cells : int
+        How many cells change; -1 if one of them would have less than nobody, or too many.
+    """
+
+    numbers: np.ndarray
+    log_probability: float
+    n_cells: int
+
+
+@njit
+def new_memory(structure: Structure, n_cells: int) -> Memory:
+    """Allocate working memory."""
+    n_values, n_terms = structure.terms.size, structure.kinds.size
+    return Memory(
+        new_line(structure, n_cells),
+        new_line(structure, 1),
+        Near(np.zeros(n_terms + 1), np.zeros(n_values)),
+        Near(np.zeros(n_terms + 1), np.zeros(n_values)),
+        np.full(n_cells, -1, dtype=np.int64),
+    )
+
+
+# The one place that calls the log-density, which is inlined and takes long to compile.
+@njit(inline="always")
+def look_around(
+    log_density: Callable[..., float],
+    context: tuple[Any, ...],
+    structure: Structure,
+    curvatures: np.ndarray,
+    values: np.ndarray,
+    terms: np.ndarray,
+    whole: bool,
+    probe: Line,
+    near: Near,
+) -> None:
+    """Find out what terms of the log-density come to at a table, and how strongly they change.
+
+    Parameters
+    ----------
+    log_density, context, structure, curvatures
+        As in :func:`pymc_dapper.counts.kernels.line.update_line`.
+    values : ndarray of float64, shape (number of linear functions,)
+        The linear functions at the table.
+    terms : ndarray of int64
+        The terms.
+    whole : bool
+        Whether to look at what is evaluated as a whole, too. Its slopes aren't measured.
+    probe : Line
+        Working memory.
+    near : Near
+        What was found; that of other terms is left as it is.
+    """
+    for i in range(terms.size + int(whole)):
+        term, n_rows = structure.kinds.size, 0
+        if i < terms.size:
+            term = terms[i]
+            n_rows = rows_of(structure, term)
+        probe.terms[0] = term
+        only = Change(0, int(n_rows > 0), n_rows == 0)
+        for k in range(max(1, n_rows)):
+            row = structure.first[term] + k if n_rows else 0
+            for t in (0, 1, -1):
+                probe.slopes[row] = 1.0 if n_rows else 0.0
+                density = log_density_at(log_density, context, structure, values, probe, only, t)
+                probe.slopes[row] = 0.0
+                if t == 0:
+                    near.densities[term] = density
+                    if n_rows == 0:
+                        break
+                    near.slopes[row] = 0.0
+                elif min(near.densities[term], density) > -np.inf:
+                    bend = curvatures[row] / 2
+                    near.slopes[row] = t * (density - near.densities[term] + bend)
+                    break  # to the other side only at the end of what is possible
+
+
+@njit
+def rows_of(structure: Structure, term: int) -> int:
+    """Return how many linear functions a term has. They stand next to each other."""
+    n_rows, first = 0, structure.first[term]
+    while first + n_rows < structure.terms.size and structure.terms[first + n_rows] == term:
+        n_rows += 1
+    return n_rows
+
+
+@njit
+def copy_terms(structure: Structure, terms: np.ndarray, source: Near, to: Near) -> None:
+    """Copy what is known of some terms, and of what is evaluated as a whole."""
+    to.densities[-1] = source.densities[-1]
+    for term in terms:
+        to.densities[term] = source.densities[term]
+        first = structure.first[term]
+        stop = first + rows_of(structure, term)
+        to.slopes[first:stop] = source.slopes[first:stop]
+
+
+@njit
+def slopes_along(structure: Structure, directions: Directions, slopes: np.ndarray) -> np.ndarray:
+    """Compute the slope of the log-density along each direction that moves."""
+    along = np.zeros(directions.chosen.size)
+    for k in range(along.size):
+        d = directions.chosen[k]
+        for i in range(directions.starts[d], directions.starts[d + 1]):
+            cell = directions.cells[i]
+            for j in range(structure.starts[cell], structure.starts[cell + 1]):
+                change = directions.steps[i] * structure.coefficients[j]
+                along[k] += change * slopes[structure.rows[j]]
+    return along
+
+
+@njit
+def nearest_plane(
+    factor: np.ndarray, along: np.ndarray, numbers: np.ndarray, known: bool, draws: Any
+) -> float:
+    """Draw how many steps to go along each direction, and say how probable that was.
+
+    Parameters
+    ----------
+    factor : ndarray of float64, shape (k, k)
+        As in :class:`Directions`.
+    along : ndarray of float64, shape (k,)
+        The slope along each direction.
+    numbers : ndarray of int64, shape (k,)
+        The numbers of steps; overwritten unless they are known.
+    known : bool
+        Whether the numbers are given, and only their probability is asked for.
+    draws : Draws
+        Random numbers.
+
+    Returns
+    -------
+    float
+        Logarithm of the probability of these numbers.
+    """
+    k = along.size
+    middle = np.empty(k)
+    for j in range(k):
+        left = along[j]
+        for i in range(j):
+            left -= factor[j, i] * middle[i]
+        middle[j] = left / factor[j, j]
+    log_probability = 0.0
+    for j in range(k - 1, -1, -1):
+        centre = middle[j]
+        for i in range(j + 1, k):
+            centre -= factor[i, j] * numbers[i]
+        centre = min(max(centre / factor[j, j], -FARTHEST), FARTHEST)
+        lowest = int(np.floor(centre - REACH / factor[j, j]))
+        highest = int(np.ceil(centre + REACH / factor[j, j]))
+        least = (centre - np.round(centre)) ** 2  # so that not all weights are zero
+        weights = np.empty(highest - lowest + 1)
+        for number in range(lowest, highest + 1):
+            distance = (number - centre) ** 2 - least
+            weights[number - lowest] = np.exp(-0.5 * factor[j, j] ** 2 * distance)
+        if not known:
+            numbers[j] = lowest + choose(draws, weights)
+        elif not lowest <= numbers[j] <= highest:
+            return -np.inf
+        log_probability += np.log(weights[numbers[j] - lowest] / weights.sum())
+    return log_probability
+
+
+@njit
+def combine(directions: Directions, numbers: np.ndarray, counts: np.ndarray, memory: Memory) -> int:
+    """Put some steps along several directions into a line, of which t = 1 is the new table.
+
+    Returns
+    -------
+    int
+        How many cells the line changes; -1 if one of them would have less than nobody, or too many.
+    """
+    line, place, n_met = memory.line, memory.place, 0
+    for k in range(numbers.size):
+        d = directions.chosen[k]
+        for i in range(directions.starts[d], directions.starts[d + 1]):
+            cell = directions.cells[i]
+            if place[cell] < 0:
+                place[cell] = n_met
+                line.cells[n_met], line.steps[n_met] = cell, 0
+                n_met += 1
+            line.steps[place[cell]] += numbers[k] * directions.steps[i]
+    n_cells, possible = 0, True
+    for i in range(n_met):
+        cell, step = line.cells[i], line.steps[i]
+        place[cell] = -1
+        possible &= 0 <= counts[cell] + step <= LARGEST
+        if step != 0:
+            line.cells[n_cells], line.steps[n_cells] = cell, step
+            n_cells += 1
+    return n_cells if possible else -1
+
+
+@njit
+def propose(
+    structure: Structure, directions: Directions, state: State, memory: Memory, draws: Any
+) -> Proposal:
+    """Draw how many steps to go along each of several directions.
+
+    Parameters
+    ----------
+    structure, state, draws
+        As in :func:`pymc_dapper.counts.kernels.line.update_line`.
+    directions : Directions
+        The directions. They mustn't depend on the present table.
+    memory : Memory
+        Working memory, with what is known near the present table.
+    """
+    numbers = np.zeros(directions.chosen.size, dtype=np.int64)
+    along = slopes_along(structure, directions, memory.present.slopes)
+    log_probability = nearest_plane(directions.factor, along, numbers, False, draws)
+    return Proposal(numbers, log_probability, combine(directions, numbers, state.counts, memory))
+
+
+@njit
+def decide(
+    structure: Structure,
+    directions: Directions,
+    proposal: Proposal,
+    change: Change,
+    state: State,
+    memory: Memory,
+    draws: Any,
+) -> tuple[int, float]:
+    """Accept a proposal, or go back.
+
+    Parameters
+    ----------
+    structure, draws
+        As in :func:`pymc_dapper.counts.kernels.line.update_line`.
+    directions, proposal
+        What was proposed.
+    change : Change
+        What changes along the line to the proposed table.
+    state : State
+        The present table, but the values of the proposed one.
+    memory : Memory
+        Working memory, with what is known near both.
+
+    Returns
+    -------
+    status : int
+        0 if the table stays the same, 1 if it changes.
+    gain : float
+        By how much the log-density has changed.
+    """
+    line, present, reached = memory.line, memory.present, memory.reached
+    terms = line.terms[: change.n_terms]
+    gain = reached.densities[-1] - present.densities[-1]
+    for term in terms:
+        gain += reached.densities[term] - present.densities[term]
+    status = 0
+    if -np.inf < gain < np.inf:
+        along = slopes_along(structure, directions, reached.slopes)
+        back = nearest_plane(directions.factor, along, -proposal.numbers, True, draws)
+        chance = np.exp(min(0.0, gain + back - proposal.log_probability))
+        status = choose(draws, np.array([1.0 - chance, chance]))
+    if status == 1:
+        for i in range(proposal.n_cells):
+            state.counts[line.cells[i]] += line.steps[i]
+        copy_terms(structure, terms, reached, present)
+    else:
+        for i in range(change.n_rows):
+            state.values[line.rows[i]] -= line.slopes[line.rows[i]]
+        copy_terms(structure, terms, present, reached)
+    forget_change(line, change)
+    return status, gain if status == 1 else 0.0

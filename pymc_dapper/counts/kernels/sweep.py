@@ -1,0 +1,461 @@
+"""One sweep over a table of counts: all cells and groups of cells move in turn."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from pymc_dapper.counts.kernels.draws import pick
+from pymc_dapper.counts.kernels.joint import (
+    Directions,
+    copy_terms,
+    decide,
+    look_around,
+    new_memory,
+    propose,
+)
+from pymc_dapper.counts.kernels.line import (
+    Change,
+    Line,
+    State,
+    Structure,
+    find_change,
+    find_curvatures,
+    log_density_at,
+    new_line,
+    start_values,
+    update_line,
+)
+
+DRAWS_PER_LINE = 8
+"""Random numbers for each line of a sweep: more than it mostly needs."""
+SPARE_LINES = 8
+"""Lines for which there are random numbers besides: with few lines, needs vary."""
+
+
+class Schedule(NamedTuple):
+    """The moves of a sweep. All of it is fixed.
+
+    Attributes
+    ----------
+    single : ndarray of int64
+        Cells that move by themselves.
+    group_starts, group_cells : ndarray of int64
+        Groups of cells that exchange people in pairs: group k has the cells from
+        ``group_starts[k]`` to ``group_starts[k + 1]``.
+    passes : ndarray of int64, shape (number of groups,)
+        How often each group is gone through.
+    grid_rows, grid_columns : ndarray of int64, shape (number of grids,)
+        Numbers of rows and columns of tables with known margins.
+    grid_places : ndarray of int64, shape (number of grids,)
+        Where the places of each grid start in ``place_starts``, row by row.
+    place_starts, place_cells : ndarray of int64
+        The cells at each place of the grids, as for groups.
+    grid_passes : ndarray of int64, shape (number of grids,)
+        How often each grid is gone through.
+    direction_starts, direction_cells, direction_steps : ndarray of int64
+        Other moves: the cells of each, as for groups, and by how many people they change.
+    joint_starts, joint_directions : ndarray of int64
+        Directions that a table moves in together, as for groups.
+    joint_factors : ndarray of float64
+        For each of these, the Cholesky factor that :class:`Directions` has, raveled.
+    """
+
+    single: np.ndarray
+    group_starts: np.ndarray
+    group_cells: np.ndarray
+    passes: np.ndarray
+    grid_rows: np.ndarray
+    grid_columns: np.ndarray
+    grid_places: np.ndarray
+    place_starts: np.ndarray
+    place_cells: np.ndarray
+    grid_passes: np.ndarray
+    direction_starts: np.ndarray
+    direction_cells: np.ndarray
+    direction_steps: np.ndarray
+    joint_starts: np.ndarray
+    joint_directions: np.ndarray
+    joint_factors: np.ndarray
+
+
+class Swept(NamedTuple):
+    """What came of a sweep.
+
+    Attributes
+    ----------
+    counts : ndarray of int64
+        The table after it.
+    moved : float
+        The share of moves that changed the table, of those that could; 1 if none could.
+    n_able : int
+        How many could.
+    log_density : float
+        Log-density of the table, without what doesn't depend on it.
+    gain : float
+        By how much the moves said that they changed it.
+    curvatures : ndarray of float64
+        The curvatures that were used.
+    """
+
+    counts: np.ndarray
+    moved: float
+    n_able: int
+    log_density: float
+    gain: float
+    curvatures: np.ndarray
+
+
+class Packed(NamedTuple):
+    """Structure, schedule and curvatures in two arrays: each array that is passed takes time.
+
+    Attributes
+    ----------
+    integers : ndarray of int64
+        Where each array of integers starts and the last one stops, then the arrays. The last two
+        say the same of ``numbers``, and how many random numbers a sweep is likely to need.
+    numbers : ndarray of float64
+        Coefficients, Cholesky factors, curvatures.
+    """
+
+    integers: np.ndarray
+    numbers: np.ndarray
+
+    @property
+    def room(self) -> int:
+        """How many random numbers a sweep is likely to need, at most."""
+        return int(self.integers[-1])
+
+
+def _room(schedule: Schedule) -> int:
+    """Return how many random numbers a sweep is likely to need, at most."""
+    pairs = np.diff(schedule.group_starts) // 2
+    swaps = (schedule.grid_rows // 2) * (schedule.grid_columns // 2)
+    n_drawn = schedule.passes @ pairs + schedule.grid_passes @ swaps
+    n_lines = n_drawn + schedule.single.size + schedule.direction_starts.size - 1
+    # Sets of directions: a number for each of these, and one to decide.
+    n_jointly = schedule.joint_directions.size + schedule.joint_starts.size - 1
+    return int(DRAWS_PER_LINE * (SPARE_LINES + n_lines) + n_jointly)
+
+
+def pack(structure: Structure, schedule: Schedule, curvatures: np.ndarray) -> Packed:
+    """Join all arrays, of integers and of other numbers."""
+    numbers = [structure.coefficients, schedule.joint_factors, curvatures]
+    integers = [
+        *(x for name, x in structure._asdict().items() if name != "coefficients"),
+        *(x for name, x in schedule._asdict().items() if name != "joint_factors"),
+        np.cumsum([0] + [len(x) for x in numbers]),
+        np.array([_room(schedule)]),
+    ]
+    starts = len(integers) + 1 + np.cumsum([0] + [len(x) for x in integers])
+    return Packed(
+        np.concatenate([starts, *integers]).astype(np.int64),
+        np.concatenate(numbers).astype(np.float64),
+    )
+
+
+@njit
+def part(packed: np.ndarray, k: int) -> np.ndarray:
+    """Return one of the arrays that were packed."""
+    return packed[packed[k] : packed[k + 1]]
+
+
+@njit
+def unpack(integers: np.ndarray, numbers: np.ndarray) -> tuple[Structure, Schedule, np.ndarray]:
+    """Return structure, schedule and curvatures that were packed."""
+    starts = part(integers, 21)
+    structure = Structure(
+        part(integers, 0),
+        part(integers, 1),
+        numbers[starts[0] : starts[1]],
+        part(integers, 2),
+        part(integers, 3),
+        part(integers, 4),
+        part(integers, 5),
+    )
+    schedule = Schedule(
+        part(integers, 6),
+        part(integers, 7),
+        part(integers, 8),
+        part(integers, 9),
+        part(integers, 10),
+        part(integers, 11),
+        part(integers, 12),
+        part(integers, 13),
+        part(integers, 14),
+        part(integers, 15),
+        part(integers, 16),
+        part(integers, 17),
+        part(integers, 18),
+        part(integers, 19),
+        part(integers, 20),
+        numbers[starts[1] : starts[2]],
+    )
+    return structure, schedule, numbers[starts[2] : starts[3]]
+
+
+@njit
+def shuffle(items: np.ndarray, draws: Any) -> None:
+    """Put items in a random order."""
+    for i in range(items.size - 1, 0, -1):
+        j = pick(draws, 0, i)
+        items[i], items[j] = items[j], items[i]
+
+
+@njit
+def longest_direction(schedule: Schedule) -> int:
+    """Return how many cells a move changes at most."""
+    longest = 4
+    for k in range(schedule.direction_starts.size - 1):
+        length = schedule.direction_starts[k + 1] - schedule.direction_starts[k]
+        longest = max(longest, length)
+    return longest
+
+
+@njit
+def any_cell(schedule: Schedule, place: int, draws: Any) -> int:
+    """Choose one of the cells at a place of a grid."""
+    start, stop = schedule.place_starts[place], schedule.place_starts[place + 1]
+    if stop - start == 1:
+        return schedule.place_cells[start]
+    return schedule.place_cells[pick(draws, start, stop - 1)]
+
+
+@njit
+def whole_change(structure: Structure, line: Line) -> int:
+    """Let all terms change; return their number."""
+    for term in range(structure.kinds.size):
+        line.terms[term] = term
+    return structure.kinds.size
+
+
+@njit
+def plan(schedule: Schedule, draws: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw the lines of a sweep: which cells take part, and by how many people they change.
+
+    It doesn't look at the table, so each line's update leaves the posterior as it is.
+
+    Returns
+    -------
+    starts : ndarray of int64, shape (number of lines + 1,)
+        Where each line starts in the others.
+    cells, steps : ndarray of int64
+        The cells of all lines, one after the other, and their steps.
+    """
+    n_groups, n_grids = schedule.passes.size, schedule.grid_rows.size
+    n_directions = schedule.direction_starts.size - 1
+    n_lines = schedule.single.size + n_directions
+    n_entries = schedule.single.size + schedule.direction_cells.size
+    longest = 1
+    for g in range(n_groups):
+        size = schedule.group_starts[g + 1] - schedule.group_starts[g]
+        longest = max(longest, size)
+        n_lines += schedule.passes[g] * (size // 2)
+        n_entries += schedule.passes[g] * (size // 2) * 2
+    for g in range(n_grids):
+        swaps = (schedule.grid_rows[g] // 2) * (schedule.grid_columns[g] // 2)
+        n_lines += schedule.grid_passes[g] * swaps
+        n_entries += schedule.grid_passes[g] * swaps * 4
+    starts = np.empty(n_lines + 1, dtype=np.int64)
+    cells = np.empty(n_entries, dtype=np.int64)
+    steps = np.empty(n_entries, dtype=np.int64)
+    starts[0] = 0
+    k, at = 0, 0
+
+    for cell in schedule.single:
+        cells[at], steps[at] = cell, 1
+        at += 1
+        k += 1
+        starts[k] = at
+    for g in range(n_groups):
+        members = schedule.group_cells[schedule.group_starts[g] : schedule.group_starts[g + 1]]
+        order = members.copy()
+        for _ in range(schedule.passes[g]):
+            if order.size > 2:
+                shuffle(order, draws)
+            for i in range(0, order.size - 1, 2):
+                cells[at], steps[at] = order[i], 1
+                cells[at + 1], steps[at + 1] = order[i + 1], -1
+                at += 2
+                k += 1
+                starts[k] = at
+    for g in range(n_grids):
+        rows = np.arange(schedule.grid_rows[g])
+        columns = np.arange(schedule.grid_columns[g])
+        for _ in range(schedule.grid_passes[g]):
+            shuffle(rows, draws)
+            shuffle(columns, draws)
+            for i in range(0, rows.size - 1, 2):
+                for j in range(0, columns.size - 1, 2):
+                    for corner in range(4):
+                        row, column = rows[i + corner // 2], columns[j + corner % 2]
+                        place = schedule.grid_places[g] + row * columns.size + column
+                        cells[at] = any_cell(schedule, place, draws)
+                        steps[at] = 1 if corner in (0, 3) else -1
+                        at += 1
+                    k += 1
+                    starts[k] = at
+    for d in range(n_directions):
+        for i in range(schedule.direction_starts[d], schedule.direction_starts[d + 1]):
+            cells[at], steps[at] = schedule.direction_cells[i], schedule.direction_steps[i]
+            at += 1
+        k += 1
+        starts[k] = at
+    return starts, cells, steps
+
+
+@njit(inline="always")
+def move_jointly(
+    log_density: Callable[..., float],
+    context: tuple[Any, ...],
+    structure: Structure,
+    schedule: Schedule,
+    curvatures: np.ndarray,
+    state: State,
+    draws: Any,
+) -> tuple[int, float]:
+    """Move along several directions at once, one set of them after the other.
+
+    Parameters
+    ----------
+    log_density, context, structure, curvatures, state, draws
+        As in :func:`update_line`.
+    schedule : Schedule
+        The moves.
+
+    Returns
+    -------
+    n_moved : int
+        How often the table changed.
+    gain : float
+        By how much the log-density has changed.
+    """
+    memory = new_memory(structure, state.counts.size)
+    gain, n_moved, first = 0.0, 0, 0
+    terms, whole = np.arange(structure.kinds.size), True
+    n_joint = schedule.joint_starts.size - 1
+    for k in range(n_joint + 1 if n_joint else 0):
+        # The first time, only look around at the present table.
+        if k > 0:
+            directions = joint_directions(schedule, k - 1, first)
+            first += directions.factor.size
+            proposal = propose(structure, directions, state, memory, draws)
+            if proposal.n_cells <= 0:
+                continue
+            change = find_change(structure, memory.line, proposal.n_cells)
+            terms, whole = memory.line.terms[: change.n_terms], change.whole
+            for i in range(change.n_rows):
+                row = memory.line.rows[i]
+                state.values[row] += memory.line.slopes[row]
+        look_around(
+            log_density, context, structure, curvatures, state.values, terms, whole, memory.probe,
+            memory.reached,
+        )  # fmt: skip
+        if k == 0:
+            copy_terms(structure, terms, memory.reached, memory.present)
+        else:
+            status, gained = decide(structure, directions, proposal, change, state, memory, draws)
+            gain += gained
+            n_moved += status
+    return n_moved, gain
+
+
+@njit
+def joint_directions(schedule: Schedule, k: int, first: int) -> Directions:
+    """Return a set of directions that a table moves in together, whose factor starts there."""
+    chosen = schedule.joint_directions[schedule.joint_starts[k] : schedule.joint_starts[k + 1]]
+    factor = schedule.joint_factors[first : first + chosen.size**2]
+    return Directions(
+        schedule.direction_starts,
+        schedule.direction_cells,
+        schedule.direction_steps,
+        chosen,
+        factor.reshape(chosen.size, chosen.size),
+    )
+
+
+@njit(inline="always")
+def sweep_counts(
+    log_density: Callable[..., float],
+    context: tuple[Any, ...],
+    structure: Structure,
+    schedule: Schedule,
+    counts: np.ndarray,
+    curvatures: np.ndarray,
+    draws: Any,
+) -> Swept:
+    """Update one line after another, each given what came of those before it.
+
+    Parameters
+    ----------
+    log_density, context, structure, draws
+        As in :func:`update_line`.
+    schedule : Schedule
+        The moves.
+    counts : ndarray of int64, shape (number of cells,)
+        The present table. It isn't changed.
+    curvatures : ndarray of float64, shape (number of linear functions,) or (0,)
+        As in :func:`update_line`. If there are none, they are measured at the present table. The
+        sweep then doesn't leave the posterior as it is: for tuning only.
+
+    Returns
+    -------
+    Swept
+        The table after the sweep.
+    """
+    # Computed afresh in every sweep: rounding can't build up, and changes of the parameters
+    # between sweeps can't leave a stale value behind.
+    state = State(counts.copy(), start_values(structure, counts))
+    line = new_line(structure, longest_direction(schedule))
+    starts, cells, steps = plan(schedule, draws)
+    if curvatures.size < structure.terms.size:
+        curvatures = find_curvatures(log_density, context, structure, state.values, line)
+    gain, n_moved, n_able = 0.0, 0, 0
+    for k in range(starts.size - 1):
+        n_cells = starts[k + 1] - starts[k]
+        for i in range(n_cells):
+            line.cells[i] = cells[starts[k] + i]
+            line.steps[i] = steps[starts[k] + i]
+        status, gained = update_line(
+            log_density, context, structure, curvatures, state, line, n_cells, draws
+        )
+        gain += gained
+        if status >= 0:
+            n_able += 1
+            n_moved += status
+    everything = Change(0, whole_change(structure, line), True)
+    final = log_density_at(log_density, context, structure, state.values, line, everything, 0)
+    moved = n_moved / n_able if n_able else 1.0
+    return Swept(state.counts, moved, n_able, final, gain, curvatures)
+
+
+@njit(inline="always")
+def sweep_jointly(
+    log_density: Callable[..., float],
+    context: tuple[Any, ...],
+    structure: Structure,
+    schedule: Schedule,
+    counts: np.ndarray,
+    curvatures: np.ndarray,
+    draws: Any,
+) -> Swept:
+    """Sweep as :func:`sweep_counts` does, and then move along several directions at once.
+
+    A kernel of its own, since it takes longer to compile, and few models have such directions.
+    """
+    swept = sweep_counts(log_density, context, structure, schedule, counts, curvatures, draws)
+    state = State(swept.counts, start_values(structure, swept.counts))
+    n_joint = schedule.joint_starts.size - 1
+    n_moved, gain = move_jointly(
+        log_density, context, structure, schedule, swept.curvatures, state, draws
+    )
+    n_able = swept.n_able + n_joint
+    return Swept(
+        state.counts,
+        (swept.moved * swept.n_able + n_moved) / n_able if n_able else 1.0,
+        n_able,
+        swept.log_density + gain,
+        swept.gain + gain,
+        swept.curvatures,
+    )

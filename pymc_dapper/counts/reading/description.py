@@ -1,0 +1,129 @@
+"""How a model sees its counts, in words."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pymc_dapper.counts.reading.model import CountReading
+from pymc_dapper.counts.reading.moves import Moves
+
+NAMED_CELLS = 6
+"""Cells of a variable that are listed; of more, only their number is told."""
+
+
+def describe_counts(reading: CountReading, moves: Moves) -> str:
+    """Describe how a model's log-density sees the counts, and how they are moved.
+
+    Parameters
+    ----------
+    reading : CountReading
+        How the model was read.
+    moves : Moves
+        The moves of a sweep.
+
+    Returns
+    -------
+    str
+        Several lines.
+    """
+    lines = [f"{reading.n_cells} cells:"]
+    lines += [
+        f"  {rv.name}  {_shape(count.type.shape)}  {type(rv.owner.op).__name__.removesuffix('RV')}"
+        for rv, count in zip(reading.rvs, reading.records, strict=True)
+    ]
+    lines.append("Terms of the log-density, each of which sees few cells:")
+    lines += [
+        f"  {', '.join(terms.factors)}: {_count(terms.size, 'term')} of "
+        f"{_cells(terms.linear.values())}"
+        for terms in reading.terms
+    ]
+    if reading.wholes:
+        lines.append("Evaluated as a whole in each move that they see:")
+        lines += [f"  {whole.factor}: {whole.reason}" for whole in reading.wholes]
+    if reading.totals.follows.any():
+        lines.append("Latent totals, which follow from the cells that they add up:")
+        lines.append(f"  {name_cells(reading, reading.totals.follows)}")
+    if reading.invariants:
+        lines.append("Known exactly, and kept by all moves:")
+        lines += [f"  {name}: {_count(n, 'total')}" for name, n in _invariants(reading).items()]
+    return "\n".join([*lines, "A sweep:", *_moves(moves)])
+
+
+def summarise_counts(reading: CountReading) -> str:
+    """Describe in one line what the counts are and which factors see them."""
+    names = [rv.name for rv in reading.rvs]
+    factors = [name for name in reading.as_written if name not in names]
+    return f"{reading.n_cells} cells of {', '.join(names)}; {', '.join(factors)}"
+
+
+def name_cells(reading: CountReading, chosen: NDArray[np.bool_]) -> str:
+    """Name cells, variable by variable.
+
+    Parameters
+    ----------
+    reading : CountReading
+        How the model was read.
+    chosen : ndarray of bool, shape (number of cells,)
+        The cells.
+
+    Returns
+    -------
+    str
+        Such as "'total', 'table' at [0, 2], [1, 1]".
+    """
+    named, start = [], 0
+    for count in reading.records:
+        shape = count.type.shape
+        here = chosen[start : start + math.prod(shape)].reshape(shape)
+        start += here.size
+        if here.all():
+            named.append(f"'{count.name}'")
+        elif here.any():
+            at = [str(index) for index in np.argwhere(here).tolist()]
+            more = [f"{len(at) - NAMED_CELLS} more"] if len(at) > NAMED_CELLS else []
+            named.append(f"'{count.name}' at {', '.join([*at[:NAMED_CELLS], *more])}")
+    return ", ".join(named)
+
+
+def _invariants(reading: CountReading) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for invariant in reading.invariants:
+        n_rows = invariant.rows.matrix.shape[0]
+        found[invariant.factor] = found.get(invariant.factor, 0) + n_rows
+    return found
+
+
+def _moves(moves: Moves) -> list[str]:
+    lines = []
+    if len(moves.single):
+        lines.append(f"  {_count(len(moves.single), 'cell')}, each by itself")
+    pairs = sum(
+        int(n) * (len(cells) // 2) for n, cells in zip(moves.passes, moves.groups, strict=True)
+    )
+    if pairs:
+        groups = _count(len(moves.groups), "group")
+        lines.append(f"  {pairs} exchanges between two cells, within {groups}")
+    if moves.grids:
+        lines.append(f"  2 x 2 swaps in {_count(len(moves.grids), 'table')}")
+    if moves.directions.shape[0]:
+        lines.append(f"  {_count(moves.directions.shape[0], 'other move')}")
+    if moves.blocks:
+        most = max(len(block.cells) for block in moves.blocks)
+        blocks = _count(len(moves.blocks), "block")
+        lines.append(f"  moves of many cells at once, within {blocks} of up to {most} cells")
+    return [*lines, "The time it takes doesn't depend on how many people are counted."]
+
+
+def _cells(matrices) -> str:  # type: ignore[no-untyped-def]
+    most = max(int(matrix.count_nonzero(axis=1).max(initial=0)) for matrix in matrices)
+    return "a cell each" if most <= 1 else f"up to {most} cells each"
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" + ("" if n == 1 else "s")
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    inside = ", ".join(map(str, shape))
+    return f"({inside},)" if len(shape) == 1 else f"({inside})"

@@ -1,0 +1,91 @@
+"""State what is published exactly, beside the noisy values."""
+
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.checks import real_numbers, shown, text
+from pymc_dapper.context import the_model
+from pymc_dapper.counts.kernels.line import LARGEST
+
+
+def invariant(name: str, expression: Any, value: Any) -> TensorVariable:
+    """Add what is known exactly, of counts or of sums over records, to the model in context.
+
+    Parameters
+    ----------
+    name : str
+        Name of the Potential that says so.
+    expression : tensor_like
+        Totals of latent counts or of records, or other linear functions of them.
+    value : array_like or shared variable
+        What they are known to be; integers, in the expression's shape.
+
+    Returns
+    -------
+    TensorVariable
+        The Potential: 0 where all of them agree, -inf elsewhere. CountStep and DapperStep read it,
+        and keep it by the moves they make.
+
+    Raises
+    ------
+    ValueError
+        If the value isn't of integers of at most 2**53, or has another shape than the expression.
+
+    Notes
+    -----
+    ``pm.Potential(name, pt.switch(pt.all(pt.eq(expression, value)), 0, -np.inf))`` says the same.
+
+    Examples
+    --------
+    >>> with pm.Model():
+    ...     table = pm.Poisson("table", 10, shape=(2, 3))
+    ...     pmd.invariant("row_totals", table.sum(axis=1), [25, 40])
+    """
+    text(name, "name")
+    the_model()
+    expression = _as_tensor(name, getattr(expression, "value", expression))
+    data = value if isinstance(value, SharedVariable) else None
+    if data is None:
+        real_numbers(value, "value")
+    values = np.asarray(value if data is None else data.get_value())
+    expected = expression.type.shape
+    fits = len(expected) == values.ndim and all(
+        size in (None, length) for size, length in zip(expected, values.shape, strict=True)
+    )
+    if not fits:
+        raise ValueError(
+            f"'{name}': the known value has shape {values.shape}, where the expression has shape "
+            f"{expected}"
+        )
+    if not np.array_equal(values, np.round(values.astype(float))):
+        raise ValueError(
+            f"'{name}': what is known of counts must be integers, got {values}. A sum of "
+            "continuous records can be known up to a tolerance: "
+            "pm.Potential(name, pt.switch(pt.abs(total - known) < 1e-6, 0, -np.inf))"
+        )
+    if np.any(np.abs(values.astype(float)) > LARGEST):
+        raise ValueError(
+            f"'{name}': counts of more than 2**53 can't be told apart in double precision. Count "
+            "in larger units"
+        )
+    known = pt.constant(values.astype(np.int64)) if data is None else data
+    agrees = pt.all(pt.eq(expression, known))
+    return pm.Potential(name, pt.switch(agrees, np.asarray(0.0), np.asarray(-np.inf)))
+
+
+def _as_tensor(name: str, expression: Any) -> TensorVariable:
+    try:
+        tensor = None if np.ma.is_masked(expression) else pt.as_tensor(expression)
+    except (TypeError, ValueError, NotImplementedError):
+        tensor = None
+    if tensor is None or np.dtype(tensor.dtype).kind not in "biuf":
+        raise TypeError(
+            f"'{name}': the expression must be a tensor of counts, or of totals of them, got "
+            f"{shown(expression)}"
+        )
+    return tensor

@@ -1,0 +1,475 @@
+"""Read a PyMC model: how its log-density depends on tables of counts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pymc.distributions.multivariate import DirichletMultinomialRV
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.traversal import explicit_graph_inputs, graph_inputs, io_toposort
+from pytensor.tensor.random.basic import (
+    BernoulliRV,
+    BetaBinomialRV,
+    BinomialRV,
+    CategoricalRV,
+    MultinomialRV,
+    NegBinomialRV,
+    PoissonRV,
+)
+from pytensor.tensor.random.type import RandomGeneratorType
+from pytensor.tensor.shape import Shape, Shape_i
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorVariable
+from scipy import sparse
+
+from pymc_dapper.counts.reading.totals import Totals, find_totals
+from pymc_dapper.graphs.checks import localise_checks
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_inputs
+from pymc_dapper.graphs.terms.linear import constant_value
+from pymc_dapper.graphs.terms.roles import (
+    Fixed,
+    Linear,
+    Mixed,
+    Part,
+    Reduced,
+    Rows,
+    size,
+    take_values,
+)
+from pymc_dapper.graphs.terms.walk import CountWalk, as_terms, says_only_what_is_required
+from pymc_dapper.graphs.values import dim_lengths, frozen_dims
+
+FAMILIES = (
+    MultinomialRV,
+    BinomialRV,
+    PoissonRV,
+    NegBinomialRV,
+    DirichletMultinomialRV,
+    BetaBinomialRV,
+)
+BOUNDED_FAMILIES = (BinomialRV, BetaBinomialRV)
+"""Families whose counts have a largest value each, beside any total."""
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Terms of the log-density, one for each entry of something linear in the counts.
+
+    Attributes
+    ----------
+    factors : tuple of str
+        Names of the Potentials and random variables that they come from.
+    function : TensorVariable, scalar
+        A term, as a function of the scalars in ``linear`` and ``fixed``.
+    linear : dict of TensorVariable to csr_array, shape (number of terms, number of cells)
+        What is linear in the counts: the coefficients.
+    fixed : dict of TensorVariable to TensorVariable
+        What isn't a function of the counts; vectors with a value for each term.
+    """
+
+    factors: tuple[str, ...]
+    function: TensorVariable
+    linear: dict[Variable, sparse.csr_array]
+    fixed: dict[Variable, TensorVariable]
+
+    @property
+    def size(self) -> int:
+        """Number of terms."""
+        return int(next(iter(self.linear.values())).shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class WholeFactor:
+    """A factor that isn't a sum of terms: it is evaluated as a whole.
+
+    Attributes
+    ----------
+    factor : str
+        Name of the Potential or random variable.
+    log_density : TensorVariable, scalar
+        The log-density, a function of the keys of ``linear``.
+    linear : dict of TensorVariable to Linear
+        What it sees of the counts.
+    reason : str
+        Why it isn't a sum of terms.
+    """
+
+    factor: str
+    log_density: TensorVariable
+    linear: dict[Variable, Linear]
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Invariant:
+    """What is known exactly: ``matrix @ counts + offset == 0``.
+
+    Attributes
+    ----------
+    factor : str
+        Name of the Potential or random variable that says so.
+    rows : Rows
+        The linear functions that are zero.
+    """
+
+    factor: str
+    rows: Rows
+
+
+@dataclass(frozen=True, eq=False)
+class CountReading:
+    """How a model sees its counts. All graphs are in terms of value variables.
+
+    Attributes
+    ----------
+    model : Model
+        The model that was read.
+    records : tuple of TensorVariable
+        The counts: variables with the names of their value variables and with static shapes.
+    terms : tuple of Terms
+        The parts of the log-density that see the counts entry by entry, their prior among them.
+    wholes : tuple of WholeFactor
+        Other factors of the log-density.
+    invariants : tuple of Invariant
+        What the log-density holds fixed.
+    totals : Totals
+        Counts that follow from others by the log-density. All matrices above are of the others.
+    as_written : dict of str to TensorVariable
+        Each factor as the model has it, a scalar.
+    parameters : tuple of TensorVariable
+        Value variables of all other free variables that the graphs depend on.
+    data : tuple of SharedVariable
+        Shared data that the graphs depend on.
+    placeholders : dict of SharedVariable to TensorVariable
+        What stands for the data in the graphs.
+    frozen : dict of SharedVariable to ndarray
+        Data that the linear structure was read from, with the values they had.
+    dim_lengths : dict of str to int
+        Lengths of the model's dims when it was read.
+    """
+
+    model: Model
+    records: tuple[TensorVariable, ...]
+    terms: tuple[Terms, ...]
+    wholes: tuple[WholeFactor, ...]
+    invariants: tuple[Invariant, ...]
+    totals: Totals
+    as_written: dict[str, TensorVariable]
+    parameters: tuple[TensorVariable, ...]
+    data: tuple[SharedVariable, ...]
+    placeholders: dict[Variable, TensorVariable]
+    frozen: dict[Variable, np.ndarray]
+    dim_lengths: dict[str, int]
+
+    @property
+    def rvs(self) -> list[TensorVariable]:
+        """The random variables of the counts."""
+        of_value = {value.name: rv for value, rv in self.model.values_to_rvs.items()}
+        return [of_value[count.name] for count in self.records]
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, of all counts together."""
+        return sum(int(np.prod(count.type.shape)) for count in self.records)
+
+    @property
+    def prior_terms(self) -> list[Terms]:
+        """The terms that come from the counts' own prior."""
+        names = {rv.name for rv in self.rvs}
+        return [terms for terms in self.terms if names & set(terms.factors)]
+
+    @property
+    def unknown_totals(self) -> list[TensorVariable]:
+        """The other free variables that what is known exactly depends on."""
+        inputs = set(explicit_graph_inputs([each.rows.offset for each in self.invariants]))
+        return [x for x in self.parameters if x in inputs]
+
+    def bounded_cells(self) -> np.ndarray:
+        """Say which cells' prior, or that of a latent total of theirs, has a largest value."""
+        bounded = np.concatenate(
+            [
+                np.full(count.type.shape, isinstance(rv.owner.op, BOUNDED_FAMILIES)).ravel()
+                for rv, count in zip(self.rvs, self.records, strict=True)
+            ]
+        )
+        return np.asarray(self.totals.sums.T @ bounded.astype(float) > 0)
+
+
+def check_counts(model: Model, rvs: Sequence[TensorVariable]) -> None:
+    """Check that variables are counts.
+
+    Raises
+    ------
+    ReadingError
+        If one of them isn't.
+    """
+    for rv in rvs:
+        if not isinstance(rv.type, TensorType):
+            raise ReadingError(
+                f"'{rv.name}' is a variable of pymc.dims, which CountStep doesn't read: write the "
+                "counts with PyMC's ordinary distributions"
+            )
+        if np.dtype(rv.dtype).kind == "f":
+            raise ReadingError(
+                f"'{rv.name}' is continuous: CountStep updates counts. Leave it to another step; "
+                "if it describes single people, to DapperStep"
+            )
+        if isinstance(rv.owner.op, BernoulliRV | CategoricalRV):
+            raise ReadingError(
+                f"'{rv.name}' is not a count but has a category for each record: DapperStep is for "
+                "that. Or count the records: a Multinomial or Binomial with the same probabilities"
+            )
+        if not isinstance(rv.owner.op, FAMILIES):
+            raise ReadingError(
+                f"'{rv.name}' has a prior that CountStep doesn't know. It updates Multinomial, "
+                "Binomial, Poisson, NegativeBinomial, DirichletMultinomial and BetaBinomial "
+                "counts"
+            )
+
+
+def read_counts(
+    model: Model,
+    values: Sequence[TensorVariable],
+    point: Mapping[str, np.ndarray],
+    log_densities: Mapping[str, TensorVariable] | None = None,
+) -> CountReading:
+    """Find out how tables of counts enter a model's log-density.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    values : sequence of TensorVariable
+        Value variables of the counts.
+    point : mapping of str to ndarray
+        Values of the model's value variables, for shapes.
+    log_densities : mapping of str to TensorVariable, optional
+        The log-density of each factor, in terms of value variables. The model's own if not given.
+
+    Returns
+    -------
+    CountReading
+        The log-density of everything that the counts enter, split into terms.
+
+    Raises
+    ------
+    ReadingError
+        If a variable isn't a count, or a factor can't be evaluated.
+    """
+    rvs = [model.values_to_rvs[value] for value in values]
+    check_counts(model, rvs)
+    lengths = dim_lengths(model)
+    sized = {x: x.type.clone(shape=point[x.name].shape)(name=x.name) for x in model.value_vars}
+    counts = [sized[value] for value in values]
+    written = _log_densities(model) if log_densities is None else log_densities
+    known: dict[Variable, Variable] = {**sized, **frozen_dims(model, lengths)}
+    placeholders: dict[Variable, TensorVariable] = {}
+    for shared in graph_inputs(list(written.values())):
+        if _is_data(shared) and shared not in known:
+            shape = shared.get_value(borrow=True).shape
+            placeholders[shared] = shared.type.clone(shape=shape)(name=shared.name)
+
+    walk = CountWalk(counts, {x: s.get_value() for s, x in placeholders.items()})
+    terms: list[Terms] = []
+    wholes: list[WholeFactor] = []
+    invariants: list[Invariant] = []
+    as_written: dict[str, TensorVariable] = {}
+    for name, raw in written.items():
+        try:
+            [graph] = rebuild([raw], {**known, **placeholders}, replace_node=_static_shape)
+            [graph] = localise_checks(inline_symbolic_ops([graph]), counts)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise _unfit(name, error) from error
+        role = walk.follow(graph)
+        if isinstance(role, Fixed):
+            continue
+        as_written[name] = graph.sum()
+        if isinstance(role, Mixed) or (isinstance(role, Reduced) and role.kind != "add"):
+            reason = role.reason if isinstance(role, Mixed) else "it is a truth value"
+            wholes.append(_whole(name, graph, walk, reason))
+            required = role.requires if isinstance(role, Mixed) else ()
+            invariants += [Invariant(name, rows) for rows in required]
+            continue
+        for part in as_terms(role, walk, graph):
+            invariants += [Invariant(name, rows) for rows in part.terms.requires]
+            found = _terms(name, part)
+            if found.linear and not says_only_what_is_required(part.terms):
+                terms.append(found)
+    if not set(as_written) - {rv.name for rv in rvs}:
+        names = ", ".join(f"'{rv.name}'" for rv in rvs)
+        raise ReadingError(
+            f"nothing in the model depends on the counts {names}: they would just follow their "
+            "prior. Add the privacy mechanism, as a pm.Potential or as an observed variable, as a "
+            "function of the counts"
+        )
+    invariants, totals = _without_totals(invariants, sum(size(x.type.shape) for x in counts))
+    terms = _merged([_of_moving_cells(each, totals) for each in terms])
+    wholes = [_of_moving_cells(each, totals) for each in wholes]
+    inputs = set(explicit_graph_inputs(list(as_written.values())))
+    used = {shared: x for shared, x in placeholders.items() if x in inputs}
+    return CountReading(
+        model=model,
+        records=tuple(counts),
+        terms=tuple(terms),
+        wholes=tuple(wholes),
+        invariants=tuple(invariants),
+        totals=totals,
+        as_written=as_written,
+        parameters=tuple(x for x in sized.values() if x in inputs and x not in counts),
+        data=tuple(used),
+        placeholders=used,
+        frozen={shared: walk.frozen[x] for shared, x in used.items() if x in walk.frozen},
+        dim_lengths=lengths,
+    )
+
+
+def _log_densities(model: Model) -> dict[str, TensorVariable]:
+    variables = [*model.basic_RVs, *model.potentials]
+    graphs = model.logp(variables, sum=False)
+    return dict(zip([variable.name for variable in variables], graphs, strict=True))
+
+
+def _static_shape(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+    """Put constants in the place of known shapes: a shape doesn't depend on any values."""
+    shape = getattr(inputs[0].type, "shape", (None,)) if inputs else (None,)
+    if isinstance(node.op, Shape) and None not in shape:
+        return [pt.constant(np.array(shape, dtype=np.int64))]
+    if isinstance(node.op, Shape_i) and shape[node.op.i] is not None:
+        return [pt.constant(np.array(shape[node.op.i], dtype=np.int64))]
+    return with_inputs(node, inputs)
+
+
+def _terms(name: str, part: Part) -> Terms:
+    """Take apart what is linear: sums of counts here, offsets and scales into the function."""
+    fixed = dict(part.terms.fixed)
+    linear: dict[Variable, sparse.csr_array] = {}
+    scalars: dict[bytes, Variable] = {}
+    replaced: dict[Variable, Variable] = {}
+    for x, rows in part.terms.linear.items():
+        value = _argument(rows.offset, fixed)
+        if rows.matrix.nnz:
+            scale, matrix = _scale(rows.matrix)
+            scalar = scalars.setdefault(_bytes(matrix), pt.dscalar())
+            linear[scalar] = matrix
+            value = value + _argument(pt.constant(scale), fixed) * scalar
+        replaced[x] = value.astype(x.type.dtype)
+    [function] = rebuild([part.terms.function], replaced)
+    return Terms((name,), function, linear, fixed)
+
+
+def _scale(matrix: sparse.csr_array) -> tuple[np.ndarray, sparse.csr_array]:
+    """Take out the first coefficient of each row."""
+    matrix = matrix.copy()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    scale = np.ones(matrix.shape[0])
+    lengths = np.diff(matrix.indptr)
+    scale[lengths > 0] = matrix.data[matrix.indptr[:-1][lengths > 0]]
+    matrix.data = matrix.data / np.repeat(scale, lengths)
+    return scale, matrix
+
+
+def _argument(values: TensorVariable, fixed: dict[Variable, TensorVariable]) -> TensorVariable:
+    """Make a vector of values an argument of a term, or a constant if they are all the same."""
+    known = constant_value(values)
+    if known is not None and np.all(known == known.flat[0]):
+        return pt.constant(np.asarray(known.flat[0], dtype=np.float64))
+    scalar = pt.dscalar()
+    fixed[scalar] = values.astype("float64")
+    return scalar
+
+
+def _bytes(matrix: sparse.csr_array) -> bytes:
+    parts = (matrix.indptr, matrix.indices, matrix.data)
+    return b"|".join(x.astype(np.float64).tobytes() for x in parts)
+
+
+def _merged(terms: Sequence[Terms]) -> list[Terms]:
+    """Add up terms of the same linear functions: they are looked up together."""
+    merged: dict[tuple[bytes, ...], Terms] = {}
+    for each in terms:
+        key = tuple(map(_bytes, each.linear.values()))
+        first = merged.get(key)
+        if first is None:
+            merged[key] = each
+            continue
+        [function] = rebuild([each.function], dict(zip(each.linear, first.linear, strict=True)))
+        merged[key] = Terms(
+            tuple(dict.fromkeys(first.factors + each.factors)),
+            first.function + function,
+            first.linear,
+            {**first.fixed, **each.fixed},
+        )
+    return list(merged.values())
+
+
+def _without_totals(
+    invariants: Sequence[Invariant], n_cells: int
+) -> tuple[list[Invariant], Totals]:
+    """Find the latent totals, and what is known exactly beside them."""
+    is_zero = [_known_to_be_zero(each.rows.offset) for each in invariants]
+    equations = [each.rows.matrix[zero] for each, zero in zip(invariants, is_zero, strict=True)]
+    totals = find_totals(sparse.vstack([sparse.csr_array((0, n_cells)), *equations], format="csr"))
+    if not totals.follows.any():
+        return list(invariants), totals
+    left = []
+    for each, zero in zip(invariants, is_zero, strict=True):
+        matrix = totals.of_moving_cells(each.rows.matrix)
+        kept = np.flatnonzero(~zero | (np.diff(matrix.indptr) > 0))
+        if len(kept):
+            rows = Rows(matrix[kept], take_values(each.rows.offset, kept))
+            left.append(Invariant(each.factor, rows))
+    return left, totals
+
+
+def _known_to_be_zero(offset: TensorVariable) -> np.ndarray:
+    """Say which entries are zero, whatever the parameters and the data are."""
+    value = constant_value(offset)
+    return np.zeros(offset.type.shape, dtype=bool) if value is None else value == 0
+
+
+def _of_moving_cells[T: (Terms, WholeFactor)](part: T, totals: Totals) -> T:
+    """See a part of the log-density as a function of the cells that don't follow from others."""
+    if not totals.follows.any():
+        return part
+    linear = {
+        x: replace(at, matrix=totals.of_moving_cells(at.matrix))
+        if isinstance(at, Linear)
+        else totals.of_moving_cells(at)
+        for x, at in part.linear.items()
+    }
+    return replace(part, linear=linear)
+
+
+def _whole(name: str, graph: TensorVariable, walk: CountWalk, reason: str) -> WholeFactor:
+    """Cut a graph where it stops being linear in the counts."""
+    cuts: dict[Variable, Linear] = {}
+    for node in io_toposort([], [graph]):
+        if isinstance(walk.role(node.outputs[0]), Linear | Fixed):
+            continue
+        for x in node.inputs:
+            role = walk.role(x)
+            if isinstance(role, Linear) and isinstance(x.type, TensorType):
+                cuts[x] = role
+    new = {x: x.type.clone(shape=role.shape)() for x, role in cuts.items()}
+    [log_density] = rebuild([graph.sum()], new)
+    return WholeFactor(name, log_density, {new[x]: role for x, role in cuts.items()}, reason)
+
+
+def _is_data(variable: Variable) -> bool:
+    return isinstance(variable, SharedVariable) and not isinstance(
+        variable.type, RandomGeneratorType
+    )
+
+
+def _unfit(name: str, error: Exception) -> ReadingError:
+    return ReadingError(
+        f"'{name}' can't be evaluated with the shapes of the counts and of the data: {error}. "
+        "Does the released table have the shape of the table it was made from?"
+    )

@@ -1,0 +1,501 @@
+"""Which moves of people between cells keep what is known exactly, and connect all tables.
+
+Invariants are linear equations of the counts. Cells with the same column in them, one class, can
+exchange people freely. If the equations fix the total of each class, the exchanges connect all
+tables: the totals of disjoint and of nested groups are such. Totals that are latent themselves
+follow from the cells that they add up, and need no moves of their own (see
+:mod:`pymc_dapper.counts.reading.totals`). Two other systems have a known set of moves that connects
+all tables (a Markov basis): one degree of freedom between the classes, such as a known difference
+of two sums, with all pairings of their cells; and the two margins of a table, with its 2 x 2 swaps
+(Diaconis and Sturmfels 1998). In others we don't guess.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise, product
+from math import prod
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from pymc_dapper.counts.reading.blocks import Block, find_blocks
+from pymc_dapper.counts.reading.totals import Totals, no_totals
+from pymc_dapper.graphs.errors import ReadingError
+
+Indices = NDArray[np.int64]
+
+EXCHANGE_PASSES = 3
+"""Passes over a group of more than two cells. Each halves what is left of the previous table."""
+SWAP_PASSES = 8
+"""Passes over a table of known margins: in each, every cell takes part in one swap."""
+SOFT_SWAP_PASSES = 2
+"""Passes over a table whose margins are both parts of statistics."""
+MAX_PARTITIONS = 6
+"""Statistics that are looked at in pairs, for such tables."""
+BLOCK_PASSES = 3
+"""Passes over the directions of a block."""
+MAX_PAIRINGS = 1_000
+"""Cells of different classes are paired in all ways, if these are so many at most."""
+MAX_GROUP_CELLS = 8
+"""Groups that share part of a statistic: this many cells per cell in all, the smallest first."""
+
+
+PASS_A_BASIS = (
+    "pass a Markov basis of the invariants, `moves=` with a row of integers for each move and a "
+    "column for each cell (4ti2 computes such)"
+)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table whose margins swaps of 2 x 2 cells keep.
+
+    Attributes
+    ----------
+    cells : tuple of tuple of ndarray of int
+        The cells at each row and column: one, or several that exchange people with each other.
+    passes : int
+        How often in a sweep it is gone through.
+    """
+
+    cells: tuple[tuple[Indices, ...], ...]
+    passes: int
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The moves of a sweep.
+
+    Attributes
+    ----------
+    single : ndarray of int
+        Cells that move by themselves.
+    groups : tuple of ndarray of int
+        Groups of cells that exchange people in pairs.
+    passes : ndarray of int
+        How often in a sweep each group is gone through.
+    grids : tuple of Grid
+        Tables in which people swap places.
+    directions : csr_array, shape (number of directions, number of cells)
+        Other moves, a row each.
+    blocks : tuple of Block
+        Cells that overlapping statistics tie together, which move in directions of their own.
+    """
+
+    single: Indices
+    groups: tuple[Indices, ...]
+    passes: Indices
+    grids: tuple[Grid, ...]
+    directions: sparse.csr_array
+    blocks: tuple[Block, ...]
+
+    @classmethod
+    def none(cls) -> Self:
+        """Return no moves at all."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls(nothing, (), nothing, (), sparse.csr_array((0, 0)), ())
+
+
+def find_moves(
+    invariants: sparse.csr_array,
+    statistics: Sequence[sparse.csr_array],
+    bounded: NDArray[np.bool_],
+    names: Sequence[str],
+    given: ArrayLike | None = None,
+    ties: Sequence[sparse.csr_array] = (),
+    totals: Totals | None = None,
+) -> Moves:
+    """Find moves that keep the invariants and connect all tables.
+
+    Parameters
+    ----------
+    invariants : csr_array, shape (number of equations, number of cells)
+        Coefficients of the equations.
+    statistics : sequence of csr_array, shape (any, number of cells)
+        What else sees several cells at once: within those, people are exchanged as well.
+    bounded : ndarray of bool, shape (number of cells,)
+        Cells with a largest count of their own.
+    names : sequence of str
+        What to call each equation in a message.
+    given : array_like, shape (number of moves, number of cells), optional
+        A Markov basis of the invariants that aren't recognised.
+    ties : sequence of csr_array, shape (any, number of cells)
+        Those of the statistics that are parts of the counts' own prior.
+    totals : Totals, optional
+        Cells that follow from others: invariants and statistics are of the others.
+
+    Returns
+    -------
+    Moves
+        The moves.
+
+    Raises
+    ------
+    ReadingError
+        If the invariants aren't recognised and no moves are given, or the moves given break them.
+    """
+    n_cells = invariants.shape[1]
+    invariants = invariants.tocsr()
+    invariants.eliminate_zeros()
+    invariants.sort_indices()
+    classes = classes_of(invariants)
+    class_of = np.empty(n_cells, dtype=np.int64)
+    for k, cells in enumerate(classes):
+        class_of[cells] = k
+    is_free = np.diff(invariants.tocsc().indptr) == 0
+    exchanged = [cells for cells in classes if not is_free[cells[0]] and len(cells) > 1]
+    groups, passes = _groups(exchanged, statistics, class_of)
+    totals = totals or no_totals(n_cells)
+    single = np.flatnonzero(is_free & ~totals.follows)
+    grids = _crossed_statistics(invariants, statistics, class_of)
+    rows = _kept_differences(invariants, statistics)
+    blocks = find_blocks(invariants, statistics, ties)
+    if given is not None:
+        directions = _given_directions(invariants, np.asarray(given), names, totals)
+        directions = sparse.vstack([directions, _directions(rows, n_cells)], format="csr")
+        return Moves(single, groups, passes, tuple(grids), directions, blocks)
+    for component in components_of(invariants, classes):
+        grid, direction = _between_classes(component, classes, bounded, names)
+        if grid is not None:
+            grids.append(grid)
+        if direction is not None:
+            rows += _lifted(direction, [classes[k] for k in component.classes])
+    return Moves(single, groups, passes, tuple(grids), _directions(rows, n_cells), blocks)
+
+
+def _groups(
+    exchanged: Sequence[Indices], statistics: Sequence[sparse.csr_array], class_of: Indices
+) -> tuple[tuple[Indices, ...], Indices]:
+    """Exchange within classes, and within what statistics add up."""
+    groups = {cells.tobytes(): cells for cells in exchanged}
+    passes = {key: 1 if len(cells) == 2 else EXCHANGE_PASSES for key, cells in groups.items()}
+    shared: dict[bytes, Indices] = {}
+    for matrix in statistics:
+        for cells in _supports(matrix):
+            for part in _split(cells, class_of[cells]):
+                if len(part) > 1 and part.tobytes() not in groups:
+                    shared.setdefault(part.tobytes(), part)
+    room = MAX_GROUP_CELLS * len(class_of)
+    for key, cells in sorted(shared.items(), key=lambda item: len(item[1])):
+        room -= len(cells)
+        if room < 0:
+            break
+        groups[key], passes[key] = cells, 1
+    return tuple(groups.values()), np.array(list(passes.values()), dtype=np.int64)
+
+
+def _crossed_statistics(
+    invariants: sparse.csr_array, statistics: Sequence[sparse.csr_array], class_of: Indices
+) -> list[Grid]:
+    """Find tables of which two statistics, or a statistic and invariants, see one margin each.
+
+    If both are nearly known, single exchanges hardly move people, and swaps do.
+    """
+    partitions = {class_of.tobytes(): class_of} if invariants.shape[0] else {}
+    for matrix in statistics:
+        labels = _partition(matrix)
+        if labels is not None and len(partitions) < MAX_PARTITIONS:
+            partitions.setdefault(labels.tobytes(), labels)
+    columns = invariants.tocsc()
+    grids = []
+    for first, second in combinations(partitions.values(), 2):
+        both = np.flatnonzero((first >= 0) & (second >= 0))
+        graph = sparse.coo_array(
+            (np.ones(len(both)), (first[both], second[both])),
+            shape=(first.max() + 1, second.max() + 1),
+        )
+        square = sparse.block_array([[None, graph], [graph.T, None]])
+        _, component = connected_components(square, directed=False)
+        for cells in _split(both, component[first[both]]):
+            grid = _full_grid(cells, first[cells], second[cells])
+            if grid is not None and _swaps_keep(columns, grid, class_of):
+                grids.append(grid)
+    return grids
+
+
+def _partition(matrix: sparse.csr_array) -> Indices | None:
+    """Say which sum each cell is part of, -1 for none, if none is part of two."""
+    matrix = matrix.tocsr()
+    per_row, per_cell = np.diff(matrix.indptr), np.diff(matrix.tocsc().indptr)
+    if per_cell.max(initial=0) > 1 or per_row.max(initial=0) < 2 or np.any(matrix.data != 1):
+        return None
+    labels = np.full(matrix.shape[1], -1, dtype=np.int64)
+    labels[matrix.indices] = np.repeat(np.arange(matrix.shape[0]), per_row)
+    return labels
+
+
+def _full_grid(cells: Indices, first: Indices, second: Indices) -> Grid | None:
+    _, row = np.unique(first, return_inverse=True)
+    _, column = np.unique(second, return_inverse=True)
+    shape = (int(row.max()) + 1, int(column.max()) + 1)
+    if min(shape) < 2:
+        return None
+    places = list(_split(cells, row * shape[1] + column))
+    if len(places) != shape[0] * shape[1]:
+        return None
+    rows = [tuple(places[k : k + shape[1]]) for k in range(0, len(places), shape[1])]
+    return Grid(tuple(rows), SOFT_SWAP_PASSES)
+
+
+def _swaps_keep(columns: sparse.csc_array, grid: Grid, class_of: Indices) -> bool:
+    """Say whether all swaps in a grid keep the invariants."""
+    if any(len(set(class_of[cells])) > 1 for row in grid.cells for cells in row):
+        return False
+    at = np.array([[cells[0] for cells in row] for row in grid.cells])
+    corner = np.broadcast_to(at[0, 0], at.shape).ravel()
+    left = np.broadcast_to(at[:, :1], at.shape).ravel()
+    top = np.broadcast_to(at[:1], at.shape).ravel()
+    change = columns[:, at.ravel()] - columns[:, left] - columns[:, top] + columns[:, corner]
+    return bool(abs(change).sum() == 0)
+
+
+def _kept_differences(
+    invariants: sparse.csr_array, statistics: Sequence[sparse.csr_array]
+) -> list[dict[int, int]]:
+    """Let two cells grow together where a term sees their difference."""
+    columns = invariants.tocsc()
+    found: dict[tuple[int, int], dict[int, int]] = {}
+    for matrix in statistics:
+        matrix = matrix.tocsr()
+        for k in np.flatnonzero(np.diff(matrix.indptr) == 2):
+            at = slice(matrix.indptr[k], matrix.indptr[k + 1])
+            a, b = (int(cell) for cell in np.sort(matrix.indices[at]))
+            kept = matrix.data[at].sum() == 0 and abs(columns[:, [a, b]]).sum() == 0
+            if kept:
+                found[a, b] = {a: 1, b: 1}
+    return list(found.values())
+
+
+def _supports(matrix: sparse.csr_array) -> Iterator[Indices]:
+    matrix = matrix.tocsr()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    for start, stop in pairwise(matrix.indptr):
+        if stop - start > 1:
+            yield matrix.indices[start:stop].astype(np.int64)
+
+
+def _split(cells: Indices, labels: Indices) -> Iterator[Indices]:
+    order = np.argsort(labels, kind="stable")
+    cuts = np.flatnonzero(np.diff(labels[order])) + 1
+    yield from np.split(cells[order], cuts)
+
+
+def classes_of(invariants: sparse.csr_array) -> list[Indices]:
+    """Collect cells with the same coefficients in all equations."""
+    columns = invariants.tocsc()
+    columns.sort_indices()
+    found: dict[bytes, list[int]] = {}
+    for cell, (start, stop) in enumerate(pairwise(columns.indptr)):
+        key = columns.indices[start:stop].tobytes() + columns.data[start:stop].tobytes()
+        found.setdefault(key, []).append(cell)
+    return [np.array(cells, dtype=np.int64) for cells in found.values()]
+
+
+@dataclass(frozen=True)
+class Component:
+    """Equations that have cells in common, with the classes that they are about."""
+
+    equations: Indices
+    classes: Indices
+    matrix: NDArray[np.float64]
+
+
+def components_of(invariants: sparse.csr_array, classes: Sequence[Indices]) -> Iterator[Component]:
+    """Collect equations that have cells in common."""
+    by_class = invariants.tocsc()[:, [cells[0] for cells in classes]]
+    n_equations = by_class.shape[0]
+    graph = sparse.block_array([[None, by_class], [by_class.T, None]]) if n_equations else None
+    if graph is None:
+        return
+    n_components, labels = connected_components(graph, directed=False)
+    order = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[order], np.arange(n_components + 1))
+    by_class = by_class.tocsr()
+    for start, stop in pairwise(starts):
+        members = np.sort(order[start:stop])
+        equations = members[members < n_equations]
+        inside = members[members >= n_equations] - n_equations
+        if len(equations) and len(inside):
+            yield Component(equations, inside, by_class[equations][:, inside].toarray())
+
+
+def _between_classes(
+    component: Component,
+    classes: Sequence[Indices],
+    bounded: NDArray[np.bool_],
+    names: Sequence[str],
+) -> tuple[Grid | None, Indices | None]:
+    """Find what moves people from class to class: nothing, a grid of swaps, or a direction."""
+    matrix = component.matrix
+    n_classes = matrix.shape[1]
+    free = n_classes - np.linalg.matrix_rank(matrix)
+    if free == 0:
+        return None, None
+    inside = [classes[k] for k in component.classes]
+    if free == 1:
+        direction = _kernel_direction(matrix)
+        if direction is not None:
+            moving = [cells for cells, step in zip(inside, direction, strict=True) if step]
+            if any(bounded[cells].any() for cells in moving) and not _pairs_all(moving):
+                raise _too_many_pairings(component, names)
+            return None, direction
+    places = _margins(matrix)
+    if places is not None and not any(bounded[cells].any() for cells in inside):
+        row, column = places
+        grid = [[inside[0]] * (column.max() + 1) for _ in range(row.max() + 1)]
+        for cells, i, j in zip(inside, row, column, strict=True):
+            grid[i][j] = cells
+        return Grid(tuple(tuple(each) for each in grid), SWAP_PASSES), None
+    listed = _listed(component, names)
+    raise ReadingError(
+        f"CountStep doesn't know which moves keep what {listed} fixed, and reach every table: it "
+        "knows totals of disjoint or nested groups, and the two margins of a full table of counts "
+        f"without upper bounds. Leave out what follows from the rest; or {PASS_A_BASIS}"
+    )
+
+
+def _too_many_pairings(component: Component, names: Sequence[str]) -> ReadingError:
+    return ReadingError(
+        f"what {_listed(component, names)} fixed ties several groups of cells, some of them with "
+        "upper bounds. If a cell can't hold anyone, only moves for all pairings of their cells "
+        f"reach every table, and these are more than {MAX_PAIRINGS:,}. Use counts without upper "
+        f"bounds; or {PASS_A_BASIS}"
+    )
+
+
+def _listed(component: Component, names: Sequence[str]) -> str:
+    """Name the equations of a component, with a verb."""
+    listed = sorted({names[k] for k in component.equations})
+    return ", ".join(f"'{name}'" for name in listed) + (" hold" if len(listed) > 1 else " holds")
+
+
+def _kernel_direction(matrix: NDArray[np.float64]) -> Indices | None:
+    """Return the one direction that keeps all equations, if all its steps are of one person."""
+    direction = np.linalg.svd(matrix)[2][-1]
+    direction = direction / np.abs(direction).max()
+    rounded = np.round(direction)
+    exact = np.allclose(direction, rounded, atol=1e-9) and not np.any(matrix @ rounded)
+    if not np.any(rounded > 0):
+        rounded = -rounded
+    return rounded.astype(np.int64) if exact else None
+
+
+def _lifted(direction: Indices, classes: Sequence[Indices]) -> list[dict[int, int]]:
+    """Move people between classes.
+
+    All pairings of their cells connect all tables, whatever the cells' upper bounds are. Of many,
+    we take as many as each cell takes part in: with exchanges, these do so if no cell is always
+    empty.
+    """
+    moving = [cells for cells, step in zip(classes, direction, strict=True) if step]
+    steps = direction[direction != 0].tolist()
+    longest = max(len(cells) for cells in moving)
+    pairings = (
+        product(*moving)
+        if _pairs_all(moving)
+        else ([cells[k % len(cells)] for cells in moving] for k in range(longest))
+    )
+    return [dict(zip(map(int, cells), steps, strict=True)) for cells in pairings]
+
+
+def _pairs_all(moving: Sequence[Indices]) -> bool:
+    """Say whether cells of different classes are paired in all ways."""
+    sizes = [len(cells) for cells in moving]
+    return prod(sizes) <= max(MAX_PAIRINGS, *sizes)
+
+
+def _margins(matrix: NDArray[np.float64]) -> tuple[Indices, Indices] | None:
+    """Say in which row and column of a table each class stands, if the equations are its margins.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (number of equations, number of classes)
+        Coefficients of the equations.
+    """
+    signs = np.where(matrix.max(axis=1) > 0, 1.0, -1.0)
+    sets = np.unique(signs[:, None] * matrix, axis=0)
+    if not np.all((sets == 0) | (sets == 1)):
+        return None
+    sets = sets[~np.all(sets == 1, axis=1)].astype(bool)
+    if len(sets) == 0:
+        return None
+    # Sets that overlap belong to different margins.
+    overlap = (sets.astype(int) @ sets.T.astype(int) > 0) & ~np.eye(len(sets), dtype=bool)
+    _, labels = connected_components(sparse.csr_array(overlap), directed=False)
+    if labels.max() > 0:
+        return None  # not crossed with each other
+    side = np.full(len(sets), -1)
+    side[0], queue = 0, [0]
+    while queue:
+        k = queue.pop()
+        for other in np.flatnonzero(overlap[k]):
+            if side[other] == side[k]:
+                return None
+            if side[other] < 0:
+                side[other] = 1 - side[k]
+                queue.append(int(other))
+    if len(set(side)) < 2:
+        return None
+    places = []
+    for which in (0, 1):
+        margin = sets[side == which]
+        rest = ~margin.any(axis=0)
+        if rest.any():
+            margin = np.vstack([margin, rest])
+        places.append(margin.argmax(axis=0))
+    row, column = places
+    shape = (row.max() + 1, column.max() + 1)
+    full = len(set(zip(row.tolist(), column.tolist(), strict=True))) == shape[0] * shape[1]
+    if not full or shape[0] * shape[1] != len(row):
+        return None
+    # The equations must say as much as both margins do.
+    margins = np.vstack(
+        [np.equal.outer(np.arange(n), at) for n, at in zip(shape, places, strict=True)]
+    )
+    rank = np.linalg.matrix_rank(matrix)
+    both = np.linalg.matrix_rank(np.vstack([matrix, margins]))
+    return (row, column) if rank == both == shape[0] + shape[1] - 1 else None
+
+
+def _given_directions(
+    invariants: sparse.csr_array,
+    given: NDArray[np.generic],
+    names: Sequence[str],
+    totals: Totals,
+) -> sparse.csr_array:
+    n_cells = invariants.shape[1]
+    if given.ndim != 2 or given.shape[1] != n_cells:
+        raise ReadingError(
+            f"moves has shape {given.shape}: it takes a row for each move and a column for each of "
+            f"the {n_cells} cells"
+        )
+    if not np.array_equal(given, np.round(given.astype(float))):
+        raise ReadingError("moves must be integers: numbers of people")
+    moves = given.astype(np.int64)
+    moves = moves[np.any(moves != 0, axis=1)]
+    broken = np.argwhere((invariants @ moves.T) != 0)
+    if len(broken):
+        equation, move = broken[0]
+        raise ReadingError(
+            f"the move {moves[move].tolist()} changes what '{names[equation]}' holds fixed"
+        )
+    for move in moves:
+        if not np.array_equal(totals.completed(move), move):
+            raise ReadingError(
+                f"the move {move.tolist()} changes a total otherwise than the cells that it adds up"
+            )
+    moves[:, totals.follows] = 0
+    # Those of one sign go up, so that the line they move along has a lower end.
+    return sparse.csr_array(np.where((moves <= 0).all(axis=1, keepdims=True), -moves, moves))
+
+
+def _directions(rows: Sequence[dict[int, int]], n_cells: int) -> sparse.csr_array:
+    indptr = np.cumsum([0] + [len(row) for row in rows])
+    cells = [cell for row in rows for cell in row]
+    steps = [step for row in rows for step in row.values()]
+    values = np.array(steps, dtype=np.int64), np.array(cells, dtype=np.int64), indptr
+    return sparse.csr_array(values, shape=(len(rows), n_cells))

@@ -1,0 +1,94 @@
+"""A numerical check that the counts of a model were read rightly."""
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+from pymc.pytensorf import compile as pymc_compile
+
+from pymc_dapper.counts.reading.model import CountReading
+from pymc_dapper.graphs.errors import ReadingError
+
+TOLERANCE = 1e-8
+"""Relative rounding error of a difference of log-densities, compared with their size."""
+
+
+class WrittenFactors:
+    """The factors that counts enter, as the model has them.
+
+    Parameters
+    ----------
+    reading : CountReading
+        How the model was read.
+    given : sequence of ndarray
+        Values of its parameters and data.
+    """
+
+    def __init__(self, reading: CountReading, given: Sequence[np.ndarray]):
+        inputs = [*reading.records, *reading.parameters, *reading.placeholders.values()]
+        with reading.model:
+            # Python mode: it is called a few times only.
+            self._evaluate: Callable[..., list[np.ndarray]] = pymc_compile(
+                inputs,
+                list(reading.as_written.values()),
+                mode="FAST_COMPILE",
+                on_unused_input="ignore",
+            )
+        self._reading = reading
+        self._given = list(given)
+
+    def __call__(self, counts: np.ndarray) -> np.ndarray:
+        """Log-density of each factor.
+
+        Raises
+        ------
+        ReadingError
+            If they can't be evaluated.
+        """
+        table = self._reading.totals.completed(counts)
+        try:
+            values = self._evaluate(*split(self._reading, table), *self._given)
+        except MemoryError:
+            raise
+        except Exception as error:
+            names = ", ".join(f"'{name}'" for name in self._reading.as_written)
+            raise ReadingError(f"{names} can't be evaluated: {error}") from error
+        return np.array([float(value) for value in values])
+
+
+def split(reading: CountReading, counts: np.ndarray) -> list[np.ndarray]:
+    """Turn a vector of all cells into the values of the count variables."""
+    values, start = [], 0
+    for count in reading.records:
+        stop = start + prod(count.type.shape)
+        values.append(counts[start:stop].reshape(count.type.shape).astype(count.dtype))
+        start = stop
+    return values
+
+
+def check_gain(written: WrittenFactors, before: np.ndarray, after: np.ndarray, gain: float) -> None:
+    """Check that moves changed the log-density by as much as they said.
+
+    Parameters
+    ----------
+    written : WrittenFactors
+        The factors as the model has them.
+    before, after : ndarray of int64, shape (number of cells,)
+        Counts before and after a sweep.
+    gain : float
+        By how much the log-density has grown, by what the moves computed.
+
+    Raises
+    ------
+    ReadingError
+        If it hasn't.
+    """
+    at_before, at_after = written(before), written(after)
+    expected = float(at_after.sum() - at_before.sum())
+    scale = 1 + np.abs(at_before).sum() + np.abs(at_after).sum()
+    if not abs(gain - expected) <= TOLERANCE * scale:
+        raise ReadingError(
+            f"CountStep can't read the model exactly: moves changed the log-density by "
+            f"{expected:.10g}, but by {gain:.10g} as it was read. Nothing has been sampled. This "
+            "is a fault of pymc_dapper's; please report the model"
+        )

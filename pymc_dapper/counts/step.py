@@ -1,0 +1,517 @@
+"""CountStep: updates of latent tables of counts."""
+
+import warnings
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pymc.blocking import PointType, StatsType
+from pymc.exceptions import SamplingError
+from pymc.model import Model
+from pymc.pytensorf import compile as pymc_compile
+from pymc.stats.convergence import SamplerWarning
+from pymc.step_methods.compound import BlockedStep, StepMethodState
+from pymc.step_methods.state import dataclass_state
+from pymc.util import RandomGenerator
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+from rich.progress import TextColumn
+from rich.table import Column
+from scipy import sparse
+
+from pymc_dapper.checks import options as options_of
+from pymc_dapper.checks import real_numbers, whole_number
+from pymc_dapper.conjugacy.marginal import integrate_out
+from pymc_dapper.conjugacy.step import ConjugateStep
+from pymc_dapper.context import the_model
+from pymc_dapper.counts.compiled.data import CountData
+from pymc_dapper.counts.compiled.sweep import compile_count_sweep
+from pymc_dapper.counts.compiled.unmoved import find_held
+from pymc_dapper.counts.kernels.line import LARGEST
+from pymc_dapper.counts.kernels.sweep import Packed
+from pymc_dapper.counts.reading.description import describe_counts, name_cells, summarise_counts
+from pymc_dapper.counts.reading.model import CountReading, check_counts, read_counts
+from pymc_dapper.counts.reading.moves import find_moves
+from pymc_dapper.counts.reading.self_check import WrittenFactors, check_gain, split
+from pymc_dapper.counts.reading.start import find_start
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.releases import ReleaseCheck
+from pymc_dapper.steps.building import tells_why
+from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, never_moved
+from pymc_dapper.steps.variables import (
+    chain_generator,
+    check_call,
+    complete_point,
+    parameter_values,
+    record_values,
+)
+
+CHECKED_SWEEPS = 3
+LARGE_TABLE = 100
+"""From so many cells on, a factor that is evaluated as a whole in each move is warned of."""
+
+
+@dataclass_state
+class CountStepState(StepMethodState):
+    """What a chain needs to go on exactly where it stopped."""
+
+    sweeps_done: int
+    tuning_sweeps: int
+    total_sweeps: int
+    moved: np.ndarray
+    integers: np.ndarray
+    numbers: np.ndarray
+
+
+class CountStep(BlockedStep):
+    """Update latent tables of counts, given parameters and released values.
+
+    People move between cells, or a cell's count changes by itself, one line of possible tables
+    after the other. Each time the new table is drawn by a slice sampler on the integers, from
+    what the prior and the mechanism say of the tables on that line. Where all is nearly exact,
+    steps along many lines are proposed at once. What a prior or an invariant
+    fixes, such as a total, stays as it is. A total that is latent itself, such as the ``n`` of a
+    Multinomial, follows the cells that it adds up: pass it to the same step. A move costs as much
+    as the terms of the log-density that see its cells, whether hundreds or millions of people are
+    counted.
+
+    Parameters
+    ----------
+    vars : variable or sequence of variables
+        The counts: free Multinomial, Binomial, Poisson, NegativeBinomial, DirichletMultinomial or
+        BetaBinomial variables (or their value variables), of any shape.
+    integrate : variable or sequence of variables, optional
+        Conjugate parameters of the counts' prior, such as a Dirichlet's probabilities above a
+        Multinomial. Counts are then updated with these integrated out, and they are drawn given
+        the counts, in the same step. No other step may move them.
+    model : Model, optional
+        The model. Taken from the context if not given.
+    rng : int, Generator, ..., optional
+        Seed of the step. ``pm.sample`` passes each chain its own generator.
+    blocked : bool, default True
+        Whether several variables are updated by one step. Otherwise each gets a step of its own.
+    compile_kwargs : dict, optional
+        Passed on to PyMC's ``compile``. The mode must be one of numba's.
+    initial_point : dict, optional
+        Values of the model's value variables, to check the reading of the model at. The model's own
+        initial point if not given.
+    moves : array_like of int, shape (number of moves, number of cells), optional
+        A Markov basis of the invariants, if these are others than totals of disjoint or nested
+        groups or the two margins of tables. Cells are numbered as the variables come, each raveled.
+    max_start_sweeps : int, default 1000
+        A chain may start where the model gives the counts zero density. Its first step then
+        repeats sweeps, until the density is positive, at most this many times.
+
+    Raises
+    ------
+    ReadingError
+        If a variable isn't a count; if nothing in the model depends on the counts; if invariants
+        contradict each other, or no moves are known that keep them and reach every table; or if
+        no counts could have led to what was released.
+    NotConjugateError
+        If a parameter can't be integrated out.
+
+    Warns
+    -----
+    UserWarning
+        If a factor is evaluated as a whole in each move of a large table: it names the operation
+        to blame and the cost.
+    SamplerWarning
+        After sampling, in PyMC's log: if a cell never moved in a chain, though the log-density
+        would allow it.
+
+    Attributes
+    ----------
+    sweep : CompiledCountSweep
+        The compiled sweep.
+
+    Notes
+    -----
+    The sampler statistics are ``count_accept``, the share of the moves of a sweep that changed the
+    table, of those that could (a draw of steps along many directions counts as one that could, even
+    if it leads nowhere), and ``count_logp``, the log-density after the sweep of all factors
+    that the counts enter, but for what doesn't depend on them.
+
+    If the model's own initial point breaks an invariant, or is impossible given what was released,
+    the step gives the model another one for its counts (``model.set_initval``), unless you gave
+    one.
+
+    Shared data (``pm.Data``) are read again when a chain starts.
+
+    With many people and much noise, a parameter given the counts is narrow compared with what noise
+    leaves open, and the chain would crawl if it was drawn by itself. With ``integrate`` the step
+    draws counts from their conditional distribution given all but the parameter, and then the
+    parameter from its own given the counts: together, a draw of both from their joint conditional.
+
+    References
+    ----------
+    Neal, R. M. (2003). Slice sampling. Annals of Statistics 31(3). Section 4.
+
+    Klein, P. (2000). Finding the closest lattice vector when it's unusually close. Proceedings of
+    the 11th ACM-SIAM Symposium on Discrete Algorithms. Moves of many cells at once.
+
+    Diaconis, P., and Sturmfels, B. (1998). Algebraic algorithms for sampling from conditional
+    distributions. Annals of Statistics 26(1). What moves connect tables of known margins.
+
+    Examples
+    --------
+    >>> with pm.Model() as model:
+    ...     p = pm.Dirichlet("p", np.ones(4))
+    ...     table = pm.Multinomial("table", n=1_000_000, p=p)
+    ...     pmd.DiscreteGaussianMechanism(sigma=100).potential("privacy", table, released=counts)
+    ...     idata = pm.sample(step=[CountStep([table])])
+    """
+
+    name = "counts"
+    stats_dtypes_shapes: dict[str, tuple[type, list[int] | None]] = {  # noqa: RUF012 (PyMC's)
+        "count_accept": (np.float64, []),
+        "count_logp": (np.float64, []),
+        WARNING_STAT: WARNING_TYPE,
+    }
+    _state_class = CountStepState
+
+    def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
+        """Refuse what PyMC's own constructor would choke on."""
+        check_call(cls.__name__, vars, args, kwargs, "counts")
+        return super().__new__(cls, vars, **kwargs)
+
+    @tells_why
+    def __init__(
+        self,
+        vars: Variable | Sequence[Variable],
+        *,
+        integrate: Variable | Sequence[Variable] = (),
+        model: Model | None = None,
+        rng: RandomGenerator = None,
+        blocked: bool = True,
+        compile_kwargs: dict[str, Any] | None = None,
+        initial_point: PointType | None = None,
+        moves: ArrayLike | None = None,
+        max_start_sweeps: int = 1000,
+    ):
+        model = the_model(model)
+        options = options_of(compile_kwargs, "compile_kwargs")
+        whole_number(max_start_sweeps, "max_start_sweeps", at_least=1)
+        if moves is not None:
+            real_numbers(moves, "moves")
+        counts, parameters = count_values(vars, model), parameter_values(integrate, model)
+        if parameters and not blocked:
+            raise ValueError(
+                "blocked=False: parameters are integrated out above all counts at once"
+            )
+        self.vars = [*counts, *parameters]
+        self.blocked = blocked
+        self.rng = chain_generator(rng)
+        self.max_start_sweeps = max_start_sweeps
+
+        point = complete_point(model, initial_point)
+        log_densities = _marginal(model, parameters, counts) if parameters else None
+        self._reading = read_counts(model, counts, point, log_densities)
+        self._data = CountData(self._reading)
+        self._parameter_names = [x.name for x in self._reading.parameters]
+        self._invariants = _Invariants(self._reading)
+        self._moves = find_moves(
+            self._invariants.matrix,
+            [matrix for terms in self._reading.terms for matrix in terms.linear.values()],
+            self._reading.bounded_cells(),
+            self._invariants.names,
+            moves,
+            [matrix for terms in self._reading.prior_terms for matrix in terms.linear.values()],
+            self._reading.totals,
+        )
+        self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=options)
+        self._integrated = None
+        if parameters:
+            self._integrated = ConjugateStep(
+                parameters, model=model, compile_kwargs=compile_kwargs, initial_point=point
+            )
+        self._releases = ReleaseCheck(model, counts, "the counts")
+        self._first_tuning = self._check(model, point, may_set_initial=initial_point is None)
+        self._start_chain(0, 0)
+        if self._reading.wholes and self._reading.n_cells >= LARGE_TABLE:
+            began = perf_counter()
+            self.sweep(np.random.default_rng(0), self._counts(point), None, self._given(point))
+            _warn_of_whole_evaluation(self._reading, perf_counter() - began)
+
+    def _check(self, model: Model, point: PointType, *, may_set_initial: bool) -> Packed:
+        """Find a possible start, and compare with the model's own log-density from there on."""
+        rng, given = np.random.default_rng(0), self._given(point)
+        written = WrittenFactors(self._reading, given)
+        initial = self._counts(point)
+        start = self._possible_start(initial, given, rng, ReadingError)
+        counts, tuning = start, None
+        for _ in range(CHECKED_SWEEPS):
+            swept = self.sweep(rng, counts, tuning, given)
+            check_gain(written, counts, swept.counts, swept.gain)
+            tuning = self.sweep.tune(counts, swept.curvatures)
+            counts = swept.counts
+        adds_up = np.array_equal(self._reading.totals.completed(initial), initial)
+        if may_set_initial and not (adds_up and np.isfinite(written(initial).sum())):
+            for rv, value in zip(self._reading.rvs, split(self._reading, start), strict=True):
+                if model.rvs_to_initial_values[rv] is None:
+                    model.set_initval(rv, value)
+        assert tuning is not None
+        return tuning
+
+    def describe(self) -> str:
+        """Describe how the model was read.
+
+        Returns
+        -------
+        str
+            The counts, the terms of the log-density that see them, what is kept fixed, and the
+            moves of a sweep.
+        """
+        described = describe_counts(self._reading, self._moves)
+        if self._integrated is None:
+            return described
+        return f"{described}\nIntegrated out, and then drawn:\n  {self._integrated.describe()}"
+
+    def __repr__(self) -> str:
+        """Summarise how the model was read."""
+        return f"<CountStep: {summarise_counts(self._reading)}>"
+
+    def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
+        """Start a chain: take its generator, read shared data anew.
+
+        Raises
+        ------
+        ValueError
+            If shared data changed in shape since the step was built, or in what they say about
+            which counts are added up.
+        """
+        super().setup_chain(rng, tune, draws)
+        self._releases.data_changed(self._data.read())
+        if self._integrated is not None:
+            self._integrated.setup_chain(self.rng, tune, draws)
+        self._start_chain(tune, draws)
+
+    def _start_chain(self, tune: int, draws: int) -> None:
+        self.sweeps_done = 0
+        self.tuning_sweeps = tune
+        self.total_sweeps = tune + draws
+        self.moved = np.zeros(self._reading.n_cells, dtype=bool)
+        self.integers, self.numbers = self._first_tuning
+
+    def step(self, point: PointType) -> tuple[PointType, StatsType]:
+        """Sweep over all cells once; the first step of a chain, until the counts are possible."""
+        given, counts = self._given(point), self._counts(point)
+        if self.sweeps_done == 0:
+            counts = self._possible_start(counts, given, self.rng, SamplingError)
+        # At sweeps 0, 1, 2, 4, 8, ... of the tuning: as the chain finds its place.
+        measures = (
+            self.sweeps_done < self.tuning_sweeps and self.sweeps_done & (self.sweeps_done - 1) == 0
+        )
+        tuning = None if measures else Packed(self.integers, self.numbers)
+        swept = self.sweep(self.rng, counts, tuning, given)
+        if measures:
+            self.integers, self.numbers = self.sweep.tune(counts, swept.curvatures)
+        self.sweeps_done += 1
+        after = self._reading.totals.completed(swept.counts)
+        self.moved = self.moved | (after != counts)
+        names = [count.name for count in self._reading.records]
+        new = dict(zip(names, split(self._reading, after), strict=True))
+        ends = self.sweeps_done == self.total_sweeps
+        stats = {
+            "count_accept": swept.moved,
+            "count_logp": swept.log_density,
+            WARNING_STAT: self._report_unmoved(after, given) if ends else None,
+        }
+        point = {**point, **new}
+        if self._integrated is not None:
+            # Here, and in no other step: the counts were drawn as if it was unknown.
+            self._integrated.rng = self.rng
+            point, _ = self._integrated.step(point)
+        return point, [stats]
+
+    def _possible_start(
+        self,
+        counts: np.ndarray,
+        given: list[np.ndarray],
+        rng: np.random.Generator,
+        error: type[Exception],
+    ) -> np.ndarray:
+        """Return counts that have the known totals and a positive density."""
+        known, names = self._invariants.known(given), self._invariants.names
+        _check_size({f"'{names[k]}'" for k in np.flatnonzero(np.abs(known) > LARGEST)}, error)
+        counts = find_start(self._invariants.matrix, known, names, counts)
+        large = self._reading.totals.completed(counts) > LARGEST
+        _check_size({name_cells(self._reading, large)} - {""}, error)
+        for _ in range(self.max_start_sweeps):
+            if np.isfinite(self._log_density(counts, given)):
+                return self._reading.totals.completed(counts)
+            counts = self.sweep(rng, counts, None, given).counts
+        raise error(self._impossible_start())
+
+    def _report_unmoved(self, counts: np.ndarray, given: list[np.ndarray]) -> SamplerWarning | None:
+        """Tell which cells never moved in a chain, though they could have."""
+        held = find_held(
+            self._reading,
+            lambda table: self._log_density(table, given),
+            counts,
+            self.moved,
+            self.sweeps_done,
+        )
+        if not held.any():
+            return None
+        return never_moved(
+            f"CountStep: {name_cells(self._reading, held)} never moved in this chain of "
+            f"{self.sweeps_done} sweeps, though the log-density would allow it. No move leads to "
+            "other values, so that the draws are not from the posterior. Something ties these "
+            "cells to others in a way that the step doesn't recognise: state it with "
+            "pmd.invariant, pass counts that belong together to one CountStep, or pass moves= "
+            "that connect all tables"
+        )
+
+    def _log_density(self, counts: np.ndarray, given: list[np.ndarray]) -> float:
+        return self.sweep.log_density(counts, given)
+
+    def _counts(self, point: PointType) -> np.ndarray:
+        values = [np.asarray(point[x.name]).ravel() for x in self._reading.records]
+        return np.concatenate(values).astype(np.int64)
+
+    def _given(self, point: PointType) -> list[np.ndarray]:
+        parameters = [np.asarray(point[name], order="C") for name in self._parameter_names]
+        return parameters + self._data.values
+
+    def _impossible_start(self) -> str:
+        names = ", ".join(f"'{rv.name}'" for rv in self._reading.rvs)
+        factors = ", ".join(f"'{name}'" for name in self._reading.as_written)
+        return (
+            f"CountStep found no possible start for the counts {names}: after "
+            f"{self.max_start_sweeps} sweeps the log-density of {factors} is still -inf or nan. "
+            "Either no counts can have led to what was released (look for a total that can't be "
+            "reached, a wrong shape or scale, a nan), or they are hard to find: then give a start "
+            f"that fits, as initval= of the variable, or raise max_start_sweeps"
+        )
+
+    @staticmethod
+    def _progressbar_config(n_chains: int = 1) -> tuple[list[TextColumn], dict[str, list[float]]]:
+        columns = [
+            TextColumn(
+                "{task.fields[count_accept]:0.2f}",
+                table_column=Column("Moved", ratio=1),
+            )
+        ]
+        return columns, {"count_accept": [0.0] * n_chains}
+
+    @staticmethod
+    def _make_progressbar_update_functions() -> tuple[Any, ...]:
+        def update_stats(step_stats: dict[str, Any]) -> dict[str, Any]:
+            return {"count_accept": step_stats["count_accept"]}
+
+        return (update_stats,)
+
+
+def count_values(variables: Variable | Sequence[Variable], model: Model) -> list[TensorVariable]:
+    """Turn what a user passes as counts into value variables of the model.
+
+    Raises
+    ------
+    ReadingError
+        If one of them isn't a free random variable of the model.
+    """
+    try:
+        return record_values(variables, model)
+    except ReadingError as error:
+        raise ReadingError(str(error).replace("records", "counts")) from None
+
+
+def _marginal(
+    model: Model, parameters: Sequence[TensorVariable], counts: Sequence[TensorVariable]
+) -> dict[str, TensorVariable]:
+    rvs = ([model.values_to_rvs[value] for value in values] for values in (parameters, counts))
+    return integrate_out(model, *rvs)
+
+
+def can_be_counted(model: Model, rv: TensorVariable) -> bool:
+    """Say whether a variable is one that CountStep is for.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    rv : TensorVariable
+        A random variable of it.
+
+    Returns
+    -------
+    bool
+        Whether it is a free variable of one of the families, which something else in the model
+        depends on.
+    """
+    if rv not in model.free_RVs:
+        return False
+    try:
+        check_counts(model, [rv])
+        read_counts(model, [model.rvs_to_values[rv]], model.initial_point())
+    except ReadingError:
+        return False
+    return True
+
+
+def _check_size(too_large: set[str], error: type[Exception]) -> None:
+    if too_large:
+        raise error(
+            f"the counts are too large at {' and '.join(sorted(too_large))}: CountStep takes at "
+            "most 2**53, about 9e15, since double precision doesn't tell larger counts apart. Look "
+            "for a wrong unit, total or rate; or count in larger units"
+        )
+
+
+def _warn_of_whole_evaluation(reading: CountReading, seconds: float) -> None:
+    reasons = "; ".join(
+        f"'{whole.factor}' isn't a sum of terms of few cells each, because {whole.reason}"
+        for whole in reading.wholes
+    )
+    warnings.warn(
+        f"CountStep has to evaluate what the model says of all cells in each move: {reasons}. A "
+        f"sweep over the {reading.n_cells} cells takes about {seconds:.2g} s here, and grows with "
+        "the square of their number. If you can, write it as a sum with a term for each released "
+        "number",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+class _Invariants:
+    """The linear equations that a model's counts satisfy.
+
+    Attributes
+    ----------
+    matrix : csr_array, shape (number of equations, number of cells)
+        Their coefficients.
+    names : list of str
+        The factor that each comes from.
+    """
+
+    def __init__(self, reading: CountReading):
+        empty = sparse.csr_array((0, reading.n_cells))
+        rows = [invariant.rows for invariant in reading.invariants]
+        self.matrix = sparse.vstack([empty, *(each.matrix for each in rows)], format="csr")
+        self.names = [
+            invariant.factor
+            for invariant in reading.invariants
+            for _ in range(invariant.rows.matrix.shape[0])
+        ]
+        offsets = [each.offset for each in rows]
+        unknown = reading.unknown_totals
+        if unknown:
+            listed = ", ".join(f"'{x.name}'" for x in unknown)
+            raise ReadingError(
+                f"the total that {', '.join(sorted({repr(name) for name in self.names}))} fixes "
+                f"depends on {listed}, which another step would change. If that is a latent count, "
+                "pass it to the same CountStep, which then moves it together with the table"
+            )
+        inputs = [*reading.parameters, *reading.placeholders.values()]
+        with reading.model:
+            self._offsets = pymc_compile(
+                inputs, offsets, mode="FAST_COMPILE", on_unused_input="ignore"
+            )
+
+    def known(self, given: Sequence[np.ndarray]) -> np.ndarray:
+        """Return what the equations must come to."""
+        values = [np.asarray(x, dtype=np.float64) for x in self._offsets(*given)]
+        return -np.concatenate([np.zeros(0), *values])

@@ -1,0 +1,1 @@
+"""One toolkit for all readers of a model's graph."""

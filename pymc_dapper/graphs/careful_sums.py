@@ -1,0 +1,49 @@
+"""Sums that lose no digits to their length, for what a reading is compared with."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pytensor.graph.basic import Apply, Variable
+from pytensor.tensor.math import Sum
+
+from pymc_dapper.graphs.rebuild import rebuild, with_inputs
+
+RUN = 128
+
+
+def sum_of_rows(rows: np.ndarray) -> np.ndarray:
+    """Sum over the first axis: of runs of rows, and then of runs of these sums.
+
+    NumPy does so along the last axis only.
+    """
+    while len(rows) > RUN:
+        rows = np.add.reduceat(rows, np.arange(0, len(rows), RUN), axis=0)
+    return rows.sum(axis=0)
+
+
+class CarefulSum(Sum):
+    """A sum that is evaluated in Python, by :func:`sum_of_rows`."""
+
+    def perform(self, node: Apply, inputs: Sequence[np.ndarray], outputs: Any) -> None:
+        """Sum over the axes."""
+        [x] = inputs
+        axes = range(x.ndim) if self.axis is None else self.axis
+        rows = np.moveaxis(x, tuple(axes), range(len(axes)))
+        lengths = rows.shape[: len(axes)]
+        rows = rows.reshape((np.prod(lengths, dtype=int), *rows.shape[len(axes) :]))
+        total = sum_of_rows(rows.astype(self.acc_dtype or rows.dtype, copy=False))
+        outputs[0][0] = np.asarray(total, dtype=node.outputs[0].dtype)
+
+
+def with_careful_sums[V: Variable](graph: V) -> V:
+    """Evaluate the sums of a graph carefully."""
+
+    def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+        if type(node.op) is not Sum:
+            return with_inputs(node, inputs)
+        op = node.op
+        return [CarefulSum(axis=op.axis, dtype=op.dtype, acc_dtype=op.acc_dtype)(*inputs)]
+
+    [careful] = rebuild([graph], replace_node=replace_node)
+    return careful

@@ -1,0 +1,102 @@
+"""PyMC's checks of distribution parameters, made record by record.
+
+A log-density in PyMC's graphs is wrapped in a check that *all* its parameters are valid, else it is
+-inf as a whole. Where parameters depend on the records, "all" ties the records together. The same
+check made for each record apart gives the same product of densities.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc.logprob.utils import CheckParameterValue
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.traversal import ancestors, io_toposort
+from pytensor.tensor.basic import MakeVector, ScalarFromTensor
+from pytensor.tensor.math import All
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.rebuild import (
+    dependent_variables,
+    inline_symbolic_ops,
+    rebuild,
+    with_inputs,
+)
+
+
+def localise_checks(
+    graphs: Sequence[TensorVariable], records: Sequence[TensorVariable]
+) -> list[TensorVariable]:
+    """Turn checks that depend on records into -inf where the condition fails."""
+    dependent = dependent_variables(records, graphs)
+
+    def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+        if not _checks(node, dependent):
+            return with_inputs(node, inputs)
+        value, *conditions = inputs
+        others = []
+        for whole, before in zip(conditions, node.inputs[1:], strict=True):
+            for condition, old in zip(_conditions(whole), _conditions(before), strict=True):
+                if old in dependent:
+                    value = pt.switch(_per_value(condition, value), value, -np.inf)
+                else:
+                    others.append(condition.all())
+        return [node.op(value, *others) if others else value]
+
+    return rebuild(graphs, replace_node=replace_node)
+
+
+def checks_of_records(
+    graph: TensorVariable, records: Sequence[TensorVariable]
+) -> list[TensorVariable]:
+    """Return the conditions that checks which depend on records make of each value."""
+    dependent = dependent_variables(records, [graph])
+    return [
+        condition
+        for node in io_toposort([], [graph])
+        if _checks(node, dependent)
+        for condition in _conditions_per_value(node.inputs)
+        if not set(records).isdisjoint(ancestors([condition]))
+    ]
+
+
+def valid_parameters(graphs: Sequence[TensorVariable]) -> TensorVariable:
+    """Say whether all checks of parameters that graphs hold are passed: a scalar of bool.
+
+    For what takes the place of a log-density and would lose its checks.
+    """
+    conditions = [
+        condition.all()
+        for node in io_toposort([], inline_symbolic_ops(graphs))
+        if isinstance(node.op, CheckParameterValue)
+        for whole in node.inputs[1:]
+        for condition in _conditions(whole)
+    ]
+    return pt.all(pt.stack(conditions)) if conditions else pt.constant(True)
+
+
+def _checks(node: Apply, dependent: set[Variable]) -> bool:
+    """Whether a node is a check that depends on records."""
+    return isinstance(node.op, CheckParameterValue) and not dependent.isdisjoint(node.inputs[1:])
+
+
+def _conditions_per_value(inputs: Sequence[Variable]) -> list[TensorVariable]:
+    """Take the conditions of a check apart; each is then one of single values."""
+    value, *conditions = inputs
+    return [_per_value(each, value) for whole in conditions for each in _conditions(whole)]
+
+
+def _conditions(condition: Variable) -> list[TensorVariable]:
+    """Take "all of these conditions" apart."""
+    node = condition.owner
+    if node is not None and isinstance(node.op, MakeVector):
+        return [each for part in node.inputs for each in _conditions(part)]
+    if node is not None and isinstance(node.op, ScalarFromTensor | All):
+        return _conditions(node.inputs[0])
+    return [condition]
+
+
+def _per_value(condition: TensorVariable, value: TensorVariable) -> TensorVariable:
+    """Reduce a condition on vectors, the parameters of multivariate densities, to the batch."""
+    excess = condition.type.ndim - value.type.ndim
+    return condition.all(axis=tuple(range(-excess, 0))) if excess > 0 else condition

@@ -1,0 +1,42 @@
+"""Graphs of a reading evaluated in Python, at states of the records."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from pymc import Model
+from pymc.pytensorf import compile as pymc_compile
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.rebuild import dependent_variables
+
+# Sums over records are formed in another order than in the model: rounding, far below this.
+TOLERANCE = {"float64": 1e-8, "float32": 1e-5}
+
+
+def compile_in_python(
+    model: Model, inputs: Sequence[Variable], outputs: Sequence[Variable]
+) -> Callable[..., list[np.ndarray]]:
+    """Make a function of a graph without compiling it, for what is called a few times at most."""
+    with model:
+        function: Callable[..., list[np.ndarray]] = pymc_compile(
+            list(inputs), list(outputs), mode="FAST_COMPILE", on_unused_input="ignore"
+        )
+    return function
+
+
+def choose_rows(
+    which: np.ndarray, yes: Sequence[np.ndarray], no: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Take the rows of some records from one state, those of the others from another."""
+    return [
+        np.where(which.reshape((-1,) + (1,) * (a.ndim - 1)), a, b)
+        for a, b in zip(yes, no, strict=True)
+    ]
+
+
+def rounding(records: Sequence[TensorVariable], graphs: Sequence[TensorVariable]) -> float:
+    """Return the relative rounding to expect, by the least precise number computed from records."""
+    computed = dependent_variables(records, graphs)
+    single = any(getattr(x.type, "dtype", None) in ("float16", "float32") for x in computed)
+    return TOLERANCE["float32" if single else "float64"]

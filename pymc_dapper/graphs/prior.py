@@ -1,0 +1,116 @@
+"""The records' prior, read as the distribution that proposes new records."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.noise import takes_generator, without_rejection
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
+from pymc_dapper.graphs.values import at_values
+
+
+def read_proposals(
+    model: Model,
+    records: Sequence[TensorVariable],
+    valid: Mapping[TensorVariable, TensorVariable] | None = None,
+) -> list[TensorVariable]:
+    """Build the graph that draws all records from their prior, given everything else.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    records : sequence of TensorVariable
+        Random variables of the records. One may depend on another: they are drawn together.
+    valid : mapping of TensorVariable to TensorVariable of bool, shape (n,), optional
+        For some of them, where their parameters are valid, in terms of value variables. Elsewhere
+        the draws mean nothing; those that take a generator are then made with the parameters that
+        present records give, since with invalid ones a generator may raise or never return.
+
+    Returns
+    -------
+    list of TensorVariable
+        The draws, in the order of ``records`` and in the space of their value variables (that is,
+        transformed where PyMC transforms them). Records whose draw no finite value stands for are
+        nan.
+    """
+    return _draws(model, records, to_values_of_records, valid or {})
+
+
+def read_prior_draws(model: Model, rvs: Sequence[TensorVariable]) -> list[TensorVariable]:
+    """Build the graph that draws any variables from their prior, given all others.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    rvs : sequence of TensorVariable
+        Free random variables.
+
+    Returns
+    -------
+    list of TensorVariable
+        The draws, in the order of ``rvs`` and in the space of their value variables.
+    """
+    return _draws(model, rvs, lambda transform, *arguments: transform.forward(*arguments), {})
+
+
+def _draws(
+    model: Model,
+    rvs: Sequence[TensorVariable],
+    to_values: Callable[..., TensorVariable],
+    valid: Mapping[TensorVariable, TensorVariable],
+) -> list[TensorVariable]:
+    draws: dict[TensorVariable, TensorVariable] = {}
+    values: dict[TensorVariable, TensorVariable] = {}
+    # In the model's order a variable comes after those it depends on.
+    for rv in (rv for rv in model.free_RVs if rv in rvs):
+        given = draws
+        if rv in valid and takes_generator(rv):
+            at = {model.rvs_to_values[x]: value for x, value in values.items()}
+            [possible] = rebuild([valid[rv]], at)
+            present = at_values(model, list(draws), {})
+            given = {
+                x: pt.switch(as_rows(possible, draw), draw, old).astype(draw.dtype)
+                for (x, draw), old in zip(draws.items(), present, strict=True)
+            }
+        parameters = at_values(model, rv.owner.inputs, given)
+        prior = rv.owner.clone_with_new_inputs(parameters, strict=False)
+        draw = prior.outputs[rv.owner.outputs.index(rv)]
+        transform = model.rvs_to_transforms[rv]
+        draws[rv] = draw
+        values[rv] = draw if transform is None else to_values(transform, draw, *parameters)
+    return inline_symbolic_ops(without_rejection([values[rv] for rv in rvs]))
+
+
+def to_values_of_records(
+    transform: Any, draw: TensorVariable, *parameters: Variable
+) -> TensorVariable:
+    """Take draws to the space of their value variable; nan for records that have no value there.
+
+    PyMC reads a transform that isn't the prior's own as a truncation: draws outside what the value
+    variable can reach are impossible. So are those that round to an end of the support.
+    """
+    value = transform.forward(draw, *parameters)
+    reached = transform.backward(value, *parameters)
+    tolerance = float(np.sqrt(np.finfo(value.dtype).eps))
+    # The model sees `reached`, which may lie at an end of the support where the draw didn't.
+    finite = pt.isfinite(transform.forward(reached, *parameters))
+    same = pt.isclose(reached, draw, rtol=tolerance, atol=tolerance)
+    exists = all_entries(finite) & all_entries(same)
+    return pt.switch(as_rows(exists, value), value, np.nan).astype(value.dtype)
+
+
+def all_entries(rows: TensorVariable) -> TensorVariable:
+    """For each record, whether all of its entries are true."""
+    return rows.all(axis=tuple(range(1, rows.type.ndim))) if rows.type.ndim > 1 else rows
+
+
+def as_rows(per_record: TensorVariable, like: TensorVariable) -> TensorVariable:
+    """Add axes of length 1 to a vector, so that it broadcasts against arrays of records."""
+    return per_record.reshape((-1,) + (1,) * (like.type.ndim - 1))

@@ -1,0 +1,234 @@
+"""How a variable of a model's graph depends on a table of counts.
+
+A factor of the log-density that mechanisms lead to is a sum of terms, each of which sees one entry,
+or a few, of what is linear in the counts: log eta(r_k | s_k) for the noisy total s_k of some cells,
+-log(x_c!) for a cell's own count. If people move between two cells, only the terms that these cells
+enter change.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import pytensor.tensor as pt
+from numpy.typing import NDArray
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+from scipy import sparse
+
+from pymc_dapper.graphs.rebuild import rebuild
+
+Indices = NDArray[np.int64]
+
+
+class Role:
+    """How a variable of a model's graph depends on the counts."""
+
+
+@dataclass(frozen=True)
+class Fixed(Role):
+    """It doesn't."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Entries of a linear function, one for each entry of something computed from them.
+
+    Attributes
+    ----------
+    matrix : csr_array, shape (size, number of cells)
+        The coefficients.
+    offset : TensorVariable, shape (size,)
+        The values where all counts are zero.
+    """
+
+    matrix: sparse.csr_array
+    offset: TensorVariable
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed(Role):
+    """In a way that can't be split into terms.
+
+    Attributes
+    ----------
+    reason : str
+        Why not, with the operation to blame.
+    requires : tuple of Rows
+        The sum of the entries is -inf, all the same, where one of these isn't zero.
+    """
+
+    reason: str
+    requires: tuple[Rows, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Role):
+    """Linear in the counts: ``offset + matrix @ counts``, with known coefficients.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of the variable.
+    matrix : csr_array, shape (size, number of cells)
+        The coefficients.
+    offset : TensorVariable of the same shape
+        The value where all counts are zero.
+    """
+
+    shape: tuple[int, ...]
+    matrix: sparse.csr_array
+    offset: TensorVariable
+
+
+@dataclass(frozen=True, eq=False)
+class Entrywise(Role):
+    """Each entry is the same function of single entries of linear functions and of fixed values.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of the variable.
+    function : TensorVariable, scalar
+        The function, of the scalars in ``linear`` and ``fixed``.
+    linear : dict of TensorVariable to Rows
+        Scalars of the function, and what they stand for.
+    fixed : dict of TensorVariable to TensorVariable
+        Scalars of the function, and the vectors of length size that they stand for.
+    equality : (Rows, bool), optional
+        For a truth value: it says of each of these whether it is zero (True) or not (False).
+    requires : tuple of Rows
+        The entries are -inf where one of these isn't zero.
+    """
+
+    shape: tuple[int, ...]
+    function: TensorVariable
+    linear: dict[Variable, Rows]
+    fixed: dict[Variable, TensorVariable]
+    equality: tuple[Rows, bool] | None = None
+    requires: tuple[Rows, ...] = ()
+
+
+Kind = Literal["add", "or", "and"]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Terms of a reduction.
+
+    Attributes
+    ----------
+    terms : Entrywise
+        The terms.
+    targets : ndarray of int, shape (size of the terms,)
+        Which entry of the (flat) result each term goes into.
+    """
+
+    terms: Entrywise
+    targets: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced(Role):
+    """Each entry adds up terms, or says whether any or all of them are true.
+
+    What doesn't depend on the counts is left out: nothing is asked but how a sum changes with them.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of the variable.
+    kind : "add", "or" or "and"
+        What is done with the terms.
+    parts : tuple of Part
+        The terms.
+    """
+
+    shape: tuple[int, ...]
+    kind: Kind
+    parts: tuple[Part, ...] = field(default=())
+
+
+def size(shape: tuple[int, ...]) -> int:
+    """Return the number of entries."""
+    return int(np.prod(shape, dtype=np.int64))
+
+
+def all_indices(shape: tuple[int, ...]) -> Indices:
+    """Return the (flat) index of each entry."""
+    return np.arange(size(shape), dtype=np.int64).reshape(shape)
+
+
+def take_rows(rows: Rows, indices: Indices) -> Rows:
+    """Take entries, any number of times each."""
+    return Rows(rows.matrix[indices], take_values(rows.offset, indices))
+
+
+def take_values(vector: TensorVariable, indices: Indices) -> TensorVariable:
+    """Take entries of a vector of values."""
+    [length] = vector.type.shape
+    if length == len(indices) and np.array_equal(indices, np.arange(length)):
+        return vector
+    return vector[pt.constant(indices)]
+
+
+def take(role: Role, indices: Indices, shape: tuple[int, ...]) -> Role:
+    """Take entries of what has a role, any number of times each.
+
+    Parameters
+    ----------
+    role : Linear, Entrywise or Reduced
+        The role.
+    indices : ndarray of int
+        Which of the (flat) entries to take.
+    shape : tuple of int
+        The shape of the result.
+    """
+    indices = np.asarray(indices, dtype=np.int64).ravel()
+    match role:
+        case Linear():
+            offset = take_values(role.offset.ravel(), indices).reshape(shape)
+            return Linear(shape, role.matrix[indices], offset)
+        case Entrywise():
+            if shape == role.shape and np.array_equal(indices, np.arange(size(shape))):
+                return role
+            return _take_entries(role, indices, shape)
+        case Reduced():
+            parts = [_take_targets(part, indices, size(role.shape)) for part in role.parts]
+            return Reduced(shape, role.kind, tuple(parts))
+    return role
+
+
+def _take_entries(role: Entrywise, indices: Indices, shape: tuple[int, ...]) -> Entrywise:
+    # Other scalars, since the function of the entries as they were may be used as well.
+    new = {old: old.type() for old in (*role.linear, *role.fixed)}
+    equality = role.equality
+    if equality is not None:
+        equality = (take_rows(equality[0], indices), equality[1])
+    return Entrywise(
+        shape,
+        rebuild([role.function], new)[0],
+        {new[old]: take_rows(rows, indices) for old, rows in role.linear.items()},
+        {new[old]: take_values(values, indices) for old, values in role.fixed.items()},
+        equality,
+        tuple(take_rows(rows, indices) for rows in role.requires),
+    )
+
+
+def _take_targets(part: Part, indices: Indices, n_targets: int) -> Part:
+    """Repeat the terms of each entry that is taken, and send them where it goes."""
+    order = np.argsort(part.targets, kind="stable")
+    counts = np.bincount(part.targets, minlength=n_targets)
+    starts = np.concatenate([[0], np.cumsum(counts)])[:-1]
+    lengths = counts[indices]
+    targets = np.repeat(np.arange(len(indices)), lengths)
+    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return part_of(part, order[np.repeat(starts[indices], lengths) + within], targets)
+
+
+def part_of(part: Part, terms: Indices, targets: Indices) -> Part:
+    """Choose terms, any number of times each, and where they go."""
+    terms = np.asarray(terms, dtype=np.int64)
+    chosen = take(part.terms, terms, (len(terms),))
+    assert isinstance(chosen, Entrywise)
+    return Part(chosen, np.asarray(targets, dtype=np.int64))

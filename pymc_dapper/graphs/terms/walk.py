@@ -1,0 +1,553 @@
+"""Walk through a factor of the log-density, from the counts on, and split it into terms."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc.logprob.utils import CheckParameterValue
+from pytensor import scalar as ps
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.traversal import io_toposort
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.basic import Alloc
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.reshape import JoinDims, SplitDims
+from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
+from pytensor.tensor.variable import TensorVariable
+from scipy import sparse
+
+from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.naming import describe
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.terms import linear
+from pymc_dapper.graphs.terms.roles import (
+    Entrywise,
+    Fixed,
+    Kind,
+    Linear,
+    Mixed,
+    Part,
+    Reduced,
+    Role,
+    Rows,
+    all_indices,
+    part_of,
+    size,
+    take,
+    take_values,
+)
+
+KEEPS_ALL_ENTRIES = (
+    Alloc,
+    CheckAndRaise,
+    DimShuffle,
+    JoinDims,
+    Reshape,
+    SpecifyShape,
+    SplitDims,
+)
+"""Operations of which the first input can't be -inf anywhere if what comes of it isn't."""
+
+
+class CountWalk:
+    """A walk through graphs, from the counts on, that notes how each variable depends on them.
+
+    Parameters
+    ----------
+    counts : sequence of TensorVariable
+        Value variables of the counts, of static shapes. Their cells are numbered in this order.
+    data : mapping of Variable to ndarray
+        Values of shared data, for indices and coefficients that are held there.
+
+    Attributes
+    ----------
+    roles : dict of Variable to Role
+        The role of every variable met that depends on the counts.
+    frozen : dict of Variable to ndarray
+        The data whose values became part of the linear structure.
+    """
+
+    def __init__(self, counts: Sequence[TensorVariable], data: Mapping[Variable, np.ndarray]):
+        self._data = data
+        self._scalars: dict[tuple[Variable, tuple[int, ...]], Variable] = {}
+        self.roles: dict[Variable, Role] = {}
+        self.frozen: dict[Variable, np.ndarray] = {}
+        shapes = [count.type.shape for count in counts]
+        n_cells = sum(size(shape) for shape in shapes)
+        identity = sparse.eye_array(n_cells, format="csr")
+        start = 0
+        for count, shape in zip(counts, shapes, strict=True):
+            cells = np.arange(start, start + size(shape))
+            zeros = pt.zeros(shape, dtype=count.dtype)
+            self.roles[count] = Linear(shape, identity[cells], zeros)
+            start += size(shape)
+
+    def follow(self, graph: TensorVariable) -> Role:
+        """Walk to the end of a graph, and return its role."""
+        for node in io_toposort([], [graph]):
+            if node.outputs[0] in self.roles:
+                continue  # met in another factor
+            roles = [self.role(variable) for variable in node.inputs]
+            if all(isinstance(role, Fixed) for role in roles) or isinstance(
+                node.op, Shape | Shape_i
+            ):
+                continue
+            mixed = [role for role in roles if isinstance(role, Mixed)]
+            role = (
+                Mixed(mixed[0].reason, _still_required(node, roles))
+                if mixed
+                else self._visit(node, roles)
+            )
+            self.roles.update(dict.fromkeys(node.outputs, role))
+        return self.role(graph)
+
+    def role(self, variable: Variable) -> Role:
+        """Return the role of a variable met already."""
+        return self.roles.get(variable, Fixed())
+
+    def known(self, variable: Variable) -> np.ndarray | None:
+        """Value of a constant, or of shared data that is then held fixed; else None."""
+        value = linear.constant_value(variable)
+        if value is not None:
+            return value
+        constants = {data: pt.constant(value) for data, value in self._data.items()}
+        [at_data] = rebuild([variable], constants)
+        value = known_value(at_data)
+        if value is not None:
+            used = [x for x in self._data if rebuild([variable], {x: x.type()}) != [variable]]
+            self.frozen.update({x: self._data[x] for x in used})
+        return value
+
+    def _visit(self, node: Apply, roles: Sequence[Role]) -> Role:
+        shape = _shape(node)
+        if shape is None or len(node.outputs) > 1:
+            return Mixed(f"the operation {describe(node)} has a shape that isn't known beforehand")
+        role: Role | None = None
+        if isinstance(node.op, Elemwise):
+            role = self._elemwise(node, roles, shape)
+        elif isinstance(node.op, CAReduce):
+            role = self._reduction(node, roles, shape)
+        elif isinstance(node.op, CheckAndRaise | CheckParameterValue):
+            role = roles[0] if all(isinstance(each, Fixed) for each in roles[1:]) else None
+        else:
+            role = linear.transform(node, roles, shape, self.known)
+            if role is None:
+                role = self._moved(node, roles, shape)
+        if role is None:
+            reason = f"the operation {describe(node)} ties entries together"
+            return Mixed(reason, _still_required(node, roles))
+        return role
+
+    # Elementwise operations -------------------------------------------------------------------
+
+    def _elemwise(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Role | None:
+        if any(isinstance(role, Reduced) for role in roles):
+            return self._elemwise_of_sums(node, roles, shape)
+        role = linear.elemwise(node, roles, shape)
+        return role or self._entrywise(node, roles, shape)
+
+    def _entrywise(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Entrywise:
+        entries = [
+            self._entries(x, role, shape) for x, role in zip(node.inputs, roles, strict=True)
+        ]
+        of_counts: dict[Variable, Rows] = {}
+        fixed: dict[Variable, TensorVariable] = {}
+        for each in entries:
+            of_counts.update(each.linear)
+            fixed.update(each.fixed)
+        return Entrywise(
+            shape,
+            node.op(*(each.function for each in entries)),
+            of_counts,
+            fixed,
+            self._equality(node, roles, shape),
+            _required(node, entries),
+        )
+
+    def _entries(self, x: Variable, role: Role, shape: tuple[int, ...]) -> Entrywise:
+        """See a variable as a function of its entries, broadcast to a shape."""
+        if isinstance(role, Entrywise):
+            indices = np.broadcast_to(all_indices(role.shape), shape)
+            spread = take(role, indices, shape)
+            assert isinstance(spread, Entrywise)
+            return spread
+        constant = _single_value(x)
+        if constant is not None:
+            return Entrywise(shape, constant, {}, {})
+        scalar = self._scalars.setdefault((x, shape), pt.scalar(dtype=x.type.dtype))
+        if isinstance(role, Linear):
+            indices = np.broadcast_to(all_indices(role.shape), shape).ravel()
+            rows = Rows(role.matrix[indices], take_values(role.offset.ravel(), indices))
+            return Entrywise(shape, scalar, {scalar: rows}, {})
+        return Entrywise(shape, scalar, {}, {scalar: pt.broadcast_to(x, shape).ravel()})
+
+    def _equality(
+        self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]
+    ) -> tuple[Rows, bool] | None:
+        scalar_op = node.op.scalar_op
+        if isinstance(scalar_op, ps.EQ | ps.NEQ) and all(
+            isinstance(role, Fixed | Linear) for role in roles
+        ):
+            a, b = node.inputs
+            difference = (a.astype("float64") - b.astype("float64")).owner
+            in_float = [
+                Linear(role.shape, role.matrix, role.offset.astype("float64"))
+                if isinstance(role, Linear)
+                else role
+                for role in roles
+            ]
+            role = linear.elemwise(difference, in_float, shape)
+            assert isinstance(role, Linear)
+            return Rows(role.matrix, role.offset.ravel()), isinstance(scalar_op, ps.EQ)
+        if isinstance(roles[0], Entrywise) and roles[0].equality is not None:
+            rows, if_zero = roles[0].equality
+            if isinstance(scalar_op, ps.Cast | ps.Identity):
+                return rows, if_zero
+            if isinstance(scalar_op, ps.Invert):
+                return rows, not if_zero
+            if isinstance(scalar_op, ps.Switch) and _is_indicator(node):
+                return rows, if_zero
+        return None
+
+    # Sums, and conditions on several entries --------------------------------------------------
+
+    def _reduction(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Role | None:
+        [x], [role] = node.inputs, roles
+        kind = _kind(node.op.scalar_op)
+        if kind is None:
+            return None
+        if kind != "add" and x.type.dtype != "bool":
+            return None
+        inside = role.shape  # type: ignore[attr-defined]
+        axes = range(len(inside)) if node.op.axis is None else node.op.axis
+        kept = [1 if axis in axes else length for axis, length in enumerate(inside)]
+        targets = np.broadcast_to(all_indices(tuple(kept)), inside).ravel()
+        if isinstance(role, Linear):
+            return linear.total(node, role, targets, shape)
+        reduced = self._reduced(x, role, inside, kind)
+        if reduced is None:
+            return None
+        parts = [Part(part.terms, targets[part.targets]) for part in reduced.parts]
+        return Reduced(shape, kind, tuple(parts))
+
+    def _reduced(
+        self, x: Variable, role: Role, shape: tuple[int, ...], kind: Kind
+    ) -> Reduced | None:
+        """See a variable, broadcast to a shape, as a reduction; None if it is of another kind."""
+        if isinstance(role, Reduced):
+            spread = take(role, np.broadcast_to(all_indices(role.shape), shape), shape)
+            assert isinstance(spread, Reduced)
+            return spread if role.kind == kind else None
+        if isinstance(role, Fixed):
+            return Reduced(shape, kind)
+        terms = self._entries(x, role, shape)
+        return Reduced(shape, kind, (Part(terms, np.arange(size(shape))),))
+
+    def _elemwise_of_sums(
+        self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]
+    ) -> Reduced | None:
+        match node.op.scalar_op:
+            case ps.Add() | ps.Sub() | ps.Neg():
+                return self._sum(node, roles, shape)
+            case ps.Mul() | ps.TrueDiv():
+                return self._scaled(node, roles, shape)
+            case ps.OR() | ps.AND():
+                return self._joined(node, roles, shape, _kind(node.op.scalar_op))
+            case ps.Invert():
+                return self._inverted(roles[0])
+            case ps.Cast() | ps.Identity():
+                role, to_float = roles[0], node.outputs[0].dtype.startswith("float")
+                if isinstance(role, Reduced) and role.kind == "add" and to_float:
+                    return role
+            case ps.Switch():
+                return self._switch(node, roles, shape)
+        return None
+
+    def _sum(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
+        parts: list[Part] = []
+        for k, (x, role) in enumerate(zip(node.inputs, roles, strict=True)):
+            reduced = self._reduced(x, role, shape, "add")
+            if reduced is None:
+                return None
+            minus = isinstance(node.op.scalar_op, ps.Neg) or (
+                isinstance(node.op.scalar_op, ps.Sub) and k == 1
+            )
+            parts += [_mapped(part, lambda f: -f) if minus else part for part in reduced.parts]
+        return Reduced(shape, "add", tuple(parts))
+
+    def _scaled(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
+        of_counts = [k for k, role in enumerate(roles) if not isinstance(role, Fixed)]
+        if len(of_counts) != 1 or (isinstance(node.op.scalar_op, ps.TrueDiv) and of_counts != [0]):
+            return None
+        [place] = of_counts
+        reduced = self._reduced(node.inputs[place], roles[place], shape, "add")
+        if reduced is None:
+            return None
+        keeps, parts = _is_positive_scaling(node, place), []
+        for part in reduced.parts:
+            function, fixed = part.terms.function, dict(part.terms.fixed)
+            arguments: list[Variable] = []
+            for k, x in enumerate(node.inputs):
+                if k == place:
+                    arguments.append(function)
+                    continue
+                factor = self._entries(x, Fixed(), shape)
+                arguments.append(factor.function)
+                for scalar, values in factor.fixed.items():
+                    # One for each term: another vector than that of one for each entry.
+                    own = scalar.type()
+                    arguments[-1] = own
+                    fixed[own] = take_values(values, part.targets)
+            scaled = Entrywise(
+                part.terms.shape,
+                node.op(*arguments),
+                dict(part.terms.linear),
+                fixed,
+                requires=part.terms.requires if keeps else (),
+            )
+            parts.append(Part(scaled, part.targets))
+        return Reduced(shape, "add", tuple(parts))
+
+    def _joined(
+        self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...], kind: Kind | None
+    ) -> Reduced | None:
+        if kind is None or node.outputs[0].type.dtype != "bool":
+            return None
+        joined = [
+            self._reduced(x, role, shape, kind) for x, role in zip(node.inputs, roles, strict=True)
+        ]
+        if any(reduced is None for reduced in joined):
+            return None
+        return Reduced(shape, kind, tuple(p for r in joined if r is not None for p in r.parts))
+
+    def _inverted(self, role: Role) -> Reduced | None:
+        if not isinstance(role, Reduced) or role.kind == "add":
+            return None
+        return Reduced(
+            role.shape,
+            "and" if role.kind == "or" else "or",
+            tuple(_mapped(part, pt.invert, invert_equality=True) for part in role.parts),
+        )
+
+    def _switch(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
+        """Choose between -inf and a sum, or by a condition that doesn't depend on the counts."""
+        condition, *branches = node.inputs
+        if isinstance(roles[0], Fixed):
+            return self._masked(condition, branches, roles[1:], shape)
+        impossible = [is_minus_infinity(branch) for branch in branches]
+        if sum(impossible) != 1:
+            return None
+        where = impossible.index(True)
+        role = roles[0]
+        # Impossible where any of them holds, or possible where all of them hold.
+        kind: Kind = "or" if where == 0 else "and"
+        conditions = self._reduced(condition, role, shape, kind)
+        possible = self._reduced(branches[1 - where], roles[2 - where], shape, "add")
+        if conditions is None or possible is None:
+            return None
+        hard = [_hard(part, impossible_if=where == 0) for part in conditions.parts]
+        return Reduced(shape, "add", (*possible.parts, *hard))
+
+    def _masked(
+        self,
+        condition: Variable,
+        branches: Sequence[Variable],
+        roles: Sequence[Role],
+        shape: tuple[int, ...],
+    ) -> Reduced | None:
+        parts: list[Part] = []
+        mask = pt.broadcast_to(condition, shape).ravel()
+        for use, branch, other, role in zip(
+            (True, False), branches, reversed(branches), roles, strict=True
+        ):
+            reduced = self._reduced(branch, role, shape, "add")
+            if reduced is None:
+                return None
+            # A check of parameters: then what is impossible beside them is so in any case.
+            impossible = is_minus_infinity(other)
+            instead = np.asarray(-np.inf if impossible else 0.0)
+            for part in reduced.parts:
+                chosen = pt.scalar(dtype=condition.type.dtype)
+                f, requires = part.terms.function, part.terms.requires if impossible else ()
+                function = pt.switch(chosen, f, instead) if use else pt.switch(chosen, instead, f)
+                fixed = {**part.terms.fixed, chosen: take_values(mask, part.targets)}
+                terms = Entrywise(
+                    part.terms.shape, function, part.terms.linear, fixed, requires=requires
+                )
+                parts.append(Part(terms, part.targets))
+        return Reduced(shape, "add", tuple(parts))
+
+    # Operations that move entries about -------------------------------------------------------
+
+    def _moved(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Role | None:
+        moved = linear.moved_entries(node, roles, self.known)
+        if moved is None:
+            return None
+        sources, positions = moved
+        of_counts = [k for k, _ in sources if not isinstance(roles[k], Fixed)]
+        if len(sources) == 1 and len(of_counts) == 1:
+            return take(roles[of_counts[0]], positions, shape)
+        joined = linear.joined(node, roles, shape, [k for k, _ in sources], positions)
+        if joined is not None:
+            return joined
+        kind: Kind = "add" if node.outputs[0].type.dtype != "bool" else "or"
+        parts: list[Part] = []
+        for k, start in sources:
+            x, role = node.inputs[k], roles[k]
+            inside = () if x.type.ndim == 0 else getattr(role, "shape", x.type.shape)
+            reduced = self._reduced(x, role, inside, kind)
+            if reduced is None:
+                return None
+            here = np.flatnonzero((positions >= start) & (positions < start + size(inside)))
+            chosen = take(reduced, positions[here] - start, (len(here),))
+            assert isinstance(chosen, Reduced)
+            parts += [
+                part_of(part, np.arange(len(part.targets)), here[part.targets])
+                for part in chosen.parts
+            ]
+        return Reduced(shape, kind, tuple(parts))
+
+
+def as_terms(role: Role, walk: CountWalk, graph: TensorVariable) -> tuple[Part, ...]:
+    """See what a factor adds up as terms, whatever its shape is."""
+    if isinstance(role, Reduced):
+        return role.parts
+    reduced = walk._reduced(graph, role, role.shape, "add")  # type: ignore[attr-defined]
+    assert reduced is not None
+    return reduced.parts
+
+
+def _hard(part: Part, *, impossible_if: bool) -> Part:
+    """Turn a condition into terms that are 0 or -inf."""
+    terms = part.terms
+    zero, minus_infinity = np.asarray(0.0), np.asarray(-np.inf)
+    branches = (minus_infinity, zero) if impossible_if else (zero, minus_infinity)
+    function = pt.switch(terms.function, *branches)
+    requires: tuple[Rows, ...] = ()
+    if terms.equality is not None and terms.equality[1] != impossible_if:
+        requires = (terms.equality[0],)
+    hard = Entrywise(terms.shape, function, terms.linear, terms.fixed, requires=requires)
+    return Part(hard, part.targets)
+
+
+def _required(node: Apply, entries: Sequence[Role]) -> tuple[Rows, ...]:
+    """Say what must be zero for what comes of an operation not to be -inf anywhere."""
+    match node.op.scalar_op:
+        case ps.Add() | ps.Cast() | ps.Identity():
+            return tuple(rows for each in entries for rows in requires(each))
+        case ps.Sub():
+            return requires(entries[0])
+        case ps.Log():
+            return _equalities(entries[0], if_true=True)
+        case ps.Mul() | ps.TrueDiv():
+            for k, each in enumerate(entries):
+                if _is_positive_scaling(node, k):
+                    return requires(each)
+        case ps.Switch():
+            impossible = [is_minus_infinity(branch) for branch in node.inputs[1:]]
+            if sum(impossible) == 1:
+                where = impossible.index(True)
+                conditions = _equalities(entries[0], if_true=where == 1)
+                return (*conditions, *requires(entries[2 - where]))
+    return ()
+
+
+def _still_required(node: Apply, roles: Sequence[Role]) -> tuple[Rows, ...]:
+    """Say the same of an operation whose result can't be split into terms."""
+    if isinstance(node.op, Elemwise):
+        return _required(node, roles)
+    sums = isinstance(node.op, CAReduce) and isinstance(node.op.scalar_op, ps.Add)
+    return requires(roles[0]) if sums or isinstance(node.op, KEEPS_ALL_ENTRIES) else ()
+
+
+def requires(role: Role) -> tuple[Rows, ...]:
+    """Say what must be zero for the sum of something not to be -inf."""
+    if isinstance(role, Entrywise | Mixed):
+        return role.requires
+    if isinstance(role, Reduced) and role.kind == "add":
+        return tuple(rows for part in role.parts for rows in part.terms.requires)
+    return ()
+
+
+def _equalities(condition: Role, *, if_true: bool) -> tuple[Rows, ...]:
+    """Say what is zero if a condition is true everywhere, or false everywhere."""
+    if isinstance(condition, Entrywise):
+        terms = [condition]
+    elif isinstance(condition, Reduced) and condition.kind == ("and" if if_true else "or"):
+        terms = [part.terms for part in condition.parts]
+    else:
+        return ()
+    known = [each.equality for each in terms if each.equality is not None]
+    return tuple(rows for rows, if_zero in known if if_zero == if_true)
+
+
+def _is_indicator(node: Apply) -> bool:
+    """Say whether a choice is between a number above zero and zero."""
+    yes, no = (linear.constant_value(branch) for branch in node.inputs[1:])
+    return yes is not None and no is not None and bool(np.all(yes > 0) and not np.any(no))
+
+
+def _is_positive_scaling(node: Apply, place: int) -> bool:
+    """Say whether an operation multiplies one of its inputs by positive constants."""
+    if isinstance(node.op.scalar_op, ps.TrueDiv) and place != 0:
+        return False
+    others = [linear.constant_value(x) for k, x in enumerate(node.inputs) if k != place]
+    return all(value is not None and bool(np.all(value > 0)) for value in others)
+
+
+def says_only_what_is_required(terms: Entrywise) -> bool:
+    """Say whether terms are zero wherever they are not -inf."""
+    node = terms.function.owner
+    if len(terms.requires) != 1 or node is None or not isinstance(node.op, Elemwise):
+        return False
+    return isinstance(node.op.scalar_op, ps.Switch) and all(
+        linear.constant_value(branch) is not None for branch in node.inputs[1:]
+    )
+
+
+def _mapped(
+    part: Part,
+    function: Callable[[TensorVariable], TensorVariable],
+    *,
+    invert_equality: bool = False,
+) -> Part:
+    terms, equality = part.terms, None
+    if invert_equality and terms.equality is not None:
+        equality = (terms.equality[0], not terms.equality[1])
+    mapped = Entrywise(terms.shape, function(terms.function), terms.linear, terms.fixed, equality)
+    return Part(mapped, part.targets)
+
+
+def _kind(scalar_op: ps.ScalarOp) -> Kind | None:
+    match scalar_op:
+        case ps.Add():
+            return "add"
+        case ps.OR():
+            return "or"
+        case ps.AND():
+            return "and"
+    return None
+
+
+def _shape(node: Apply) -> tuple[int, ...] | None:
+    """Shape of a node's output, where it is known beforehand."""
+    output = node.outputs[0]
+    shape = getattr(output.type, "shape", ())
+    if None not in shape:
+        return tuple(shape)
+    lengths = known_value(pt.as_tensor(output.shape))
+    return None if lengths is None else tuple(int(length) for length in lengths)
+
+
+def _single_value(x: Variable) -> TensorVariable | None:
+    """Return a constant with the same value everywhere as a scalar."""
+    value = linear.constant_value(x)
+    if value is None or value.size == 0 or not np.all(value == value.flat[0]):
+        return None
+    return pt.constant(np.asarray(value.flat[0]))
+
+
+def is_minus_infinity(x: Variable) -> bool:
+    """Say whether something is minus infinity, whatever the counts are."""
+    value = linear.constant_value(x)
+    return value is not None and bool(np.all(np.isneginf(value)))

@@ -1,0 +1,1 @@
+"""Parameters moved together with the records, whose noise is held fixed."""

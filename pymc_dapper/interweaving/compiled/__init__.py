@@ -1,0 +1,1 @@
+"""From parameters in terms of noise to compiled moves."""

@@ -1,0 +1,82 @@
+"""Counts as a function of parameters and noise: Poisson, binomial and negative binomial."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any, ClassVar
+
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.link.numba.dispatch.basic import register_funcify_and_cache_key
+from pytensor.scalar.basic import ScalarOp, upgrade_to_float64
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.interweaving.kernels import counts as kernels
+from pymc_dapper.interweaving.reading.maps import Parameters, RecordMap, record_map
+
+
+class _OfCounts(ScalarOp):
+    """A scalar function of this module's kernels."""
+
+    kernel: ClassVar[Any]
+
+    def __init__(self) -> None:
+        super().__init__(upgrade_to_float64, name=type(self).__name__)
+
+    def impl(self, *inputs: float) -> float:
+        return self.kernel(*inputs)
+
+
+class CountNoise(_OfCounts):
+    """See :func:`pymc_dapper.interweaving.kernels.counts.count_noise`."""
+
+    nin = 5
+    kernel = staticmethod(kernels.count_noise)
+
+
+class CountQuantile(_OfCounts):
+    """See :func:`pymc_dapper.interweaving.kernels.counts.count_quantile`."""
+
+    nin = 4
+    kernel = staticmethod(kernels.count_quantile)
+
+
+@register_funcify_and_cache_key(CountNoise)
+@register_funcify_and_cache_key(CountQuantile)
+def _funcify(op: _OfCounts, node: Apply, **kwargs: Any) -> tuple[Callable, str]:
+    key = (type(op).__qualname__, inspect.getsource(kernels))
+    return op.kernel, sha256(repr(key).encode()).hexdigest()
+
+
+count_noise = Elemwise(CountNoise())
+count_quantile = Elemwise(CountQuantile())
+
+
+def _count_map(family: int, law: Callable[..., tuple[Any, Any]]) -> RecordMap:
+    """Map by what the kernels take of the parameters."""
+
+    def noise(x: TensorVariable, parameters: Parameters, v: TensorVariable) -> TensorVariable:
+        return count_noise(x, v, pt.constant(float(family)), *law(*parameters))
+
+    def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
+        return count_quantile(u, pt.constant(float(family)), *law(*parameters))
+
+    return RecordMap(noise, records)
+
+
+@record_map.register(PoissonRV)
+def _poisson(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
+    return _count_map(kernels.POISSON, lambda mu: (mu, pt.zeros(())))
+
+
+@record_map.register(BinomialRV)
+def _binomial(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
+    return _count_map(kernels.BINOMIAL, lambda n, p: (n, p))
+
+
+@record_map.register(NegBinomialRV)
+def _negative_binomial(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
+    return _count_map(kernels.NEGATIVE_BINOMIAL, lambda n, p: (n, p))

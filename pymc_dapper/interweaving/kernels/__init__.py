@@ -1,0 +1,1 @@
+"""Moves of parameters, in numba: arrays in, arrays out."""

@@ -1,0 +1,146 @@
+"""Records with few values, as a function of parameters, noise and what is known of each of them.
+
+Each record's conditional distribution, given what was released of it alone, is known in closed
+form. With its noise held fixed, the records are as good as integrated out: the parameters move
+against p(theta) prod_i sum_k p(k | theta) l_i(k), which no present value of a record has a say in.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.checks import valid_parameters
+from pymc_dapper.graphs.dependence import dependent_factors
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.values import dim_lengths, frozen_dims, shared_data
+from pymc_dapper.interweaving.reading.held_fixed import NoiseHeldFixed
+from pymc_dapper.interweaving.reading.maps import at_index
+from pymc_dapper.records.reading.finite import possible_values
+from pymc_dapper.records.reading.model import read_model
+from pymc_dapper.records.reading.rows_by_value import value_index
+
+
+def read_conditional_noise(
+    model: Model,
+    parameters: Sequence[TensorVariable],
+    records: Sequence[TensorVariable],
+    point: Mapping[str, np.ndarray],
+) -> NoiseHeldFixed | None:
+    """Write the records as a function of parameters and of their conditional law's noise.
+
+    Parameters
+    ----------
+    model, parameters, records, point
+        See :func:`read_noise_held_fixed`.
+
+    Returns
+    -------
+    NoiseHeldFixed or None
+        None if the records have too many values, if nothing is known of single ones, or if the
+        parameters don't enter that.
+    """
+    rvs = [model.values_to_rvs[value] for value in records]
+    if possible_values(rvs) is None:
+        return None
+    try:
+        reading = read_model(model, records, point)
+    except ReadingError:
+        return None  # DapperStep says why
+    law = reading.conditional
+    if law is None:
+        return None
+    inputs = set(explicit_graph_inputs([*law.weights, law.log_scale]))
+    moving = [value for value in parameters if value in inputs]
+    if not moving:
+        return None
+
+    lengths = dim_lengths(model)
+    sized = {x: x.type.clone(shape=point[x.name].shape)(name=x.name) for x in moving}
+    known = {
+        **frozen_dims(model, lengths),
+        **dict(zip(records, reading.records, strict=True)),
+        **sized,
+    }
+    log_scale, *weights = rebuild([law.log_scale, *law.weights], known)
+    proposed = {x: x.type(name=f"{x.name}_proposed") for x in sized.values()}
+    new_log_scale, *new_weights = rebuild([log_scale, *weights], proposed)
+
+    n_records = reading.n_records
+    uniforms = pt.tensor("uniforms", shape=(n_records,), dtype="float64")
+    index = value_index(reading.records, law.values)
+    noise = _noise(index, uniforms, weights)
+    new: dict[Variable, Variable] = {
+        **proposed,
+        **dict(zip(reading.records, law.choose(noise, new_weights, reading.records), strict=True)),
+    }
+
+    factors = dependent_factors(model, [*moving, *records])
+    integrated_out = {rv.name for rv in rvs} | {x.name for x in reading.separable_factors}
+    others = [factor.sum() for name, factor in factors.items() if name not in integrated_out]
+    [rest] = rebuild(rebuild([pt.add(0.0, *others)], known), new)
+    log_density = rest.astype("float64") + _log_total(new_log_scale, new_weights, n_records)
+    log_density = pt.switch(prior_is_valid(model, rvs, known, new), log_density, -np.inf)
+    log_law = pt.log(at_index(index, weights)).sum() - _log_total(0.0, weights, n_records)
+
+    moved_records = [new[x] for x in reading.records]
+    graphs = [noise, *moved_records, log_density, log_law]
+    inputs = set(explicit_graph_inputs(graphs)) - {uniforms, *proposed.values()}
+    return NoiseHeldFixed(
+        model=model,
+        parameters=tuple(sized.values()),
+        left_alone=tuple(model.values_to_rvs[x].name for x in parameters if x not in moving),
+        records=reading.records,
+        uniforms=(uniforms,),
+        noise=(noise,) * len(records),
+        proposed=tuple(proposed.values()),
+        moved_records=tuple(moved_records),
+        log_density=log_density,
+        log_law=log_law,
+        factors=tuple(factors),
+        given=tuple(x for x in model.value_vars if x in inputs),
+        data=tuple(shared_data(graphs)),
+        dim_lengths=lengths,
+    )
+
+
+def prior_is_valid(
+    model: Model,
+    rvs: Sequence[TensorVariable],
+    known: Mapping[Variable, Variable],
+    new: Mapping[Variable, Variable],
+) -> TensorVariable:
+    """Whether the records' prior has valid parameters, as PyMC checks them, at a proposal.
+
+    The prior itself is left out of the log-density, and with it its checks.
+    """
+    if not model.check_bounds:
+        return pt.constant(True)
+    valid = valid_parameters(model.logp(list(rvs), sum=False))
+    return rebuild(rebuild([valid], known), new)[0]
+
+
+def _noise(
+    index: TensorVariable, uniforms: TensorVariable, weights: Sequence[TensorVariable]
+) -> TensorVariable:
+    """Spread each record's noise over its value's step of the conditional distribution function.
+
+    A record that has an impossible value has no noise: nan, and nothing is moved.
+    """
+    cumulated = list(accumulate(weights))
+    step = at_index(index, weights)
+    noise = (at_index(index, cumulated) - (1 - uniforms) * step) / cumulated[-1]
+    return pt.switch(step > 0, noise, np.nan)
+
+
+def _log_total(
+    log_scale: TensorVariable | float, weights: Sequence[TensorVariable], n_records: int
+) -> TensorVariable:
+    """Log-density of what is known of the records, these summed over their values."""
+    return pt.broadcast_to(log_scale + pt.log(pt.add(*weights)), (n_records,)).sum()

@@ -1,0 +1,151 @@
+"""One record as a function of its distribution's parameters and of noise free of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+
+import pymc as pm
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.op import Op
+from pytensor.tensor.random.type import RandomType
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.errors import ReadingError
+
+Parameters = Sequence[TensorVariable]
+
+
+class NoRecordMapError(ReadingError):
+    """A distribution's records can't be written as a function of parameters and noise."""
+
+
+@dataclass(frozen=True)
+class RecordMap:
+    """Records as an increasing function of noise whose law doesn't depend on the parameters.
+
+    Any such function is as good as the quantile function itself: it moves the records in the same
+    way when the parameters change.
+
+    Attributes
+    ----------
+    noise : callable
+        ``noise(records, parameters, uniforms) -> noise``. ``uniforms`` has the records' shape if
+        the records are discrete, and is None otherwise.
+    records : callable
+        ``records(noise, parameters) -> records``, its inverse. What doesn't come back as it was
+        stays where it is: the step then leaves the parameters alone for this time.
+    """
+
+    noise: Callable[[TensorVariable, Parameters, TensorVariable | None], TensorVariable]
+    records: Callable[[TensorVariable, Parameters], TensorVariable]
+
+
+@singledispatch
+def record_map(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
+    """Say how records of a distribution follow its parameters if their noise is held fixed.
+
+    Dispatched on the type of the distribution's random variable operation. Without a rule of its
+    own, a univariate distribution takes the uniform noise u = F(x), by PyMC's ``logcdf`` and
+    ``icdf``.
+
+    Parameters
+    ----------
+    op : Op
+        Operation of the random variable, such as ``pm.Normal.rv_op``.
+    node : Apply
+        The random variable's node. Its parameters are in the order of ``op.dist_params(node)``.
+    moved : sequence of bool
+        For each parameter, whether it moves. A map in closed form may hold only while some
+        parameters stay where they are.
+
+    Returns
+    -------
+    RecordMap
+        The map.
+
+    Raises
+    ------
+    NoRecordMapError
+        If there is none.
+
+    Examples
+    --------
+    A map for a distribution of your own, with location and scale as its parameters:
+
+    >>> @record_map.register(type(MyDistribution.rv_op))
+    ... def _(op, node, moved):
+    ...     return RecordMap(
+    ...         noise=lambda x, parameters, _: (x - parameters[0]) / parameters[1],
+    ...         records=lambda z, parameters: parameters[0] + parameters[1] * z,
+    ...     )
+    """
+    return quantile_map(node)
+
+
+def quantile_map(node: Apply) -> RecordMap:
+    """Map by PyMC's cdf and icdf; the noise of discrete records is drawn within their cdf's step.
+
+    Raises
+    ------
+    NoRecordMapError
+        If PyMC doesn't have them for this distribution.
+    """
+    name = distribution_name(node)
+    rv = node.default_output()
+    if node.op.ndim_supp:
+        raise NoRecordMapError(f"{name} is multivariate, and {REMEDY}")
+    try:
+        pm.icdf(rv, pt.zeros_like(rv), warn_rvs=False)
+        pm.logcdf(rv, rv, warn_rvs=False)
+    except (NotImplementedError, ValueError, RuntimeError) as error:
+        raise NoRecordMapError(f"PyMC knows no quantiles of {name}, and {REMEDY}") from error
+
+    def cdf(x: TensorVariable, parameters: Parameters) -> TensorVariable:
+        return pt.exp(pm.logcdf(with_parameters(node, parameters), x, warn_rvs=False))
+
+    def noise(x: TensorVariable, parameters: Parameters, uniforms: Variable) -> TensorVariable:
+        upper = cdf(x, parameters)
+        if uniforms is None:
+            return upper
+        lower = cdf(x - 1, parameters)
+        return lower + uniforms * (upper - lower)
+
+    def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
+        return pm.icdf(with_parameters(node, parameters), u, warn_rvs=False)
+
+    return RecordMap(noise, records)
+
+
+def parameters_of(node: Apply) -> Sequence[TensorVariable]:
+    """Take a random variable's parameters from its node's inputs."""
+    if getattr(node.op, "extended_signature", "") is None:
+        return [x for x in node.inputs if not isinstance(x.type, RandomType)]
+    return node.op.dist_params(node)
+
+
+def with_parameters(node: Apply, parameters: Parameters) -> TensorVariable:
+    """Apply a random variable's operation to other parameters."""
+    new = dict(zip(parameters_of(node), parameters, strict=True))
+    clone = node.clone_with_new_inputs([new.get(x, x) for x in node.inputs], strict=False)
+    return clone.default_output()
+
+
+def at_index(index: TensorVariable, by_value: Sequence[TensorVariable]) -> TensorVariable:
+    """Take each record's entry: of arrays with one for each value; 0 for other values."""
+    found: TensorVariable = pt.constant(0.0)
+    for value, entries in enumerate(by_value):
+        found = pt.switch(pt.eq(index, value), entries, found)
+    return found
+
+
+def distribution_name(node: Apply) -> str:
+    """Name the distribution as PyMC prints it."""
+    printed = getattr(node.op, "_print_name", None)
+    return printed[0] if printed else type(node.op).__name__.removesuffix("RV")
+
+
+REMEDY = (
+    "no map from noise to its records is registered. Register one with "
+    "`pymc_dapper.interweaving.reading.record_map.register(type(rv_op))`"
+)

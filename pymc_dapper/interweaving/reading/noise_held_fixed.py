@@ -1,0 +1,238 @@
+"""Read a model with the records' noise in the place of the records."""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.dependence import dependent_factors
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.values import at_values, dim_lengths, frozen_dims, shared_data
+from pymc_dapper.interweaving.reading.conditional_noise import (
+    prior_is_valid,
+    read_conditional_noise,
+)
+from pymc_dapper.interweaving.reading.held_fixed import NoiseHeldFixed
+from pymc_dapper.interweaving.reading.maps import RecordMap, parameters_of, record_map
+
+
+def read_noise_held_fixed(
+    model: Model,
+    parameters: Sequence[TensorVariable],
+    records: Sequence[TensorVariable],
+    point: Mapping[str, np.ndarray],
+) -> NoiseHeldFixed:
+    """Write the records as a function of parameters and noise.
+
+    The noise is that of the records' prior or, where records have few values and each has factors
+    of its own, that of their conditional distribution (:func:`read_conditional_noise`).
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    parameters, records : sequence of TensorVariable
+        Value variables.
+    point : mapping of str to ndarray
+        Values of the model's value variables, for their shapes.
+
+    Returns
+    -------
+    NoiseHeldFixed
+        The log-density with the noise held fixed.
+
+    Raises
+    ------
+    ReadingError
+        If no parameter moves any record, or a parameter is discrete.
+    NoRecordMapError
+        If the records of a distribution can't be written as a function of parameters and noise.
+    """
+    _check_kinds(model, parameters, records)
+    rvs = [model.values_to_rvs[value] for value in records]
+    conditional = read_conditional_noise(model, parameters, records, point)
+    if conditional is not None:
+        return conditional
+    moving, moved = _who_moves_whom(model, parameters, rvs)
+    if not moved:
+        raise ReadingError(_nothing_moves(model, parameters, rvs))
+
+    lengths = dim_lengths(model)
+    sized = {
+        value: value.type.clone(shape=point[value.name].shape)(name=value.name)
+        for value in (*moving, *(model.rvs_to_values[rv] for rv in moved))
+    }
+    known = {**frozen_dims(model, lengths), **sized}
+
+    def in_values(graphs: Sequence[Variable]) -> list[Variable]:
+        return rebuild(at_values(model, graphs, {}), known)
+
+    proposed = [sized[value].type(name=f"{value.name}_proposed") for value in moving]
+    new: dict[Variable, Variable] = {
+        sized[value]: new_value for value, new_value in zip(moving, proposed, strict=True)
+    }
+    uniforms, noise, finite = [], [], []
+    for rv in moved:
+        value, node = sized[model.rvs_to_values[rv]], rv.owner
+        present = in_values(parameters_of(node))
+        shifted = rebuild(present, new)
+        rule = _map_of(rv, [a is not b for a, b in zip(present, shifted, strict=True)])
+        uniform = None
+        if not rv.dtype.startswith("float"):
+            uniform = pt.tensor(f"{rv.name}_uniforms", shape=value.type.shape, dtype="float64")
+            uniforms.append(uniform)
+        [natural] = in_values([rv])
+        noise.append(rule.noise(natural, present, uniform))
+        record = rule.records(noise[-1], shifted)
+        transform = model.rvs_to_transforms[rv]
+        if transform is not None:
+            record = transform.forward(record, *rebuild(in_values(node.inputs), new))
+        finite.append(pt.isfinite(record).all())
+        new[value] = pt.specify_shape(record, value.type.shape).astype(value.dtype)
+
+    log_density, factors = _without_priors(model, moved, known, new)
+    # A statistic that clips its records would take an infinite one for a large one.
+    possible = reduce(pt.and_, finite, prior_is_valid(model, moved, known, new))
+    log_density = pt.switch(possible, log_density, -np.inf)
+    moved_values = [sized[model.rvs_to_values[rv]] for rv in moved]
+    moved_records = [new[value] for value in moved_values]
+    graphs = [*noise, *moved_records, log_density]
+    inputs = set(explicit_graph_inputs(graphs)) - {*uniforms, *proposed}
+    return NoiseHeldFixed(
+        model=model,
+        parameters=tuple(sized[value] for value in moving),
+        left_alone=tuple(model.values_to_rvs[x].name for x in parameters if x not in moving),
+        records=tuple(moved_values),
+        uniforms=tuple(uniforms),
+        noise=tuple(noise),
+        proposed=tuple(proposed),
+        moved_records=tuple(moved_records),
+        log_density=log_density,
+        log_law=None,
+        factors=tuple(factors),
+        given=tuple(x for x in model.value_vars if x in inputs),
+        data=tuple(shared_data(graphs)),
+        dim_lengths=lengths,
+    )
+
+
+def can_interweave(
+    model: Model, parameters: Sequence[TensorVariable], records: Sequence[TensorVariable]
+) -> list[TensorVariable]:
+    """Which parameters can be moved together with the records.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    parameters, records : sequence of TensorVariable
+        Free random variables of the model.
+
+    Returns
+    -------
+    list of TensorVariable
+        Those of ``parameters`` for which ``InterweaveStep(..., records=records)`` can be built;
+        empty if there are none.
+    """
+    point = model.initial_point()
+    record_values = [model.rvs_to_values[rv] for rv in records]
+
+    def moving(rvs: Sequence[TensorVariable]) -> list[TensorVariable]:
+        values = [model.rvs_to_values[rv] for rv in rvs]
+        try:
+            reading = read_noise_held_fixed(model, values, record_values, point)
+        except ReadingError:
+            return []
+        names = set(reading.names(reading.parameters))
+        return [rv for rv in rvs if rv.name in names]
+
+    together = moving(parameters)
+    # Where that fails, it may be for one of them only.
+    return together or moving([rv for rv in parameters if moving([rv])])
+
+
+def _who_moves_whom(
+    model: Model, parameters: Sequence[TensorVariable], rvs: Sequence[TensorVariable]
+) -> tuple[list[TensorVariable], list[TensorVariable]]:
+    """Value variables of the parameters that move records, and the records that they move."""
+    moving: set[TensorVariable] = set()
+    moved: list[TensorVariable] = []
+    behind: dict[TensorVariable, set[TensorVariable]] = {}
+    # In the model's order a variable comes after those it depends on.
+    for rv in (rv for rv in model.free_RVs if rv in rvs):
+        inputs = set(explicit_graph_inputs(at_values(model, parameters_of(rv.owner), {})))
+        movers = inputs.intersection(parameters)
+        for earlier in moved:
+            if model.rvs_to_values[earlier] in inputs:
+                movers |= behind[earlier]
+        if movers:
+            behind[rv] = movers
+            moved.append(rv)
+            moving |= movers
+    return [value for value in parameters if value in moving], moved
+
+
+def _map_of(rv: TensorVariable, which: Sequence[bool]) -> RecordMap:
+    try:
+        return record_map(rv.owner.op, rv.owner, which)
+    except ReadingError as error:
+        raise type(error)(
+            f"InterweaveStep can't move the records '{rv.name}' with their parameters: {error}"
+        ) from error
+
+
+def _without_priors(
+    model: Model,
+    moved: Sequence[TensorVariable],
+    known: Mapping[Variable, Variable],
+    new: Mapping[Variable, Variable],
+) -> tuple[TensorVariable, list[str]]:
+    """All that the move changes in the log-density, but for the priors of the records moved."""
+    values = [value for value in model.value_vars if known.get(value, value) in new]
+    factors = dependent_factors(model, values)
+    for rv in moved:
+        del factors[rv.name]
+    [total] = rebuild(rebuild([pt.add(*(x.sum() for x in factors.values()))], known), new)
+    return total.astype("float64"), list(factors)
+
+
+def _check_kinds(
+    model: Model, parameters: Sequence[TensorVariable], records: Sequence[TensorVariable]
+) -> None:
+    for value in (*parameters, *records):
+        if not isinstance(value.type, TensorType):
+            raise ReadingError(
+                f"'{model.values_to_rvs[value].name}' is a variable of pymc.dims, which "
+                "InterweaveStep doesn't read: write it with PyMC's ordinary distributions"
+            )
+    for value in parameters:
+        name = model.values_to_rvs[value].name
+        if value in records:
+            raise ReadingError(
+                f"'{name}' was passed both as a parameter and among the records: a variable is one "
+                "or the other"
+            )
+        if not value.dtype.startswith("float"):
+            raise ReadingError(
+                f"'{name}' is discrete, and InterweaveStep moves continuous parameters only: leave "
+                "it to another step"
+            )
+
+
+def _nothing_moves(
+    model: Model, parameters: Sequence[TensorVariable], rvs: Sequence[TensorVariable]
+) -> str:
+    names = ", ".join(f"'{model.values_to_rvs[value].name}'" for value in parameters)
+    records = ", ".join(f"'{rv.name}'" for rv in rvs)
+    return (
+        f"InterweaveStep has nothing to do: {names} doesn't enter the prior of the records "
+        f"{records}. In a non-centred model, in which the records are the noise already, any other "
+        "step for the parameters does what this one is for"
+    )

@@ -1,0 +1,216 @@
+"""A numerical check that records come back from their noise, made before anything is sampled."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
+from typing import Any, NamedTuple
+
+import numpy as np
+from pymc.pytensorf import compile as pymc_compile
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.basic import uniform
+from pytensor.tensor.random.type import random_generator_type
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.noise import with_randomness
+from pymc_dapper.graphs.prior import read_proposals
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.interweaving.reading.held_fixed import NoiseHeldFixed
+
+ROUNDING = 1e-6
+LOG_DENSITY_ROUNDING = {"float64": 1e-8, "float32": 1e-4}
+
+
+class CheckedNoise(NamedTuple):
+    """A state at which the log-density with the noise held fixed is known.
+
+    Attributes
+    ----------
+    records : list of ndarray
+        The records that move.
+    uniforms : list of ndarray
+        The uniform variates.
+    log_density : float
+        The log-density there, the parameters as they are at the initial point.
+    rounding : float
+        By how much of itself it may be off.
+    """
+
+    records: list[np.ndarray]
+    uniforms: list[np.ndarray]
+    log_density: float
+    rounding: float
+
+    def agrees(self, log_density: float) -> bool:
+        """Compare with a log-density computed in another way."""
+        return _same(log_density, self.log_density, self.rounding)
+
+
+def check_noise(reading: NoiseHeldFixed, point: Mapping[str, np.ndarray]) -> CheckedNoise:
+    """Compare maps and log-density with the model.
+
+    From a random state, the records must come back from their noise as they are. Other parameters
+    must move them to where their noise is the same. There, the log-density must be the sum of the
+    factors as the model has them.
+
+    Parameters
+    ----------
+    reading : NoiseHeldFixed
+        How the model was read.
+    point : dict of str to ndarray
+        Values of the value variables; the parameters' are used.
+
+    Returns
+    -------
+    CheckedNoise
+        A state, and the log-density there.
+
+    Raises
+    ------
+    ReadingError
+        If a map doesn't bring records back, or if reading and model disagree.
+    """
+    rng = np.random.default_rng(0)
+    point = {**point, **_drawn(reading, point, rng)}
+    uniforms = [rng.random(u.type.shape) for u in reading.uniforms]
+    moved = {x.name: point[x.name] + _small_change(rng, x.type.shape) for x in reading.parameters}
+    rounding = _rounding(reading)
+    records = [np.asarray(point[x.name]) for x in reading.records]
+    variables = [*reading.parameters, *reading.records, *reading.given]
+
+    def compiled(graphs: Sequence[TensorVariable]) -> Callable[..., list[np.ndarray]]:
+        function = _compile(reading, [*variables, *reading.uniforms, *reading.proposed], graphs)
+
+        def evaluate(at: Mapping[str, np.ndarray], to: Mapping[str, np.ndarray]) -> Any:
+            new = [np.asarray(to[x.name], dtype=x.dtype) for x in reading.parameters]
+            return function(*(np.asarray(at[x.name]) for x in variables), *uniforms, *new)
+
+        return evaluate
+
+    # Apart, since with many records each array is large.
+    records_at = compiled(reading.moved_records)
+    log_density_at = compiled([reading.log_density])
+    _check_same(reading, reading.records, records_at(point, point), records)
+    log_density, new_log_density = (float(*log_density_at(point, to)) for to in (point, moved))
+    new_records = zip(reading.records, records_at(point, moved), strict=True)
+    elsewhere = {**point, **moved, **{x.name: new for x, new in new_records}}
+    # In a discrete record's step of the cdf, the noise is drawn anew.
+    continuous = [x.dtype.startswith("float") for x in reading.records]
+    if any(continuous):
+        noise_at = compiled(list(compress(reading.noise, continuous)))
+        moved_records = list(compress(reading.records, continuous))
+        _check_same(reading, moved_records, noise_at(elsewhere, moved), noise_at(point, moved))
+    expected = _as_written(reading, elsewhere)
+    comparable = np.isfinite(new_log_density) and not np.isnan(expected)
+    if comparable and not _same(new_log_density, expected, rounding):
+        raise ReadingError(
+            f"InterweaveStep can't read the model exactly: the log-density with the records' noise "
+            f"held fixed is {new_log_density:.10g} where the model has {expected:.10g}. Nothing "
+            "has been sampled. Please report the model"
+        )
+    return CheckedNoise(records, uniforms, log_density, rounding)
+
+
+def _check_same(
+    reading: NoiseHeldFixed,
+    records: Sequence[TensorVariable],
+    found: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+) -> None:
+    """Check that records, or their noise, have come back.
+
+    Raises
+    ------
+    ReadingError
+        If one hasn't: the message names the records.
+    """
+    for name, a, b in zip(reading.names(records), found, expected, strict=True):
+        if _differ(a, b):
+            raise ReadingError(
+                f"the map from noise to the records '{name}' isn't the inverse of that from the "
+                "records to their noise. If the map is your own, `RecordMap.records` must undo "
+                "`RecordMap.noise`; else please report the model"
+            )
+
+
+def _drawn(
+    reading: NoiseHeldFixed, point: Mapping[str, np.ndarray], rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Draw the records from the law whose noise is held fixed; none, if it can't be drawn from."""
+    values = [
+        x for x in reading.model.value_vars if x.name not in {r.name for r in reading.records}
+    ]
+    try:
+        randomness, draws = with_randomness(_draws(reading))
+        draw = _compile(reading, [*randomness.inputs, *values], draws)
+        drawn = draw(*randomness.draw(rng), *(np.asarray(point[x.name]) for x in values))
+    except MemoryError:
+        raise
+    except Exception:  # whatever a distribution of the user's raises
+        return {}
+    return {
+        x.name: np.asarray(new, dtype=x.dtype)
+        for x, new in zip(reading.records, drawn, strict=True)
+    }
+
+
+def _draws(reading: NoiseHeldFixed) -> list[TensorVariable]:
+    model = reading.model
+    if reading.log_law is None:
+        return read_proposals(model, [model[name] for name in reading.names(reading.records)])
+    _, u = uniform(
+        size=reading.records[0].type.shape, rng=random_generator_type(), return_next_rng=True
+    )
+    by_name = {x.name: x for x in model.value_vars}
+    present = [by_name[x.name] for x in reading.parameters]
+    at = {reading.noise[0]: u, **dict(zip(reading.proposed, present, strict=True))}
+    return rebuild(reading.moved_records, at)
+
+
+def _small_change(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return 0.1 * rng.standard_normal(shape)
+
+
+def _as_written(reading: NoiseHeldFixed, point: Mapping[str, np.ndarray]) -> float:
+    """Sum of the factors as the model has them, less the law whose noise is held fixed."""
+    model = reading.model
+    total = model.logp([model[name] for name in reading.factors])
+    evaluate = _compile(reading, model.value_vars, [total])
+    [expected] = evaluate(*(np.asarray(point[x.name], dtype=x.dtype) for x in model.value_vars))
+    if reading.log_law is not None:
+        inputs = [*reading.parameters, *reading.records, *reading.given]
+        [log_law] = _compile(reading, inputs, [reading.log_law])(
+            *(np.asarray(point[x.name], dtype=x.dtype) for x in inputs)
+        )
+        expected = expected - log_law
+    return float(expected)
+
+
+def _differ(a: np.ndarray, b: np.ndarray) -> bool:
+    if np.array_equal(a, b):
+        return False  # without working memory
+    both = np.isfinite(a) & np.isfinite(b)
+    return not np.allclose(a[both], b[both], rtol=ROUNDING, atol=ROUNDING)
+
+
+def _same(computed: float, expected: float, rounding: float) -> bool:
+    if not np.isfinite(expected):
+        return not np.isfinite(computed)
+    return bool(abs(computed - expected) <= rounding * (1 + abs(expected)))
+
+
+def _rounding(reading: NoiseHeldFixed) -> float:
+    """Return the rounding to expect, by the least precise number computed on the way."""
+    names = {x.name for x in (*reading.proposed, *reading.parameters, *reading.records)}
+    computed = (x for x in ancestors([reading.log_density]) if x.owner or x.name in names)
+    single = any(getattr(x.type, "dtype", None) in ("float16", "float32") for x in computed)
+    return LOG_DENSITY_ROUNDING["float32" if single else "float64"]
+
+
+def _compile(reading: NoiseHeldFixed, inputs: Sequence[Variable], outputs: Sequence[Variable]):  # type: ignore[no-untyped-def]
+    # Python mode: each function is called a few times at most.
+    with reading.model:
+        return pymc_compile(
+            list(inputs), list(outputs), mode="FAST_COMPILE", on_unused_input="ignore"
+        )

@@ -1,0 +1,1 @@
+"""From a reading of records to a compiled sweep."""

@@ -1,0 +1,228 @@
+"""Compiled exchanges between two records, which keep what is known exactly.
+
+A pair is to the sweep's kernels what a record is elsewhere: it contributes to the sums, and a
+proposal changes that. So they decide on pairs, one after the other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.records.compiled.exchange_start import ExchangeStart
+from pymc_dapper.records.compiled.op import FullSweep
+from pymc_dapper.records.compiled.sweep import (
+    choose,
+    contributions,
+    flat_records,
+    kernel_of,
+    kernel_of_sums,
+    log_density_of_records,
+    row_by_row,
+    separable,
+)
+from pymc_dapper.records.reading.exchanges import Exchange
+from pymc_dapper.records.reading.model import ModelReading
+
+
+class ExchangeGraph(NamedTuple):
+    """A sweep over pairs, as graphs in terms of the reading's records, parameters and data.
+
+    Attributes
+    ----------
+    proposed : list of TensorVariable
+        Stand for proposals of all records.
+    order : TensorVariable of int, shape (n,)
+        Stands for all records: first the pairs, side by side, then the others.
+    u : TensorVariable, shape (number of pairs,)
+        Stands for uniform numbers.
+    exponentials : TensorVariable, shape (number of pairs,)
+        Stands for standard exponential variates, which decide as in the sweep over records.
+    updated : list of TensorVariable
+        The records after the sweep.
+    accepted : TensorVariable of bool, shape (number of pairs,)
+        Which exchanges were made.
+    log_density : TensorVariable
+        That of all factors after the sweep.
+    """
+
+    proposed: list[TensorVariable]
+    order: TensorVariable
+    u: TensorVariable
+    exponentials: TensorVariable
+    updated: list[TensorVariable]
+    accepted: TensorVariable
+    log_density: TensorVariable
+
+
+@dataclass(frozen=True)
+class CompiledExchange:
+    """A sweep over pairs as a compiled function.
+
+    Attributes
+    ----------
+    reading : ModelReading
+        How the model sees its records.
+    exchange : Exchange
+        The exchanges.
+    start : ExchangeStart
+        Finds records that have the known totals.
+    function : JitFunction
+        ``function(*randomness, order, u, exponentials, *records, *parameters, *data) -> (*records,
+        outcome)``. See :meth:`update`.
+    """
+
+    reading: ModelReading
+    exchange: Exchange
+    start: ExchangeStart
+    function: JitFunction
+
+    def update(
+        self,
+        rng: np.random.Generator,
+        records: Sequence[np.ndarray],
+        given: Sequence[np.ndarray],
+    ) -> tuple[np.ndarray, ...]:
+        """Draw pairs, propose an exchange to each, and decide on them one after the other.
+
+        Parameters
+        ----------
+        rng : Generator
+            Is advanced.
+        records, given : sequence of ndarray
+            Present records; parameters and data, in the order of the reading.
+
+        Returns
+        -------
+        *records : ndarray
+            The records after the sweep.
+        outcome : ndarray, shape (2,)
+            The share of the exchanges that were made, and the log-density after the sweep of all
+            factors that the records enter except their prior.
+        """
+        noise = self.reading.randomness.draw(rng)
+        order, n_pairs = self.exchange.draw_pairs(rng), self.exchange.n_pairs
+        u, exponentials = rng.random(n_pairs), rng.standard_exponential(n_pairs)
+        return self.function(*noise, order, u, exponentials, *records, *given)
+
+
+def compile_exchange(
+    reading: ModelReading, exchange: Exchange, compile_kwargs: dict[str, Any] | None = None
+) -> CompiledExchange:
+    """Compile the sweep over pairs of a model.
+
+    Parameters
+    ----------
+    reading : ModelReading
+        How the model sees its records.
+    exchange : Exchange
+        The exchanges.
+    compile_kwargs : dict, optional
+        Passed on to PyMC's ``compile``. The mode must be one of numba's.
+
+    Returns
+    -------
+    CompiledExchange
+        The compiled function.
+    """
+    options = compile_kwargs or {}
+    sweep = exchange_graph(reading, exchange, numba_mode(options.get("mode")))
+    share = sweep.accepted.sum(dtype="float64") / max(1, exchange.n_pairs)
+    outcome = pt.stack([share, sweep.log_density])
+    data: dict[Variable, Variable] = {x: x.type(name=x.name) for x in reading.data}
+    from_proposals = dict(zip(sweep.proposed, reading.proposals, strict=True))
+    function = JitFunction(
+        [
+            *reading.randomness.inputs,
+            sweep.order,
+            sweep.u,
+            sweep.exponentials,
+            *reading.records,
+            *reading.parameters,
+            *data.values(),
+        ],
+        rebuild(rebuild([*sweep.updated, outcome], from_proposals), data),
+        model=reading.model,
+        compile_kwargs=options,
+    )
+    return CompiledExchange(reading, exchange, ExchangeStart(reading, exchange), function)
+
+
+def exchange_graph(reading: ModelReading, exchange: Exchange, mode: Mode) -> ExchangeGraph:
+    """Build the graph of a sweep over pairs.
+
+    Parameters
+    ----------
+    reading, exchange
+        As in :func:`compile_exchange`.
+    mode : Mode
+        One of numba's.
+
+    Returns
+    -------
+    ExchangeGraph
+        The graph.
+    """
+    n_pairs, records = exchange.n_pairs, list(reading.records)
+    proposed = [x.type(name=f"{x.name}_proposed") for x in records]
+    order = pt.tensor("order", dtype="int64", shape=(reading.n_records,))
+    u, exponentials = (
+        pt.tensor(name, dtype="float64", shape=(n_pairs,)) for name in ("u", "exponentials")
+    )
+    first, second = order[0 : 2 * n_pairs : 2], order[1 : 2 * n_pairs : 2]
+    change = exchange.propose(records, proposed, first, second, u)
+    to_changed: dict[Variable, Variable] = dict(zip(records, change.records, strict=True))
+
+    def before_and_after(graph: TensorVariable) -> list[TensorVariable]:
+        return [graph, *rebuild([graph], to_changed)]
+
+    log_removed, log_added = change.log_present, change.log_proposed
+    of_records = before_and_after(separable(reading))
+    if reading.separable_factors and not reading.proposes_conditionally:
+        log_removed, log_added = (
+            log + each[first] + each[second]
+            for log, each in zip((log_removed, log_added), of_records, strict=True)
+        )
+
+    mode = with_parameter_checks(mode, reading.model)
+    if reading.full_factors:
+        # Two records in a row of the state; the last row may hold the first record once more.
+        padded = pt.concatenate([order, order[:1]])[: 2 * ((reading.n_records + 1) // 2)]
+        place = pt.zeros_like(order)
+        place = pt.set_subtensor(place[order], pt.arange(reading.n_records))
+        flat = before_and_after(flat_records(reading))
+        width = flat[0].type.shape[1]
+        before, after = (x[padded].reshape((-1, 2 * width)) for x in flat)
+        state: TensorVariable = pt.matrix("records", dtype="float64")
+        in_order = state.reshape((-1, width))[place]
+        sweep = kernel_of(FullSweep, state, log_density_of_records(reading, in_order), mode)
+    else:
+        # All records that take no part make up one more row.
+        others = order[2 * n_pairs :]
+        each_row = before_and_after(contributions(reading))
+        rest = each_row[0][others].sum(axis=0, keepdims=True)
+        before, after = (pt.concatenate([x[first] + x[second], rest]) for x in each_row)
+        sweep = kernel_of_sums(reading, mode, None)
+    n_rest = before.shape[0] - n_pairs
+    log_removed, log_added, log_uniforms = (
+        pt.concatenate([x, pt.zeros(n_rest)]) for x in (log_removed, log_added, -exponentials)
+    )
+    accepted, log_density = sweep.op(
+        *row_by_row(before, after), log_removed, log_added, log_uniforms, *sweep.context
+    )
+    accepted = accepted[:n_pairs]
+    changed = pt.zeros(reading.n_records, dtype="bool")
+    changed = pt.set_subtensor(changed[first], accepted)
+    changed = pt.set_subtensor(changed[second], accepted)
+    log_density = log_density + sweep.offset
+    if reading.separable_factors:
+        log_density = log_density + pt.switch(changed, of_records[1], of_records[0]).sum()
+    updated = choose(changed, change.records, records)
+    return ExchangeGraph(proposed, order, u, exponentials, updated, accepted, log_density)

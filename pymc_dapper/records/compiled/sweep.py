@@ -1,0 +1,465 @@
+"""The compiled record sweep of a model: draw proposals, then decide on them one by one.
+
+All in one compiled function, since each call from Python takes as long as a hundred records.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pymc.pytensorf import compile as pymc_compile
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Variable
+from pytensor.graph.op import Op
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.backend import truncated_counts  # noqa: F401  (registers its draws)
+from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
+from pymc_dapper.backend.rewrites import rewritten
+from pymc_dapper.graphs.noise import Randomness
+from pymc_dapper.graphs.prior import as_rows
+from pymc_dapper.graphs.rebuild import frontier, rebuild
+from pymc_dapper.records.compiled.op import BlockSweep, EntrySweep, FullSweep, RecordSweep
+from pymc_dapper.records.compiled.rows import (
+    rows_by_array,
+    rows_by_entry,
+    shape_of,
+    side_by_side,
+)
+from pymc_dapper.records.kernels.block_sweep import RECORDS_IN_BLOCK
+from pymc_dapper.records.reading.entrywise import EntrywiseDensity, read_entrywise
+from pymc_dapper.records.reading.model import ModelReading
+from pymc_dapper.records.reading.rows_by_value import differing_columns, rows_by_value, value_index
+
+
+@dataclass(frozen=True)
+class CompiledSweep:
+    """A sweep as compiled functions.
+
+    Attributes
+    ----------
+    randomness : Randomness
+        Where the proposals come from.
+    n_decisions : int
+        How many proposals may be refused: none where all are drawn from the conditional
+        distribution itself, else one for each record.
+    function : JitFunction
+        ``function(*randomness, *exponentials, *records, *parameters, *data) -> (*records, outcome,
+        *accepted)``. See :meth:`update`.
+    as_written : JitFunction or None
+        ``as_written(*records, *parameters, *data) -> (log_density,)``: the log-density of all
+        factors as the model has it, where the sweep's may have lost digits; None where it can't.
+    """
+
+    randomness: Randomness
+    n_decisions: int
+    function: JitFunction
+    as_written: JitFunction | None
+
+    def update(
+        self,
+        rng: np.random.Generator,
+        records: Sequence[np.ndarray],
+        given: Sequence[np.ndarray],
+    ) -> tuple[np.ndarray, ...]:
+        """Propose all records, then decide on them one after the other.
+
+        Parameters
+        ----------
+        rng : Generator
+            Is advanced.
+        records, given : sequence of ndarray
+            Present records; parameters and data, in the order of the reading.
+
+        Returns
+        -------
+        *records : ndarray
+            The records after the sweep.
+        outcome : ndarray, shape (2,)
+            The share of the records whose proposal was accepted, and the log-density after the
+            sweep of all factors that the records enter except their prior.
+        accepted : ndarray of bool, shape (n,)
+            Whose proposal was accepted; only where the sweep was compiled to tell.
+        """
+        noise = self.randomness.draw(rng)
+        if self.n_decisions > 0:
+            # The negative logarithm of a uniform variate is exponential.
+            noise.append(rng.standard_exponential(self.n_decisions))
+        return self.function.jitted(*noise, *records, *given)
+
+    def refuse(
+        self,
+        rng: np.random.Generator,
+        records: Sequence[np.ndarray],
+        given: Sequence[np.ndarray],
+    ) -> tuple[np.ndarray, ...]:
+        """Propose all records and refuse the proposals, where any can be refused.
+
+        Parameters and returns are those of :meth:`update`.
+        """
+        noise = self.randomness.draw(rng)
+        if self.n_decisions > 0:
+            noise.append(np.full(self.n_decisions, -np.inf))
+        return self.function(*noise, *records, *given)
+
+
+class SweepGraph(NamedTuple):
+    """A sweep, as graphs in terms of the reading's records, parameters and data.
+
+    Attributes
+    ----------
+    proposed : list of TensorVariable
+        Stand for the proposals.
+    exponentials : TensorVariable, shape (n,)
+        Stands for standard exponential variates: a proposal is accepted if the gain in
+        log-density is above minus that.
+    updated : list of TensorVariable
+        The records after the sweep.
+    accepted : TensorVariable of bool, shape (n,)
+        Which proposals were accepted.
+    log_density : TensorVariable
+        That of all factors after the sweep.
+    """
+
+    proposed: list[TensorVariable]
+    exponentials: TensorVariable
+    updated: list[TensorVariable]
+    accepted: TensorVariable
+    log_density: TensorVariable
+
+
+def compile_sweep(
+    reading: ModelReading,
+    *,
+    compile_kwargs: dict[str, Any] | None = None,
+    sweep_op: type[RecordSweep | EntrySweep] | None = None,
+    tell_accepted: bool = False,
+) -> CompiledSweep:
+    """Compile the sweep of a model.
+
+    Parameters
+    ----------
+    reading : ModelReading
+        How the model sees its records.
+    compile_kwargs : dict, optional
+        Passed on to PyMC's ``compile``. The mode must be one of numba's.
+    sweep_op : type, optional
+        The operation that decides on the proposals, with its kernel: :class:`EntrySweep` or
+        :class:`RecordSweep`. If not given, the first where the log-density has a term for each
+        entry of a sum, else the second.
+    tell_accepted : bool, default False
+        Whether the sweep is to tell which proposals were accepted, and not only their share.
+
+    Returns
+    -------
+    CompiledSweep
+        The compiled functions.
+    """
+    compile_kwargs = compile_kwargs or {}
+    _check_options(compile_kwargs)
+    sweep = sweep_graph(reading, numba_mode(compile_kwargs.get("mode")), sweep_op)
+    outcome = pt.stack([sweep.accepted.mean(dtype="float64"), sweep.log_density])
+    outputs = [*sweep.updated, outcome, *([sweep.accepted] if tell_accepted else [])]
+
+    data = {shared: shared.type(name=shared.name) for shared in reading.data}
+    given = [*reading.parameters, *data.values()]
+    from_proposals = dict(zip(sweep.proposed, reading.proposals, strict=True))
+    exponentials = [] if draws_exactly(reading) else [sweep.exponentials]
+    noise = [noise.variable for noise in reading.randomness.noise]
+    options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs}
+    return CompiledSweep(
+        randomness=reading.randomness,
+        n_decisions=reading.n_records * len(exponentials),
+        function=JitFunction(
+            [*reading.randomness.inputs, *exponentials, *reading.records, *given],
+            rebuild(rebuild(outputs, from_proposals), data),
+            overwritten=[*noise, *exponentials],
+            **options,
+        ),
+        as_written=JitFunction(
+            [*reading.records, *given],
+            rebuild([_at([factor.as_written for factor in reading.factors], {})], data),
+            **options,
+        )
+        if any(factor.expanded for factor in reading.additive_factors)
+        else None,
+    )
+
+
+def sweep_graph(
+    reading: ModelReading,
+    mode: Mode,
+    sweep_op: type[RecordSweep | EntrySweep] | None = None,
+    records_in_block: int = RECORDS_IN_BLOCK,
+) -> SweepGraph:
+    """Build the graph of a sweep.
+
+    Parameters
+    ----------
+    reading, sweep_op
+        As in :func:`compile_sweep`.
+    mode : Mode
+        One of numba's.
+    records_in_block : int
+        Where each record has contributions of its own, these are computed for so many records at a
+        time.
+
+    Returns
+    -------
+    SweepGraph
+        The graph.
+    """
+    proposed = [x.type(name=f"{x.name}_proposed") for x in reading.records]
+    exponentials = pt.vector("exponentials", dtype="float64")
+    possible, candidates = _possible(reading, proposed)
+    mode = with_parameter_checks(mode, reading.model)
+    accepted, log_density = _decide(
+        reading, candidates, -exponentials, mode, sweep_op, records_in_block
+    )
+    updated = choose(accepted, candidates, reading.records)
+    if possible is not None:
+        accepted = accepted & possible
+    return SweepGraph(proposed, exponentials, updated, accepted, log_density)
+
+
+def draws_exactly(reading: ModelReading) -> bool:
+    """Whether proposals come from the records' conditional distribution: none is refused."""
+    separable = len(reading.separable_factors) == len(reading.factors)
+    return reading.proposes_conditionally and separable
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Check that PyMC's ``compile`` takes options.
+
+    Raises
+    ------
+    TypeError
+        If it doesn't; the message names the option.
+    """
+    known = {*signature(pymc_compile).parameters, *signature(pytensor.function).parameters}
+    known -= {"inputs", "outputs", "on_unused_input", "kwargs"}
+    for name in options:
+        if name not in known:
+            raise TypeError(
+                f"compile_kwargs: PyMC's compile has no option '{name}' to pass on. It has "
+                + ", ".join(sorted(known))
+            )
+
+
+def _possible(
+    reading: ModelReading, proposed: list[TensorVariable]
+) -> tuple[TensorVariable | None, list[TensorVariable]]:
+    """Which proposals are possible ones; None if all are.
+
+    Records for which there is none are proposed to stay as they are.
+    """
+    if reading.possible is None:
+        return None, proposed
+    [possible] = rebuild([reading.possible], dict(zip(reading.records, proposed, strict=True)))
+    return possible, choose(possible, proposed, reading.records)
+
+
+def choose(
+    chosen: TensorVariable, new: Sequence[TensorVariable], old: Sequence[TensorVariable]
+) -> list[TensorVariable]:
+    """Take the new values of the records chosen, and the old ones of the others."""
+    return [
+        pt.switch(as_rows(chosen, b), b, a).astype(a.dtype) for a, b in zip(old, new, strict=True)
+    ]
+
+
+def _decide(
+    reading: ModelReading,
+    proposed: list[TensorVariable],
+    log_uniforms: TensorVariable,
+    mode: Mode,
+    sweep_op: type[RecordSweep | EntrySweep] | None,
+    records_in_block: int,
+) -> tuple[TensorVariable, TensorVariable]:
+    """Which proposals are accepted, and the factors' total log-density after the sweep."""
+    to_proposed = dict(zip(reading.records, proposed, strict=True))
+
+    def before_and_after(graph: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
+        return graph, rebuild([graph], to_proposed)[0]
+
+    log_removed, log_added = before_and_after(separable(reading))
+    deciding = (log_removed, log_added)
+    if reading.proposes_conditionally:
+        deciding = (nothing(), nothing())
+
+    if reading.full_factors:
+        state: TensorVariable = pt.matrix("records", dtype="float64")
+        kernel = kernel_of(FullSweep, state, log_density_of_records(reading, state), mode)
+        changes = row_by_row(*before_and_after(flat_records(reading)))
+        accepted, logp = kernel.op(*changes, *deciding, log_uniforms, *kernel.context)
+    elif reading.additive_factors:
+        kernel = kernel_of_sums(reading, mode, sweep_op)
+        by_value = _changes_by_value(reading, before_and_after)
+        rows = None
+        if by_value is None and sweep_op is None:
+            rows = rows_by_entry(reading, mode)
+            if rows is None and reading.n_records > records_in_block:
+                rows = rows_by_array(reading, mode)
+        if rows is not None:
+            op = BlockSweep(kernel.op, rows, len(proposed), records_in_block)
+            arrays = [*reading.records, *proposed, *rows.covariates, *rows.context]
+            accepted, logp = op(*deciding, log_uniforms, *arrays, *kernel.context)
+        else:
+            changes = by_value or row_by_row(*before_and_after(contributions(reading)))
+            accepted, logp = kernel.op(*changes, *deciding, log_uniforms, *kernel.context)
+        logp = logp + kernel.offset
+    elif reading.proposes_conditionally:
+        accepted, logp = pt.ones(reading.n_records, dtype="bool"), pt.zeros(())
+    else:
+        # Records don't interact: all are decided on at once.
+        accepted, logp = log_uniforms < _log_gain(*deciding), pt.zeros(())
+    if reading.separable_factors:
+        logp = logp + pt.switch(accepted, log_added, log_removed).sum()
+    return accepted, logp
+
+
+class _Kernel(NamedTuple):
+    """The operation that sweeps against a log-density, what it takes last, and what it leaves out.
+
+    Attributes
+    ----------
+    op : Op
+        The operation.
+    context : list of TensorVariable
+        What the log-density depends on besides its state.
+    offset : TensorVariable
+        What is to be added to the log-density that the operation returns.
+    """
+
+    op: Op
+    context: list[TensorVariable]
+    offset: TensorVariable
+
+
+def kernel_of(
+    sweep_op: type[Op], state: TensorVariable, log_density: TensorVariable, mode: Mode
+) -> _Kernel:
+    """Sweep against a log-density of ``state``."""
+    context = frontier([state], log_density)
+    op = sweep_op(rewritten([state, *context], [log_density], mode))
+    return _Kernel(op, context, pt.constant(0.0))
+
+
+def _kernel_by_entries(sweep_op: type[Op], density: EntrywiseDensity, mode: Mode) -> _Kernel:
+    """Sweep against a log-density with a term for each entry of a sum."""
+    op = sweep_op(rewritten([density.entry, *density.values], [density.term], mode))
+    columns = [x.astype("float64") for x in density.context]
+    n_entries = prod(density.sum.total.type.shape)
+    context = pt.stack(columns, axis=1) if columns else nothing(n_entries)
+    return _Kernel(op, [context], density.offset)
+
+
+def kernel_of_sums(
+    reading: ModelReading, mode: Mode, sweep_op: type[RecordSweep | EntrySweep] | None
+) -> _Kernel:
+    """Sweep against the log-density of the additive factors: by entries, if it can be."""
+    if sweep_op is None or issubclass(sweep_op, EntrySweep):
+        entrywise = read_entrywise(reading.additive_factors)
+        if entrywise is not None:
+            return _kernel_by_entries(sweep_op or EntrySweep, entrywise, mode)
+    state = pt.vector("sums", dtype="float64")
+    log_density = _log_density_of_sums(reading, state)
+    return kernel_of(sweep_op or RecordSweep, state, log_density, mode)
+
+
+def nothing(*lengths: int) -> TensorVariable:
+    """Return an empty array, of shape (*lengths, 0).
+
+    A slice, since the cache's key holds the strides of a constant, and those of `np.zeros(0)`
+    change when it is pickled: a worker wouldn't find what was compiled.
+    """
+    return pt.constant(np.zeros((*lengths, 1))[..., :0])
+
+
+def _log_gain(present: TensorVariable, proposed: TensorVariable) -> TensorVariable:
+    """Apply the kernel's rule for impossible values to all records at once."""
+    gain = pt.switch(pt.isfinite(proposed), proposed - present, -np.inf)
+    return pt.switch(pt.isfinite(present), gain, 0.0)
+
+
+def separable(reading: ModelReading) -> TensorVariable:
+    """Each record's separable log-density; empty where there is none."""
+    terms = [factor.log_densities for factor in reading.separable_factors]
+    return pt.add(*terms).astype("float64") if terms else nothing()
+
+
+def contributions(reading: ModelReading) -> TensorVariable:
+    """Put what each record adds to all sums into a matrix with a row per record."""
+    return side_by_side([sum_.contributions for sum_ in reading.sums])
+
+
+def _changes_by_value(
+    reading: ModelReading,
+    before_and_after: Callable[[TensorVariable], tuple[TensorVariable, TensorVariable]],
+) -> list[TensorVariable] | None:
+    """Make changes of a table with a row for each value that a record can take (see `Changes`).
+
+    None if they aren't few, or don't say all.
+    """
+    values = reading.possible_values
+    if values is None:
+        return None
+    tables = []
+    for sum_ in reading.sums:
+        rows = rows_by_value(sum_.contributions, reading.records, values)
+        if rows is None:
+            return None
+        tables.append(rows)
+    table = side_by_side(tables)
+    index = before_and_after(value_index(reading.records, values))
+    return [table, table, *index, differing_columns(table)]
+
+
+def row_by_row(removed: TensorVariable, added: TensorVariable) -> list[TensorVariable]:
+    """Make changes of matrices with a row per record (see `Changes`)."""
+    n_records, n_columns = removed.shape
+    row = pt.arange(n_records).astype("uint32")
+    all_columns = pt.concatenate([n_columns[None], pt.arange(n_columns)])[None].astype("uint32")
+    return [removed, added, row, row, all_columns]
+
+
+def _log_density_of_sums(reading: ModelReading, flat: TensorVariable) -> TensorVariable:
+    """All additive factors' log-density as a function of one flat vector of sums."""
+    totals: dict[Variable, Variable] = {}
+    start: Any = 0
+    for sum_ in reading.sums:
+        _, *shape = shape_of(sum_.contributions)
+        stop = start + prod(shape)
+        totals[sum_.total] = flat[start:stop].reshape(shape).astype(sum_.total.dtype)
+        start = stop
+    return _at([factor.log_density for factor in reading.additive_factors], totals)
+
+
+def flat_records(reading: ModelReading) -> TensorVariable:
+    """Put all records into a matrix with a row per record."""
+    return side_by_side([record.astype("float64") for record in reading.records])
+
+
+def log_density_of_records(reading: ModelReading, flat: TensorVariable) -> TensorVariable:
+    """Log-density of all factors but the separable ones, from one matrix of all records."""
+    values: dict[Variable, Variable] = {}
+    start = 0
+    for record in reading.records:
+        stop = start + prod(record.type.shape[1:])
+        part = flat[:, start:stop].reshape(record.type.shape)
+        values[record] = part.astype(record.dtype)
+        start = stop
+    whole = [*reading.additive_factors, *reading.full_factors]
+    return _at([factor.as_written for factor in whole], values)
+
+
+def _at(
+    log_densities: Sequence[TensorVariable], values: Mapping[Variable, Variable]
+) -> TensorVariable:
+    [total] = rebuild([pt.add(*log_densities)], values)
+    return total.astype("float64")

@@ -1,0 +1,1 @@
+"""Sweeps over records, in numba: arrays in, arrays out."""

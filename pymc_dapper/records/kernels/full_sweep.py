@@ -1,0 +1,68 @@
+"""One sweep of record-wise Metropolis updates against a log-density that has no sums to cache.
+
+Every update evaluates the log-density anew from all records, so a sweep costs n evaluations.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pymc_dapper.records.kernels.record_sweep import log_gain
+from pymc_dapper.records.kernels.rows import Changes
+
+
+# Inlined for the reasons given in `record_sweep`.
+@njit(inline="always")
+def sweep_by_full_evaluation(
+    log_density: Callable[..., float],
+    context: tuple[Any, ...],
+    changes: Changes,
+    log_removed: np.ndarray,
+    log_added: np.ndarray,
+    log_uniforms: np.ndarray,
+) -> tuple[np.ndarray, float]:
+    """Update one record after another, each given the outcome for those before it.
+
+    Parameters
+    ----------
+    log_density : callable
+        ``log_density(records, context) -> float``, compiled by numba.
+    context : tuple of ndarray
+        What the log-density depends on besides the records.
+    changes : Changes
+        Present and proposed values of each record, in the place of contributions, with a row each.
+    log_removed, log_added : ndarray of float64, shape (n,) or (0,)
+        Present and proposed separable log-density of each record; empty where there is none.
+    log_uniforms : ndarray of float64, shape (n,)
+        Logarithms of independent uniform variates.
+
+    Returns
+    -------
+    accepted : ndarray of bool, shape (n,)
+        Which proposals were taken.
+    log_density : float
+        Log-density of the records after the sweep (separable part not included).
+    """
+    records, proposals = changes.removed, changes.added
+    n_records, width = records.shape
+    state = records.copy()
+    present = log_density(state, context)
+    accepted = np.empty(n_records, dtype=np.bool_)
+    separable = log_removed.size > 0
+    for i in range(n_records):
+        for j in range(width):
+            state[i, j] = proposals[i, j]
+        proposed = log_density(state, context)
+        log_ratio = log_gain(present, proposed)
+        if separable:
+            log_ratio += log_gain(log_removed[i], log_added[i])
+        if log_uniforms[i] < log_ratio:
+            accepted[i] = True
+            present = proposed
+        else:
+            accepted[i] = False
+            for j in range(width):
+                state[i, j] = records[i, j]
+    return accepted, present

@@ -1,0 +1,115 @@
+"""Notice records that no sweep can change."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.records.reading.factors import SeparableFactor
+from pymc_dapper.records.reading.model import ModelReading
+
+LOOKS = 50
+"""How often, while tuning, it is looked at which records have moved."""
+RECORDS = 20
+"""Of those that haven't, so many are tried."""
+TRIES = 20
+"""So many other values are tried for each."""
+
+
+class NeverMoved:
+    """Looks for records that didn't move while tuning since no change of one of them is possible.
+
+    Parameters
+    ----------
+    reading : ModelReading
+        How the model sees its records.
+    exempt : ndarray of bool, shape (n,)
+        Records of which it is known that other moves take them wherever they can be.
+    start : sequence of ndarray
+        The records, once they are possible.
+    tuning_sweeps : int
+        Number of tuning sweeps.
+    """
+
+    def __init__(
+        self,
+        reading: ModelReading,
+        exempt: np.ndarray,
+        start: Sequence[np.ndarray],
+        tuning_sweeps: int,
+    ):
+        self._reading = reading
+        self._still = ~exempt
+        self._start = [x.copy() for x in start]
+        self._every = max(1, tuning_sweeps // LOOKS)
+        self._sweeps = tuning_sweeps
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all records have moved."""
+        return not self._still.any()
+
+    def look(self, sweep: int, records: Sequence[np.ndarray]) -> None:
+        """Look which records have moved, now and then."""
+        if sweep % self._every == 0 or sweep == self._sweeps:
+            for x, first in zip(records, self._start, strict=True):
+                same = np.asarray(x == first).reshape(len(x), -1)
+                self._still &= same.all(axis=1)
+
+    def message(
+        self, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]
+    ) -> str | None:
+        """Say which records no change of a single one can move; None if there are none.
+
+        A record that is known by itself, from its prior or from a separable factor, isn't meant:
+        only what sees several records decides.
+        """
+        reading = self._reading
+        others = [x for x in reading.factors if not isinstance(x, SeparableFactor)]
+        rng = np.random.default_rng(0)
+        candidates = rng.permutation(np.flatnonzero(self._still))[:RECORDS]
+        if not others or not len(candidates):
+            return None
+        inputs = [*reading.records, *reading.parameters]
+        written = [x.as_written for x in others]
+        separable = [x.as_written for x in reading.factors if isinstance(x, SeparableFactor)]
+        terms = [*written, *separable, *reading.log_priors]
+        log_densities = compile_in_python(reading.model, inputs, terms)
+        draws = [*reading.randomness.inputs, *inputs]
+        propose = compile_in_python(reading.model, draws, reading.proposals)
+        tried = dict.fromkeys(candidates.tolist(), 0)
+        impossible: dict[str, None] = {}
+        for each in rng.spawn(TRIES):
+            proposals = propose(*reading.randomness.draw(each), *records, *parameters)
+            for i in list(tried):
+                changed = [x.copy() for x in records]
+                for x, new in zip(changed, proposals, strict=True):
+                    x[i] = new[i]
+                pairs = zip(changed, records, strict=True)
+                if all(np.array_equal(x, old) for x, old in pairs):
+                    continue
+                with np.errstate(all="ignore"):
+                    found = [np.isfinite(np.sum(x)) for x in log_densities(*changed, *parameters)]
+                if not all(found[len(others) :]):
+                    continue
+                if all(found):
+                    del tried[i]
+                    continue
+                tried[i] += 1
+                impossible.update(
+                    {x.name: None for x, ok in zip(others, found, strict=False) if not ok}
+                )
+        n_stuck = sum(n > 0 for n in tried.values())
+        if n_stuck == 0:
+            return None
+        names = ", ".join(f"'{name}'" for name in reading.record_names)
+        factors = ", ".join(f"'{name}'" for name in impossible)
+        share = "" if len(candidates) == np.count_nonzero(self._still) else "at least "
+        some = f"{share}{n_stuck} of {reading.n_records} records of {names}"
+        return (
+            f"DapperStep: {some} never moved while tuning, and each change of a single one that "
+            f"was tried is made impossible by {factors}. Unless they are known exactly, the draws "
+            "are not from the posterior. If sums over records are known exactly, state them with "
+            "pmd.invariant: pairs of records then change together. Else let what is known have "
+            "some noise"
+        )

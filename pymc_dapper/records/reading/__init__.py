@@ -1,0 +1,1 @@
+"""How a model sees its records: what proposes them, and the factors that they enter."""

@@ -1,0 +1,144 @@
+"""Which variables can be records, and whether their prior lets each go its own way."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.errors import NotAdditiveError, ReadingError, UnknownOperationError
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
+from pymc_dapper.records.reading.factors import RecordWalk
+from pymc_dapper.records.reading.roles import Fixed, Rows
+
+
+def check_records(
+    model: Model, rvs: Sequence[TensorVariable], point: Mapping[str, np.ndarray]
+) -> None:
+    """Check that variables have a record axis in common.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    rvs : sequence of TensorVariable
+        Random variables of the records.
+    point : mapping of str to ndarray
+        Values of the value variables, for their shapes.
+
+    Raises
+    ------
+    ReadingError
+        If one has no record axis, a dtype that isn't of numbers, or another number of records.
+    """
+    lengths = {}
+    for rv in rvs:
+        if not isinstance(rv.type, TensorType):
+            raise ReadingError(
+                f"'{rv.name}' is a variable of pymc.dims, which DapperStep doesn't read: write the "
+                "records with PyMC's ordinary distributions"
+            )
+        shape = point[model.rvs_to_values[rv].name].shape
+        if rv.type.ndim == 0:
+            raise ReadingError(
+                f"'{rv.name}' is a scalar and has no record axis. A record variable's first axis "
+                "runs over the records, as in shape=(n, ...); if it is a parameter, leave it to "
+                "another step"
+            )
+        if rv.type.ndim == rv.owner.op.ndim_supp:
+            raise ReadingError(
+                f"'{rv.name}' has no record axis: its prior is one draw that ties all its "
+                "entries together. Records are independent given the parameters; if it is a "
+                "parameter, leave it to another step"
+            )
+        if np.dtype(rv.dtype).kind not in "biuf":
+            raise ReadingError(f"'{rv.name}' has dtype {rv.dtype}: records must be real numbers")
+        if shape[0] == 0:
+            raise ReadingError(f"'{rv.name}' has no records: its first axis has length 0")
+        lengths[rv.name] = shape[0]
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"'{name}' has {length}" for name, length in lengths.items())
+        raise ReadingError(
+            f"the records of one step must be equally many, one of each variable: {listed}. Give "
+            "variables that describe other people a DapperStep of their own"
+        )
+
+
+def check_independence(
+    model: Model,
+    rvs: Sequence[TensorVariable],
+    records: Sequence[TensorVariable],
+    replacements: Mapping[Variable, Variable],
+) -> None:
+    """Check that a record's prior depends on no other record, given the parameters.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    rvs, records : sequence of TensorVariable
+        Random variables of the records, and the variables that stand for their values.
+    replacements : mapping of Variable to Variable
+        What to put in the place of value variables and dim lengths.
+
+    Raises
+    ------
+    ReadingError
+        If a prior or its transform ties records together.
+    """
+    for rv in rvs:
+        batch_ndim = rv.type.ndim - rv.owner.op.ndim_supp
+        transform = model.rvs_to_transforms[rv]
+        if transform is not None:
+            # The record as a function of its value variable.
+            [untransformed] = model.replace_rvs_by_values([rv])
+            _check_rows(rv, untransformed, 0, records, replacements, f"transform {transform}")
+        for parameter, core_ndim in _parameters(rv):
+            [at_values] = model.replace_rvs_by_values([parameter])
+            axis = parameter.type.ndim - core_ndim - batch_ndim
+            name = f"parameter '{parameter.name}'" if parameter.name else "a parameter"
+            _check_rows(rv, at_values, axis, records, replacements, name)
+
+
+def _parameters(rv: TensorVariable) -> list[tuple[TensorVariable, int]]:
+    op, node = rv.owner.op, rv.owner
+    if op.ndims_params is None:
+        # A distribution made of others, without a signature that tells parameters from the rest.
+        parameters = [x for x in node.inputs if isinstance(x.type, TensorType)]
+        core_ndims = [0] * len(parameters)
+    else:
+        parameters, core_ndims = op.dist_params(node), op.ndims_params
+    return [
+        (parameter, core_ndim)
+        for parameter, core_ndim in zip(parameters, core_ndims, strict=True)
+        if parameter.owner is not None
+    ]
+
+
+def _check_rows(
+    rv: TensorVariable,
+    graph: TensorVariable,
+    axis: int,
+    records: Sequence[TensorVariable],
+    replacements: Mapping[Variable, Variable],
+    what: str,
+) -> None:
+    [graph] = inline_symbolic_ops(rebuild([graph], replacements))
+    try:
+        role, _ = RecordWalk(records).follow(graph)
+    except (NotAdditiveError, UnknownOperationError) as error:
+        raise tied(rv, what, str(error)) from None
+    if not isinstance(role, Fixed) and not (
+        isinstance(role, Rows) and role.axis == axis and role.records is None
+    ):
+        raise tied(rv, what, "it depends on other records than the one it is for")
+
+
+def tied(rv: TensorVariable, what: str, why: str) -> ReadingError:
+    """Say that a part of a variable's prior ties records together."""
+    return ReadingError(
+        f"the prior of '{rv.name}' ties records together ({what}: {why}). Records must be "
+        "independent given the parameters, so that each can be proposed by itself"
+    )

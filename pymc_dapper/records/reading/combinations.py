@@ -1,0 +1,229 @@
+"""Expressions that combine single records with sums over records, such as deviations from a mean.
+
+They aren't sums over records themselves, but a polynomial of them, summed, is one: see
+:class:`~pymc_dapper.records.reading.roles.Combination`.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import singledispatch
+from itertools import product
+
+import numpy as np
+import pytensor.scalar as ps
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Constant
+from pytensor.graph.op import Op
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.math import Dot
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.errors import NotAdditiveError
+from pymc_dapper.graphs.naming import describe
+from pymc_dapper.records.reading.roles import Combination, Fixed, FunctionOfSums, Role, Rows
+
+MAX_POWER = 4
+
+Terms = tuple[tuple[TensorVariable, TensorVariable], ...]
+NewSum = Callable[[TensorVariable], TensorVariable]
+
+
+@singledispatch
+def combine(
+    op: Op, node: Apply, roles: Sequence[Role], new_sum: NewSum
+) -> tuple[Role, TensorVariable | None]:
+    """Say what an operation makes of combinations of records and sums over them.
+
+    Parameters
+    ----------
+    op : Op
+        The operation.
+    node : Apply
+        Its application.
+    roles : sequence of Role
+        The role of each input.
+    new_sum : callable
+        Turns a variable that has one slice per record, on the first axis, into its sum over the
+        records, and takes note of it.
+
+    Returns
+    -------
+    role : Role
+        The role of the output, ``Combination`` or ``FunctionOfSums``.
+    replacement : TensorVariable or None
+        If the output is a function of sums: the same value, computed from the sums alone.
+
+    Raises
+    ------
+    NotAdditiveError
+        If the result isn't a polynomial of sums.
+    """
+    raise _no_polynomial(node)
+
+
+def _no_polynomial(node: Apply) -> NotAdditiveError:
+    return NotAdditiveError(
+        f"the operation {describe(node)} combines single records with a sum over records"
+    )
+
+
+def _record_axis(node: Apply, roles: Sequence[Role]) -> int:
+    axes = {role.axis for role in roles if isinstance(role, Rows | Combination)}
+    if len(axes) != 1 or any(isinstance(r, Rows) and r.records is not None for r in roles):
+        raise _no_polynomial(node)
+    return axes.pop()
+
+
+def _terms(node: Apply, x: TensorVariable, role: Role, axis: int) -> Terms:
+    """Write an operand as a combination, in a precision that its products don't overflow."""
+    one, x = pt.ones((1,) * x.type.ndim, dtype="float64"), x.astype("float64")
+    match role:
+        case Combination():
+            return role.terms
+        case Rows():
+            return ((one, x),)
+        case Fixed() | FunctionOfSums() if x.type.shape[axis] == 1:
+            return ((x, one),)
+        case Fixed():
+            return ((one, x),)  # a public column
+    raise _no_polynomial(node)
+
+
+@combine.register(Elemwise)
+def _elemwise(
+    op: Elemwise, node: Apply, roles: Sequence[Role], new_sum: NewSum
+) -> tuple[Role, None]:
+    axis = _record_axis(node, roles)
+    operands = [_terms(node, x, r, axis) for x, r in zip(node.inputs, roles, strict=True)]
+    return Combination(axis, _polynomial(op.scalar_op, node, operands, roles)), None
+
+
+def _polynomial(
+    scalar_op: ps.ScalarOp, node: Apply, operands: list[Terms], roles: Sequence[Role]
+) -> Terms:
+    """Apply an operation of polynomials to combinations."""
+    first, *others = operands
+    match scalar_op:
+        case ps.Add():
+            return tuple(term for operand in operands for term in operand)
+        case ps.Sub():
+            [second] = others
+            return first + tuple((-c, x) for c, x in second)
+        case ps.Neg():
+            return tuple((-c, x) for c, x in first)
+        case ps.Mul():
+            return _product(*operands)
+        case ps.Sqr():
+            return _product(first, first)
+        case ps.Identity():
+            return first
+        case ps.Cast() if node.outputs[0].dtype.startswith("float"):
+            return first
+        case ps.TrueDiv() if len(others[0]) == 1:
+            [(c, x)] = others[0]
+            return tuple((a / c, b / x) for a, b in first)
+        case ps.Pow() if (power := _small_power(node.inputs[1])) is not None:
+            return _product(*[first] * power)
+    raise _no_polynomial(node)
+
+
+def _product(*operands: Terms) -> Terms:
+    terms = []
+    for factors in product(*operands):
+        coefficients, rows = zip(*factors, strict=True)
+        terms.append((pt.mul(*coefficients), pt.mul(*rows)))
+    return tuple(terms)
+
+
+def _small_power(exponent: TensorVariable) -> int | None:
+    while exponent.owner is not None and isinstance(exponent.owner.op, DimShuffle):
+        [exponent] = exponent.owner.inputs
+    if not isinstance(exponent, Constant):
+        return None
+    values = np.unique(exponent.data)
+    if values.size == 1 and values[0] in range(1, MAX_POWER + 1):
+        return int(values[0])
+    return None
+
+
+@combine.register(DimShuffle)
+def _dimshuffle(
+    op: DimShuffle, node: Apply, roles: Sequence[Role], new_sum: NewSum
+) -> tuple[Role, None]:
+    [role] = roles
+    assert isinstance(role, Combination)
+    x = node.inputs[0]
+    if role.axis not in op.new_order:
+        raise _no_polynomial(node)
+    terms = []
+    for pair in role.terms:
+        # Coefficients, and rows that are all alike, may be shorter than the whole.
+        dropped = [k for k in range(x.type.ndim) if k not in op.new_order]
+        if any(part.type.shape[k] != 1 for part in pair for k in dropped):
+            raise _no_polynomial(node)
+        terms.append(tuple(part.dimshuffle(op.new_order) for part in pair))
+    return Combination(op.new_order.index(role.axis), tuple(terms)), None
+
+
+@combine.register(CAReduce)
+def _sum(
+    op: CAReduce, node: Apply, roles: Sequence[Role], new_sum: NewSum
+) -> tuple[Role, TensorVariable | None]:
+    [role] = roles
+    [x] = node.inputs
+    assert isinstance(role, Combination)
+    axes = tuple(range(x.type.ndim)) if op.axis is None else tuple(op.axis)
+    if not isinstance(op.scalar_op, ps.Add):
+        raise _no_polynomial(node)
+    if role.axis not in axes:
+        if any(c.type.shape[k] != 1 for c, _ in role.terms for k in axes):
+            raise _no_polynomial(node)
+        terms = tuple(
+            (c.squeeze(axes), _broadcast_like(rows, x, axes).sum(axes)) for c, rows in role.terms
+        )
+        return Combination(role.axis - sum(k < role.axis for k in axes), terms), None
+
+    others = [k for k in axes if k != role.axis]
+    total = pt.add(
+        *(
+            (c * _total(_broadcast_like(rows, x, (role.axis, *others)), role.axis, new_sum))
+            for c, rows in role.terms
+        )
+    )
+    return FunctionOfSums(), total.sum(axes).astype(node.outputs[0].dtype)
+
+
+def _broadcast_like(rows: TensorVariable, x: TensorVariable, axes: Sequence[int]) -> TensorVariable:
+    """Give ``rows`` the length of ``x`` along some axes, where it has length 1."""
+    shape = [x.shape[k] if k in axes else rows.shape[k] for k in range(x.type.ndim)]
+    return pt.broadcast_to(rows, shape)
+
+
+def _total(rows: TensorVariable, axis: int, new_sum: NewSum) -> TensorVariable:
+    """Sum over the records, keeping an axis of length 1 in the record axis' place."""
+    return pt.expand_dims(new_sum(pt.moveaxis(rows, axis, 0)), axis)
+
+
+@combine.register(Dot)
+@combine.register(Blockwise)
+def _matrix_product(
+    op: Dot | Blockwise, node: Apply, roles: Sequence[Role], new_sum: NewSum
+) -> tuple[Role, TensorVariable | None]:
+    if isinstance(op, Blockwise) and not (isinstance(op.core_op, Dot) and op.batch_ndim(node) == 0):
+        raise _no_polynomial(node)
+    left, right = node.inputs
+    if [getattr(role, "axis", None) for role in roles] != [1, 0]:
+        raise _no_polynomial(node)
+    # sum_i (c_a x_ia) (d_b y_ib) = c_a d_b sum_i x_ia y_ib.
+    total = pt.add(
+        *(
+            (c * d)
+            * new_sum(
+                _broadcast_like(x, left, (1,)).T[:, :, None]
+                * _broadcast_like(y, right, (0,))[:, None, :]
+            )
+            for c, x in _terms(node, left, roles[0], 1)
+            for d, y in _terms(node, right, roles[1], 0)
+        )
+    )
+    return FunctionOfSums(), total.astype(node.outputs[0].dtype)

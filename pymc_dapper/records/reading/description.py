@@ -1,0 +1,184 @@
+"""How a model was read, in words."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.traversal import graph_inputs
+from pytensor.printing import pprint
+from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
+from pytensor.tensor.shape import SpecifyShape
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.rebuild import rebuild, with_inputs
+from pymc_dapper.records.reading.exchanges import Exchange
+from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor
+from pymc_dapper.records.reading.model import ModelReading
+
+MAX_FORMULA = 100
+
+
+def describe_reading(reading: ModelReading, exchange: Exchange | None = None) -> str:
+    """Describe how a model's log-density sees the records.
+
+    Parameters
+    ----------
+    reading : ModelReading
+        How the model was read.
+    exchange : Exchange, optional
+        The exchanges between records that keep what is known exactly.
+
+    Returns
+    -------
+    str
+        Several lines: the records and what proposes them, a table of the factors, the sums, what is
+        known exactly, and what a sweep costs.
+    """
+    return "\n".join(
+        [
+            f"{reading.n_records} records, proposed {_proposal(reading)}:",
+            *_table(
+                [
+                    (f"  {name}", _shape(x.type.shape), x.dtype)
+                    for name, x in zip(reading.record_names, reading.records, strict=True)
+                ]
+            ),
+            "Factors that the records enter, their prior aside:",
+            *_table([(f"  {factor.name}", *_row(factor)) for factor in reading.factors]),
+            *_sums(reading),
+            *_known(exchange),
+            f"A sweep costs {_cost(reading)}.",
+            *_as_counts(reading),
+        ]
+    )
+
+
+def summarise_reading(reading: ModelReading) -> str:
+    """Describe in one line how a model's log-density sees the records."""
+    names = ", ".join(reading.record_names)
+    factors = ", ".join(f"{factor.name} ({_kind(factor)})" for factor in reading.factors)
+    return f"{reading.n_records} records of {names}; {factors}"
+
+
+def _proposal(reading: ModelReading) -> str:
+    if not reading.proposes_conditionally:
+        return "from their prior given the parameters"
+    return (
+        "by an exact draw from their prior times the separable factors, over all values they can "
+        "take"
+    )
+
+
+def _kind(factor: Factor) -> str:
+    match factor:
+        case AdditiveFactor():
+            return "function of sums"
+        case FullFactor():
+            return "full evaluation"
+    return "separable"
+
+
+def _row(factor: Factor) -> tuple[str, str]:
+    match factor:
+        case AdditiveFactor():
+            sizes = ", ".join(_shape(sum_.total.type.shape) for sum_ in factor.sums)
+            return _kind(factor), f"g(sums of shape {sizes}) = {_formula(factor)}"
+        case FullFactor():
+            return _kind(factor), factor.reason
+    return _kind(factor), "one value per record"
+
+
+def _formula(factor: AdditiveFactor) -> str:
+    """Write the factor as a function of its sums, named S1, S2, ..."""
+    names = {}
+    for k, sum_ in enumerate(factor.sums, start=1):
+        names[sum_.total] = sum_.total.type(name=f"S{k}" if len(factor.sums) > 1 else "S")
+    [graph] = rebuild([factor.log_density], names)
+    formula = _written(graph)
+    return formula if len(formula) <= MAX_FORMULA else formula[: MAX_FORMULA - 3] + "..."
+
+
+def _written(graph: TensorVariable) -> str:
+    """Write a graph as a formula, without what only says which shape something has."""
+
+    def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+        return inputs[:1] if isinstance(node.op, SpecifyShape) else with_inputs(node, inputs)
+
+    [graph] = rebuild([graph], replace_node=replace_node)
+    return " ".join(str(pprint(graph)).split())
+
+
+def _sums(reading: ModelReading) -> list[str]:
+    if not reading.sums or reading.full_factors:
+        return []
+    rows = [
+        (f"  {_shape(sum_.total.type.shape)}", _written(sum_.contributions)[:MAX_FORMULA])
+        for sum_ in reading.sums
+    ]
+    return ["Sums over the records that are cached, and what is summed:", *_table(rows)]
+
+
+def _known(exchange: Exchange | None) -> list[str]:
+    if exchange is None:
+        return []
+    names = exchange.known.factors
+    totals = [(f"  {name}", _count(names.count(name), "total")) for name in dict.fromkeys(names)]
+    groups = _count(len(np.unique(exchange.groups[exchange.groups >= 0])), "group")
+    return [
+        "Known exactly, and kept by exchanges between two records:",
+        *_table(totals),
+        f"  {_count(exchange.n_pairs, 'exchange')} after each sweep, within {groups} of records",
+    ]
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" + ("" if n == 1 else "s")
+
+
+def _cost(reading: ModelReading) -> str:
+    n = reading.n_records
+    if reading.full_factors:
+        names = ", ".join(f"'{factor.name}'" for factor in reading.full_factors)
+        return f"{n} evaluations of {names} from all {n} records: it grows with the square of n"
+    if reading.additive_factors:
+        return f"at most {n} evaluations of the functions of sums; it grows linearly with n"
+    return "one pass over the records, all at once: they don't interact"
+
+
+def _as_counts(reading: ModelReading) -> list[str]:
+    """Say so where the same model could be written with a table of counts."""
+    if reading.factors != tuple(reading.additive_factors) or len(reading.records) > 1:
+        return []
+    [rv] = (reading.model[name] for name in reading.record_names)
+    categories = isinstance(rv.owner.op, CategoricalRV | BernoulliRV) and rv.type.ndim == 1
+    # Anything else with an entry for each record may tell them apart.
+    of_each = [*reading.proposals, *(sum_.contributions for sum_ in reading.sums)]
+    inputs = {x for x in graph_inputs(of_each) if x not in reading.records}
+    inputs -= set(reading.randomness.inputs)
+    alike = all(reading.n_records not in _present_shape(x) for x in inputs)
+    if not categories or not alike or reading.n_records == 1:
+        return []
+    return [
+        "The records differ in nothing but their category: a pm.Multinomial table of their counts,",
+        "with CountStep, has the same posterior at a cost that doesn't grow with their number.",
+    ]
+
+
+def _present_shape(x: Variable) -> tuple[int | None, ...]:
+    if isinstance(x, SharedVariable):
+        return np.shape(x.get_value(borrow=True))
+    return getattr(x.type, "shape", ())
+
+
+def _shape(shape: tuple[int | None, ...]) -> str:
+    inside = ", ".join("?" if size is None else str(size) for size in shape)
+    return f"({inside},)" if len(shape) == 1 else f"({inside})"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,487 @@
+"""Which records exchange, and how: found from what they contribute to known totals.
+
+Pairs suffice within a group of records that contribute alike, if the equations fix the total of
+each group, and if what a record may contribute is a set of points whose tables are connected by
+exchanges of two: affinely independent points (counts of categories), numbers in a row, and products
+of such sets (margins). These have quadrics for a Markov basis (Diaconis and Sturmfels 1998;
+Sturmfels 1996, chapter 14). Other models are refused.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.traversal import explicit_graph_inputs
+
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.prior import to_values_of_records
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.values import at_values
+from pymc_dapper.records.reading.exchanges import (
+    Array,
+    ByShift,
+    BySwap,
+    ByValue,
+    Exchange,
+    Indices,
+    NaturalSpace,
+)
+from pymc_dapper.records.reading.factors import SeparableFactor, read_factors
+from pymc_dapper.records.reading.finite import FiniteLaw
+from pymc_dapper.records.reading.known_totals import KnownTotals, find_known_totals
+from pymc_dapper.records.reading.model import ModelReading, in_terms_of, prior_law
+
+DRAWS = 24
+"""How many values of records it is looked at what they contribute."""
+NARROW = 0.01
+"""Within so much of what continuous records differ by, no single one can be expected to change."""
+MOST_STATES, DRAWN_RECORDS = 2000, 200_000
+"""So many states are drawn at most, and about so many records, to find some that contribute."""
+DIGITS = 9
+"""Contributions that agree in so many digits are the same."""
+
+
+def read_exchange(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Exchange | None:
+    """Find the exchanges that a model needs.
+
+    Parameters
+    ----------
+    reading : ModelReading
+        How the model sees its records.
+    point : mapping of str to ndarray
+        Values of the model's value variables.
+
+    Returns
+    -------
+    Exchange or None
+        None if nothing is known exactly that keeps a record from changing by itself.
+
+    Raises
+    ------
+    ReadingError
+        If pairs of records aren't known to reach all that is possible.
+    """
+    known = find_known_totals(reading.additive_factors, reading.sums)
+    if known is None or reading.n_records < 2:
+        return None
+    contributions = _Contributions(reading, known, point)
+    if contributions.depend_on_parameters:
+        return None
+    law = reading.conditional or prior_law(reading)
+    if law is not None:
+        return _by_value(contributions, law)
+    values = contributions.draw_values()
+    return _by_shift(contributions, values) or _by_swap(contributions, values)
+
+
+class _Contributions:
+    """What records contribute to known totals.
+
+    Attributes
+    ----------
+    depend_on_parameters : bool
+        Whether that depends on the model's parameters.
+    are_whole : bool
+        Whether they have been integers so far, whose sum doesn't depend on their order.
+    """
+
+    def __init__(self, reading: ModelReading, known: KnownTotals, point: Mapping[str, np.ndarray]):
+        self.reading, self.known = reading, known
+        self._records = [point[x.name] for x in reading.records]
+        self._parameters = [point[x.name] for x in reading.parameters]
+        sums, columns, start = [], [], 0
+        for sum_ in reading.sums:
+            stop = start + int(np.prod(sum_.total.type.shape, dtype=int))
+            if np.any(known.matrix[:, start:stop]):
+                sums.append(sum_.contributions)
+                columns.append(known.matrix[:, start:stop])
+            start = stop
+        self._matrix = np.hstack(columns)
+        self._inputs = [*reading.records, *reading.parameters]
+        self._function = compile_in_python(reading.model, self._inputs, sums)
+        self.are_whole = True
+        self.depend_on_parameters = not set(explicit_graph_inputs(sums)).isdisjoint(
+            reading.parameters
+        )
+
+    def at(self, values: Sequence[Sequence[np.ndarray]]) -> Array:
+        """Evaluate them with all records at the same value, for each of several.
+
+        Returns
+        -------
+        ndarray, shape (n, number of values, m)
+            What each record would contribute at each value to each equation.
+        """
+        tables = []
+        for value in values:
+            flat = self._sums_of(self._all_at(value))
+            self.are_whole &= bool(np.all(flat == np.round(flat)))
+            tables.append(flat @ self._matrix.T)
+        return np.stack(tables, axis=1)
+
+    def naturals_at(self, values: Sequence[Sequence[np.ndarray]], space: NaturalSpace) -> Array:
+        """Return the same values in the space of the records' prior, flattened, a row for each."""
+        function = compile_in_python(
+            self.reading.model, self._inputs, space.naturals(self.reading.records)
+        )
+        found = [function(*self._all_at(value), *self._parameters) for value in values]
+        return np.array([np.concatenate([np.ravel(x[0]) for x in each]) for each in found], float)
+
+    def possible(self, law: FiniteLaw) -> np.ndarray:
+        """Say which values each record can take."""
+        n = self.reading.n_records
+        graphs = [pt.broadcast_to(weight, (n,)) for weight in law.weights]
+        weights = compile_in_python(self.reading.model, self.reading.parameters, graphs)
+        return np.column_stack(weights(*self._parameters)) > 0
+
+    def draw_values(self) -> list[list[np.ndarray]]:
+        """Draw values of records, no two the same, until each total changes between them."""
+        reading, rng = self.reading, np.random.default_rng(0)
+        inputs = [*reading.randomness.inputs, *self._inputs]
+        propose = compile_in_python(reading.model, inputs, reading.proposals)
+        given = [*self._records, *self._parameters]
+        n_states = int(np.clip(DRAWN_RECORDS // reading.n_records, DRAWS, MOST_STATES))
+        found: dict[bytes, list[np.ndarray]] = {}
+
+        def add(state: Sequence[np.ndarray], i: int) -> bool:
+            """Take a record's value; say whether it is another one."""
+            value, number = [np.asarray(x[i]) for x in state], len(found)
+            if all(np.all(np.isfinite(v)) for v in value):
+                found.setdefault(b"".join(v.tobytes() for v in value), value)
+            return len(found) > number
+
+        at_first = self._of(self._records)
+        changed = np.zeros(at_first.shape[1], dtype=bool)
+        # A function leaves its generator as it is: each call gets one of its own.
+        for k, each in enumerate(rng.spawn(n_states)):
+            if k >= DRAWS and changed.all():
+                break
+            state = propose(*reading.randomness.draw(each), *given)
+            if k < DRAWS:  # a value of any record, since what they are drawn from may differ
+                any(add(state, i) for i in rng.permutation(reading.n_records))
+            changes = ~np.isclose(self._of(state), at_first, rtol=1e-9, atol=0)
+            for j in np.flatnonzero(changes.any(axis=0) & ~changed):
+                i = int(np.argmax(changes[:, j]))
+                add(state, i)
+                add(self._records, i)
+                changed[j] = True
+        return list(found.values())
+
+    def _sums_of(self, state: Sequence[np.ndarray]) -> Array:
+        """Evaluate what each record adds to each sum."""
+        rows = self._function(*state, *self._parameters)
+        return np.hstack([np.reshape(x, (len(x), -1)).astype(float) for x in rows])
+
+    def _of(self, state: Sequence[np.ndarray]) -> Array:
+        """Evaluate what each record contributes to each equation."""
+        return self._sums_of(state) @ self._matrix.T
+
+    def exact(self, smallest: Array) -> np.ndarray:
+        """Say which totals are known so well that no record can change by itself.
+
+        Parameters
+        ----------
+        smallest : ndarray, shape (m,)
+            The smallest change of each total; infinite where no value changes it.
+
+        Raises
+        ------
+        ReadingError
+            If no value changes a total that isn't as known yet: then others must.
+        """
+        [offset] = compile_in_python(self.reading.model, self._inputs, [self.known.offset])(
+            *self._records, *self._parameters
+        )
+        missing = np.abs(self._of(self._records).sum(axis=0) + offset)
+        never = np.isinf(smallest)
+        unmet = never & (missing > np.maximum(self.known.tolerances, 1e-9 * np.abs(offset)))
+        if unmet.any():
+            raise ReadingError(
+                f"{_holds(self.known.only(unmet))} a sum over the records {_records(self.reading)} "
+                "fixed, but no value that was drawn from their prior contributes to it: "
+                "DapperStep can't tell which exchanges keep it. Pass records that have the total, "
+                "DapperStep(..., initial_point={name: values}), and start chains there "
+                "(initvals); or look whether it is right"
+            )
+        return (self.known.tolerances < smallest) & ~never
+
+    def _all_at(self, value: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return [
+            np.broadcast_to(np.asarray(v, dtype=x.dtype), x.type.shape)
+            for v, x in zip(value, self.reading.records, strict=True)
+        ]
+
+
+def _by_value(contributions: _Contributions, law: FiniteLaw) -> Exchange | None:
+    """Let the second record draw one of the values that keep the totals."""
+    found = _points(contributions, [list(value) for value in law.values])
+    if found is None:
+        return None
+    known, groups, points = found
+    possible = contributions.possible(law)
+    for group, rows in enumerate(points):
+        if not _allow_pairs(rows, possible[groups == group]):
+            raise _unreached(contributions.reading, known)
+    # What two contribute together, numbered. Most groups differ in where they contribute only.
+    numbered: dict[bytes, int] = {}
+    tables: list[Indices] = []
+    kinds = []
+    for rows in points:
+        together = _rounded(rows[:, None] + rows[None]).reshape(len(rows) ** 2, -1)
+        _, numbers = np.unique(together, axis=0, return_inverse=True)
+        table = numbers.reshape(len(rows), len(rows)).astype(np.int64)
+        kinds.append(numbered.setdefault(table.tobytes(), len(tables)))
+        if kinds[-1] == len(tables):
+            tables.append(table)
+    kind = np.array([*kinds, 0])[groups]  # any, for those that take no part
+    return ByValue(known, groups, law, np.array(tables), kind)
+
+
+def _by_swap(
+    contributions: _Contributions, values: Sequence[Sequence[np.ndarray]]
+) -> Exchange | None:
+    """Let two records swap their values."""
+    found = _points(contributions, values)
+    if found is None:
+        return None
+    known, groups, points = found
+    for rows in points:
+        if np.linalg.matrix_rank(rows - rows[0]) < len(np.unique(rows, axis=0)) - 1:
+            raise _unreached(contributions.reading, known)
+    return BySwap(known, groups, _natural_space(contributions.reading))
+
+
+def _by_shift(
+    contributions: _Contributions, values: Sequence[Sequence[np.ndarray]]
+) -> Exchange | None:
+    """Let the second record make up for the first; None if totals aren't linear in the records."""
+    reading, known = contributions.reading, contributions.known
+    space = _natural_space(reading)
+    at = contributions.naturals_at(values, space)
+    design = np.column_stack([np.ones(len(at)), at])
+    if np.linalg.matrix_rank(design) < design.shape[1]:
+        return None
+    table = contributions.at(values)
+    coefficients = np.linalg.pinv(design) @ table
+    if not np.allclose(design @ coefficients, table, rtol=1e-9, atol=1e-9 * np.abs(table).max()):
+        return None
+    slopes = coefficients[:, 1:]  # (n, entries, m)
+    effects = np.abs(slopes) * np.ptp(at, axis=0)[:, None]
+    slopes = _rounded(np.where(effects > 1e-9 * np.abs(table).max(), slopes, 0.0))
+    continuous = np.concatenate(
+        [np.full(np.prod(x.type.shape[1:], dtype=int), x.dtype[0] == "f") for x in reading.records]
+    )
+    spread = np.where(continuous, NARROW * np.ptp(at, axis=0), 1.0)
+    steps = _smallest(slopes * spread[:, None])
+    exact = contributions.exact(steps)
+    if not exact.any():
+        return None
+    known, slopes = known.only(exact), slopes[:, :, exact]
+    moving = np.any(slopes != 0, axis=(0, 2))
+    _check_kept(contributions, known)
+    slopes = slopes[:, moving]
+    # Records whose contributions are multiples of each other make up one group.
+    flat = slopes.reshape(len(slopes), -1)
+    some = np.any(flat != 0, axis=1)
+    scales = np.ones(len(flat))
+    scales[some] = flat[some, np.argmax(flat[some] != 0, axis=1)]
+    if not continuous[moving].all():
+        scales = np.sign(scales)
+    groups, shapes = _grouped(_rounded(flat / scales[:, None]))
+    shapes = shapes.reshape(len(shapes), *slopes.shape[1:])
+    _check_groups(reading, known, shapes)
+    if any(np.linalg.matrix_rank(shape) < len(shape) for shape in shapes):
+        raise _unreached(reading, known)
+    shifted, start = [], 0
+    for x in reading.records:
+        stop = start + int(np.prod(x.type.shape[1:], dtype=int))
+        shifted.append(moving[start:stop].reshape(x.type.shape[1:]))
+        start = stop
+    return ByShift(known, groups, space, tuple(shifted), scales, shapes)
+
+
+def _points(
+    contributions: _Contributions, values: Sequence[Sequence[np.ndarray]]
+) -> tuple[KnownTotals, Indices, Array] | None:
+    """Group records by what they contribute at each of some values.
+
+    Returns
+    -------
+    known : KnownTotals
+        What is known so well that no record can change its contribution by itself.
+    groups : ndarray of int, shape (n,)
+        The group of each record.
+    points : ndarray, shape (number of groups, number of values, m)
+        What a record of each group contributes, but for a constant.
+    """
+    table = contributions.at(values)
+    points = _rounded(table - table[:, :1])
+    exact = contributions.exact(_smallest(points))
+    if not exact.any():
+        return None
+    reading, known = contributions.reading, contributions.known.only(exact)
+    _check_kept(contributions, known)
+    points = points[:, :, exact]
+    groups, shapes = _grouped(points.reshape(len(points), -1))
+    shapes = shapes.reshape(len(shapes), *points.shape[1:])
+    _check_groups(reading, known, shapes)
+    if not all(reached_in_pairs(np.unique(shape, axis=0)) for shape in shapes):
+        raise _unreached(reading, known)
+    return known, groups, shapes
+
+
+def _smallest(changes: Array) -> Array:
+    """Return the smallest change of each total; infinite where there is none."""
+    sizes = np.where(changes == 0, np.inf, np.abs(changes))
+    return sizes.min(axis=tuple(range(changes.ndim - 1)))
+
+
+def _rounded(x: Array) -> Array:
+    """Round to what is no rounding error, so that equal numbers can be told."""
+    size = np.abs(x).max(initial=0.0)
+    digits = DIGITS - int(np.ceil(np.log10(size))) if size > 0 else DIGITS
+    return np.round(x, digits) + 0.0  # no negative zero
+
+
+def _grouped(rows: Array) -> tuple[Indices, Array]:
+    """Give equal rows a number, -1 where all is zero; return what each number stands for, too."""
+    numbers: dict[bytes, int] = {}
+    groups = np.full(len(rows), -1)
+    shapes: list[Array] = []
+    for k in np.flatnonzero(np.any(rows != 0, axis=1)):
+        groups[k] = numbers.setdefault(rows[k].tobytes(), len(shapes))
+        if groups[k] == len(shapes):
+            shapes.append(rows[k])
+    return groups, np.array(shapes)
+
+
+def _check_groups(reading: ModelReading, known: KnownTotals, shapes: Array) -> None:
+    """Check that the equations fix the total of each group."""
+    if len(shapes) <= len(known.factors):
+        ranks = [np.linalg.matrix_rank(shape) for shape in shapes]
+        if np.linalg.matrix_rank(shapes.reshape(-1, shapes.shape[-1])) == sum(ranks):
+            return
+    raise _unreached(reading, known)
+
+
+def _allow_pairs(points: Array, possible: np.ndarray) -> bool:
+    """Say whether pairs suffice although some records can't take some values.
+
+    Records that can't change do no harm, nor does it where the others can take values in a row.
+
+    Parameters
+    ----------
+    points : ndarray, shape (k, m)
+        What each value contributes.
+    possible : ndarray of bool, shape (number of records, k)
+        Which values each record can take.
+    """
+    distinct, place = np.unique(points, axis=0, return_inverse=True)
+    supports = {tuple(np.unique(place.ravel()[each])) for each in possible}
+    supports = {each for each in supports if len(each) > 1}
+    return len(supports) < 2 or (
+        _is_row(distinct) and all(np.ptp(each) == len(each) - 1 for each in supports)
+    )
+
+
+def reached_in_pairs(points: Array) -> bool:
+    """Say whether exchanges of two connect all data sets of the same total.
+
+    Parameters
+    ----------
+    points : ndarray, shape (k, m)
+        What a record may contribute, no two the same.
+    """
+    # Columns that don't take all combinations of their values belong to the same factor.
+    n_columns = points.shape[1]
+    factor = np.arange(n_columns)
+    sizes = [len(np.unique(points[:, j])) for j in range(n_columns)]
+    for i in range(n_columns):
+        for j in range(i):
+            if len(np.unique(points[:, [i, j]], axis=0)) < sizes[i] * sizes[j]:
+                factor[factor == factor[i]] = factor[j]
+    parts = [np.unique(points[:, factor == k], axis=0) for k in np.unique(factor)]
+    if np.prod([len(part) for part in parts]) != len(points):
+        parts = [points]
+    return all(_is_simplex(part) or _is_row(part) for part in parts)
+
+
+def _is_simplex(points: Array) -> bool:
+    return int(np.linalg.matrix_rank(points - points[0])) == len(points) - 1
+
+
+def _is_row(points: Array) -> bool:
+    """Say whether points stand in a row, at equal distances."""
+    steps = np.diff(points[np.lexsort(points.T)], axis=0)
+    return bool(np.allclose(steps, steps[:1], rtol=1e-9, atol=0))
+
+
+def _check_kept(contributions: _Contributions, known: KnownTotals) -> None:
+    """Check that totals don't depend on other variables, and aren't broken by rounding."""
+    reading = contributions.reading
+    others = set(explicit_graph_inputs([known.offset])) & set(reading.parameters)
+    if others:
+        rvs = {value.name: rv.name for value, rv in reading.model.values_to_rvs.items()}
+        names = ", ".join(sorted(f"'{rvs[x.name]}'" for x in others))
+        raise ReadingError(
+            f"{_holds(known)} the records {_records(reading)} equal to a function of {names}, "
+            "which another step updates: neither could ever change. Write what follows from the "
+            f"records as a function of them, in the place of {names}; or, if these are records, "
+            "pass them to the same step"
+        )
+    if not contributions.are_whole and not np.all(known.tolerances > 0):
+        raise ReadingError(
+            f"{_holds(known)} a sum over the records {_records(reading)} equal to a number, but "
+            "what they add isn't whole: rounding breaks the equality, and for continuous records "
+            "it has probability zero. Say up to what it is known, by "
+            "pm.Potential(name, pt.switch(pt.abs(total - known) < 1e-6, 0, -np.inf))"
+        )
+
+
+def _unreached(reading: ModelReading, known: KnownTotals) -> ReadingError:
+    return ReadingError(
+        f"DapperStep doesn't know which exchanges between the records {_records(reading)} keep "
+        f"what {_holds(known)} fixed, and reach all that is possible: it knows totals of groups of "
+        "records that count alike, counts and margins of categories. Leave out what follows from "
+        "the rest; or let the total have some noise, a pm.Normal with a small scale; or, if the "
+        "records differ in nothing but their category, count them, and pass CountStep the moves"
+    )
+
+
+def _holds(known: KnownTotals) -> str:
+    names = list(dict.fromkeys(known.factors))
+    return ", ".join(f"'{name}'" for name in names) + (" hold" if len(names) > 1 else " holds")
+
+
+def _records(reading: ModelReading) -> str:
+    return ", ".join(f"'{name}'" for name in reading.record_names)
+
+
+def _natural_space(reading: ModelReading) -> NaturalSpace:
+    """Write the records, and their prior, in the space of their prior."""
+    model, records = reading.model, reading.records
+    rvs = [model[name] for name in reading.record_names]
+    known = in_terms_of(model, records, reading.dim_lengths)
+    naturals = rebuild(at_values(model, rvs, {}), known)
+    stand_ins = {rv: x.type(name=rv.name) for rv, x in zip(rvs, naturals, strict=True)}
+    values = []
+    for rv, x in stand_ins.items():
+        transform = model.rvs_to_transforms[rv]
+        if transform is not None:
+            inputs = rebuild(at_values(model, rv.owner.inputs, stand_ins), known)
+            x = to_values_of_records(transform, x, *inputs)
+        values.append(x)
+    try:
+        graphs = rebuild(model.logp(rvs, sum=False, jacobian=False), known)
+    except NotImplementedError as error:
+        raise ReadingError(
+            f"a sum over the records {_records(reading)} is known exactly, and the exchanges that "
+            f"keep it need the density of their prior: {error}. Give a CustomDist a `logp` function"
+        ) from error
+    names = [rv.name for rv in rvs]
+    factors = read_factors(dict(zip(names, graphs, strict=True)), records)
+    log_prior = pt.add(*(x.log_densities for x in factors if isinstance(x, SeparableFactor)))
+    return NaturalSpace(
+        tuple(records), tuple(naturals), tuple(stand_ins.values()), tuple(values), log_prior
+    )

@@ -1,0 +1,314 @@
+"""Exchanges between two records, which keep what is known exactly of sums over records.
+
+Where a total is known, no record can change by itself. Two can: the first is proposed anew, and the
+second takes what is then left. How it does depends on what records are:
+
+- with few values, it draws one of those that keep the totals, by their probabilities;
+- where totals are linear in the records, it is shifted by what the first has lost;
+- else both swap their values.
+
+Who exchanges with whom is chosen without looking at the records. `exchange_groups` says who may,
+and whether that reaches all that is possible.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pytensor.tensor as pt
+from numpy.typing import NDArray
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.noise import chosen_by
+from pymc_dapper.graphs.prior import all_entries, as_rows
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.records.reading.finite import FiniteLaw
+from pymc_dapper.records.reading.known_totals import KnownTotals
+from pymc_dapper.records.reading.rows_by_value import value_index
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+class Proposed(NamedTuple):
+    """What an exchange would change.
+
+    Attributes
+    ----------
+    records : list of TensorVariable
+        All records, if all exchanges were made.
+    log_present, log_proposed : TensorVariable, shape (number of pairs,)
+        To be subtracted and added in the logarithm of each exchange's acceptance ratio, beside
+        what other factors of the log-density change. Minus infinity, if it is impossible.
+    """
+
+    records: list[TensorVariable]
+    log_present: TensorVariable
+    log_proposed: TensorVariable
+
+
+@dataclass(frozen=True)
+class Exchange(ABC):
+    """How records exchange what they contribute to known totals.
+
+    Attributes
+    ----------
+    known : KnownTotals
+        What is known exactly.
+    groups : ndarray of int, shape (n,)
+        The group in which each record exchanges; -1 where it takes no part.
+    """
+
+    known: KnownTotals
+    groups: Indices
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of pairs in a sweep: in each group, all records but for an odd one."""
+        sizes = np.bincount(self.groups[self.groups >= 0])
+        return int((sizes // 2).sum())
+
+    def pairs_as(self, other: "Exchange") -> bool:
+        """Say whether the same records exchange in the same way elsewhere."""
+        return type(self) is type(other) and np.array_equal(self.groups, other.groups)
+
+    def draw_pairs(self, rng: np.random.Generator) -> Indices:
+        """Draw who exchanges with whom.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+            All records: first the pairs, side by side, then those that take no part.
+        """
+        order = rng.permutation(len(self.groups))
+        groups = self.groups[order]
+        if groups.min() != groups.max():
+            by_group = np.argsort(groups, kind="stable")
+            order, groups = order[by_group], groups[by_group]
+        starts = np.flatnonzero(np.diff(groups, prepend=-2))
+        sizes = np.diff(starts, append=len(groups))
+        place = np.arange(len(groups)) - np.repeat(starts, sizes)
+        pairs = (groups >= 0) & (place < np.repeat(sizes // 2 * 2, sizes))
+        return np.concatenate([order[pairs], order[~pairs]])
+
+    @abstractmethod
+    def propose(
+        self,
+        records: Sequence[TensorVariable],
+        proposals: Sequence[TensorVariable],
+        first: TensorVariable,
+        second: TensorVariable,
+        u: TensorVariable,
+    ) -> Proposed:
+        """Build the graph of what is proposed.
+
+        Parameters
+        ----------
+        records, proposals : sequence of TensorVariable
+            All records, and a draw of them all from what proposes them elsewhere.
+        first, second : TensorVariable of int, shape (number of pairs,)
+            The pairs.
+        u : TensorVariable, shape (number of pairs,)
+            Uniform numbers.
+        """
+
+
+@dataclass(frozen=True)
+class ByValue(Exchange):
+    """Records with few values: the second draws one of those that keep the totals.
+
+    Attributes
+    ----------
+    law : FiniteLaw
+        What proposes the records.
+    pair_sums : ndarray of int, shape (number of kinds, k, k)
+        What two records of values a and b contribute together: the same number for the same.
+    kinds : ndarray of int, shape (n,)
+        Which of them is that of each record.
+    """
+
+    law: FiniteLaw
+    pair_sums: Indices
+    kinds: Indices
+
+    def pairs_as(self, other: Exchange) -> bool:
+        """Say whether the same records exchange in the same way elsewhere."""
+        return (
+            isinstance(other, ByValue)
+            and super().pairs_as(other)
+            and np.array_equal(self.pair_sums[self.kinds], other.pair_sums[other.kinds])
+        )
+
+    def propose(self, records, proposals, first, second, u):  # type: ignore[no-untyped-def]
+        """Build the graph of what is proposed."""
+        n, k = len(self.groups), len(self.law.values)
+        kind = pt.constant(self.kinds)[first]
+        sums = pt.constant(self.pair_sums)
+
+        def values_of(arrays: Sequence[TensorVariable]) -> TensorVariable:
+            return pt.minimum(value_index(arrays, self.law.values).astype("int64"), k - 1)
+
+        present, proposed = values_of(records), values_of(proposals)
+        of_first, of_second, new = present[first], present[second], proposed[first]
+        together = sums[kind, of_first, of_second]
+        weights = [pt.broadcast_to(weight, (n,))[second] for weight in self.law.weights]
+
+        def that_keep(value: TensorVariable) -> list[TensorVariable]:
+            """Weights of the second's values, zero for those that don't keep the totals."""
+            return [
+                pt.switch(pt.eq(sums[kind, value, pt.full_like(value, b)], together), weight, 0.0)
+                for b, weight in enumerate(weights)
+            ]
+
+        of_first_new = [
+            pt.switch(pt.eq(new, b), pt.broadcast_to(weight, (n,))[first], 0.0)
+            for b, weight in enumerate(self.law.weights)
+        ]
+        # A draw with invalid parameters has no weight.
+        allowed = pt.gt(pt.add(*of_first_new), 0.0)
+        keeping = [pt.switch(allowed, weight, 0.0) for weight in that_keep(new)]
+        chosen = chosen_by(u, keeping)
+        log_proposed = pt.log(pt.add(*keeping))
+        log_present = pt.log(pt.add(*that_keep(of_first)))
+        # Where nothing keeps the totals, both stay as they are.
+        possible = pt.isfinite(log_proposed)
+        values = pt.set_subtensor(present[first], pt.switch(possible, new, of_first))
+        values = pt.set_subtensor(values[second], pt.switch(possible, chosen, of_second))
+        after = [
+            pt.constant(column)[values].astype(x.dtype)
+            for x, column in zip(records, self.law.values.T, strict=True)
+        ]
+        return Proposed(after, log_present, log_proposed)
+
+
+@dataclass(frozen=True)
+class NaturalSpace:
+    """Records in the space of their prior, where PyMC may keep them in another.
+
+    Attributes
+    ----------
+    records : tuple of TensorVariable
+        Stand for the records.
+    of_records : tuple of TensorVariable
+        Their values in the space of the prior, in terms of these.
+    values : tuple of TensorVariable
+        Stand for values in that space.
+    as_records : tuple of TensorVariable
+        What the records then are; nan where there is no such record.
+    log_densities : TensorVariable, shape (n,)
+        The log-density of each record in that space, in terms of ``records``.
+    """
+
+    records: tuple[TensorVariable, ...]
+    of_records: tuple[TensorVariable, ...]
+    values: tuple[TensorVariable, ...]
+    as_records: tuple[TensorVariable, ...]
+    log_densities: TensorVariable
+
+    def naturals(self, records: Sequence[TensorVariable]) -> list[TensorVariable]:
+        """Take records to the space of their prior."""
+        return rebuild(self.of_records, dict(zip(self.records, records, strict=True)))
+
+    def to_records(self, naturals: Sequence[TensorVariable]) -> list[TensorVariable]:
+        """Take them back."""
+        return rebuild(self.as_records, dict(zip(self.values, naturals, strict=True)))
+
+    def log_prior(self, records: Sequence[TensorVariable]) -> TensorVariable:
+        """Return the log-density of each record."""
+        at = dict(zip(self.records, records, strict=True))
+        return rebuild([self.log_densities], at)[0].astype("float64")
+
+
+@dataclass(frozen=True)
+class _OfAnyRecords(Exchange):
+    """Exchanges in the space of the records' prior.
+
+    Attributes
+    ----------
+    space : NaturalSpace
+        That space.
+    """
+
+    space: NaturalSpace
+
+    def _proposed(
+        self,
+        records: Sequence[TensorVariable],
+        changed: Sequence[TensorVariable],
+        first: TensorVariable,
+        second: TensorVariable,
+        deciding: Sequence[TensorVariable],
+    ) -> Proposed:
+        """Tell how probable the change is; where it is impossible, both stay as they are.
+
+        What else sees the records may read beside a table at values that they can't have.
+        """
+        present, proposed = (self.space.log_prior(x) for x in (records, changed))
+        possible = pt.isfinite(proposed)
+        for x in changed:
+            possible = possible & all_entries(pt.isfinite(x))
+        together = possible[first] & possible[second]
+        goes = pt.zeros_like(possible)
+        goes = pt.set_subtensor(goes[first], together)
+        goes = pt.set_subtensor(goes[second], together)
+        after = [
+            pt.switch(as_rows(goes, x), new, x).astype(x.dtype)
+            for x, new in zip(records, changed, strict=True)
+        ]
+        log_present = pt.add(*(present[of] for of in deciding))
+        log_proposed = pt.add(*(proposed[of] for of in deciding))
+        return Proposed(after, log_present, pt.switch(together, log_proposed, -np.inf))
+
+
+@dataclass(frozen=True)
+class ByShift(_OfAnyRecords):
+    """Totals that are linear in the records: the second is shifted by what the first has lost.
+
+    Attributes
+    ----------
+    shifted : tuple of ndarray of bool
+        Which entries of a record of each variable are.
+    scales : ndarray of float, shape (n,)
+        By what the records of a group are multiplied in the totals.
+    slopes : ndarray of float, shape (number of groups, number of shifted entries, m)
+        What each entry is multiplied by in each total, but for that.
+    """
+
+    shifted: tuple[np.ndarray, ...]
+    scales: Array
+    slopes: Array
+
+    def pairs_as(self, other: Exchange) -> bool:
+        """Say whether the same records exchange in the same way elsewhere."""
+        same = isinstance(other, ByShift) and super().pairs_as(other)
+        return same and np.array_equal(self.scales, other.scales)  # type: ignore[attr-defined]
+
+    def propose(self, records, proposals, first, second, u):  # type: ignore[no-untyped-def]
+        """Build the graph of what is proposed."""
+        scales = pt.constant(self.scales)
+        ratio = scales[first] / scales[second]
+        naturals, drawn = self.space.naturals(records), self.space.naturals(proposals)
+        changed = []
+        for x, new, shifted in zip(naturals, drawn, self.shifted, strict=True):
+            lost = (x[first] - new[first]) * as_rows(ratio, x)
+            shift = pt.switch(pt.constant(shifted), lost, 0.0).astype(x.dtype)
+            x = pt.set_subtensor(x[second], x[second] + shift)
+            changed.append(pt.set_subtensor(x[first], new[first]))
+        # The first is drawn from its prior, which cancels.
+        return self._proposed(records, self.space.to_records(changed), first, second, [second])
+
+
+@dataclass(frozen=True)
+class BySwap(_OfAnyRecords):
+    """Any records: both swap their values."""
+
+    def propose(self, records, proposals, first, second, u):  # type: ignore[no-untyped-def]
+        """Build the graph of what is proposed."""
+        changed = []
+        for x in self.space.naturals(records):
+            swapped = pt.set_subtensor(x[first], x[second])
+            changed.append(pt.set_subtensor(swapped[second], x[first]))
+        at = self.space.to_records(changed)
+        return self._proposed(records, at, first, second, [first, second])

@@ -1,0 +1,284 @@
+"""The factors of a model's log-density through which the records act on it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable, equal_computations
+from pytensor.graph.traversal import io_toposort
+from pytensor.tensor.shape import Shape, Shape_i
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.checks import localise_checks
+from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
+from pymc_dapper.graphs.loops import without_loops
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops, with_inputs
+from pymc_dapper.records.reading import indexing  # noqa: F401  (registers its rules)
+from pymc_dapper.records.reading.combinations import combine
+from pymc_dapper.records.reading.roles import (
+    Combination,
+    Fixed,
+    FunctionOfSums,
+    Role,
+    Rows,
+    SumOverRecords,
+)
+from pymc_dapper.records.reading.rules import follow_records
+
+
+@dataclass(frozen=True)
+class RecordSum:
+    """A sum over records, the boundary between what a record adds and what is done with the total.
+
+    Attributes
+    ----------
+    total : TensorVariable
+        The sum, as it stands in the model's graph.
+    contributions : TensorVariable, shape (n, *shape of the total)
+        What each record adds to it.
+    """
+
+    total: TensorVariable
+    contributions: TensorVariable
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A factor of the model's log-density.
+
+    Attributes
+    ----------
+    name : str
+        Name of the Potential or random variable.
+    as_written : TensorVariable, scalar
+        The factor's log-density as the model has it.
+    """
+
+    name: str
+    as_written: TensorVariable
+
+
+@dataclass(frozen=True)
+class AdditiveFactor(_Factor):
+    """A factor that sees the records through sums over them: g(sum_i t_i(x_i)).
+
+    Attributes
+    ----------
+    log_density : TensorVariable, scalar
+        The factor's log-density, a function of the totals of ``sums``.
+    sums : tuple of RecordSum
+        The sums over records it depends on.
+    expanded : bool
+        Whether products of single records with sums over them were expanded: if the records lie
+        far from zero, digits may then be lost.
+    """
+
+    log_density: TensorVariable
+    sums: tuple[RecordSum, ...]
+    expanded: bool
+
+
+@dataclass(frozen=True)
+class SeparableFactor(_Factor):
+    """A factor with one value per record, in which records don't interact: sum_i l_i(x_i).
+
+    Attributes
+    ----------
+    log_densities : TensorVariable, shape (n,)
+        The value for each record.
+    """
+
+    log_densities: TensorVariable
+
+
+@dataclass(frozen=True)
+class FullFactor(_Factor):
+    """A factor that can only be evaluated as a whole: h(x_1, ..., x_n).
+
+    Attributes
+    ----------
+    reason : str
+        What keeps it from being a function of sums, with the operation to blame.
+    """
+
+    reason: str
+
+
+Factor = AdditiveFactor | SeparableFactor | FullFactor
+
+
+def read_factors(
+    log_densities: Mapping[str, TensorVariable], records: Sequence[TensorVariable]
+) -> list[Factor]:
+    """Find out how the records enter each factor.
+
+    Parameters
+    ----------
+    log_densities : mapping of str to TensorVariable
+        Named factors of the log-density, in terms of value variables.
+    records : sequence of TensorVariable
+        Value variables of the records, with the record axis first.
+
+    Returns
+    -------
+    list of Factor
+        Those factors that depend on the records.
+
+    Raises
+    ------
+    UnknownOperationError
+        If a factor has an operation on the record axis for which there is no rule.
+    """
+    graphs = inline_symbolic_ops(list(log_densities.values()))
+    factors: list[Factor] = []
+    sums: list[RecordSum] = []
+    for name, written, graph in zip(
+        log_densities, graphs, localise_checks(without_loops(graphs), records), strict=True
+    ):
+        as_written = _total(written)
+        walk = RecordWalk(records, known_sums=sums)
+        try:
+            role, followed = walk.follow(graph)
+            if isinstance(role, Combination):
+                raise NotAdditiveError(
+                    "its value for a single record depends on a sum over all records"
+                )
+        except NotAdditiveError as error:
+            factors.append(FullFactor(name, as_written, str(error)))
+            continue
+        except UnknownOperationError as error:
+            record_names = ", ".join(f"'{record.name}'" for record in records)
+            raise UnknownOperationError(
+                f"DapperStep can't read how the records {record_names} enter '{name}': {error}"
+            ) from None
+        match role:
+            case Rows():
+                factors.append(SeparableFactor(name, as_written, walk.per_record(followed, role)))
+            case FunctionOfSums():
+                sums.extend(walk.sums)
+                total = _total(followed)
+                factors.append(
+                    AdditiveFactor(name, as_written, total, tuple(walk.sums), walk.expanded)
+                )
+    return factors
+
+
+def _same_sum(known: RecordSum, total: TensorVariable, contributions: TensorVariable) -> bool:
+    return known.total.type == total.type and equal_computations(
+        [known.contributions], [contributions]
+    )
+
+
+def _total(graph: TensorVariable) -> TensorVariable:
+    return graph.sum() if graph.type.ndim else graph
+
+
+class RecordWalk:
+    """A walk through a graph, from the records on, that notes how each variable depends on them.
+
+    Parameters
+    ----------
+    records : sequence of TensorVariable
+        Value variables of the records, with the record axis first.
+    known_sums : sequence of RecordSum
+        Sums met on earlier walks, to be shared where they are met again.
+
+    Attributes
+    ----------
+    sums : list of RecordSum
+        The sums over records met on the way.
+    expanded : bool
+        Whether products of single records with sums over them were expanded on the way.
+    """
+
+    def __init__(self, records: Sequence[TensorVariable], known_sums: Sequence[RecordSum] = ()):
+        self._known_sums = known_sums
+        self._n_records = records[0].shape[0]
+        self._roles: dict[Variable, Role] = {record: Rows(0) for record in records}
+        # Variables of the graph that the walk computes in another way than the model does.
+        self._rewritten: dict[Variable, Variable] = {}
+        self.sums: list[RecordSum] = []
+        self.expanded = False
+
+    def follow(self, graph: TensorVariable) -> tuple[Role, TensorVariable]:
+        """Walk to the end of a graph.
+
+        Returns
+        -------
+        role : Role
+            The role of ``graph``.
+        graph : TensorVariable
+            The graph, with its sums over records as they stand in ``sums``.
+        """
+        for node in io_toposort([], [graph]):
+            inputs = [self._rewritten.get(variable, variable) for variable in node.inputs]
+            roles = [self._roles.get(variable, Fixed()) for variable in inputs]
+            if all(isinstance(role, Fixed) for role in roles):
+                continue
+            outputs = with_inputs(node, inputs)
+            self._rewritten.update(zip(node.outputs, outputs, strict=True))
+            self._visit(node, outputs[0].owner, roles)
+        followed = self._rewritten.get(graph, graph)
+        return self._roles.get(followed, Fixed()), followed
+
+    def _visit(self, original: Apply, node: Apply, roles: Sequence[Role]) -> None:
+        if isinstance(node.op, Shape | Shape_i):
+            return  # the number of records is public
+        per_record = any(isinstance(role, Rows | Combination) for role in roles)
+        mixed = any(isinstance(role, FunctionOfSums | Combination) for role in roles)
+        if not per_record:
+            self._roles.update(dict.fromkeys(node.outputs, FunctionOfSums()))
+        elif mixed:
+            role, replacement = combine(node.op, node, roles, self._sum)
+            self.expanded = True
+            output = node.outputs[0] if replacement is None else replacement
+            self._rewritten[original.outputs[0]] = output
+            self._roles[output] = role
+        else:
+            new_roles = follow_records(node.op, node, roles)
+            for old, variable, role in zip(original.outputs, node.outputs, new_roles, strict=True):
+                if isinstance(role, SumOverRecords):
+                    self._rewritten[old] = self._boundary(variable, role)
+                else:
+                    self._roles[variable] = role
+
+    def _boundary(self, variable: TensorVariable, role: SumOverRecords) -> TensorVariable:
+        """Take note of a sum, and return what stands for the variable from here on."""
+        contributions = role.contributions
+        if role.records is not None:
+            contributions = self._scatter(contributions, role.records)
+        if role.offset is None:
+            total = self._note(variable, contributions)
+        else:
+            total = role.offset + self._note(contributions.sum(axis=0), contributions)
+            total = total.astype(variable.dtype)
+        self._roles[total] = FunctionOfSums()
+        return total
+
+    def _sum(self, rows: TensorVariable) -> TensorVariable:
+        rows = rows.astype("float64")
+        total = self._note(rows.sum(axis=0), rows)
+        self._roles[total] = FunctionOfSums()
+        return total
+
+    def _note(self, total: TensorVariable, contributions: TensorVariable) -> TensorVariable:
+        for known in self.sums:
+            if _same_sum(known, total, contributions):
+                return known.total
+        for known in self._known_sums:
+            if _same_sum(known, total, contributions):
+                self.sums.append(known)
+                return known.total
+        self.sums.append(RecordSum(total, contributions))
+        return total
+
+    def _scatter(self, terms: TensorVariable, order: TensorVariable) -> TensorVariable:
+        """Add up the terms that belong to the same record."""
+        shape = [self._n_records, *(terms.shape[k] for k in range(1, terms.type.ndim))]
+        return pt.zeros(shape, dtype=terms.dtype)[order].inc(terms)
+
+    def per_record(self, graph: TensorVariable, rows: Rows) -> TensorVariable:
+        """Sum a graph that has one slice per record over its other axes, shape (n,)."""
+        others = [k for k in range(graph.type.ndim) if k != rows.axis]
+        values = graph.sum(axis=others) if others else graph
+        return values if rows.records is None else self._scatter(values, rows.records)

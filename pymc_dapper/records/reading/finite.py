@@ -1,0 +1,214 @@
+"""Records with few possible values: exact draws from what their prior and public answers say."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc.distributions.discrete import DiscreteUniformRV
+from pytensor.graph.op import Op
+from pytensor.tensor.random.basic import BernoulliRV, BinomialRV, CategoricalRV, uniform
+from pytensor.tensor.random.type import random_generator_type
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.noise import chosen_by
+from pymc_dapper.graphs.rebuild import rebuild
+
+MAX_VALUES = 16
+
+LARGEST_RANGE = 300.0
+"""Range of log-likelihoods whose exponentials, times a prior, are far from the smallest double."""
+
+
+def possible_values(rvs: Sequence[TensorVariable]) -> np.ndarray | None:
+    """List all values that a record can take.
+
+    Parameters
+    ----------
+    rvs : sequence of TensorVariable
+        Random variables of the records.
+
+    Returns
+    -------
+    ndarray of int, shape (number of values, number of variables), or None
+        None if a variable isn't a vector of a discrete distribution with known bounds, or if there
+        are more than 16 values.
+    """
+    supports = [support(rv) for rv in rvs]
+    if any(support is None or len(support) > MAX_VALUES for support in supports):
+        return None
+    values = np.array(list(product(*(support for support in supports if support is not None))))
+    return values if len(values) <= MAX_VALUES else None
+
+
+def support(rv: TensorVariable) -> range | None:
+    """Values of a vector of a discrete distribution with known bounds; None for any other."""
+    op, node = rv.owner.op, rv.owner
+    if rv.type.ndim != 1:
+        return None
+    if isinstance(op, BernoulliRV):
+        return range(2)
+    if isinstance(op, CategoricalRV):
+        n_categories = op.dist_params(node)[0].type.shape[-1]
+        return None if n_categories is None else range(n_categories)
+    if isinstance(op, BinomialRV):
+        bounds = [pt.constant(0), op.dist_params(node)[0]]
+    elif isinstance(op, DiscreteUniformRV):
+        bounds = list(op.dist_params(node))
+    else:
+        return None
+    low, high = (known_value(bound) for bound in bounds)
+    if low is None or high is None:
+        return None
+    if np.ptp(low) > 0 or np.ptp(high) > 0:
+        return None  # what else sees a record might not be defined at another record's values
+    return range(int(low.flat[0]), int(high.flat[0]) + 1)
+
+
+@dataclass(frozen=True)
+class Prior:
+    """The prior of a record variable.
+
+    Attributes
+    ----------
+    op : Op
+        Its random variable operation.
+    parameters : tuple of TensorVariable
+        The parameters of its distribution.
+    log_density : TensorVariable, shape (n,)
+        Its log-density at each record.
+    """
+
+    op: Op
+    parameters: tuple[TensorVariable, ...]
+    log_density: TensorVariable
+
+    def probability(self, value: int) -> TensorVariable:
+        """Probability of a value, with an entry per record or one for all."""
+        if isinstance(self.op, CategoricalRV):
+            return self.parameters[0][..., value]
+        if isinstance(self.op, BernoulliRV):
+            [p] = self.parameters
+            return p if value else 1 - p
+        return pt.exp(self.log_density)
+
+
+@dataclass(frozen=True)
+class FiniteLaw:
+    """A distribution of records over few values, in which records don't interact.
+
+    Attributes
+    ----------
+    values : ndarray of int, shape (k, number of variables)
+        All values that a record can take.
+    weights : tuple of TensorVariable, each of shape (n,)
+        The density of each record at each of them, all divided by ``exp(log_scale)``.
+    log_scale : TensorVariable, shape (n,)
+        So that a record's largest weight is neither too large nor too small for a double.
+    """
+
+    values: np.ndarray
+    weights: tuple[TensorVariable, ...]
+    log_scale: TensorVariable
+
+    def draw(self, records: Sequence[TensorVariable]) -> list[TensorVariable]:
+        """Build the graph of a draw of all records, in the types of their value variables."""
+        # A record for which nothing is possible gets any value: its log-density then says so.
+        rng = random_generator_type("rng")
+        _, u = uniform(size=records[0].type.shape, rng=rng, return_next_rng=True)
+        return self.choose(u, self.weights, records)
+
+    def choose(
+        self,
+        u: TensorVariable,
+        weights: Sequence[TensorVariable],
+        records: Sequence[TensorVariable],
+    ) -> list[TensorVariable]:
+        """Choose the values to which uniform numbers, of shape (n,), point."""
+        chosen = chosen_by(u, weights)
+        return [
+            _entry(column, chosen).astype(x.dtype)
+            for x, column in zip(records, self.values.T, strict=True)
+        ]
+
+
+def conditional_law(
+    records: Sequence[TensorVariable],
+    priors: Sequence[Prior],
+    log_likelihoods: Sequence[TensorVariable],
+    values: np.ndarray,
+    possible: TensorVariable | None = None,
+) -> FiniteLaw:
+    """Multiply the records' prior by what else is known of each of them.
+
+    Parameters
+    ----------
+    records : sequence of TensorVariable
+        Value variables of the records, each of shape (n,).
+    priors : sequence of Prior
+        The prior of each.
+    log_likelihoods : sequence of TensorVariable, each of shape (n,)
+        What else the log-density of each record consists of.
+    values : ndarray of int, shape (number of values, number of variables)
+        All values that a record can take.
+    possible : TensorVariable of bool, shape (n,), optional
+        Whether the prior's parameters are valid, where they depend on the records.
+
+    Returns
+    -------
+    FiniteLaw
+        The product.
+    """
+
+    def at_value(graph: TensorVariable, value: np.ndarray) -> TensorVariable:
+        """Evaluate a graph with all records at a value."""
+        at = {x: pt.full(x.type.shape, v, x.dtype) for x, v in zip(records, value, strict=True)}
+        return rebuild([graph], at)[0]
+
+    # Vectors with an entry per record, one for each value, in place of a matrix: PyTensor then
+    # makes a single pass over the records of all that follows.
+    weights, logs = [], []
+    for value in values:
+        weight, log = pt.constant(1.0), pt.constant(0.0)
+        for prior, x in zip(priors, value, strict=True):
+            weight = weight * at_value(prior.probability(x), value)
+        if possible is not None:
+            weight = pt.switch(at_value(possible, value), weight, 0.0)
+        for log_likelihood in log_likelihoods:
+            log = log + at_value(log_likelihood, value)
+        # In double precision, whatever the model's is: constants such as 0.75 make it single.
+        weight, log = weight.astype("float64"), log.astype("float64")
+        weights.append(pt.switch(weight > 0, weight, 0.0))
+        logs.append(pt.switch(pt.isfinite(log), log, -np.inf))
+    if _can_underflow(logs):
+        # Relative to the largest that the prior allows: all weights could else be rounded to zero.
+        logs = [log + pt.log(weight) for log, weight in zip(logs, weights, strict=True)]
+        weights = [pt.constant(1.0)] * len(values)
+    # Else the logarithms are constants, so that a draw takes neither exponential nor logarithm.
+    largest = reduce(pt.maximum, logs)
+    largest = pt.switch(pt.isfinite(largest), largest, 0.0)
+    scaled = [weight * pt.exp(log - largest) for weight, log in zip(weights, logs, strict=True)]
+    return FiniteLaw(values, tuple(scaled), largest)
+
+
+def _entry(values: np.ndarray, index: TensorVariable) -> TensorVariable:
+    """Look values up, by arithmetic where they follow each other."""
+    if np.array_equal(values, values[0] + np.arange(len(values))):
+        return index + values[0]
+    return pt.constant(values)[index]
+
+
+def _can_underflow(logs: Sequence[TensorVariable]) -> bool:
+    """Whether ratios of likelihoods may be too small for a double, or aren't known beforehand."""
+    known = [known_value(log) for log in logs]
+    if any(log is None for log in known):
+        return True
+    by_value = np.array(np.broadcast_arrays(*(log for log in known if log is not None)))
+    largest = by_value.max(axis=0)
+    if not np.all(np.isfinite(largest)):
+        return True
+    smallest = np.where(np.isfinite(by_value), by_value, np.inf).min(axis=0)
+    return bool(np.max(largest - smallest) > LARGEST_RANGE)

@@ -1,0 +1,192 @@
+"""Rules for indexing: what looking up, picking and filling in do to the record axis."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable
+from pytensor.tensor.subtensor import (
+    AdvancedIncSubtensor,
+    AdvancedSubtensor,
+    IncSubtensor,
+    Subtensor,
+    indices_from_subtensor,
+)
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.known import known_value
+from pymc_dapper.records.reading.roles import Fixed, Role, Rows, SumOverRecords
+from pymc_dapper.records.reading.rules import common_rows, follow_records, mixes, single_record
+
+
+@follow_records.register(Subtensor)
+def _slice(op: Subtensor, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
+    x, *index_inputs = node.inputs
+    rows = roles[0]
+    if not isinstance(rows, Rows) or any(isinstance(role, Rows) for role in roles[1:]):
+        raise mixes(node, "takes a slice whose place depends on a record")
+    indices = indices_from_subtensor(index_inputs, op.idx_list)
+    axis = rows.axis - sum(not isinstance(index, slice) for index in indices[: rows.axis])
+    if rows.axis >= len(indices) or indices[rows.axis] == slice(None):
+        return [Rows(axis, rows.records)]
+    if not isinstance(indices[rows.axis], slice):
+        return [single_record(node.outputs[0], _order(x, rows)[indices[rows.axis]])]
+    return [Rows(axis, _order(x, rows)[indices[rows.axis]])]
+
+
+@follow_records.register(AdvancedSubtensor)
+def _look_up(op: AdvancedSubtensor, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
+    table, *index_inputs = node.inputs
+    indices = indices_from_subtensor(index_inputs, op.idx_list)
+    role_of = dict(zip(node.inputs, roles, strict=True))
+    advanced = _advanced(indices)
+    ndim = _index_ndim(indices, advanced)
+    start = _start_of_index_axes(advanced)
+    by_index = _rows_of_indices(node, indices, advanced, role_of)
+
+    rows = role_of[table]
+    if not isinstance(rows, Rows):
+        # A public table looked up by records.
+        assert by_index is not None
+        return [Rows(start + by_index.axis, by_index.records)]
+    if rows.axis >= len(indices) or indices[rows.axis] == slice(None):
+        # The same columns of each record.
+        if by_index is not None:
+            raise mixes(node, "looks up all records by the value of each")
+        kept_before = sum(k not in advanced for k in range(rows.axis))
+        return [Rows(kept_before + (ndim if start <= kept_before else 0), rows.records)]
+    if rows.axis not in advanced or isinstance(role_of.get(indices[rows.axis], Fixed()), Rows):
+        raise mixes(node, "looks up one record by the value of another")
+    # Records picked by a public index; where it is 0, 1, ..., n - 1, each record's own entry.
+    picked = _pick(node, _order(table, rows), indices[rows.axis], ndim)
+    if by_index is not None:
+        picked = common_rows(node, [picked, by_index])
+    return [Rows(start + picked.axis, picked.records)]
+
+
+@follow_records.register(IncSubtensor)
+def _fill_slice(op: IncSubtensor, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
+    buffer, values, *index_inputs = node.inputs
+    if any(isinstance(role, Rows) for role in roles[2:]):
+        raise mixes(node, "fills in a slice whose place depends on a record")
+    indices = indices_from_subtensor(index_inputs, op.idx_list)
+    buffer_role, value_role = roles[:2]
+    if isinstance(value_role, Rows):
+        # Where the values' record axis lies in the buffer.
+        axes = [
+            k for k in range(buffer.type.ndim) if k >= len(indices) or isinstance(indices[k], slice)
+        ]
+        axis = axes[value_role.axis - values.type.ndim]
+        value_role = Rows(axis, value_role.records)
+    rows = common_rows(node, [buffer_role, value_role])
+    if rows.axis < len(indices) and indices[rows.axis] != slice(None):
+        raise mixes(node, "fills in some of the records")
+    return [rows]
+
+
+@follow_records.register(AdvancedIncSubtensor)
+def _fill(op: AdvancedIncSubtensor, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
+    buffer, values, *index_inputs = node.inputs
+    indices = indices_from_subtensor(index_inputs, op.idx_list)
+    role_of = dict(zip(node.inputs, roles, strict=True))
+    advanced = _advanced(indices)
+    buffer_role, value_role = role_of[buffer], role_of[values]
+    by_index = _rows_of_indices(node, indices, advanced, role_of)
+
+    if len(indices) == len(advanced) == 1 and isinstance(buffer_role, Fixed):
+        return [_accumulate(op, node, indices[0], by_index, value_role)]
+
+    # buffer[0, 1, ..., n - 1 | columns chosen by each record] = values
+    identity = [
+        k
+        for k in advanced
+        if isinstance(role_of.get(indices[k], Fixed()), Fixed)
+        and (length := buffer.type.shape[k]) is not None
+        and _is_identity(indices[k], length)
+    ]
+    if len(identity) != 1 or len(advanced) != len(indices) or advanced[0] != 0:
+        raise mixes(node, "fills in some of the records")
+    [axis] = identity
+    in_order = _pick(node, pt.arange(buffer.type.shape[axis]), indices[axis], 1)
+    found = [in_order, *([by_index] if by_index else [])]
+    if isinstance(value_role, Rows):
+        found.append(Rows(value_role.axis, value_role.records))
+    if isinstance(buffer_role, Rows):
+        found.append(Rows(buffer_role.axis - axis, buffer_role.records))
+    return [Rows(axis, common_rows(node, found).records)]
+
+
+def _accumulate(
+    op: AdvancedIncSubtensor, node: Apply, index: TensorVariable, by_index: Rows | None, value: Role
+) -> SumOverRecords:
+    """Add each record's value to the entry of the buffer that its index names."""
+    buffer, values, *_ = node.inputs
+    rows = [r for r in (by_index, value) if isinstance(r, Rows)]
+    if op.set_instead_of_inc or index.type.ndim != 1 or common_rows(node, rows).axis != 0:
+        raise mixes(node, "fills in some of the records")
+    counted = pt.switch(index < 0, index + buffer.shape[0], index)  # a negative one from the end
+    length = buffer.type.shape[0]
+    entries = pt.arange(buffer.shape[0]) if length is None else pt.constant(np.arange(length))
+    at = pt.eq(counted[:, None], entries)
+    if buffer.type.ndim == 1:
+        # Entry by entry, so that it can be computed for some of the records at a time.
+        each = values[:, None] if values.type.ndim else values
+        terms = pt.switch(at, each, 0).astype(node.outputs[0].dtype)
+        return SumOverRecords(terms, common_rows(node, rows).records, offset=buffer)
+    values = pt.broadcast_to(values, (index.shape[0], *buffer.shape[1:]))
+    at = at.reshape((index.shape[0], buffer.shape[0], *[1] * (buffer.type.ndim - 1)))
+    terms = pt.switch(at, values[:, None], 0).astype(node.outputs[0].dtype)
+    return SumOverRecords(terms, common_rows(node, rows).records, offset=buffer)
+
+
+def _advanced(indices: Sequence) -> list[int]:
+    return [k for k, index in enumerate(indices) if isinstance(index, TensorVariable)]
+
+
+def _index_ndim(indices: Sequence, advanced: Sequence[int]) -> int:
+    return max(indices[k].type.ndim for k in advanced)
+
+
+def _start_of_index_axes(advanced: Sequence[int]) -> int:
+    """Where NumPy puts the axes of the index arrays: in their place if adjacent, else first."""
+    adjacent = advanced[-1] - advanced[0] == len(advanced) - 1
+    return advanced[0] if adjacent else 0
+
+
+def _rows_of_indices(
+    node: Apply,
+    indices: Sequence,
+    advanced: Sequence[int],
+    role_of: Mapping[Variable, Role],
+) -> Rows | None:
+    """Find the record axis among the (broadcast) axes of index arrays that depend on records."""
+    ndim = _index_ndim(indices, advanced)
+    rows: list[Role] = [
+        Rows(role.axis + ndim - indices[k].type.ndim, role.records)
+        for k in advanced
+        if isinstance(role := role_of.get(indices[k], Fixed()), Rows)
+    ]
+    return common_rows(node, rows) if rows else None
+
+
+def _order(x: TensorVariable, rows: Rows) -> TensorVariable:
+    """Which record each slice of ``x`` depends on."""
+    return pt.arange(x.shape[rows.axis]) if rows.records is None else rows.records
+
+
+def _is_identity(index: TensorVariable, length: int) -> bool:
+    value = known_value(index)
+    return value is not None and np.array_equal(value.ravel(), np.arange(length))
+
+
+def _pick(node: Apply, order: TensorVariable, index: TensorVariable, ndim: int) -> Rows:
+    """Rows picked by a public index array, which must vary along one axis only."""
+    long = [k for k, size in enumerate(index.type.shape) if size != 1]
+    if len(long) != 1:
+        raise mixes(node, "picks records by an index of several dimensions")
+    axis = long[0] + ndim - index.type.ndim
+    records = order[index.flatten()]
+    length = known_value(order.shape[0])
+    if length is not None and _is_identity(records, int(length)):
+        return Rows(axis)
+    return Rows(axis, records)

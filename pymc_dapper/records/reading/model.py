@@ -1,0 +1,276 @@
+"""Read a PyMC model: which records it has, what proposes them, and which factors see them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pymc import Model
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.noise import Randomness, check_sources, with_randomness
+from pymc_dapper.graphs.prior import read_proposals
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.values import (
+    at_values,
+    data_of_known_shape,
+    dim_lengths,
+    frozen_dims,
+    shared_data,
+)
+from pymc_dapper.records.reading.axis import check_independence, check_records
+from pymc_dapper.records.reading.factors import (
+    AdditiveFactor,
+    Factor,
+    FullFactor,
+    RecordSum,
+    SeparableFactor,
+    read_factors,
+)
+from pymc_dapper.records.reading.finite import FiniteLaw, Prior, conditional_law, possible_values
+from pymc_dapper.records.reading.possible import read_possible
+
+
+@dataclass(frozen=True)
+class ModelReading:
+    """How a model sees its records. All graphs are in terms of value variables.
+
+    Attributes
+    ----------
+    model : Model
+        The model that was read.
+    records : tuple of TensorVariable
+        The records: variables with the names of their value variables and with static shapes, the
+        record axis first.
+    randomness : Randomness
+        Where the draws of ``proposals`` come from: inputs of theirs.
+    proposals : tuple of TensorVariable
+        A draw of all records given the parameters, in the order of ``records``: from their prior,
+        or from their prior times the separable factors. A transformed record is nan where it was
+        drawn outside of what its value variable can reach.
+    log_priors : tuple of TensorVariable, scalars
+        The log-density of each of ``records`` as the model has it; none if PyMC can't tell it.
+    possible : TensorVariable of bool, shape (n,), or None
+        Whether values of ``records`` may be proposed ones: not where the draw has no value in the
+        space of a value variable, or was made with invalid parameters. None if all draws may be.
+    possible_values : ndarray of int, shape (k, number of record variables), or None
+        All values that a record can take, where they are few: a product of ranges.
+    conditional : FiniteLaw or None
+        The records' prior times the separable factors, where proposals are drawn from that: these
+        factors then don't decide on them.
+    factors : tuple of Factor
+        The factors of the log-density that depend on the records, their prior not included.
+    parameters : tuple of TensorVariable
+        Value variables of all other free variables that the graphs depend on.
+    data : tuple of SharedVariable
+        Shared data (``pm.Data``) that the graphs depend on.
+    dim_lengths : dict of str to int
+        Lengths of the model's dims when it was read; constants of the graphs.
+    """
+
+    model: Model
+    records: tuple[TensorVariable, ...]
+    randomness: Randomness
+    proposals: tuple[TensorVariable, ...]
+    log_priors: tuple[TensorVariable, ...]
+    possible: TensorVariable | None
+    possible_values: np.ndarray | None
+    conditional: FiniteLaw | None
+    factors: tuple[Factor, ...]
+    parameters: tuple[TensorVariable, ...]
+    data: tuple[SharedVariable, ...]
+    dim_lengths: dict[str, int]
+
+    @property
+    def proposes_conditionally(self) -> bool:
+        """Whether proposals heed the separable factors, so that these don't decide on them."""
+        return self.conditional is not None
+
+    @property
+    def additive_factors(self) -> list[AdditiveFactor]:
+        """The factors that see the records through sums."""
+        return [factor for factor in self.factors if isinstance(factor, AdditiveFactor)]
+
+    @property
+    def separable_factors(self) -> list[SeparableFactor]:
+        """The factors with one value per record."""
+        return [factor for factor in self.factors if isinstance(factor, SeparableFactor)]
+
+    @property
+    def full_factors(self) -> list[FullFactor]:
+        """The factors that can only be evaluated as a whole."""
+        return [factor for factor in self.factors if isinstance(factor, FullFactor)]
+
+    @property
+    def record_names(self) -> list[str]:
+        """Names of the record variables, as the model has them."""
+        names = {value.name: rv.name for value, rv in self.model.values_to_rvs.items()}
+        return [names[x.name] for x in self.records]
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return int(self.records[0].type.shape[0])
+
+    @property
+    def sums(self) -> list[RecordSum]:
+        """The sums over records that any factor depends on, each once."""
+        by_total = {sum_.total: sum_ for factor in self.additive_factors for sum_ in factor.sums}
+        return list(by_total.values())
+
+
+def read_model(
+    model: Model, values: Sequence[TensorVariable], point: Mapping[str, np.ndarray]
+) -> ModelReading:
+    """Find out how records enter a model's log-density.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    values : sequence of TensorVariable
+        Value variables of the records.
+    point : mapping of str to ndarray
+        Values of the model's value variables, for the shapes of the records.
+
+    Returns
+    -------
+    ModelReading
+        The model's factors, sorted by how they see the records, and the records' proposal.
+
+    Raises
+    ------
+    ReadingError
+        If a variable can't be a record, if no factor depends on the records, or if a factor
+        does so in a way that isn't understood.
+    """
+    rvs = [model.values_to_rvs[value] for value in values]
+    check_records(model, rvs, point)
+
+    # With the shapes known, the number of records is a constant of all graphs.
+    lengths = dim_lengths(model)
+    records = [x.type.clone(shape=point[x.name].shape)(name=x.name) for x in values]
+    known = in_terms_of(model, records, lengths)
+    check_independence(model, rvs, records, known)
+
+    def factors_of(variables: list[TensorVariable]) -> list[Factor]:
+        graphs = rebuild(model.logp(variables, sum=False), known) if variables else []
+        names = [variable.name for variable in variables]
+        return read_factors(dict(zip(names, graphs, strict=True)), records)
+
+    factors = factors_of([x for x in (*model.basic_RVs, *model.potentials) if x not in rvs])
+    if not factors:
+        names = ", ".join(f"'{rv.name}'" for rv in rvs)
+        raise ReadingError(
+            f"nothing in the model depends on the records {names}: they would just follow their "
+            "prior. Add the privacy mechanism, as a pm.Potential or as an observed variable, as a "
+            "function of the records"
+        )
+
+    separable = [factor for factor in factors if isinstance(factor, SeparableFactor)]
+    untransformed = all(model.rvs_to_transforms[rv] is None for rv in rvs)
+    finite = possible_values(rvs) if untransformed else None
+    priors_as_written = rebuild(_log_priors(model, rvs), known)
+    possible, valid_parameters = read_possible(model, rvs, records, known, priors_as_written)
+    likelihoods = [factor.log_densities for factor in separable]
+    conditional = None
+    if finite is not None and separable:
+        conditional = _finite_law(model, rvs, records, known, likelihoods, finite, possible)
+    if conditional is not None:
+        proposals, possible = conditional.draw(records), None
+    else:
+        to_values = dict(zip(records, values, strict=True))
+        valid = {rv: rebuild([x], to_values)[0] for rv, x in valid_parameters.items()}
+        proposals = rebuild(read_proposals(model, rvs, valid), known)
+    randomness, proposals = with_randomness(proposals)
+    check_sources(proposals, [rv.name for rv in rvs])
+
+    graphs = [*proposals, *(factor.as_written for factor in factors)]
+    inputs = set(explicit_graph_inputs(graphs))
+    return ModelReading(
+        model=model,
+        records=tuple(records),
+        randomness=randomness,
+        proposals=tuple(proposals),
+        log_priors=tuple(x.sum() for x in priors_as_written),
+        possible=possible,
+        possible_values=finite,
+        conditional=conditional,
+        factors=tuple(factors),
+        parameters=tuple(x for x in model.value_vars if x in inputs and x not in values),
+        data=tuple(shared_data(graphs)),
+        dim_lengths=lengths,
+    )
+
+
+def prior_law(reading: ModelReading) -> FiniteLaw | None:
+    """Return the prior of records with few values; None where it isn't known record by record."""
+    if reading.possible_values is None:
+        return None
+    model, records = reading.model, reading.records
+    rvs = [model[name] for name in reading.record_names]
+    known = in_terms_of(model, records, reading.dim_lengths)
+    values, possible = reading.possible_values, reading.possible
+    return _finite_law(model, rvs, records, known, [], values, possible)
+
+
+def _finite_law(
+    model: Model,
+    rvs: Sequence[TensorVariable],
+    records: Sequence[TensorVariable],
+    known: Mapping[Variable, Variable],
+    log_likelihoods: Sequence[TensorVariable],
+    values: np.ndarray,
+    possible: TensorVariable | None,
+) -> FiniteLaw | None:
+    names = [rv.name for rv in rvs]
+    graphs = rebuild(model.logp(list(rvs), sum=False), known)
+    factors = read_factors(dict(zip(names, graphs, strict=True)), records)
+    log_priors = [x.log_densities for x in factors if isinstance(x, SeparableFactor)]
+    # The prior of a single record needn't have a record axis: then it isn't known record by record.
+    if len(log_priors) < len(rvs):
+        return None
+    priors = [
+        Prior(rv.owner.op, _parameters(model, rv, known), log_prior)
+        for rv, log_prior in zip(rvs, log_priors, strict=True)
+    ]
+    return conditional_law(records, priors, log_likelihoods, values, possible)
+
+
+def in_terms_of(
+    model: Model, records: Sequence[TensorVariable], lengths: Mapping[str, int]
+) -> dict[Variable, Variable]:
+    """Say what stands for the records' value variables, dim lengths and data in all graphs."""
+    by_name = {x.name: x for x in records}
+    values = {value: by_name[value.name] for value in model.value_vars if value.name in by_name}
+    return _with_data(model, {**frozen_dims(model, lengths), **values})
+
+
+def _with_data(model: Model, known: dict[Variable, Variable]) -> dict[Variable, Variable]:
+    """Add shared data with their shapes, if these fit the model."""
+    data = data_of_known_shape(model)
+    if data:
+        try:
+            rebuild(model.logp(sum=False), {**known, **data})
+        except ValueError:
+            # Left alone, the model can be built, and the self-check says what can't be evaluated.
+            return known
+    return {**known, **data}
+
+
+def _log_priors(model: Model, rvs: list[TensorVariable]) -> list[TensorVariable]:
+    """Return the log-density of records, in terms of value variables; nothing if there is none."""
+    try:
+        return model.logp(rvs, sum=False)
+    except (NotImplementedError, RuntimeError):
+        return []  # PyMC refuses to sample such a model
+
+
+def _parameters(
+    model: Model, rv: TensorVariable, known: Mapping[Variable, Variable]
+) -> tuple[TensorVariable, ...]:
+    """Return the parameters of a variable's distribution, in terms of value variables."""
+    return tuple(rebuild(at_values(model, rv.owner.op.dist_params(rv.owner), {}), known))

@@ -1,0 +1,157 @@
+"""Which values of records have a positive prior density.
+
+Records are proposed by drawing from their prior, one variable after another. Where a variable is
+drawn whose parameters depend on another record variable, these may be invalid: the draw then means
+nothing, and PyMC's density is zero.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
+from pytensor.graph.basic import Variable
+from pytensor.graph.op import Op
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.basic import (
+    BinomialRV,
+    GeometricRV,
+    HyperGeometricRV,
+    NegBinomialRV,
+    PoissonRV,
+)
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.bounds import ANY_NUMBER, Bounds, always_true, bounds_of
+from pymc_dapper.graphs.checks import checks_of_records, localise_checks
+from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
+from pymc_dapper.graphs.prior import all_entries
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
+from pymc_dapper.graphs.values import at_values
+from pymc_dapper.records.reading.axis import tied
+from pymc_dapper.records.reading.factors import RecordWalk
+from pymc_dapper.records.reading.finite import support
+from pymc_dapper.records.reading.roles import Rows
+
+COUNTS = BinomialRV | GeometricRV | HyperGeometricRV | NegBinomialRV | PoissonRV
+
+
+class Possible(NamedTuple):
+    """Which values of records may be kept when they are proposed.
+
+    Attributes
+    ----------
+    whole : TensorVariable of bool, shape (n,), or None
+        Whether a record's values are possible ones; None if all that can be proposed are.
+    parameters : dict of TensorVariable to TensorVariable
+        For random variables of records, whether the parameters of each record's are valid; without
+        those whose parameters always are.
+    """
+
+    whole: TensorVariable | None
+    parameters: dict[TensorVariable, TensorVariable]
+
+
+def read_possible(
+    model: Model,
+    rvs: Sequence[TensorVariable],
+    records: Sequence[TensorVariable],
+    replacements: Mapping[Variable, Variable],
+    log_priors: Sequence[TensorVariable],
+) -> Possible:
+    """Say which values of records may be kept when they are proposed.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    rvs, records : sequence of TensorVariable
+        Random variables of the records, and the variables that stand for their values.
+    replacements : mapping of Variable to Variable
+        What to put in the place of value variables and dim lengths.
+    log_priors : sequence of TensorVariable
+        The log-density of each of ``rvs``, in terms of ``records``; none if it isn't known.
+
+    Returns
+    -------
+    Possible
+        Conditions in terms of ``records``.
+
+    Raises
+    ------
+    ReadingError
+        If PyMC checks parameters of a record in a way that can't be followed to it.
+    """
+    known = {x: _bounds_of_record(rv) for rv, x in zip(rvs, records, strict=True)}
+    conditions: list[TensorVariable] = []
+    for rv, record in zip(rvs, records, strict=True):
+        inputs = [x for x in rv.owner.inputs if isinstance(x, TensorVariable)]
+        parameters = inline_symbolic_ops(rebuild(at_values(model, inputs, {}), replacements))
+        transformed = model.rvs_to_transforms[rv] is not None
+        if transformed or (
+            rv.dtype.startswith("float") and not _are_numbers(parameters, records, known)
+        ):
+            conditions.append(all_entries(pt.isfinite(record)))
+    parameters_of: dict[TensorVariable, TensorVariable] = {}
+    checked = rvs if model.check_bounds and log_priors else []
+    for rv, log_prior in zip(checked, inline_symbolic_ops(log_priors), strict=False):
+        if _is_users_own(rv.owner.op):
+            [density] = localise_checks([log_prior], records)
+            finite = _of_each_record(pt.isfinite(density), records)
+            conditions += [] if finite is None else [finite]
+            continue
+        valid = []
+        for condition in checks_of_records(log_prior, records):
+            if always_true(condition, known):
+                continue
+            of_each = _of_each_record(condition, records)
+            if of_each is None:
+                raise tied(rv, "a check of its parameters", "it isn't one of single records")
+            valid.append(of_each)
+        if valid:
+            conditions += valid
+            parameters_of[rv] = reduce(pt.and_, valid)
+    whole = reduce(pt.and_, conditions) if conditions else None
+    return Possible(whole, parameters_of)
+
+
+def _bounds_of_record(rv: TensorVariable) -> Bounds:
+    """Bounds of a record's value: a finite number, transformed or not."""
+    values = support(rv)
+    if values is not None:
+        return Bounds(float(values[0]), float(values[-1]))
+    return Bounds(0.0, np.inf) if isinstance(rv.owner.op, COUNTS) else ANY_NUMBER
+
+
+def _are_numbers(
+    parameters: Sequence[TensorVariable],
+    records: Sequence[TensorVariable],
+    known: Mapping[Variable, Bounds],
+) -> bool:
+    """Whether parameters are finite numbers, as far as that depends on records."""
+    dependent = [x for x in parameters if not set(records).isdisjoint(ancestors([x]))]
+    bounds = [bounds_of(x, known) for x in dependent]
+    return all(each is not None and each.finite for each in bounds)
+
+
+def _is_users_own(op: Op) -> bool:
+    """Whether a distribution's density was written apart from what draws from it."""
+    return isinstance(op, CustomDistRV) or (
+        isinstance(op, CustomSymbolicDistRV) and not op.inline_logprob
+    )
+
+
+def _of_each_record(
+    condition: TensorVariable, records: Sequence[TensorVariable]
+) -> TensorVariable | None:
+    """Whether a condition is met by all entries of a record; None if it isn't of single records."""
+    try:
+        role, followed = RecordWalk(records).follow(condition)
+    except (NotAdditiveError, UnknownOperationError):
+        return None
+    if not isinstance(role, Rows) or role.records is not None:
+        return None
+    return all_entries(pt.moveaxis(followed, role.axis, 0))

@@ -1,0 +1,148 @@
+"""A numerical check that the records' prior ties no record to another.
+
+A prior may hold what the walk through its parameters doesn't see, such as a ``CustomDist`` of a
+cumulative sum. So it is looked at from outside: its density, and what is drawn from it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import io_toposort
+from pytensor.tensor.random.op import RandomVariable
+
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.evaluation import choose_rows, compile_in_python, rounding
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.records.reading.model import ModelReading
+
+NUMBERS_CHANGED = 8
+"""Of each array of noise: one after the other."""
+
+
+class PriorCheck:
+    """The records' prior, as functions of the records and of noise.
+
+    Parameters
+    ----------
+    reading : ModelReading
+        How the model was read.
+    """
+
+    def __init__(self, reading: ModelReading):
+        self._reading = reading
+        inputs = [*reading.records, *reading.parameters]
+        self._log_priors = compile_in_python(reading.model, inputs, reading.log_priors)
+        self._tolerance = rounding(reading.records, reading.log_priors)
+        # What draws is cut where random numbers come out: they are given from here on.
+        drawn = [
+            node.outputs[1]
+            for node in io_toposort([], list(reading.proposals))
+            if isinstance(node.op, RandomVariable)
+        ]
+        noise = [each.variable for each in reading.randomness.noise]
+        self._numbers: list[Variable] = [*noise, *drawn]
+        given = {x: x.type() for x in self._numbers}
+        self._draw_numbers = compile_in_python(
+            reading.model, [*reading.randomness.inputs, *inputs], self._numbers
+        )
+        self._from_numbers = compile_in_python(
+            reading.model,
+            [*given.values(), *inputs],
+            rebuild(reading.proposals, given),
+        )
+
+    def check(
+        self,
+        first: Sequence[np.ndarray],
+        second: Sequence[np.ndarray],
+        which: np.ndarray,
+        parameters: Sequence[np.ndarray],
+    ) -> None:
+        """Check that a density of independent records is the product of theirs.
+
+        What two states have together is then left unchanged where they exchange some records.
+
+        Parameters
+        ----------
+        first, second : sequence of ndarray
+            States of the records.
+        which : ndarray of bool, shape (n,)
+            The records to exchange.
+        parameters : sequence of ndarray
+            Values of the reading's parameters.
+
+        Raises
+        ------
+        ReadingError
+            If the density isn't such a product: the message names the record variable.
+        """
+        exchanged = (choose_rows(which, second, first), choose_rows(which, first, second))
+        with np.errstate(all="ignore"):
+            a, b, c, d = (
+                np.array(self._log_priors(*state, *parameters))
+                for state in (first, second, *exchanged)
+            )
+            known = np.isfinite(a + b)
+            size = 1 + abs(a) + abs(b)
+            same = abs((a + b) - (c + d)) <= self._tolerance * size
+        for name, differ in zip(self._reading.record_names, known & ~same, strict=False):
+            if differ:
+                raise _tied(name, "the density of one record changes with the value of another")
+
+    def check_draws(
+        self,
+        records: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+        rng: np.random.Generator,
+    ) -> None:
+        """Check that no random number enters the draws of several records.
+
+        Parameters
+        ----------
+        records, parameters : sequence of ndarray
+            Present records, and values of the reading's parameters.
+        rng : Generator
+            Draws the random numbers.
+
+        Raises
+        ------
+        ReadingError
+            If one does: the message names the record variable.
+        """
+        present = [*records, *parameters]
+        try:
+            numbers, others = (
+                self._draw_numbers(*self._reading.randomness.draw(each), *present)
+                for each in rng.spawn(2)
+            )
+        except MemoryError:
+            raise
+        except Exception:  # of an impossible draw, whatever a distribution raises
+            return
+        drawn = self._from_numbers(*numbers, *present)
+        for k, (values, new) in enumerate(zip(numbers, others, strict=True)):
+            for place in rng.permutation(values.size)[:NUMBERS_CHANGED]:
+                changed = values.copy()
+                changed.flat[place] = new.flat[place]
+                redrawn = self._from_numbers(*numbers[:k], changed, *numbers[k + 1 :], *present)
+                self._check_one_changed(drawn, redrawn)
+
+    def _check_one_changed(
+        self, drawn: Sequence[np.ndarray], redrawn: Sequence[np.ndarray]
+    ) -> None:
+        several = np.zeros(self._reading.n_records, dtype=bool)
+        for name, a, b in zip(self._reading.record_names, drawn, redrawn, strict=True):
+            differ = (a != b) & ~(np.isnan(a) & np.isnan(b))
+            several |= differ.reshape(len(a), -1).any(axis=1)
+            if np.count_nonzero(several) > 1:
+                raise _tied(name, "the draw of one record changes with that of another")
+
+
+def _tied(name: str, why: str) -> ReadingError:
+    return ReadingError(
+        f"the prior of '{name}' ties records together: {why}, the parameters given. Records must "
+        "be independent given the parameters, so that each can be proposed by itself. Write what "
+        "they are made of as the records: for a cumulative sum, its steps; for deviations from a "
+        "mean, the values; or leave the variable to another step"
+    )

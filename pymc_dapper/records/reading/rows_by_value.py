@@ -1,0 +1,89 @@
+"""What records contribute at each of few values, where it depends on nothing else of theirs."""
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.known import known_value
+from pymc_dapper.records.reading.rows_of_others import rows_of_others
+
+
+def rows_by_value(
+    contributions: TensorVariable, records: Sequence[TensorVariable], values: np.ndarray
+) -> TensorVariable | None:
+    """Evaluate what records contribute with a record at each value, in the place of all records.
+
+    Parameters
+    ----------
+    contributions : TensorVariable, shape (n, ...)
+        What each record contributes to a sum.
+    records : sequence of TensorVariable
+        Value variables of the records, each of shape (n,).
+    values : ndarray of int, shape (k, number of variables)
+        All values that a record can take.
+
+    Returns
+    -------
+    TensorVariable, shape (k, ...), or None
+        None if records of the same value may contribute differently, as with a covariate.
+    """
+    at: dict[Variable, Variable] = {
+        record: pt.constant(column.astype(record.dtype))
+        for record, column in zip(records, values.T, strict=True)
+    }
+    rows = rows_of_others(contributions, at, lambda x, axis: None)
+    return rows if rows is not None and None not in rows.type.shape else None
+
+
+def value_index(records: Sequence[TensorVariable], values: np.ndarray) -> TensorVariable:
+    """Say which of the values each record has.
+
+    Parameters
+    ----------
+    records : sequence of TensorVariable of int, each of shape (n,)
+        The records.
+    values : ndarray of int, shape (k, number of variables)
+        All values that a record can take: a product of ranges, the last running fastest.
+
+    Returns
+    -------
+    TensorVariable of uint8, shape (n,)
+        The index of each record's value, and k where it isn't among them.
+    """
+    index: TensorVariable = pt.constant(0)
+    outside: list[TensorVariable] = []
+    for record, low, high in zip(records, values[0], values[-1], strict=True):
+        index = index * (high - low + 1) + (record - low)
+        outside += [pt.lt(record, low), pt.gt(record, high)]
+    return pt.switch(reduce(pt.or_, outside), len(values), index).astype("uint8")
+
+
+def differing_columns(table: TensorVariable) -> TensorVariable:
+    """Say in which columns each row of a table may differ from each other row.
+
+    Parameters
+    ----------
+    table : TensorVariable, shape (k, d)
+        The table. Where it isn't constant, all columns of different rows may differ.
+
+    Returns
+    -------
+    TensorVariable of unsigned int, shape (k * k, width)
+        As :class:`pymc_dapper.records.kernels.rows.Changes` has it.
+    """
+    n_rows, n_columns = table.type.shape
+    known = known_value(table)
+    if known is None:
+        differ = np.repeat(~np.eye(n_rows, dtype=bool)[:, :, None], n_columns, axis=2)
+    else:
+        differ = known[:, None] != known[None]
+    columns = np.zeros((n_rows, n_rows, 1 + n_columns), dtype="uint32")
+    columns[:, :, 0] = differ.sum(axis=2)
+    # A stable sort puts the columns that differ first, in their order.
+    columns[:, :, 1:] = np.argsort(~differ, axis=2, kind="stable")
+    width = 1 + columns[:, :, 0].max()
+    return pt.constant(columns[:, :, :width].reshape(n_rows**2, width))

@@ -1,0 +1,474 @@
+"""A numerical check that a model was read rightly, made before anything is sampled."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+
+from pymc_dapper.graphs.careful_sums import sum_of_rows, with_careful_sums
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.evaluation import TOLERANCE, choose_rows, compile_in_python, rounding
+from pymc_dapper.graphs.noise import with_randomness
+from pymc_dapper.graphs.prior import read_prior_draws
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor, SeparableFactor
+from pymc_dapper.records.reading.model import ModelReading
+from pymc_dapper.records.reading.prior_check import PriorCheck
+from pymc_dapper.records.reading.rows_of_others import rows_of_others
+
+ENTRIES_AT_ONCE, RECORDS_AT_ONCE = 2**26, 1024
+"""What records contribute is computed for so many at a time, where there would be more entries."""
+
+MAX_PROPOSALS = 100
+FEWEST_POSSIBLE = 1e-3
+
+
+class CheckedState(NamedTuple):
+    """A state of the records at which the reading was checked, and what to compare others with.
+
+    Attributes
+    ----------
+    records : list of ndarray
+        The state.
+    parameters : list of ndarray
+        The parameters there.
+    log_density : callable
+        ``log_density(records, parameters) -> float``, of all factors together, as the model has
+        them; nan where they can't be evaluated.
+    tolerance : float
+        Relative rounding error to expect.
+    """
+
+    records: list[np.ndarray]
+    parameters: list[np.ndarray]
+    log_density: Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], float]
+    tolerance: float
+
+    @property
+    def is_double(self) -> bool:
+        """Whether all is computed in double precision."""
+        return self.tolerance <= TOLERANCE["float64"]
+
+    def same(self, computed: float, expected: float) -> bool:
+        """Compare two log-densities."""
+        return _same(computed, expected, self.tolerance)
+
+
+def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> CheckedState:
+    """Compare what the sweep will compute with the model's own log-density.
+
+    At two random states of the records and one that mixes their rows, each record's contributions
+    must depend on that record alone, and a factor computed from cached sums, and from nothing else
+    that depends on the records, must equal the factor as the model has it. This is checked at a
+    point of the parameters, and at one drawn from their prior, if it has any.
+
+    Parameters
+    ----------
+    reading : ModelReading
+        How the model was read.
+    point : dict of str to ndarray
+        Values of the value variables; the parameters' are used.
+
+    Returns
+    -------
+    CheckedState
+        A state of the records, and the model's log-density as a function of them.
+
+    Raises
+    ------
+    ReadingError
+        If the reading and the model disagree: the message names the factor.
+    """
+    rng = np.random.default_rng(0)
+    factors = [_CompiledFactor(reading, factor) for factor in reading.factors]
+    priors = PriorCheck(reading)
+    # The prior may well reach to where a model has no value, or where digits are lost.
+    with suppress(_NoValueError):
+        elsewhere = _draw_parameters(reading, rng, point)
+        _check_at(elsewhere, reading, factors, priors, rng, allow_lost_digits=True)
+    try:
+        mixed = _check_at(point, reading, factors, priors, rng)
+    except _NoValueError as error:
+        raise ReadingError(str(error)) from error.__cause__
+    parameters = [point[x.name] for x in reading.parameters]
+    priors.check_draws(mixed, parameters, rng)
+
+    def log_density(records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]) -> float:
+        try:
+            return sum(factor.as_written(records, parameters) for factor in factors)
+        except _NoValueError:
+            return np.nan
+
+    tolerance = rounding(reading.records, [factor.as_written for factor in reading.factors])
+    return CheckedState(mixed, parameters, log_density, tolerance)
+
+
+def _check_at(
+    point: Mapping[str, np.ndarray],
+    reading: ModelReading,
+    factors: Sequence["_CompiledFactor"],
+    priors: PriorCheck,
+    rng: np.random.Generator,
+    *,
+    allow_lost_digits: bool = False,
+) -> list[np.ndarray]:
+    """Check all factors at the parameters of a point, and return the state they are checked at."""
+    parameters = [point[x.name] for x in reading.parameters]
+    others = [point[x.name] for x in reading.records]
+    mixed, marks = _mix_states(reading, factors, priors, rng, point)
+    for factor, alone in zip(factors, marks, strict=True):
+        factor.check(mixed, alone, others, parameters, allow_lost_digits=allow_lost_digits)
+    return mixed
+
+
+def _mix_states(
+    reading: ModelReading,
+    factors: Sequence["_CompiledFactor"],
+    priors: PriorCheck,
+    rng: np.random.Generator,
+    point: Mapping[str, np.ndarray],
+) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
+    """Draw a state that mixes the rows of two, and mark what each factor computes of rows there.
+
+    Where that is several numbers for each of many records, they take more memory than all else. So
+    no more than a mark of each is kept.
+    """
+    parameters = [point[x.name] for x in reading.parameters]
+    first, second = _draw_states(reading, rng, point)
+    # At random, since a rule may be wrong in a way that keeps a regular pattern.
+    changed = rng.permutation(reading.n_records) % 2 == 0
+    priors.check(first, second, changed, parameters)
+    marks = []
+    for factor in factors:
+        of_first, of_second = (
+            [rows.marks for rows in factor.rows(state, parameters)] for state in (first, second)
+        )
+        marks.append(choose_rows(changed, of_second, of_first))
+    return choose_rows(changed, second, first), marks
+
+
+class _NoValueError(Exception):
+    """Something can't be drawn or evaluated."""
+
+
+class _Rows(NamedTuple):
+    """What each record contributes to a sum: a mark that tells it from others, and the sum."""
+
+    marks: np.ndarray
+    total: np.ndarray
+
+
+class _CompiledFactor:
+    """A factor of the log-density, as functions of the records and of parameters."""
+
+    def __init__(self, reading: ModelReading, factor: Factor):
+        self.factor = factor
+        self.tolerance = rounding(reading.records, [factor.as_written])
+        inputs = [*reading.records, *reading.parameters]
+        as_written = with_careful_sums(factor.as_written)
+        self._as_written = compile_in_python(reading.model, inputs, [as_written])
+        if isinstance(factor, FullFactor):
+            return
+        self._per_record = compile_in_python(reading.model, inputs, _per_record(factor))
+        self._of_block = _rows_of_block(reading, factor)
+        if isinstance(factor, AdditiveFactor):
+            # Where a shape isn't known beforehand, the function of the sums still asks the records
+            # for it.
+            self._totals = [sum_.total for sum_ in factor.sums]
+            cached = [total.type() for total in self._totals]
+            to_cached = dict(zip(self._totals, cached, strict=True))
+            [at_sums] = rebuild([factor.log_density], to_cached)
+            self._at_sums = compile_in_python(reading.model, [*cached, *inputs], [at_sums])
+
+    def rows(self, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]) -> list[_Rows]:
+        """Summarise what each record contributes to each sum; nothing where it can't be told."""
+        if isinstance(self.factor, FullFactor):
+            return []
+        if self._of_block is None:
+            return self._all_rows(self._per_record, records, parameters)
+        blocks = [
+            self._all_rows(self._of_block, block, parameters)
+            for block in zip(*(_blocks(x) for x in records), strict=True)
+        ]
+        return [
+            _Rows(
+                np.concatenate([rows.marks for rows in of_sum]),
+                sum_of_rows(np.array([rows.total for rows in of_sum])),
+            )
+            for of_sum in zip(*blocks, strict=True)
+        ]
+
+    def _all_rows(
+        self,
+        function: Callable[..., list[np.ndarray]],
+        records: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+    ) -> list[_Rows]:
+        per_record = self._call(function, records, parameters)
+        with np.errstate(all="ignore"):
+            return [_Rows(_mark(rows), sum_of_rows(rows)) for rows in per_record]
+
+    def check(
+        self,
+        records: Sequence[np.ndarray],
+        marks: Sequence[np.ndarray],
+        others: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+        *,
+        allow_lost_digits: bool,
+    ) -> None:
+        """Check the factor at a state of the records.
+
+        ``marks`` are those that its rows have in other states; ``others`` are other records.
+        """
+        expected = self.as_written(records, parameters)
+        if isinstance(self.factor, FullFactor):
+            return  # evaluated as the model has it
+        computed_rows = self.rows(records, parameters)
+        for rows, alone in zip(computed_rows, marks, strict=True):
+            if not _close(rows.marks, alone):
+                raise _misread(self.factor, "what it computes for one record depends on others")
+        totals = [rows.total for rows in computed_rows]
+        if isinstance(self.factor, AdditiveFactor):
+            # Other records than those that the sums are of: only the sums may make a difference.
+            computed = self._from_sums(totals, others, parameters)
+        else:
+            computed = float(totals[0])
+        if _same(computed, expected, self.tolerance):
+            return
+        if allow_lost_digits:
+            if not np.isfinite([computed, expected]).all():
+                return
+            if isinstance(self.factor, AdditiveFactor):
+                nearby = self._from_sums(_nearby(totals), others, parameters)
+                change = nearby - computed
+                if not abs(computed - expected) > 10 * abs(change):
+                    return
+        raise _misread(self.factor, f"it is {expected:.10g}, but record by record {computed:.10g}")
+
+    def as_written(self, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]) -> float:
+        """Evaluate the factor as the model has it."""
+        return _log_density(self._call(self._as_written, records, parameters)[0])
+
+    def _from_sums(
+        self,
+        sums: Sequence[np.ndarray],
+        records: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+    ) -> float:
+        """Evaluate the factor at sums; the records are asked for their shapes only."""
+        values = [x.astype(total.dtype) for x, total in zip(sums, self._totals, strict=True)]
+        return _log_density(self._call(self._at_sums, [*values, *records], parameters)[0])
+
+    def _call(
+        self,
+        function: Callable[..., list[np.ndarray]],
+        values: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+    ) -> list[np.ndarray]:
+        try:
+            with np.errstate(all="ignore"):
+                return list(function(*values, *parameters))
+        except np.linalg.LinAlgError:
+            return [np.asarray(np.nan)]  # a singular matrix: an impossible state
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise _NoValueError(
+                f"'{self.factor.name}' can't be evaluated at the initial point: {error}"
+            ) from error
+
+
+def _draw_states(
+    reading: ModelReading, rng: np.random.Generator, point: Mapping[str, np.ndarray]
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Draw two states of the records, given the parameters of a point."""
+    parameters = [point[x.name] for x in reading.parameters]
+    start = [point[x.name] for x in reading.records]
+    inputs = [*reading.randomness.inputs, *reading.records, *reading.parameters]
+    possible = pt.ones(reading.n_records, dtype="bool")
+    if reading.possible is not None:
+        drawn = dict(zip(reading.records, reading.proposals, strict=True))
+        [possible] = rebuild([reading.possible], drawn)
+
+    try:
+        propose = compile_in_python(reading.model, inputs, [*reading.proposals, possible])
+    except NotImplementedError as error:
+        raise _undrawable(reading, error) from error
+
+    def proposal(rng: np.random.Generator) -> list[np.ndarray]:
+        try:
+            with np.errstate(all="ignore"):  # of impossible draws
+                return propose(*reading.randomness.draw(rng), *start, *parameters)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise _undrawable(reading, error) from error
+
+    first, second = (_draw_state(reading, proposal, each, start) for each in rng.spawn(2))
+    return first, second
+
+
+def _draw_parameters(
+    reading: ModelReading, rng: np.random.Generator, point: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Draw the parameters from their prior; what it depends on else is taken from a point."""
+    model, names = reading.model, {x.name for x in reading.parameters}
+    rvs = [rv for rv in model.free_RVs if model.rvs_to_values[rv].name in names]
+    if not rvs:
+        raise _NoValueError("there are no parameters")
+    try:
+        randomness, priors = with_randomness(read_prior_draws(model, rvs))
+        draw = compile_in_python(reading.model, [*randomness.inputs, *model.value_vars], priors)
+        values = [point[x.name] for x in model.value_vars]
+        drawn = draw(*randomness.draw(rng.spawn(1)[0]), *values)
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever a distribution of the user's raises
+        raise _NoValueError("the parameters can't be drawn from their prior") from error
+    if not all(np.all(np.isfinite(x)) for x in drawn):
+        raise _NoValueError("the parameters have no finite value")
+    new = {
+        model.rvs_to_values[rv].name: np.asarray(x, dtype=model.rvs_to_values[rv].dtype)
+        for rv, x in zip(rvs, drawn, strict=True)
+    }
+    return {**point, **new}
+
+
+def _draw_state(
+    reading: ModelReading,
+    proposal: Callable[[np.random.Generator], list[np.ndarray]],
+    rng: np.random.Generator,
+    start: list[np.ndarray],
+) -> list[np.ndarray]:
+    """Draw a state of the records in which each has a possible value.
+
+    That is the first possible proposal; if there is none, its value in ``start``.
+    """
+    state, found = start, np.zeros(reading.n_records, dtype=bool)
+    n_possible, n_drawn = 0, 0
+    # A function leaves its generator as it is: each call gets one of its own.
+    for each in rng.spawn(MAX_PROPOSALS):
+        *drawn, possible = proposal(each)
+        state = choose_rows(possible & ~found, drawn, state)
+        found |= possible
+        n_possible += int(np.count_nonzero(possible))
+        n_drawn += len(possible)
+        if found.all():
+            break
+    if n_possible < FEWEST_POSSIBLE * n_drawn:
+        raise _out_of_reach(reading, n_possible / n_drawn)
+    return state
+
+
+def _out_of_reach(reading: ModelReading, share: float) -> _NoValueError:
+    transforms = reading.model.rvs_to_transforms.items()
+    described = ", ".join(
+        f"'{rv.name}' ({type(transform).__name__})"
+        for rv, transform in transforms
+        if transform is not None and rv.name in reading.record_names
+    )
+    if not described:
+        names = ", ".join(f"'{name}'" for name in reading.record_names)
+        return _NoValueError(
+            f"DapperStep proposes the records {names} from their prior, but only {share:.2%} of "
+            "its draws have a positive density: those of one record variable are mostly invalid as "
+            "parameters of another. Write these parameters so that they are valid for all values"
+        )
+    return _NoValueError(
+        f"DapperStep proposes records from their prior, but only {share:.2%} of its draws are "
+        f"values that the transforms of the records can reach: {described}. Use the prior's own "
+        "transform, or a prior that keeps to where the transform leads"
+    )
+
+
+def _log_density(value: np.ndarray) -> float:
+    # For a singular matrix, PyTensor's `solve` in Python gives nan (or what the cast to integers
+    # makes of it) in the shape of the matrix.
+    return float(value) if np.ndim(value) == 0 else np.nan
+
+
+def _close(computed: np.ndarray, expected: np.ndarray) -> bool:
+    if np.array_equal(computed, expected):
+        return True  # at once, and without working memory
+    size = np.max(np.abs(expected), initial=1.0, where=np.isfinite(expected))
+    return np.allclose(computed, expected, rtol=1e-10, atol=1e-12 * size, equal_nan=True)
+
+
+def _nearby(sums: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Change sums by more than rounding does, and hardly at all; integers aren't rounded."""
+    rng = np.random.default_rng(0)
+    return [
+        x * (1 + 1e-12 * rng.standard_normal(x.shape)) if x.dtype.kind == "f" else x for x in sums
+    ]
+
+
+def _same(computed: float, expected: float, tolerance: float) -> bool:
+    if not np.isfinite(expected):
+        return not np.isfinite(computed)
+    return bool(abs(computed - expected) <= tolerance * (1 + abs(expected)))
+
+
+def _undrawable(reading: ModelReading, error: Exception) -> _NoValueError:
+    names = ", ".join(f"'{name}'" for name in reading.record_names)
+    return _NoValueError(
+        f"the prior of the records {names} can't be drawn from, and DapperStep proposes records "
+        f"from their prior: {error}. Use a proper distribution; give a CustomDist a `dist` or a "
+        "`random` function"
+    )
+
+
+def _per_record(factor: AdditiveFactor | SeparableFactor) -> list[Variable]:
+    if isinstance(factor, AdditiveFactor):
+        return [sum_.contributions for sum_ in factor.sums]
+    return [factor.log_densities]
+
+
+def _rows_of_block(
+    reading: ModelReading, factor: AdditiveFactor | SeparableFactor
+) -> Callable[..., list[np.ndarray]] | None:
+    """Compute what a block of records contributes, where that of all takes much memory.
+
+    None where it doesn't, or where it isn't known how to. The sweep goes by blocks, too.
+    """
+    entries = [prod(size or 1 for size in rows.type.shape[1:]) for rows in _per_record(factor)]
+    if sum(entries) * reading.n_records <= ENTRIES_AT_ONCE:
+        return None
+    of_block: dict[Variable, Variable] = {
+        x: x.type.clone(shape=(None, *x.type.shape[1:]))() for x in reading.records
+    }
+    rows = [rows_of_others(x, of_block, lambda *_: None) for x in _per_record(factor)]
+    known = [x for x in rows if x is not None]
+    if len(known) < len(rows):
+        return None
+    return compile_in_python(reading.model, [*of_block.values(), *reading.parameters], known)
+
+
+def _blocks(x: np.ndarray) -> list[np.ndarray]:
+    return [x[start : start + RECORDS_AT_ONCE] for start in range(0, len(x), RECORDS_AT_ONCE)]
+
+
+def _mark(rows: np.ndarray) -> np.ndarray:
+    """Give each row a number that other rows don't have: a product with random numbers."""
+    if rows.ndim == 1:
+        return rows
+    flat = rows.reshape(len(rows), -1)
+    if not np.isfinite(flat).all():
+        # Any numbers will do, if only the others of the row still count.
+        flat = np.nan_to_num(flat, nan=101.7, posinf=203.1, neginf=307.9)
+    # Unlike a matrix product, it converts no more than a few integers at a time.
+    return np.einsum("ij,j->i", flat, np.random.default_rng(0).standard_normal(flat.shape[1]))
+
+
+def _misread(factor: Factor, why: str) -> ReadingError:
+    return ReadingError(
+        f"DapperStep can't read the factor '{factor.name}' exactly: {why}. Nothing has been "
+        "sampled. If the records lie far from zero compared with how they vary, digits are lost "
+        "in a variance or the like: subtract a public constant from them first. Otherwise this is "
+        "a fault of pymc_dapper's, or of a rule registered with `follow_records`; please report "
+        "the model"
+    )

@@ -1,0 +1,540 @@
+"""DapperStep: record-wise Metropolis updates of latent confidential records."""
+
+import warnings
+from collections.abc import Sequence
+from math import isfinite
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from pymc.blocking import PointType, StatsType
+from pymc.exceptions import SamplingError
+from pymc.model import Model
+from pymc.stats.convergence import SamplerWarning
+from pymc.step_methods.compound import BlockedStep, StepMethodState
+from pymc.step_methods.state import dataclass_state
+from pymc.util import RandomGenerator
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
+from pytensor.tensor.variable import TensorVariable
+from rich.progress import TextColumn
+from rich.table import Column
+
+from pymc_dapper.backend.data import SharedData
+from pymc_dapper.checks import flag, whole_number
+from pymc_dapper.checks import options as options_of
+from pymc_dapper.context import the_model
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.records.compiled.exchange import CompiledExchange, compile_exchange
+from pymc_dapper.records.compiled.op import EntrySweep, RecordSweep
+from pymc_dapper.records.compiled.sweep import compile_sweep
+from pymc_dapper.records.never_moved import NeverMoved
+from pymc_dapper.records.reading.description import describe_reading, summarise_reading
+from pymc_dapper.records.reading.exchange_groups import read_exchange
+from pymc_dapper.records.reading.exchanges import Exchange
+from pymc_dapper.records.reading.factors import AdditiveFactor
+from pymc_dapper.records.reading.model import ModelReading, read_model
+from pymc_dapper.records.reading.self_check import CheckedState, check_reading
+from pymc_dapper.releases import ReleaseCheck
+from pymc_dapper.steps.building import tells_why
+from pymc_dapper.steps.stats import (
+    EXCHANGE_STAT,
+    WARNING_STAT,
+    WARNING_TYPE,
+    never_moved,
+    record_stat,
+)
+from pymc_dapper.steps.variables import chain_generator, check_call, complete_point, record_values
+
+FULL_EVALUATION_LIMIT = 1_000
+"""With as many records, factors that take full evaluations are refused unless allowed."""
+
+
+LARGEST_ERROR = 1e-4
+"""A log-density that is off by less changes the draws by less than can be seen in them."""
+ROUNDING = 1e-11
+"""Of the model's own log-density, as a share of it: it may be a long sum."""
+
+
+@dataclass_state
+class DapperStepState(StepMethodState):
+    """What a chain needs to go on exactly where it stopped."""
+
+    sweeps_done: int
+    tuning_sweeps: int
+
+
+class DapperStep(BlockedStep):
+    """Update latent confidential records one by one, given parameters and released values.
+
+    In every sweep each record is proposed anew from its prior given the parameters, and accepted
+    or rejected by what that changes in all other factors of the model's log-density: the privacy
+    mechanism, above all. The step finds these factors in the model by itself. Where they see the
+    records through sums over them, the sums are cached and an update costs as much as evaluating
+    the mechanism once, however many records there are.
+
+    Parameters
+    ----------
+    vars : variable or sequence of variables
+        The records: free random variables (or their value variables) of the model, whose first axis
+        runs over the records.
+    model : Model, optional
+        The model. Taken from the context if not given.
+    rng : int, Generator, ..., optional
+        Seed of the step. ``pm.sample`` passes each chain its own generator.
+    blocked : bool, default True
+        Whether several variables are updated together, record by record. Otherwise each gets a step
+        of its own.
+    compile_kwargs : dict, optional
+        Passed on to PyMC's ``compile``. The mode must be one of numba's.
+    initial_point : dict, optional
+        Values of the model's value variables, to check the reading of the model at. Those not
+        given are taken from the model's own initial point.
+    track_records : bool, default False
+        Keep which proposals were accepted, a byte for each record and draw, for
+        :func:`pymc_dapper.diagnostics.record_acceptance`.
+    allow_full_evaluation : bool, default False
+        A factor that isn't a function of sums over records, such as one of their median, is
+        evaluated anew from all records in each record's update. With 1,000 records or more this is
+        refused, unless it is allowed here.
+    max_start_sweeps : int, default 1000
+        A chain may start where the mechanism gives the released value zero density. Its first step
+        then repeats sweeps, each of which takes the prior's proposals until the density is
+        positive, at most this many times.
+
+    Raises
+    ------
+    ReadingError
+        If a variable isn't a record, if nothing in the model depends on the records, if the
+        model's log-density sees them in a way that the step doesn't understand, or if it would
+        take full evaluations for too many records.
+    TypeError, ValueError
+        If another argument can't be used: the message names it.
+
+    Warns
+    -----
+    UserWarning
+        If a factor takes full evaluations: it names the operation to blame and the cost.
+    SamplerWarning
+        After tuning, in PyMC's log: if records never moved, and no change of a single one is
+        possible.
+
+    Attributes
+    ----------
+    sweep : CompiledSweep
+        The compiled sweep.
+
+    Notes
+    -----
+    The sampler statistics are ``dapper_accept``, the share of the records whose proposal was
+    accepted in the sweep, and ``dapper_mechanism_logp``, the log-density after the sweep of all
+    factors that the records enter except their prior. An acceptance near 1 is no sign of good
+    mixing: at a small privacy budget every proposal is accepted while parameters and records
+    follow each other slowly.
+
+    Where sums over the records are known exactly (:func:`~pymc_dapper.invariant`, or an equality
+    without which the log-density is minus infinity), no record can change by itself. After each
+    sweep, pairs of records then exchange what keeps these sums. The statistic
+    ``dapper_exchange_accept`` is the share of the exchanges that were made.
+
+    Shared data (``pm.Data``) are read again when a chain starts, so that a step can be used after
+    ``pm.set_data`` without being built anew.
+
+    References
+    ----------
+    Ju, N., Awan, J. A., Gong, R., and Rao, V. A. (2022). Data augmentation MCMC for Bayesian
+    inference from privatized data. Advances in Neural Information Processing Systems 35.
+    Algorithm 1.
+
+    Examples
+    --------
+    >>> with pm.Model() as model:
+    ...     p = pm.Dirichlet("p", np.ones(4))
+    ...     record = pm.Categorical("record", p=p, shape=400)
+    ...     table = pt.eye(4)[record].sum(axis=0)
+    ...     pm.Potential("privacy", -0.5 * (((released - table) / 6.32) ** 2).sum())
+    ...     idata = pm.sample(step=[pmd.DapperStep([record])])
+    """
+
+    name = "dapper"
+    stats_dtypes_shapes: dict[str, tuple[type, list[int] | None]] = {  # noqa: RUF012 (set by instance)
+        "dapper_accept": (np.float64, []),
+        "dapper_mechanism_logp": (np.float64, []),
+        WARNING_STAT: WARNING_TYPE,
+    }
+    _state_class = DapperStepState
+    _sweep_op: type[RecordSweep | EntrySweep] | None = None
+
+    def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
+        """Refuse what PyMC's own constructor would choke on."""
+        check_call(cls.__name__, vars, args, kwargs, "records")
+        return super().__new__(cls, vars, **kwargs)
+
+    @tells_why
+    def __init__(
+        self,
+        vars: Variable | Sequence[Variable],
+        *,
+        model: Model | None = None,
+        rng: RandomGenerator = None,
+        blocked: bool = True,
+        compile_kwargs: dict[str, Any] | None = None,
+        initial_point: PointType | None = None,
+        track_records: bool = False,
+        allow_full_evaluation: bool = False,
+        max_start_sweeps: int = 1000,
+    ):
+        model = the_model(model)
+        whole_number(max_start_sweeps, "max_start_sweeps", at_least=1)
+        flag(allow_full_evaluation, "allow_full_evaluation")
+        flag(track_records, "track_records")
+        options = options_of(compile_kwargs, "compile_kwargs")
+        self.vars = record_values(vars, model)
+        self.blocked = blocked
+        self.rng = chain_generator(rng)
+        self.max_start_sweeps = max_start_sweeps
+
+        point = complete_point(model, initial_point)
+        reading = read_model(model, self.vars, point)
+        _check_full_evaluation(reading, allow_full_evaluation)
+        checked = check_reading(reading, point)
+        self._releases = ReleaseCheck(model, self.vars, f"{reading.n_records} records")
+        self.sweep = compile_sweep(
+            reading,
+            compile_kwargs=options,
+            sweep_op=self._sweep_op,
+            tell_accepted=track_records,
+        )
+        exchange = read_exchange(reading, point)
+        self.exchange: CompiledExchange | None = None
+        if exchange is not None:
+            self.exchange = compile_exchange(reading, exchange, compile_kwargs)
+            self.stats_dtypes_shapes = {**self.stats_dtypes_shapes, EXCHANGE_STAT: (np.float64, [])}
+        self._reading, self._point = reading, point
+        self._data = SharedData(reading, f"the DapperStep for the records {_quoted(reading)}")
+        self._record_names = [x.name for x in reading.records]
+        self._parameter_names = [x.name for x in reading.parameters]
+        self.track_records = track_records
+        if track_records:
+            first = model.values_to_rvs[self.vars[0]]
+            self._record_stat = record_stat(model.free_RVs.index(first), first.name)
+            self.stats_dtypes_shapes = {
+                **self.stats_dtypes_shapes,
+                self._record_stat: (np.bool_, [reading.n_records]),
+            }
+        # PyMC's own backend makes arrays of a type; a shape can only be a part of it.
+        self.stats_dtypes = [
+            {
+                name: np.dtype((dtype, tuple(shape))) if shape else dtype
+                for name, (dtype, shape) in self.stats_dtypes_shapes.items()
+            }
+        ]
+        # What is evaluated as the model has it, or in single precision, is no test of digits.
+        tested = reading.additive_factors and not reading.full_factors and checked.is_double
+        self._as_written = checked.log_density if tested else None
+        self._start_chain(0)
+
+        # PyTensor compiles at the first call. Here, forked workers inherit the result.
+        self._update(self._records(point), self._given(point), np.random.default_rng(0))
+        self._check_compiled(checked, self._given(point))
+        if reading.full_factors:
+            began = perf_counter()
+            self._update(self._records(point), self._given(point), np.random.default_rng(0))
+            _warn_of_full_evaluation(reading, perf_counter() - began)
+
+    def _check_compiled(self, checked: CheckedState, given: list[np.ndarray]) -> None:
+        """Compare what was compiled with the model's own log-density."""
+        rng = np.random.default_rng(0)
+        self._compare(checked, self._update(checked.records, given, rng, refuse=True))
+        if self.exchange is not None:
+            self._compare(checked, self._update(checked.records, given, rng))
+
+    def _compare(self, checked: CheckedState, after: tuple[np.ndarray, ...]) -> None:
+        records, (_, compiled, *_) = after[: len(self.vars)], after[len(self.vars)]
+        expected = checked.log_density(records, checked.parameters)
+        if not checked.same(compiled, expected):
+            raise ReadingError(
+                f"the compiled sweep gives the log-density {compiled:.10g} where the model has "
+                f"{expected:.10g}. If the model uses an operation of your own, its numba "
+                "implementation differs from its `perform`, or an older one was loaded from "
+                "PyTensor's cache: see docs/reading-a-model.md"
+            )
+
+    @property
+    def factors(self) -> list[str]:
+        """Names of the factors of the log-density that the records enter, but for their prior."""
+        return [factor.name for factor in self._reading.factors]
+
+    def records_of_people(self) -> list[str]:
+        """Name the variables that hold a value for each of many people.
+
+        Returns
+        -------
+        list of str
+            All records, but for counts that something sees entry by entry: the cells of a table.
+        """
+        rvs = [self._reading.model[name] for name in self._reading.record_names]
+        by_entry = [
+            x.as_written for x in self._reading.factors if not isinstance(x, AdditiveFactor)
+        ]
+        seen = set(ancestors(by_entry))
+        return [
+            rv.name
+            for rv, record in zip(rvs, self._reading.records, strict=True)
+            if record not in seen or not _is_count(rv)
+        ]
+
+    def describe(self) -> str:
+        """Describe how the model was read.
+
+        Returns
+        -------
+        str
+            The records and what proposes them, the factors that they enter, the sums that are
+            cached, and what a sweep costs.
+        """
+        exchange = None if self.exchange is None else self.exchange.exchange
+        return describe_reading(self._reading, exchange)
+
+    def __repr__(self) -> str:
+        """Summarise how the model was read."""
+        return f"<DapperStep: {summarise_reading(self._reading)}>"
+
+    def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
+        """Start a chain: take its generator, read shared data anew.
+
+        Raises
+        ------
+        ValueError
+            If shared data, or the number of records, changed in shape since the step was built.
+        """
+        super().setup_chain(rng, tune, draws)
+        changed = self._data.read()
+        if self.exchange is not None and self._reading.data:
+            self._check_exchange(self.exchange.exchange)
+        self._releases.data_changed(changed)
+        self._start_chain(tune)
+
+    def _check_exchange(self, exchange: Exchange) -> None:
+        """Check that records still count for the known totals as when the step was built."""
+        now = read_exchange(self._reading, self._point)
+        if now is None or not now.pairs_as(exchange):
+            names = ", ".join(f"'{name}'" for name in dict.fromkeys(exchange.known.factors))
+            raise ValueError(
+                f"shared data changed what the records {_quoted(self._reading)} count for in "
+                f"{names}: build the DapperStep anew"
+            )
+
+    def _start_chain(self, tune: int) -> None:
+        self._never_moved: NeverMoved | None = None
+        self.sweeps_done = 0
+        self.tuning_sweeps = tune
+
+    def step(self, point: PointType) -> tuple[PointType, StatsType]:
+        """Update all records once; the first step of a chain, until the state is a possible one."""
+        n_variables = len(self._record_names)
+        given = self._given(point)
+        before = self._records(point)
+        after = self._update(before, given, self.rng)
+        accept, logp, *exchanged = after[n_variables].tolist()
+        if self.sweeps_done == 0:
+            sweeps = 1
+            while not isfinite(logp):
+                if sweeps == self.max_start_sweeps:
+                    raise SamplingError(self._impossible_start())
+                after = self._update(after[:n_variables], given, self.rng)
+                accept, logp, *exchanged = after[n_variables].tolist()
+                sweeps += 1
+            self._never_moved = self._watch(after[:n_variables])
+        self.sweeps_done += 1
+        drawn = self.sweeps_done - self.tuning_sweeps
+        if drawn > 0 and self.sweep.as_written is not None:
+            self._check_digits(float(self.sweep.as_written(*after[:n_variables], *given)[0]), logp)
+        elif drawn > 0 and drawn & (drawn - 1) == 0 and self._as_written is not None:
+            # At draws 1, 2, 4, 8, ...: in Python, which takes its time.
+            parameters = given[: len(self._parameter_names)]
+            as_written = self._as_written(after[:n_variables], parameters)
+            self._check_digits(as_written, logp, ROUNDING * abs(as_written))
+
+        stats: dict[str, Any] = {
+            "dapper_accept": accept,
+            "dapper_mechanism_logp": logp,
+            WARNING_STAT: self._find_those_that_never_move(after[:n_variables], given),
+        }
+        if exchanged:
+            [stats[EXCHANGE_STAT]] = exchanged
+        if self.track_records:
+            stats[self._record_stat] = after[-1]
+        new = point.copy()
+        for k, name in enumerate(self._record_names):
+            new[name] = after[k]
+        return new, [stats]
+
+    def _watch(self, records: Sequence[np.ndarray]) -> NeverMoved | None:
+        """Begin to look for records that never move."""
+        exempt = np.zeros(self._reading.n_records, dtype=bool)
+        if self.exchange is not None:
+            exempt = self.exchange.exchange.groups >= 0
+        watch = NeverMoved(self._reading, exempt, records, self.tuning_sweeps)
+        return None if watch.is_done or self.tuning_sweeps == 0 else watch
+
+    def _find_those_that_never_move(
+        self, records: Sequence[np.ndarray], given: list[np.ndarray]
+    ) -> SamplerWarning | None:
+        """Tell after tuning of records that no sweep can move."""
+        watch = self._never_moved
+        if watch is None:
+            return None
+        watch.look(self.sweeps_done, records)
+        message = None
+        if self.sweeps_done == self.tuning_sweeps:
+            message = watch.message(records, given[: len(self._parameter_names)])
+        if watch.is_done or self.sweeps_done >= self.tuning_sweeps:
+            self._never_moved = None
+        return None if message is None else never_moved(message)
+
+    def _records(self, point: PointType) -> list[np.ndarray]:
+        return [np.asarray(point[name], order="C") for name in self._record_names]
+
+    def _given(self, point: PointType) -> list[np.ndarray]:
+        parameters = [np.asarray(point[name], order="C") for name in self._parameter_names]
+        return parameters + self._data.values
+
+    def _update(
+        self,
+        records: Sequence[np.ndarray],
+        given: list[np.ndarray],
+        rng: np.random.Generator,
+        *,
+        refuse: bool = False,
+    ) -> tuple[np.ndarray, ...]:
+        """One sweep: the records after it, and what else :meth:`CompiledSweep.update` returns.
+
+        Where there are exchanges, the share of those made stands beside the log-density.
+        """
+        try:
+            after = (self.sweep.refuse if refuse else self.sweep.update)(rng, records, given)
+            if self.exchange is None or refuse:
+                return after
+            return self._exchange(self.exchange, after, given, rng)
+        except np.linalg.LinAlgError as error:
+            raise ReadingError(self._singular(error)) from error
+
+    def _exchange(
+        self,
+        exchange: CompiledExchange,
+        after: tuple[np.ndarray, ...],
+        given: list[np.ndarray],
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, ...]:
+        """Let pairs of records exchange after a sweep."""
+        n = len(self.vars)
+        records: Sequence[np.ndarray] = after[:n]
+        (accept, logp), *accepted = after[n:]
+        if not isfinite(logp):
+            records = exchange.start(rng, records, given[: len(self._parameter_names)])
+        *exchanged, (share, logp) = exchange.update(rng, records, given)
+        for x, new in zip(records, exchanged, strict=True):
+            for each in accepted:
+                each |= (x != new).reshape(len(x), -1).any(axis=1)
+        return (*exchanged, np.array([accept, logp, share]), *accepted)
+
+    def _singular(self, error: np.linalg.LinAlgError) -> str:
+        factors = ", ".join(f"'{factor.name}'" for factor in self._reading.factors)
+        return (
+            f"the log-density of {factors} can't be evaluated: {str(error).rstrip('.')}. Records "
+            "may make a matrix singular. Write pt.linalg.solve(A, b) in the place of "
+            "pt.linalg.inv(A) @ b: it gives nan there, which is an impossible state to DapperStep"
+        )
+
+    def _check_digits(self, as_written: float, computed: float, rounding: float = 0.0) -> None:
+        """Compare the log-density after a sweep with the model's own.
+
+        Raises
+        ------
+        SamplingError
+            If a difference could be seen in the draws.
+        """
+        error = abs(as_written - computed)
+        if np.isfinite(as_written) and not error < LARGEST_ERROR + rounding:
+            additive = self._reading.additive_factors
+            lost = [factor for factor in additive if factor.expanded] or additive
+            factors = ", ".join(f"'{factor.name}'" for factor in lost)
+            raise SamplingError(
+                f"DapperStep has lost digits in {factors}: the log-density is {as_written:.10g}, "
+                f"but {computed:.10g} from sums over the records. At the parameters that the chain "
+                "has come to, the records lie far from zero compared with how they vary, or with "
+                "the noise: subtract a public constant from them first, or give the parameters a "
+                "prior that keeps them from there"
+            )
+
+    def _impossible_start(self) -> str:
+        records = _quoted(self._reading)
+        factors = ", ".join(f"'{factor.name}'" for factor in self._reading.factors)
+        example = self._reading.model.values_to_rvs[self.vars[0]].name
+        return (
+            f"DapperStep found no possible start for the records {records}: after "
+            f"{self.max_start_sweeps} sweeps the log-density of {factors} is still -inf or nan. "
+            "Either the released values can't come from any records (look for a wrong shape, scale "
+            "or nan in the mechanism), or the prior at the starting parameters hardly ever "
+            "proposes such records: then pass a start that fits, "
+            f"pm.sample(initvals={{'{example}': ...}}), or raise max_start_sweeps"
+        )
+
+    @staticmethod
+    def _progressbar_config(n_chains: int = 1) -> tuple[list[TextColumn], dict[str, list[float]]]:
+        columns = [
+            TextColumn(
+                "{task.fields[dapper_accept]:0.2f}",
+                table_column=Column("Accepted", ratio=1),
+            )
+        ]
+        return columns, {"dapper_accept": [0.0] * n_chains}
+
+    @staticmethod
+    def _make_progressbar_update_functions() -> tuple[Any, ...]:
+        def update_stats(step_stats: dict[str, Any]) -> dict[str, Any]:
+            return {"dapper_accept": step_stats["dapper_accept"]}
+
+        return (update_stats,)
+
+
+def _is_count(rv: TensorVariable) -> bool:
+    whole = np.dtype(rv.dtype).kind in "iu"
+    return whole and not isinstance(rv.owner.op, BernoulliRV | CategoricalRV)
+
+
+def _quoted(reading: ModelReading) -> str:
+    return ", ".join(f"'{name}'" for name in reading.record_names)
+
+
+def _check_full_evaluation(reading: ModelReading, allowed: bool) -> None:
+    """Refuse a model of many records whose sweep would grow with their square."""
+    if reading.full_factors and reading.n_records >= FULL_EVALUATION_LIMIT and not allowed:
+        raise ReadingError(
+            f"{_full_evaluation(reading)} With {reading.n_records} records, from "
+            f"{FULL_EVALUATION_LIMIT} on, this is refused unless you pass "
+            "allow_full_evaluation=True"
+        )
+
+
+def _warn_of_full_evaluation(reading: ModelReading, seconds: float) -> None:
+    warnings.warn(
+        f"{_full_evaluation(reading)} A sweep over the {reading.n_records} records takes about "
+        f"{seconds:.2g} s here, and grows with the square of their number; from "
+        f"{FULL_EVALUATION_LIMIT} records on it takes allow_full_evaluation=True",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def _full_evaluation(reading: ModelReading) -> str:
+    reasons = "; ".join(
+        f"'{factor.name}' isn't a function of sums over the records, because {factor.reason}"
+        for factor in reading.full_factors
+    )
+    return (
+        f"DapperStep has to evaluate the model anew from all records in each record's update: "
+        f"{reasons}. If you can, write it with sums over the records (counts, totals, means)."
+    )

@@ -1,0 +1,292 @@
+"""Whether what was released can have come from what the model describes.
+
+A release in wrong units, or of another number of people, is sampled without complaint: the chain
+sits in the corner nearest to it. So each release is compared with the range of its statistic, and
+where that isn't bounded, with data sets drawn from the prior.
+"""
+
+import warnings
+from collections.abc import Collection, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.bounds import Bounds
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.noise import with_randomness
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops
+from pymc_dapper.releases.find import Release, find_releases
+from pymc_dapper.releases.noise_law import NoiseLaw
+from pymc_dapper.releases.support import bounds_by_support
+
+MOST_DEVIATIONS = 12.0
+"""From so many standard deviations of the noise on, chance isn't an explanation any more."""
+
+LEAST_DROP = 20.0
+"""Nor is it, if the noise's log-density is so far below its top, even if its tails are heavy."""
+
+LARGEST_ROUNDING = 1e-3
+"""A log-density that is rounded to more than this can't tell data sets apart."""
+
+PRIOR_SPREAD = 10.0
+"""How far beyond its draws the prior may reach, in their standard deviations."""
+
+MOST_DRAWS, FEWEST_DRAWS = 64, 8
+DRAWN_RECORDS = 2_000_000
+"""Records are drawn from the prior about so many times in all."""
+
+
+class ReleaseCheck:
+    """Compare the releases that latent variables enter with what these can give.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    values : sequence of TensorVariable
+        Value variables of the latent records or counts.
+    latent : str
+        What they are, for messages: "400 records".
+
+    Raises
+    ------
+    ReadingError
+        If a release is so far out that the log-density can't tell data sets apart in double
+        precision.
+
+    Warns
+    -----
+    UserWarning
+        If a release is further from anything that the model can give than noise explains.
+
+    Notes
+    -----
+    What is compared are mechanisms that add independent noise, and other Potentials and observed
+    variables that depend on free variables through a difference from released values only.
+    """
+
+    def __init__(self, model: Model, values: Sequence[TensorVariable], latent: str):
+        self._model = model
+        self._values = list(values)
+        self._latent = latent
+        self._read()
+        self._compare()
+
+    def data_changed(self, changed: Collection[Variable]) -> None:
+        """Compare again, if data changed that releases depend on."""
+        if not changed:
+            return
+        if self._comparisons is None or any(
+            not x.release.other_data.isdisjoint(changed) for x in self._comparisons
+        ):
+            self._read()
+        self._compare()
+
+    def _read(self) -> None:
+        releases = list(find_releases(self._model, self._values))
+        draws = _prior_draws(self._model, releases, self._values) if releases else []
+        pairs = zip(releases, draws, strict=True)
+        self._comparisons: list[_Comparison] | None = [
+            _Comparison(release, drawn, self._latent) for release, drawn in pairs
+        ]
+
+    def _compare(self) -> None:
+        for comparison in self._comparisons or []:
+            complaint = comparison.complaint()
+            if complaint is not None:
+                warnings.warn(
+                    f"'{comparison.release.name}': {complaint}. Look for wrong units, a wrong "
+                    "scale or a wrong number of records",
+                    UserWarning,
+                    stacklevel=4,
+                )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is quickly made anew, and only where data change."""
+        return {**self.__dict__, "_comparisons": None}
+
+
+def _prior_draws(
+    model: Model, releases: Sequence[Release], values: Sequence[TensorVariable]
+) -> list[np.ndarray]:
+    """Draw statistics from the prior; the first axis is that of the draws.
+
+    There are no draws from an improper prior, or from a distribution that only has a density.
+    """
+    point = model.initial_point()
+    size = sum(np.size(point[x.name]) for x in values)
+    n_draws = int(np.clip(DRAWN_RECORDS // max(size, 1), FEWEST_DRAWS, MOST_DRAWS))
+    statistics = [release.statistic for release in releases]
+    try:
+        randomness, graphs = with_randomness(inline_symbolic_ops(statistics))
+        draw = compile_in_python(model, randomness.inputs, graphs)
+        with np.errstate(all="ignore"):
+            # A function leaves its generator as it is: each call gets one of its own.
+            rngs = np.random.default_rng(0).spawn(n_draws)
+            draws = [draw(*randomness.draw(rng)) for rng in rngs]
+    except MemoryError:
+        raise
+    except Exception:  # whatever a distribution of the user's raises
+        shapes = [x.type.shape for x in statistics]
+        return [np.empty((0, *(() if None in shape else shape))) for shape in shapes]
+    return [np.array(x, dtype=np.float64) for x in zip(*draws, strict=True)]
+
+
+class _Comparison:
+    """A release, and what it is compared with."""
+
+    def __init__(self, release: Release, draws: np.ndarray, latent: str):
+        self.release = release
+        lowest, _ = release.noisy_range()
+        draws = draws[np.isfinite(draws).all(axis=tuple(range(1, draws.ndim)))]
+        n_draws, *each = draws.shape
+        self._shape = np.broadcast_shapes(lowest.shape, tuple(each))
+        draws = draws.reshape(n_draws, *(1,) * (len(self._shape) - len(each)), *each)
+        draws = np.broadcast_to(draws, (n_draws, *self._shape))
+        self._draws = draws.reshape(n_draws, prod(self._shape))
+        self._noise = NoiseLaw(release.noise, self._shape)
+        self._deviations = self._noise.deviations()
+        self._reach = _Reach(bounds_by_support(release.statistic), self._draws, latent)
+        self._sums = None
+        if self._deviations is not None and n_draws and self._noise.size > 1:
+            self._sums = _KnownSums(self._draws, self._noise, self._deviations)
+
+    def complaint(self) -> str | None:
+        """Say what is wrong with the release, if anything is."""
+        lowest, highest = (
+            np.broadcast_to(x, self._shape).ravel() for x in self.release.noisy_range()
+        )
+        noise, deviations, reach = self._noise, self._deviations, self._reach
+        if deviations is None or not np.all(np.isfinite(lowest) | np.isfinite(highest)):
+            return None
+        distance = np.maximum(np.maximum(reach.lower - highest, lowest - reach.upper), 0.0)
+        if distance.any():
+            drops = noise.drop(distance)
+            self._check_rounding(lowest, highest, drops)
+            far = distance > MOST_DEVIATIONS * deviations
+            far &= drops > LEAST_DROP + np.log(noise.size)
+            if far.any():
+                k = int(np.argmax(np.where(far, distance / deviations, 0.0)))
+                others = np.count_nonzero(far) - 1
+                return (
+                    f"released {_number(lowest[k], highest[k])} is "
+                    f"{distance[k] / deviations[k]:.0f} noise standard deviations from "
+                    + reach.told(k)
+                    + (f", and {others} more of its values are as far out" if others else "")
+                )
+        if self._sums is not None and np.array_equal(lowest, highest):
+            return self._sums.complaint(lowest)
+        return None
+
+    def _check_rounding(self, lowest: np.ndarray, highest: np.ndarray, drops: np.ndarray) -> None:
+        lost = self._reach.bounded & np.isfinite(drops) & (np.spacing(drops) > LARGEST_ROUNDING)
+        if lost.any():
+            k = int(np.argmax(lost))
+            raise ReadingError(
+                f"'{self.release.name}': released {_number(lowest[k], highest[k])} is so far from "
+                f"{self._reach.told(k)}, that in double precision all data sets have the same "
+                "log-density. Nothing can be sampled: look for wrong units, a wrong scale or a "
+                "wrong number of records"
+            )
+
+
+class _Reach:
+    """Where the entries of a statistic can lie.
+
+    Attributes
+    ----------
+    lower, upper : ndarray
+        The range of each entry: its bounds, and where it has none, where the prior reaches.
+    bounded : ndarray of bool
+        Which entries have bounds on both sides.
+    """
+
+    def __init__(self, bounds: Bounds, draws: np.ndarray, latent: str):
+        lower, upper = (np.full(draws.shape[1], end) for end in (bounds.low, bounds.high))
+        self.bounded = np.isfinite(lower) & np.isfinite(upper)
+        self._draws, self._latent = draws, latent
+        if len(draws):
+            margin = _margin(draws)
+            lower = np.where(np.isfinite(lower), lower, np.min(draws, axis=0) - margin)
+            upper = np.where(np.isfinite(upper), upper, np.max(draws, axis=0) + margin)
+        self.lower, self.upper = lower, upper
+
+    def told(self, k: int) -> str:
+        """Say where an entry can lie."""
+        if self.bounded[k]:
+            lower, upper = self.lower[k], self.upper[k]
+            return f"anything that {self._latent} can give, {lower:.6g} to {upper:.6g}"
+        drawn = self._draws[:, k]
+        return (
+            "where the prior leads: data sets drawn from it give "
+            f"{drawn.min():.6g} to {drawn.max():.6g}"
+        )
+
+
+def _margin(draws: np.ndarray) -> np.ndarray:
+    """Return how far beyond its draws the prior may reach, for each entry.
+
+    With heavy tails, draws don't show that. So it may go beyond the farthest draw by as many times
+    as that goes beyond the typical one. A vague Gamma(0.001, 0.001) gives zeros mostly, and draws
+    that are all zero say nothing.
+    """
+    with np.errstate(all="ignore"):
+        distances = np.abs(draws - np.median(draws, axis=0))
+        typical, farthest = np.median(distances, axis=0), distances.max(axis=0)
+        heavy = np.where(farthest > 0, farthest * (farthest / typical), 0.0)
+        heavy = np.where(draws.any(axis=0), heavy, np.inf)
+        return np.fmax(heavy, PRIOR_SPREAD * draws.std(axis=0))
+
+
+class _KnownSums:
+    """What doesn't vary among data sets, such as the total of a table."""
+
+    def __init__(self, draws: np.ndarray, noise: NoiseLaw, deviations: np.ndarray):
+        self._noise, self._deviations = noise, deviations
+        totals = draws.sum(axis=1)
+        self._deviation = float(np.sqrt(np.sum(deviations**2)))
+        seen = draws.any(axis=0)
+        never_varies = np.ptp(totals) < 1e-3 * self._deviation
+        self._total = totals[0] if seen.any() and never_varies else None
+        self._centre = draws.mean(axis=0)
+        self._fixed = np.empty((0, noise.size))
+        # Else too few to tell what never varies from what didn't; nor can a cell that was empty.
+        if len(draws) >= 3 * noise.size and seen.all():
+            scaled = (draws - self._centre) / deviations
+            _, spread, directions = np.linalg.svd(scaled, full_matrices=False)
+            self._fixed = directions[spread < 1e-3]
+
+    def complaint(self, released: np.ndarray) -> str | None:
+        """Compare them with the release."""
+        if self._total is not None:
+            distance = abs(released.sum() - self._total) / self._deviation
+            if self._too_far(distance):
+                return (
+                    f"the released values add up to {released.sum():.6g}, which is {distance:.0f} "
+                    f"noise standard deviations from {self._total:.6g}, what they come to in all "
+                    "data sets"
+                )
+        scaled = (released - self._centre) / self._deviations
+        distance = float(np.linalg.norm(self._fixed @ scaled))
+        if self._too_far(distance - np.sqrt(len(self._fixed))):
+            return (
+                f"the released values are {distance:.0f} noise standard deviations from satisfying "
+                "the linear equations that hold in all data sets"
+            )
+        return None
+
+    def _too_far(self, distance: float) -> bool:
+        if not distance > MOST_DEVIATIONS:
+            return False
+        # With heavy tails, a single entry may well explain all of it.
+        return bool(self._noise.drop(distance * self._deviations).min() > LEAST_DROP)
+
+
+def _number(lowest: float, highest: float) -> str:
+    """Show a released value; of a clamped one, the limit."""
+    return f"{lowest if np.isfinite(lowest) else highest:.6g}"

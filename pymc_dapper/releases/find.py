@@ -1,0 +1,162 @@
+"""Find the releases of a model: statistics to which noise of a known law was added."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors, io_toposort
+from pytensor.scalar import Sub
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.shape import Shape, Shape_i
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
+from pymc_dapper.graphs.values import dim_lengths, forward, frozen_dims, shared_data
+from pymc_dapper.releases.noise_law import NoiseLaw
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release: a statistic to which noise of a known law was added.
+
+    Attributes
+    ----------
+    name : str
+        Name of the Potential or observed variable.
+    statistic : TensorVariable
+        What the noise was added to, in terms of random variables.
+    noisy_range : callable
+        ``noisy_range() -> (lowest, highest)``, arrays: where the noisy value lay, by the present
+        data. Both are the released value, unless that was clamped.
+    noise : callable
+        ``noise(difference) -> ndarray``, the log-density of the noise: a value for each entry of
+        the difference, or one in all.
+    other_data : frozenset of SharedVariable
+        Data, other than what was released, that statistic and noise depend on.
+    """
+
+    name: str
+    statistic: TensorVariable
+    noisy_range: Callable[[], tuple[np.ndarray, np.ndarray]]
+    noise: Callable[[np.ndarray], np.ndarray]
+    other_data: frozenset[Variable]
+
+
+def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Release]:
+    """Find the releases that latent variables enter, and whose noise has a law that is known.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    values : sequence of TensorVariable
+        Value variables of the latent records or counts.
+
+    Yields
+    ------
+    Release
+    """
+    constants = frozen_dims(model, dim_lengths(model))
+    naturals = {x: x for x in model.free_RVs}
+    as_random = dict(zip(model.value_vars, forward(model, naturals), strict=True))
+    latent = {model.values_to_rvs[value] for value in values}
+    for variable in (*model.potentials, *model.observed_RVs):
+        mechanism = getattr(variable.tag, "mechanism", None)
+        if mechanism is not None and hasattr(mechanism, "noise_logp"):
+            statistic, data = variable.tag.statistic, variable.tag.released
+            difference = pt.tensor("noise", dtype="float64", shape=(None,) * data.type.ndim)
+            log_density = mechanism.noise_logp(difference)
+            clamped = mechanism.range_before_clamping
+        else:
+            [written] = model.logp([variable], sum=False)
+            found = _as_difference(model, written)
+            if found is None:
+                continue
+            statistic, data, difference, log_density = found
+            [statistic] = rebuild([statistic], as_random)
+            clamped = _as_it_is
+        [statistic] = rebuild([statistic], constants)
+        if not latent.isdisjoint(ancestors([statistic])):
+            yield Release(
+                variable.name,
+                statistic,
+                partial(_range, clamped, _function(model, [], data)),
+                _function(model, [difference], log_density),
+                _data_seen([statistic, log_density]),
+            )
+
+
+def _as_difference(
+    model: Model, log_density: TensorVariable
+) -> tuple[TensorVariable, TensorVariable, TensorVariable, TensorVariable] | None:
+    """Find the difference between data and a statistic that is all a log-density depends on.
+
+    Returns
+    -------
+    statistic, data, difference, log_density
+        The last is a function of the difference, and of no free variable, with its top at zero.
+        None if there is none.
+    """
+    free = model.value_vars
+    dependent = dependent_variables(free, [log_density])
+    for node in reversed(list(io_toposort([], [log_density]))):
+        subtracts = isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Sub)
+        of_free = [x for x in node.inputs if x in dependent]
+        if not subtracts or len(of_free) != 1 or node.outputs[0] is log_density:
+            continue
+        [data] = [x for x in node.inputs if x not in dependent]
+        [output] = node.outputs
+        difference = output.type.clone(shape=(None,) * output.type.ndim)()
+        [rest] = rebuild([log_density], {output: difference})
+        if dependent_variables(free, [rest]).isdisjoint([rest]) and _is_noise(
+            _function(model, [difference], rest), _function(model, [], data)().shape
+        ):
+            return of_free[0], data, difference, rest
+    return None
+
+
+def _is_noise(log_density: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]) -> bool:
+    try:
+        return NoiseLaw(log_density, shape).deviations() is not None
+    except MemoryError:
+        raise
+    except Exception:  # such as an index that is out of range
+        return False
+
+
+def _data_seen(graphs: Sequence[Variable]) -> frozenset[Variable]:
+    """Return the shared data that graphs depend on in another way than by their shape."""
+    nodes = io_toposort([], list(graphs))
+    shapes = [node.outputs[0] for node in nodes if isinstance(node.op, Shape | Shape_i)]
+    seen = set(ancestors(list(graphs), blockers=shapes))
+    return frozenset(x for x in shared_data(graphs) if x in seen)
+
+
+def _as_it_is(released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return released, released
+
+
+def _range(
+    clamped: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    released: Callable[[], np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    return clamped(released())
+
+
+def _function(
+    model: Model, inputs: Sequence[Variable], output: Variable
+) -> Callable[..., np.ndarray]:
+    function = compile_in_python(model, inputs, [output])
+    dtypes = [x.type.dtype for x in inputs]
+
+    def call(*values: np.ndarray) -> np.ndarray:
+        cast = [np.asarray(x).astype(dtype) for x, dtype in zip(values, dtypes, strict=True)]
+        with np.errstate(all="ignore"):
+            return np.asarray(function(*cast)[0], dtype=np.float64)
+
+    return call

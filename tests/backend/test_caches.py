@@ -1,0 +1,221 @@
+"""Compiled code on disk: never another model's, never compiled twice, and found by workers.
+
+Models of the same shapes and dtypes share one cache directory, in processes of their own. They
+differ in a constant of the mechanism's density, or in its formula.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from multiprocessing import get_context
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from numba.core import event
+from pytensor.link.numba import cache as numba_cache
+
+import pymc_dapper as pmd
+from pymc_dapper.steps.building import DamagedCacheError
+
+DENSITIES = {
+    "laplace": lambda error: -pt.abs(error),
+    "wide laplace": lambda error: -pt.abs(error) / 4,
+    "gaussian": lambda error: -(error**2) / 2,
+}
+RECORDS = np.array([1.0, 2.0, 3.0, 4.0])
+ERROR = 9.0
+EXPECTED = {"laplace": -ERROR, "wide laplace": -ERROR / 4, "gaussian": -(ERROR**2) / 2}
+
+
+def build_step(density):
+    with pm.Model() as model:
+        record = pm.Normal("record", 0, 1, shape=4)
+        pm.Potential("privacy", DENSITIES[density](record.sum() - 1.0))
+    return pmd.DapperStep([record], model=model)
+
+
+def log_density(step):
+    """What the compiled sweep says of known records, where it rejects all proposals."""
+    _, (_, logp) = step.sweep.refuse(np.random.default_rng(0), [RECORDS], [])
+    return float(logp)
+
+
+class Compilations(event.Listener):
+    """Names of the functions that numba compiles."""
+
+    def __init__(self):
+        self.names = []
+
+    def on_start(self, event):
+        self.names.append(event.data["dispatcher"].__name__)
+
+    def on_end(self, event):
+        pass
+
+
+def compiled_in(work):
+    """Names of what is compiled in a piece of work, and what it returns."""
+    compilations = Compilations()
+    with event.install_listener("numba:compile", compilations):
+        result = work()
+    return compilations.names, result
+
+
+def in_worker(pickled):
+    """What a worker compiles to use a step that it is sent, and what the step says."""
+    return compiled_in(lambda: log_density(cloudpickle.loads(pickled)))
+
+
+def report(densities, workers):
+    """Print what one process computes and compiles: the body of a process of its own."""
+    print(json.dumps([report_of(density, workers) for density in densities]))
+
+
+def report_of(density, workers):
+    """What a process computes and compiles for one model."""
+    names, step = compiled_in(lambda: build_step(density))
+    names_again, step_again = compiled_in(lambda: build_step(density))
+    found = {
+        "log_density": log_density(step),
+        "log_density_again": log_density(step_again),
+        "compiled": names,
+        "compiled_again": names_again,
+        "workers": {},
+    }
+    for method in workers:
+        with get_context(method).Pool(1) as pool:
+            found["workers"][method] = pool.apply(in_worker, [cloudpickle.dumps(step)])
+    return found
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def reports(cache):
+    """What processes report that use one cache directory, one after another."""
+    flags = f"base_compiledir={cache}"
+
+    def run(*densities, workers=()):
+        code = f"from tests.backend.test_caches import report; report({densities!r}, {workers!r})"
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", code],
+            env=os.environ | {"PYTENSOR_FLAGS": flags, "PYTHONPATH": "."},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return list(zip(densities, json.loads(done.stdout), strict=True))
+
+    return [
+        *run("laplace"),
+        *run("wide laplace", "gaussian"),
+        # By now the cache holds what is needed, and code of other models that came later.
+        *run("laplace", workers=("spawn", "forkserver")),
+    ]
+
+
+def test_each_model_runs_its_own_code(reports):
+    """Fails if the key of a cached kernel leaves out the density, or constants of it."""
+    for density, found in reports:
+        assert found["log_density"] == pytest.approx(EXPECTED[density])
+        assert found["log_density_again"] == pytest.approx(EXPECTED[density])
+
+
+def test_nothing_is_compiled_twice_in_a_process(reports):
+    """Fails if a kernel has no key, so that each step compiles it anew."""
+    for _, found in reports:
+        assert found["compiled_again"] == []
+    # The count does count.
+    assert len(reports[0][1]["compiled"]) > 10
+
+
+def test_another_process_finds_what_was_compiled(reports):
+    assert reports[-1][1]["compiled"] == []
+
+
+def test_workers_find_what_was_compiled(reports):
+    """Fails if a key changes when a graph is pickled, as that of an empty constant does."""
+    density, found = reports[-1]
+    for method in ("spawn", "forkserver"):
+        names, value = found["workers"][method]
+        assert names == []
+        assert value == pytest.approx(EXPECTED[density])
+
+
+WHOLE = "numba_funcified_fgraph"
+"""What numba calls all of a compiled function; what it calls itself is a part of it."""
+
+DAMAGE = {
+    "emptied": lambda content: b"",
+    "cut off": lambda content: content[: len(content) // 2],
+    "cut off at the end": lambda content: content[:-1],
+    "overwritten": lambda content: bytes(len(content)),
+}
+
+
+@pytest.fixture
+def damaged(cache, reports, tmp_path, monkeypatch):
+    """A copy of what processes have compiled, which this process takes as its cache."""
+    for file in (cache / "numba").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setattr(numba_cache, "NUMBA_CACHE_PATH", tmp_path)
+    names, step = compiled_in(lambda: build_step("laplace"))
+    assert names == []
+    assert log_density(step) == EXPECTED["laplace"]
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+@pytest.mark.parametrize("files", ["*.nbi", "*.nbc"])
+def test_a_damaged_cache_is_told(kind, files, damaged):
+    """By an error that says what to delete; and that is enough."""
+    for file in damaged.glob(files):
+        file.write_bytes(DAMAGE[kind](file.read_bytes()))
+    with pytest.raises(DamagedCacheError, match=re.escape(str(damaged)) + ".*Delete that folder"):
+        build_step("laplace")
+
+
+def test_one_damaged_file_is_enough(damaged):
+    """Whichever it is: what isn't needed does no harm, and nothing gives a wrong function."""
+    told = 0
+    for file in {*damaged.glob(f"string.{WHOLE}*.nbc"), *sorted(damaged.glob("*.nbc"))[::4]}:
+        content = file.read_bytes()
+        file.write_bytes(content[: len(content) // 3])
+        try:
+            assert log_density(build_step("laplace")) == EXPECTED["laplace"]
+        except DamagedCacheError:
+            told += 1
+        file.write_bytes(content)
+    assert told > 0
+
+
+def test_what_is_missing_is_compiled_anew(damaged):
+    for file in list(damaged.glob(f"string.{WHOLE}*")):
+        file.unlink()
+    names, step = compiled_in(lambda: build_step("laplace"))
+    assert WHOLE in names
+    assert log_density(step) == EXPECTED["laplace"]
+
+
+def test_code_of_another_model_is_told(damaged):
+    """The compiled sweep is compared with the model, so a file in another's place is noticed."""
+    sweeps = sorted(damaged.glob(f"string.{WHOLE}*.nbc"))
+    contents = [file.read_bytes() for file in sweeps]
+    assert len(sweeps) == len(DENSITIES)
+    said = []
+    for file, content in zip(sweeps, contents[1:] + contents[:1], strict=True):
+        file.write_bytes(content)
+    for density in DENSITIES:
+        with pytest.raises(pmd.ReadingError, match="PyTensor's cache") as caught:
+            build_step(density)
+        said.append(str(caught.value))
+    assert len(set(said)) == len(DENSITIES)

@@ -1,0 +1,255 @@
+"""ConjugateStep as a step of PyMC's: protocol, seeds, shared data; rules of one's own."""
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from pymc.step_methods.state import equal_dataclass_values
+from pytensor.graph.basic import Constant
+
+from pymc_dapper.conjugacy import families, rules
+from pymc_dapper.conjugacy.families import GAMMA, conjugate_prior
+from pymc_dapper.conjugacy.rules import conjugate_rule
+from pymc_dapper.conjugacy.step import ConjugateStep
+from pymc_dapper.graphs.errors import NotConjugateError
+from tests.conjugacy.test_forms import Judge
+from tests.models import N_APPLICANTS, admissions_model
+
+Y = np.array([0.3, -1.2, 0.8, 2.1])
+
+
+@pytest.fixture(scope="module")
+def model():
+    with pm.Model() as m:
+        x = pm.Data("x", [0, 1, 2, 1])
+        y = pm.Data("y", Y)
+        mu = pm.Normal("mu", 0, 2, shape=3)
+        v = pm.InverseGamma("v", 2, 1)
+        p = pm.Dirichlet("p", np.ones(3))
+        pm.Categorical("group", p=p, observed=x)
+        pm.Normal("outcome", mu[x], pt.sqrt(v), observed=y)
+    return m
+
+
+@pytest.fixture(scope="module")
+def step(model):
+    return ConjugateStep([model["mu"], model["v"], model["p"]], model=model)
+
+
+def sample(model, step, **kwargs):
+    options = {"draws": 20, "tune": 10, "chains": 2, "cores": 1, "random_seed": 5} | kwargs
+    with model:
+        return pm.sample(
+            step=[step], progressbar=False, compute_convergence_checks=False, **options
+        )
+
+
+def same_draws(a, b):
+    return all(np.array_equal(a.posterior[name], b.posterior[name]) for name in ("mu", "v", "p"))
+
+
+def steps_from(step, model, seed=7, n=1):
+    step.setup_chain(np.random.default_rng(seed), tune=0, draws=n)
+    point = model.initial_point()
+    for _ in range(n):
+        point, _ = step.step(point)
+    return point
+
+
+@pytest.fixture(scope="module")
+def sequential(model, step):
+    return sample(model, step)
+
+
+@pytest.mark.parametrize("options", [{}, {"cores": 2}], ids=str)
+def test_the_same_seed_gives_the_same_draws(model, step, sequential, options):
+    assert same_draws(sample(model, step, **options), sequential)
+
+
+def test_another_seed_gives_other_draws(model, step, sequential):
+    assert not same_draws(sample(model, step, random_seed=6), sequential)
+
+
+def test_chains_differ(sequential):
+    first, second = sequential.posterior["p"].values
+    assert not np.array_equal(first, second)
+
+
+def test_a_step_does_not_change_the_point_it_is_given(model, step):
+    step.setup_chain(np.random.default_rng(7), tune=0, draws=1)
+    point = model.initial_point()
+    before = {name: value.copy() for name, value in point.items()}
+    new, stats = step.step(point)
+    assert stats == [{}]
+    assert new.keys() == point.keys()
+    for name, value in before.items():
+        np.testing.assert_array_equal(point[name], value)
+        assert not np.array_equal(new[name], value)
+        assert isinstance(new[name], np.ndarray)
+        assert (new[name].dtype, new[name].shape) == (value.dtype, value.shape)
+
+
+def test_a_point_may_be_in_any_memory_layout(model):
+    with pm.Model() as model:
+        x = pm.Bernoulli("x", 0.5, shape=(3, 4))
+        p = pm.Beta("p", 1, 1, shape=3)
+        pm.Geometric("y", p[:, None], shape=(3, 4))
+    step = ConjugateStep([p], model=model)
+    point = model.initial_point()
+    point["y"] = np.arange(1, 13).reshape(3, 4)
+    draws = []
+    for y in (point["y"], np.asfortranarray(point["y"])):
+        step.setup_chain(np.random.default_rng(1), 0, 1)
+        draws.append(step.step({**point, "y": y})[0]["p_logodds__"])
+    np.testing.assert_array_equal(*draws)
+    assert x is not p
+
+
+def test_sampling_state_restores_a_draw_exactly(model, step):
+    point = steps_from(step, model, n=3)
+    saved = step.sampling_state
+    first, _ = step.step(point)
+    elsewhere, _ = step.step(point)
+    assert not np.array_equal(elsewhere["mu"], first["mu"])
+    step.sampling_state = saved
+    assert equal_dataclass_values(step.sampling_state, saved)
+    again, _ = step.step(point)
+    for name in first:
+        np.testing.assert_array_equal(again[name], first[name])
+
+
+def test_a_pickled_step_draws_the_same(model, step):
+    copy = cloudpickle.loads(cloudpickle.dumps(step))
+    one, other = (steps_from(each, model, n=2) for each in (step, copy))
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_it_describes_itself(step):
+    assert step.describe() == (
+        "mu ~ Normal, given outcome\nv ~ InverseGamma, given outcome\np ~ Dirichlet, given group"
+    )
+    assert repr(step).startswith("<ConjugateStep: mu ~ Normal, given outcome; v ~ ")
+
+
+def test_value_variables_a_single_variable_and_the_context_are_accepted(model):
+    with model:
+        step = ConjugateStep(model.rvs_to_values[model["p"]])
+    assert [value.name for value in step.vars] == ["p_simplex__"]
+
+
+def test_unblocked_variables_get_a_step_each():
+    with pm.Model() as model:
+        a, b = pm.Normal("a"), pm.Normal("b")
+        pm.Normal("y", a + b, 1, observed=Y)
+    assert repr(ConjugateStep([a, b], model=model)) == "<ConjugateStep: a, b ~ MvNormal, given y>"
+    one_by_one = ConjugateStep([a, b], model=model, blocked=False)
+    lines = [step.describe() for step in one_by_one.methods]
+    assert lines == ["a ~ Normal, given y", "b ~ Normal, given y"]
+
+
+def test_shared_data_are_read_again_when_a_chain_starts(model, step):
+    before = steps_from(step, model)
+    try:
+        with model:
+            pm.set_data({"x": [2, 2, 2, 2], "y": Y + 5})
+        after = steps_from(step, model)
+        # The same random numbers: the mean of the last group is where the new data are.
+        assert after["mu"][2] > 3
+        assert abs(before["mu"][2]) < 3
+        judge = Judge(model)
+        other = {**after, "mu": after["mu"] + [0.0, 0.0, 1.0]}
+        draw = step._draws[0]
+        given = [after[x.name] for x in draw.conditional.given]
+        parameters = draw._parameters(*given, *draw.data.values)
+        ours = [draw.conditional.log_density(x["mu"], *parameters) for x in (after, other)]
+        np.testing.assert_allclose(np.diff(ours), judge(other) - judge(after), rtol=1e-10)
+
+        with model:
+            pm.set_data({"x": [2, 2], "y": Y[:2]})
+        with pytest.raises(ValueError, match=r"had shape \(4,\) when ConjugateStep for 'mu'"):
+            steps_from(step, model)
+    finally:
+        with model:
+            pm.set_data({"x": [0, 1, 2, 1], "y": Y})
+
+
+def test_only_numba_modes_are_taken():
+    model = admissions_model()
+    with pytest.raises(ValueError, match="mode 'FAST_COMPILE' doesn't compile with numba"):
+        ConjugateStep([model["p"]], model=model, compile_kwargs={"mode": "FAST_COMPILE"})
+
+
+# Rules of one's own -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """Rules and priors registered by a test are forgotten after it."""
+    monkeypatch.setattr(rules, "_pairs", {key: list(each) for key, each in rules._pairs.items()})
+    monkeypatch.setattr(families, "_priors", dict(families._priors))
+
+
+def pareto_model():
+    with pm.Model() as model:
+        tail = pm.Weibull("tail", 1, 4, shape=2)
+        pm.Pareto("wealth", alpha=tail[[0, 1, 1]], m=0.5, observed=[0.7, 3.0, 1.1])
+    return model
+
+
+def test_a_rule_and_a_prior_of_ones_own(registry):
+    """Pareto: theta m^theta x^(-theta - 1), so that log(x / m) is exponential with rate theta."""
+    model = pareto_model()
+    with pytest.raises(NotConjugateError, match="Weibull\\) belongs to no conjugate family"):
+        ConjugateStep([model["tail"]], model=model)
+
+    @conjugate_prior(pm.Weibull)
+    def exponential(one, scale):
+        return GAMMA, (one, 1 / scale)
+
+    with pytest.raises(NotConjugateError, match="the likelihood of 'wealth' \\(Pareto\\)"):
+        ConjugateStep([model["tail"]], model=model)
+
+    @conjugate_rule(GAMMA, pm.Pareto)
+    def gamma_pareto(link):
+        _, m = link.parameters
+        return link.total(1.0), link.total(pt.log(link.value / m))
+
+    step = ConjugateStep([model["tail"]], model=model)
+    [draw] = step._draws
+    shape, rate = draw._parameters()
+    np.testing.assert_allclose(shape, [2, 3])
+    np.testing.assert_allclose(rate, 0.25 + np.log([1.4, 6.0 * 2.2]))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda link: (link.total(0.5), link.total(pt.log(link.value / 0.5))),
+        lambda link: (link.total(1.0), link.total(pt.log(link.value))),
+        lambda link: (link.total(1.0), link.total(pt.log(link.value / 0.5))[::-1]),
+    ],
+)
+def test_a_wrong_rule_is_found_out(registry, wrong):
+    conjugate_prior(pm.Weibull)(lambda one, scale: (GAMMA, (one, 1 / scale)))
+    conjugate_rule(GAMMA, pm.Pareto)(wrong)
+    model = pareto_model()
+    with pytest.raises(NotConjugateError, match="the conditional of 'tail' was read wrongly") as e:
+        ConjugateStep([model["tail"]], model=model)
+    assert "a rule registered with `conjugate_rule` is wrong" in str(e.value)
+
+
+def test_a_rule_for_what_is_no_distribution():
+    with pytest.raises(TypeError, match="neither a PyMC distribution nor a type of Op"):
+        conjugate_rule(GAMMA, "Poisson")
+
+
+def test_no_array_as_long_as_the_records_is_compiled_in():
+    """Such a constant is kept twice, by the graph and by what was compiled of it."""
+    model = admissions_model()
+    [draw] = ConjugateStep([model["p"]], model=model)._draws
+    variables = draw._parameters._function.maker.fgraph.variables
+    constants = [x for x in variables if isinstance(x, Constant)]
+    assert constants
+    assert all(np.size(x.data) < N_APPLICANTS for x in constants)

@@ -1,0 +1,407 @@
+"""The sweep over counts leaves exact conditional posteriors as they are, by enumeration."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from numba import njit
+from scipy import stats
+from scipy.special import gammaln
+
+from pymc_dapper.counts.kernels import draws as count_draws
+from pymc_dapper.counts.kernels import joint as count_joint
+from pymc_dapper.counts.kernels import line as count_line
+from pymc_dapper.counts.kernels import sweep as count_sweep
+from pymc_dapper.counts.kernels.draws import Draws
+from pymc_dapper.counts.kernels.joint import nearest_plane
+from pymc_dapper.counts.kernels.lattice import reduce_basis
+from pymc_dapper.counts.kernels.line import LARGEST, State, update_line
+from pymc_dapper.counts.kernels.sweep import Swept
+from tests.counts_enumeration import Model, compiled, connected, log_density, schedule
+
+N, P = 4, np.array([0.2, 0.3, 0.5])
+RELEASED, SD, PAIR, SCALE = np.array([1.4, 0.7, 2.5]), 1.1, 0.3, 1.5
+TABLES = [x for x in product(range(N + 1), repeat=3) if sum(x) == N]
+COUNTS = np.arange(N + 1)
+
+
+def normalised(logp):
+    weights = np.exp(np.array(logp) - np.max(logp))
+    return weights / weights.sum()
+
+
+def exact():
+    """Probabilities of three cells, given noisy counts and a noisy total of two."""
+    return normalised(
+        [
+            stats.multinomial.logpmf(x, N, P)
+            + stats.norm.logpdf(RELEASED, x, SD).sum()
+            + stats.laplace.logpdf(PAIR, x[0] + x[1], SCALE)
+            for x in TABLES
+        ]
+    )
+
+
+def cells_and_pair(coefficient=1):
+    """The same as terms; without the multinomial coefficient if that is 0."""
+    of_cells = [
+        COUNTS * np.log(p) - coefficient * gammaln(COUNTS + 1) + stats.norm.logpdf(r, COUNTS, SD)
+        for p, r in zip(P, RELEASED, strict=True)
+    ]
+    of_pair = stats.laplace.logpdf(PAIR, COUNTS, SCALE)
+    return Model([*np.eye(3), [1, 1, 0]], [*of_cells, of_pair])
+
+
+def some_draws(rng, number=100):
+    return Draws(rng.random(number), np.zeros(1, dtype=np.int64))
+
+
+def error(matrix, posterior):
+    """Largest change that a sweep makes to a posterior."""
+    return np.abs(posterior @ matrix - posterior).max()
+
+
+EXCHANGES = [[1, -1, 0], [0, 1, -1], [1, 0, -1]]
+
+
+@pytest.mark.parametrize("curvature", [0.1, 1.5], ids=["wide", "narrow"])
+def test_exchanges_leave_the_posterior_as_it_is(curvature):
+    model = cells_and_pair()
+    matrices = [
+        model.matrix(TABLES, schedule(directions=[each]), [curvature] * 4) for each in EXCHANGES
+    ]
+    assert max(error(matrix, exact()) for matrix in matrices) < 1e-10
+    assert connected(*matrices)
+    assert not connected(matrices[0])
+
+
+def test_widths_that_depend_on_the_table_do_not():
+    # Which is why they are measured while tuning only. With one mode they would do no harm.
+    bowl, humps = -18 * (np.arange(6) - 2.5) ** 2, np.array([0.0, 1.0, -39.0, -40.0, 0.5, 1.5])
+    model, posterior = Model([[1], [1]], [bowl, humps]), normalised(bowl + humps)
+    counts, moves = [(k,) for k in range(6)], schedule(single=[0])
+    assert error(model.matrix(counts, moves, [0.5, 2.0]), posterior) < 1e-10
+    assert error(model.matrix(counts, moves, None), posterior) > 1e-4
+
+
+def test_a_prior_without_its_coefficient_shows():
+    moves = schedule(directions=EXCHANGES[:1])
+    assert error(cells_and_pair(0).matrix(TABLES, moves, [1.0] * 4), exact()) > 1e-2
+
+
+# Counts that move by themselves, with a noisy total ----------------------------------------------
+
+SUM, TIGHT = 1.4, 0.4
+
+
+def two_counts(m, n):
+    """A Binomial and a BetaBinomial, bounded by their density only, and their noisy total."""
+    tables = list(product(range(m + 1), range(n + 1)))
+    first = stats.binom.logpmf(np.arange(m + 1), m, 0.3)
+    second = stats.betabinom.logpmf(np.arange(n + 1), n, 1.5, 2.0)
+    total = stats.norm.logpdf(SUM, np.arange(m + n + 1), TIGHT)
+    posterior = normalised([first[x] + second[y] + total[x + y] for x, y in tables])
+    return Model([[1, 0], [0, 1], [1, 1]], [first, second, total]), tables, posterior
+
+
+def test_single_moves_leave_the_posterior_as_it_is():
+    model, tables, posterior = two_counts(2, 3)
+    matrices = [model.matrix(tables, schedule(single=[each]), [1.0] * 3) for each in (0, 1)]
+    assert max(error(matrix, posterior) for matrix in matrices) < 1e-10
+    assert connected(*matrices)
+
+
+def test_one_single_move_after_the_other_does_so():
+    model, tables, posterior = two_counts(1, 1)  # the fewer tables, the sooner enumerated
+    matrix = model.matrix(tables, schedule(single=[0, 1]), [1.0] * 3)
+    assert error(matrix, posterior) < 1e-10
+    assert connected(matrix)
+
+
+@njit(inline="always")
+def stale_values(log_density, context, structure, schedule, counts, curvatures, draws):
+    """Forget what a move does to the totals that other moves see."""
+    state = State(counts.copy(), count_line.start_values(structure, counts))
+    line = count_line.new_line(structure, 4)
+    before = state.values.copy()
+    for cell in schedule.single:
+        line.cells[0], line.steps[0] = cell, 1
+        update_line(log_density, context, structure, curvatures, state, line, 1, draws)
+        state.values[:] = before
+    return Swept(state.counts, 0.0, 0, 0.0, 0.0, curvatures)
+
+
+def test_a_stale_total_shows():
+    model, tables, posterior = two_counts(1, 1)
+    moves = schedule(single=[0, 1])
+    matrix = model.matrix(tables, moves, [1.0] * 3, compiled(stale_values))
+    assert error(matrix, posterior) > 1e-3
+
+
+# Known margins ----------------------------------------------------------------------------------
+
+
+def test_only_swaps_connect_tables_of_known_margins():
+    rates, released = np.array([0.7, 1.1, 2.0, 0.4]), np.array([0.2, 1.0, 0.9, 0.4])
+    tables = [(0, 2, 1, 0), (1, 1, 0, 1)]  # rows add up to 2 and 1, columns to 1 and 2
+    terms = [
+        stats.poisson.logpmf(COUNTS, rate) + stats.norm.logpdf(r, COUNTS, 1.0)
+        for rate, r in zip(rates, released, strict=True)
+    ]
+    posterior = normalised([sum(terms[k][x] for k, x in enumerate(each)) for each in tables])
+    model = Model(np.eye(4), terms)
+    matrix = model.matrix(tables, schedule(directions=[[1, -1, -1, 1]]), [1.0] * 4)
+    assert error(matrix, posterior) < 1e-10
+    assert connected(matrix)
+    assert not connected(model.matrix(tables, schedule(), [1.0] * 4))
+
+
+# Directions of blocks ----------------------------------------------------------------------------
+
+WINDOWS = np.array([[1, 1, 0], [0, 1, 1]])
+TIGHT_SUMS = np.array([1.2, 1.6])
+HIGHEST = (1, 2, 1)
+SMALL = list(product(*(range(most + 1) for most in HIGHEST)))
+
+
+def overlapping():
+    """Three loose cells and two sums of them that overlap, known better."""
+    of_cells = [np.log(np.array([0.5, 0.2, 0.3])[: most + 1]) for most in HIGHEST]
+    of_sums = [stats.norm.logpdf(r, np.arange(4), 0.5) for r in TIGHT_SUMS]
+    posterior = normalised(
+        [
+            sum(of_cells[k][x[k]] for k in range(3))
+            + sum(of_sums[k][row @ x] for k, row in enumerate(WINDOWS))
+            for x in SMALL
+        ]
+    )
+    return Model([*np.eye(3), *WINDOWS], [*of_cells, *of_sums]), posterior
+
+
+def reduced(curvatures):
+    """Directions that are nearly orthogonal in the metric of some curvatures."""
+    matrix = np.vstack([np.eye(3), WINDOWS])
+    rows = reduce_basis(np.eye(3, dtype=np.int64), matrix.T @ np.diag(curvatures) @ matrix)
+    return [row if row.max() > 0 else -row for row in rows]
+
+
+CURVATURES = [0.1, 0.1, 0.1, 4.0, 4.0]
+
+
+def test_directions_of_a_block_leave_the_posterior_as_it_is():
+    model, posterior = overlapping()
+    directions = reduced(CURVATURES)
+    assert [1, -1, 1] in [row.tolist() for row in directions]
+    matrices = [model.matrix(SMALL, schedule(directions=[each]), CURVATURES) for each in directions]
+    assert max(error(matrix, posterior) for matrix in matrices) < 1e-10
+    assert connected(*matrices)
+
+
+def test_directions_that_depend_on_the_table_do_not():
+    # Which is why they are found while tuning only.
+    model, posterior = overlapping()
+    by_metric = {
+        known: model.matrix(
+            SMALL, schedule(directions=reduced([0.1, 0.1, 0.1, known, known])[:1]), CURVATURES
+        )
+        for known in (0.01, 10.0)
+    }
+    first = WINDOWS[0] @ np.transpose(SMALL)
+    matrix = np.where((first > 1)[:, None], by_metric[10.0], by_metric[0.01])
+    assert max(error(each, posterior) for each in by_metric.values()) < 1e-10
+    assert error(matrix, posterior) > 1e-3
+
+
+# Several directions at once ---------------------------------------------------------------------
+
+
+@njit(inline="always")
+def jointly(log_density, context, structure, schedule, counts, curvatures, draws):
+    """Make no moves but these."""
+    state = State(counts.copy(), count_line.start_values(structure, counts))
+    moved, gain = count_sweep.move_jointly(
+        log_density, context, structure, schedule, curvatures, state, draws
+    )
+    return Swept(state.counts, 0.0, moved, 0.0, gain, curvatures)
+
+
+@njit(inline="always")
+def one_way(log_density, context, structure, schedule, counts, curvatures, draws):
+    """Forget that the way back may be more or less probable than the way there."""
+    state = State(counts.copy(), count_line.start_values(structure, counts))
+    memory = count_joint.new_memory(structure, counts.size)
+    terms, line = np.arange(structure.kinds.size), memory.line
+    count_joint.look_around(
+        log_density, context, structure, curvatures, state.values, terms, True, memory.probe,
+        memory.present,
+    )  # fmt: skip
+    directions = count_sweep.joint_directions(schedule, 0, 0)
+    proposal = count_joint.propose(structure, directions, state, memory, draws)
+    if proposal.n_cells > 0:
+        change, gain = count_line.find_change(structure, line, proposal.n_cells), 0.0
+        for t in range(2):
+            density = count_line.log_density_at(
+                log_density, context, structure, state.values, line, change, t
+            )
+            gain = density - gain
+        chance = np.exp(min(0.0, gain))
+        if count_draws.choose(draws, np.array([1 - chance, chance])):
+            for i in range(proposal.n_cells):
+                state.counts[line.cells[i]] += line.steps[i]
+    return Swept(state.counts, 0.0, 0, 0.0, 0.0, curvatures)
+
+
+JOINTLY = compiled(jointly)
+
+
+STIFF = [2.0, 2.0, 2.0, 4.0, 4.0]
+
+
+def together(curvatures):
+    """Directions of the block, moving together."""
+    matrix = np.vstack([np.eye(3), WINDOWS])
+    directions = np.array(reduced(curvatures))
+    images = directions @ matrix.T
+    factor = np.linalg.cholesky((images * curvatures) @ images.T)
+    return schedule(directions=directions, factor=factor)
+
+
+def test_directions_taken_together_leave_the_posterior_as_it_is():
+    model, posterior = overlapping()
+    matrix = model.matrix(SMALL, together(STIFF), STIFF, JOINTLY)
+    assert error(matrix, posterior) < 1e-10
+    assert connected(matrix)
+    assert posterior @ np.diag(matrix) < 0.7  # many proposals are accepted
+
+
+def test_without_the_way_back_they_do_not():
+    model, posterior = overlapping()
+    matrix = model.matrix(SMALL, together(STIFF), STIFF, compiled(one_way))
+    assert error(matrix, posterior) > 1e-3
+
+
+def test_a_metric_that_depends_on_the_table_does_not_either():
+    model, posterior = overlapping()
+    metrics = STIFF, [1.0, 1.0, 1.0, 4.0, 4.0]
+    tight, loose = (model.matrix(SMALL, together(each), each, JOINTLY) for each in metrics)
+    first = WINDOWS[0] @ np.transpose(SMALL)
+    matrix = np.where((first > 1)[:, None], tight, loose)
+    assert max(error(tight, posterior), error(loose, posterior)) < 1e-10
+    assert error(matrix, posterior) > 1e-3
+
+
+def test_numbers_of_steps_are_as_probable_as_they_are_said_to_be():
+    metric = np.array([[3.0, 1.0], [1.0, 2.0]])
+    factor, slope, rng = np.linalg.cholesky(metric), np.array([1.5, -4.0]), np.random.default_rng(6)
+    all_steps = [np.array(each) for each in product(range(-6, 7), repeat=2)]
+    none = some_draws(rng, 0)
+    said = np.exp([nearest_plane(factor, slope, steps, True, none) for steps in all_steps])
+    assert abs(said.sum() - 1) < 1e-9
+    drawn = np.empty((20_000, 2), dtype=int)
+    for numbers in drawn:
+        nearest_plane(factor, slope, numbers, False, some_draws(rng, 2))
+    for steps, chance in zip(all_steps, said, strict=True):
+        share = (drawn == steps).all(axis=1).mean()
+        assert abs(share - chance) < 4.5 * np.sqrt(chance / 20_000) + 1e-4
+
+
+# Impossible tables, and which lines are drawn ----------------------------------------------------
+
+
+@njit
+def sweep(draws, counts, context, structure, schedule, curvatures):
+    return count_sweep.sweep_counts(
+        log_density, context, structure, schedule, counts, curvatures, draws
+    )
+
+
+@pytest.mark.parametrize("start", [0, 199])
+def test_from_an_impossible_table_a_possible_one_is_found(start):
+    narrow = np.full(200, -np.inf)
+    narrow[120:123] = 0.0
+    model = Model([[1]], [narrow])
+    rng, counts, swept = np.random.default_rng(3), np.array([start]), None
+    for _ in range(200):
+        moves = schedule(single=[0])
+        swept = sweep(some_draws(rng), counts, model.context, model.structure, moves, np.ones(1))
+        counts = swept.counts
+    assert 120 <= counts[0] <= 122
+    assert swept.log_density == 0
+
+
+@pytest.mark.parametrize(
+    ("counts", "steps", "expected"),
+    [
+        ([5], [1], (-5, LARGEST - 5)),
+        ([7, 4], [2, -1], (-3, 4)),
+        ([7, 4], [2, 3], (-1, (LARGEST - 4) // 3)),
+        ([LARGEST, 3], [1, -1], (-(LARGEST - 3), 0)),
+        ([LARGEST, 0], [1, 1], (0, 0)),
+        ([0, LARGEST], [1, -1], (0, LARGEST)),
+    ],
+)
+def test_lines_end_where_counts_would_be_negative_or_too_large(counts, steps, expected):
+    line = count_line.new_line(Model([[1]], [np.zeros(3)]).structure, len(counts))
+    line.cells[:], line.steps[:] = range(len(counts)), steps
+    lowest, highest = count_line.ends(np.array(counts), line, len(counts))
+    assert (lowest, highest) == expected
+    for t in (lowest, highest):
+        table = [count + t * step for count, step in zip(counts, steps, strict=True)]
+        assert min(table) >= 0
+        assert max(table) <= LARGEST
+
+
+def test_counts_grow_to_the_largest_and_not_beyond():
+    """Without a log-density that could stop them; integers would overflow before long."""
+    model, counts = Model([[1, 0], [0, 1]], [np.zeros(1)] * 2), np.array([LARGEST - 3, 2])
+    no_terms = {"terms": np.full(2, -1), "kinds": np.zeros(0, dtype=np.int64)}
+    flat, rng = model.structure._replace(**no_terms), np.random.default_rng(2)
+    for _ in range(50):
+        counts = sweep(
+            some_draws(rng), counts, model.context, flat, schedule(single=[0, 1]), np.zeros(2)
+        ).counts
+        assert counts.min() >= 0
+        assert counts.max() <= LARGEST
+
+
+def lines(moves, seed=0):
+    starts, cells, steps = count_sweep.plan(moves, some_draws(np.random.default_rng(seed)))
+    return [
+        dict(zip(cells[i:j].tolist(), steps[i:j].tolist(), strict=True))
+        for i, j in pairwise(starts)
+    ]
+
+
+def test_a_pass_pairs_all_cells_of_a_group_at_random():
+    moves = schedule()._replace(
+        group_starts=np.array([0, 5]), group_cells=np.arange(10, 15), passes=np.array([2])
+    )
+    drawn = lines(moves)
+    assert len(drawn) == 4
+    for first, second in (drawn[:2], drawn[2:]):
+        assert sorted(first.values()) == sorted(second.values()) == [-1, 1]
+        assert len({*first, *second} & set(range(10, 15))) == 4
+    # Any two of five cells are a pair in 1/5 of the passes.
+    seen = [frozenset(line) for seed in range(2_000) for line in lines(moves, seed)]
+    shares = np.array([seen.count(frozenset(x)) for x in [(10, 11), (12, 14)]]) / 4_000
+    assert np.all(np.abs(shares - 0.2) < 4 * np.sqrt(0.2 * 0.8 / 4_000))
+
+
+def test_a_pass_over_a_grid_swaps_each_cell_once():
+    cells = np.arange(6)
+    moves = schedule()._replace(
+        grid_rows=np.array([2]),
+        grid_columns=np.array([3]),
+        grid_passes=np.array([1]),
+        grid_places=np.array([0]),
+        place_starts=np.arange(7),
+        place_cells=cells,
+    )
+    [swap] = lines(moves)
+    change = np.zeros(6, dtype=int)
+    for cell, step in swap.items():
+        change[cell] = step
+    table = change.reshape(2, 3)
+    assert np.all(table.sum(axis=0) == 0)
+    assert np.all(table.sum(axis=1) == 0)
+    assert np.abs(table).sum() == 4

@@ -1,0 +1,436 @@
+"""InterweaveStep as a step of PyMC's, what it learns in tuning, and the moves themselves."""
+
+import warnings
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from numba import njit
+from pymc.step_methods.state import equal_dataclass_values
+from scipy import stats
+
+from pymc_dapper import DapperStep, ReadingError
+from pymc_dapper.interweaving import step as interweave
+from pymc_dapper.interweaving.kernels.moves import Fit, draw_variates, log_t, move_parameters
+from pymc_dapper.interweaving.kernels.tuning import (
+    DEFAULT_MOVES,
+    MAX_MOVES,
+    MIN_MEASURED,
+    best_number_of_moves,
+    fit_draws,
+    moves_waste_time,
+)
+from pymc_dapper.interweaving.step import InterweaveStep
+
+N = 20
+
+
+def make_model():
+    with pm.Model() as model:
+        tau = pm.HalfNormal("tau")
+        mu = pm.Normal("mu", 0, tau)
+        sigma = pm.HalfNormal("sigma")
+        x = pm.LogNormal("x", mu, sigma, shape=N)
+        k = pm.Poisson("k", sigma, shape=N)
+        released = pm.Data("released", np.array([30.0, 12.0]))
+        sums = pt.stack([pt.clip(x, 0, 5).sum(), k.sum()])
+        pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, 20.0), released))
+    return model
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make_model()
+
+
+@pytest.fixture(scope="module")
+def steps(model):
+    with model:
+        return [
+            DapperStep([model["x"], model["k"]]),
+            InterweaveStep([model["mu"], model["sigma"]], records=[model["x"], model["k"]]),
+        ]
+
+
+@pytest.fixture
+def step(steps):
+    return steps[1]
+
+
+def sample(model, steps, **kwargs):
+    options = {"draws": 30, "tune": 60, "chains": 2, "cores": 1, "random_seed": 5} | kwargs
+    with model:
+        others = [pm.Metropolis([model["mu"], model["tau"]]), pm.Metropolis([model["sigma"]])]
+        return pm.sample(
+            step=[*steps, *others],
+            progressbar=False,
+            compute_convergence_checks=False,
+            **options,
+        )
+
+
+@pytest.fixture(scope="module")
+def sequential(model, steps):
+    return sample(model, steps)
+
+
+@pytest.mark.parametrize("options", [{}, {"cores": 2}], ids=str)
+def test_the_same_seed_gives_the_same_draws(model, steps, sequential, options):
+    again = sample(model, steps, **options).posterior
+    for name in ("mu", "sigma", "x", "k"):
+        np.testing.assert_array_equal(again[name], sequential.posterior[name])
+
+
+def test_another_seed_gives_other_draws(model, steps, sequential):
+    other = sample(model, steps, random_seed=6).posterior
+    assert not np.array_equal(other["mu"], sequential.posterior["mu"])
+
+
+def test_statistics_describe_the_moves(sequential):
+    stats = sequential.sample_stats
+    assert stats["interweave_accept"].dims == ("chain", "draw")
+    moved = stats["interweave_moves"] > 0
+    assert np.all(stats["interweave_accept"].where(moved, 1) > 0)
+    assert np.all(stats["interweave_accept"].where(moved, 1) <= 1)
+
+
+def test_dapper_step_sees_records_that_were_changed_elsewhere(model, sequential):
+    """Its statistic, formed from its sums, is that of the point it leaves."""
+    with model:
+        dapper = DapperStep([model["x"], model["k"]])
+        interweave = InterweaveStep([model["mu"], model["sigma"]], records=[model["x"], model["k"]])
+    mechanism = model.compile_logp([model["privacy"]], mode="FAST_COMPILE")
+    point = model.initial_point()
+    for each, rng in zip((dapper, interweave), np.random.default_rng(3).spawn(2), strict=True):
+        each.setup_chain(rng, tune=100, draws=100)
+    for _ in range(30):
+        before = point
+        point, _ = interweave.step(point)
+        assert not np.array_equal(point["x_log__"], before["x_log__"])
+        point, [stat] = dapper.step(point)
+        assert stat["dapper_mechanism_logp"] == pytest.approx(mechanism(point), rel=1e-9)
+
+
+def walk(step, point, rng, iterations, tune):
+    """A chain of this step alone; yields the points."""
+    step.setup_chain(rng, tune=tune, draws=iterations)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="InterweaveStep is the only step")
+        for _ in range(tune + iterations):
+            point, [stat] = step.step(point)
+            yield point, stat
+
+
+def started(model):
+    """A point where something can move."""
+    rng = np.random.default_rng(0)
+    return {
+        **model.initial_point(),
+        "x_log__": rng.normal(size=N),
+        "k": rng.poisson(1.0, size=N),
+    }
+
+
+@pytest.mark.parametrize("stop", [30, 90])
+def test_sampling_state_restores_a_draw_exactly(model, step, stop):
+    """Amid tuning, and after it."""
+    *_, (point, _) = zip(
+        walk(step, started(model), np.random.default_rng(7), 60, tune=80), range(stop), strict=False
+    )
+    point, _ = point
+    saved = step.sampling_state
+    first, first_stats = step.step(point)
+    with model:
+        other = InterweaveStep([model["mu"], model["sigma"]], records=[model["x"], model["k"]])
+    for restored in (step, other):
+        restored.sampling_state = saved
+        assert equal_dataclass_values(restored.sampling_state, saved)
+        again, again_stats = restored.step(point)
+        assert all(np.array_equal(again[name], first[name]) for name in first)
+        assert again_stats == first_stats
+
+
+def test_what_was_learnt_is_frozen_after_tuning_and_forgotten_by_the_next_chain(model, step):
+    points = walk(step, started(model), np.random.default_rng(7), 40, tune=100)
+    for _ in range(100):
+        next(points)
+    learnt = step.mean.copy(), step.factor.copy(), step.n_moves
+    assert not np.array_equal(step.factor, np.eye(2))
+    assert [stat["interweave_moves"] for _, stat in points] == [step.n_moves] * 40
+    np.testing.assert_array_equal(step.mean, learnt[0])
+    np.testing.assert_array_equal(step.factor, learnt[1])
+    assert step.tuning_paths == []
+    step.setup_chain(np.random.default_rng(8), tune=0, draws=5)
+    np.testing.assert_array_equal(step.factor, np.eye(2))
+    assert step.n_moves == DEFAULT_MOVES
+
+
+def test_a_step_does_not_change_the_point_it_is_given(model, step):
+    point = started(model)
+    before = {name: value.copy() for name, value in point.items()}
+    new, _ = next(walk(step, point, np.random.default_rng(7), 10, tune=0))
+    for name, value in before.items():
+        np.testing.assert_array_equal(point[name], value)
+        assert new[name].dtype == value.dtype
+        assert new[name].shape == value.shape
+
+
+def test_a_pickled_step_draws_the_same(model, step):
+    copy = cloudpickle.loads(cloudpickle.dumps(step))
+    results = [
+        next(walk(each, started(model), np.random.default_rng(8), 10, tune=0))[0]["mu"]
+        for each in (step, copy)
+    ]
+    np.testing.assert_array_equal(*results)
+
+
+def test_shared_data_are_read_again(model, step):
+    def first_point():
+        return next(walk(step, started(model), np.random.default_rng(8), 10, tune=0))[0]
+
+    first = first_point()
+    with model:
+        pm.set_data({"released": np.array([90.0, 60.0])})
+        changed = first_point()
+        pm.set_data({"released": np.array([30.0, 12.0])})
+    assert not np.array_equal(changed["mu"], first["mu"])
+    assert np.array_equal(first_point()["mu"], first["mu"])
+
+
+def test_shared_data_of_another_shape_are_refused(model, step):
+    with model:
+        pm.set_data({"released": np.array([[30.0, 12.0]] * 2)[0:1, 0]})
+        with pytest.raises(
+            ValueError, match=r"'released' had shape \(2,\) when the InterweaveStep"
+        ):
+            step.setup_chain(np.random.default_rng(8), tune=0, draws=1)
+        pm.set_data({"released": np.array([30.0, 12.0])})
+
+
+def test_from_an_impossible_state_nothing_moves(model, step):
+    point = {**started(model), "k": np.full(N, -1)}
+    new, stat = next(walk(step, point, np.random.default_rng(8), 10, tune=0))
+    assert all(new[name] is point[name] for name in point)
+    assert np.isnan(stat["interweave_accept"])
+
+
+def test_records_that_do_not_come_back_from_their_noise_are_left_alone(model, step):
+    """So far in the tail that their cdf is 1."""
+    point = {**started(model), "k": np.append(np.ones(N - 1, dtype=int), 400)}
+    new, _ = next(walk(step, point, np.random.default_rng(8), 10, tune=0))
+    assert all(new[name] is point[name] for name in point)
+
+
+def test_it_warns_where_it_is_alone(model, steps):
+    with model:
+        others = [pm.Metropolis([model["tau"], model["sigma"]])]
+        with pytest.warns(UserWarning, match=r"only step that moves 'mu'\. The draws are right"):
+            pm.sample(
+                tune=20,
+                draws=5,
+                chains=1,
+                step=[*steps, *others],
+                progressbar=False,
+                compute_convergence_checks=False,
+            )
+
+
+def test_the_reading_is_described(step):
+    assert repr(step) == "<InterweaveStep: mu, sigma; x, k follow>"
+    assert step.describe() == (
+        "Moves 'mu', 'sigma' with the noise of the records held fixed.\n"
+        "Records that follow: 'x', 'k'\n"
+        "Factors that decide: 'mu', 'sigma', 'privacy'"
+    )
+
+
+def test_parameters_left_alone_get_another_step(model):
+    with model:
+        step = InterweaveStep(
+            [model["tau"], model["mu"]], records=[model["x"], model["k"]], moves=0
+        )
+    assert [x.name for x in step.vars] == ["mu"]
+    assert "Left to other steps, since the records' prior doesn't depend on it: 'tau'" in (
+        step.describe()
+    )
+    point = started(model)
+    for _, stat in walk(step, point, np.random.default_rng(1), 3, tune=0):
+        assert stat["interweave_moves"] == 0
+
+
+def test_what_is_wrong_with_the_arguments_is_said(model):
+    x, mu = model["x"], model["mu"]
+    with model:
+        with pytest.raises(ReadingError, match="empty list: pass the parameters"):
+            InterweaveStep([], records=[x])
+        with pytest.raises(TypeError, match="only the parameters by position"):
+            InterweaveStep([mu], [x])
+        with pytest.raises(ValueError, match="moves must be a whole number of at least 0"):
+            InterweaveStep([mu], records=[x], moves=-1)
+        with pytest.raises(ReadingError, match="'mu' is a name"):
+            InterweaveStep("mu", records=[x])
+        with pytest.raises(ReadingError, match="'privacy' is computed from other variables"):
+            InterweaveStep([mu], records=[model["privacy"]])
+        with pytest.raises(ValueError, match="the mode 'FAST_COMPILE' doesn't compile with numba"):
+            InterweaveStep([mu], records=[x], compile_kwargs={"mode": "FAST_COMPILE"})
+
+
+def test_the_progress_bar_shows_the_moves(step):
+    columns, stats = step._progressbar_config(n_chains=3)
+    assert columns[0].get_table_column().header == "Interweaving moves"
+    assert stats == {"interweave_moves": [0] * 3}
+    [update] = step._make_progressbar_update_functions()
+    assert update({"interweave_moves": 2, "x": 1}) == {"interweave_moves": 2}
+
+
+# What is learnt.
+
+
+def paths(elsewhere, inside, m=400, k=4, seed=0):
+    """An autoregressive parameter, moved by others and then k times; each in units of its sd."""
+    rng = np.random.default_rng(seed)
+    result = np.empty((m, k + 1, 1))
+    x = rng.standard_normal()
+    for t in range(m):
+        x = elsewhere * x + np.sqrt(1 - elsewhere**2) * rng.standard_normal()
+        result[t, 0] = x
+        for i in range(1, k + 1):
+            x = inside * x + np.sqrt(1 - inside**2) * rng.standard_normal()
+            result[t, i] = x
+    return result
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "inside", "evaluations", "expected"),
+    [
+        (0.0, 0.2, 2, {0}),  # others do it all
+        (0.99, 0.0, 2, {1}),  # one move does it all
+        (0.99, 0.6, 2, {3, 4}),  # it takes several
+        (0.7, 0.97, 30, {0}),  # moves are short, and cost much
+        (1.0, 0.5, 2, {2, 3, 4}),  # nobody else moves it
+        (1.0, 0.99, 50, {1, 2, 3, 4}),
+    ],
+)
+def test_as_many_moves_are_made_as_pay(elsewhere, inside, evaluations, expected):
+    chosen = best_number_of_moves(paths(elsewhere, inside), np.full((400, 4), evaluations), 10_000)
+    assert chosen in expected
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "evaluations", "n_records", "expected"),
+    [
+        (0.2, 20, 100_000, True),  # other steps do well, and moves take long
+        (0.95, 20, 100_000, False),  # the chain crawls without
+        (0.2, 1, 100_000, False),  # moves are cheap: tuning can go on
+        (0.2, 10, 100, False),  # the rest of an iteration takes as long
+    ],
+)
+def test_moves_are_given_up_early_only_where_they_waste_time(
+    elsewhere, evaluations, n_records, expected
+):
+    made = np.full((100, 4), evaluations)
+    assert moves_waste_time(paths(elsewhere, 0.5, m=100), made, n_records) == expected
+
+
+def test_moves_given_up_are_never_made_again(model, monkeypatch):
+    monkeypatch.setattr(interweave, "moves_waste_time", lambda *measured: True)
+    with model:
+        step = InterweaveStep([model["mu"], model["sigma"]], records=[model["x"], model["k"]])
+    walked = walk(step, started(model), np.random.default_rng(3), 5, tune=60)
+    made = [stat["interweave_moves"] for _, stat in walked]
+    assert made == [MAX_MOVES] * MIN_MEASURED + [0] * (65 - MIN_MEASURED)
+
+
+def test_a_short_tuning_leaves_the_number_of_moves_alone():
+    few = paths(0.0, 0.0, m=10, k=MAX_MOVES)
+    assert best_number_of_moves(few, np.ones((10, MAX_MOVES)), 100) == DEFAULT_MOVES
+
+
+def test_what_never_moves_counts_as_stuck():
+    stuck = np.concatenate([paths(0.99, 0.0), np.zeros((400, 5, 1))], axis=-1)
+    assert best_number_of_moves(stuck, np.full((400, 4), 2), 100) == 0  # no move would help it
+
+
+def test_the_fit_has_the_moments_of_many_draws_and_is_usable_for_few():
+    rng = np.random.default_rng(0)
+    factor = np.array([[2.0, 0.0], [0.9, 1e-3]])
+    draws = np.array([3.0, -1.0]) + rng.standard_normal((4000, 2)) @ factor.T
+    mean, fitted = fit_draws(draws)
+    np.testing.assert_allclose(mean, draws.mean(axis=0))
+    shrinkage = 4000 / 4007
+    np.testing.assert_allclose((fitted @ fitted.T)[0, 1], shrinkage * np.cov(draws.T)[0, 1])
+    np.testing.assert_allclose(np.diag(fitted @ fitted.T), np.var(draws, axis=0, ddof=1))
+    for few in (draws[:3], np.zeros((3, 2))):
+        assert np.all(np.diag(fit_draws(few).factor) > 0)
+
+
+# The moves, on targets that the t distribution fits badly.
+
+
+@njit
+def truncated_ridge(theta, context):
+    """A correlated normal, cut by a discontinuity: rotated independent normals, one positive."""
+    a, b = theta[0] + theta[1], theta[0] - theta[1]
+    return -0.5 * (a * a + 4 * b * b) if a > 0 else -np.inf
+
+
+@njit
+def moved(start, fit, variates):
+    return move_parameters(truncated_ridge, (), start, True, fit, variates)
+
+
+@njit(inline="always")
+def no_t(squared_norm, dim):
+    return 0.0
+
+
+def broken_kernel():
+    """The moves without the t density's part in the quotient."""
+    source = move_parameters.py_func
+    faulty = type(source)(source.__code__, {**source.__globals__, "log_t": no_t})
+    kernel = njit(inline="always")(faulty)
+
+    @njit
+    def moved_wrongly(start, fit, variates):
+        return kernel(truncated_ridge, (), start, True, fit, variates)
+
+    return moved_wrongly
+
+
+def after_one_move(move, n=20_000):
+    """Exact draws of the ridge, moved once: mean of a, a^2, b, b^2 and their standard errors."""
+    rng = np.random.default_rng(2)
+    a, b = np.abs(rng.standard_normal(n)), 0.5 * rng.standard_normal(n)
+    fit = Fit(np.array([0.6, -0.4]), np.array([[0.7, 0.0], [0.5, 0.6]]))
+    result = np.empty((n, 2))
+    changed = 0
+    for i, start in enumerate(np.column_stack([(a + b) / 2, (a - b) / 2])):
+        path, _outcome = move(start, fit, draw_variates(rng, 1, 2))
+        changed += not np.array_equal(path[-1], start)
+        result[i] = path[-1]
+    a, b = result.sum(axis=1), result[:, 0] - result[:, 1]
+    assert changed > 0.9 * n
+    exact = [np.sqrt(2 / np.pi), 1.0, 0.0, 0.25]
+    found = [a, a**2, b, b**2]
+    return max(
+        abs(x.mean() - e) / (x.std() / np.sqrt(n)) for x, e in zip(found, exact, strict=True)
+    )
+
+
+def test_moves_leave_exact_draws_exact():
+    assert after_one_move(moved) < 4
+
+
+def test_moves_that_forget_the_fitted_density_are_told_apart():
+    assert after_one_move(broken_kernel()) > 4
+
+
+def test_the_t_density_is_that_of_scipy():
+    for dim in (1, 3):
+        law = stats.multivariate_t(np.zeros(dim), np.eye(dim), df=4)
+        for x in (0.3, 2.0):
+            at = np.full(dim, x)
+            expected = law.logpdf(at) - law.logpdf(np.zeros(dim))
+            assert log_t.py_func(dim * x**2, dim) == pytest.approx(expected)

@@ -1,0 +1,142 @@
+"""The pure kernel: one record's update, and impossible states."""
+
+import numpy as np
+import pytest
+from numba import njit
+
+from pymc_dapper.records.kernels.record_sweep import (
+    Proposal,
+    SweepState,
+    log_gain,
+    sweep_records,
+    update_record,
+)
+from pymc_dapper.records.kernels.sums import Sums
+from tests.broken import row_by_row
+
+
+@njit
+def gaussian(sums, context):
+    return -0.5 * ((sums - context[0]) ** 2).sum()
+
+
+@njit
+def hard_bounds(sums, context):
+    """Uniform noise: possible within a distance, impossible elsewhere."""
+    return 0.0 if np.abs(sums - context[0]).max() <= 1.0 else -np.inf
+
+
+@njit
+def nan_when_negative(sums, context):
+    return np.log(sums[0]) if sums[0] >= 0 else np.nan
+
+
+# The kernels are inlined where they are used: compiled here as a step compiles them.
+@njit
+def update(log_density, context, state, proposal, log_uniform):
+    return update_record(
+        log_density, context, state, proposal, log_uniform, np.empty(proposal.added.size)
+    )
+
+
+@njit
+def sweep(log_density, context, removed, added, log_removed, log_added, log_uniforms):
+    changes = row_by_row(removed, added)
+    return sweep_records(log_density, context, changes, log_removed, log_added, log_uniforms)
+
+
+NONE = np.empty(0)
+TARGET = (np.array([1.0, -2.0]),)
+
+
+def proposal(removed, added, log_removed=0.0, log_added=0.0):
+    return Proposal(np.array(removed), np.array(added), log_removed, log_added)
+
+
+def state(sums, log_density, context=TARGET):
+    sums = Sums(np.array(sums), np.zeros(len(sums)), np.zeros(len(sums)))
+    return SweepState(sums, log_density(sums.total, context))
+
+
+@pytest.mark.parametrize("separable", [(0.0, 0.0), (-1.0, -0.25), (-0.5, -2.0)])
+def test_acceptance_is_the_metropolis_ratio(separable):
+    change = proposal([0.5, 1.0], [1.5, -0.25], *separable)
+    before = np.array([0.25, -1.0])
+    after = before - change.removed + change.added
+    log_ratio = gaussian(after, TARGET) - gaussian(before, TARGET) + separable[1] - separable[0]
+    for log_uniform in (log_ratio - 1e-9, log_ratio + 1e-9):
+        new, accepted = update(gaussian, TARGET, state(before, gaussian), change, log_uniform)
+        assert accepted == (log_uniform < log_ratio)
+        np.testing.assert_array_equal(
+            new.sums.total + new.sums.change, after if accepted else before
+        )
+        assert new.log_density == gaussian(new.sums.total + new.sums.change, TARGET)
+
+
+def test_a_proposal_that_leaves_the_sums_alone_costs_no_evaluation():
+    # The state's log-density is a wrong one on purpose: it is kept, so nothing was evaluated.
+    wrong = SweepState(Sums(np.array([0.25, -1.0]), np.zeros(2), np.zeros(2)), 7.0)
+    new, accepted = update(gaussian, TARGET, wrong, proposal([1.0, 0.0], [1.0, 0.0]), -0.1)
+    assert accepted
+    assert new.log_density == 7.0
+
+
+@pytest.mark.parametrize("impossible", [-np.inf, np.nan, np.inf])
+def test_an_impossible_state_takes_what_the_prior_proposes(impossible):
+    assert log_gain(impossible, -3.0) == 0.0
+    assert log_gain(impossible, impossible) == 0.0
+
+
+@pytest.mark.parametrize("impossible", [-np.inf, np.nan, np.inf])
+def test_a_possible_state_never_becomes_impossible(impossible):
+    assert log_gain(-3.0, impossible) == -np.inf
+
+
+def test_a_sweep_walks_from_an_impossible_start_into_the_support_and_stays():
+    rng = np.random.default_rng(1)
+    context = (np.array([60.0]),)
+    records = np.zeros((100, 1))
+    for _ in range(20):
+        proposals = rng.integers(0, 2, size=(100, 1)).astype(float)
+        accepted, logp = sweep(
+            hard_bounds, context, records, proposals, NONE, NONE, -rng.standard_exponential(100)
+        )
+        was_possible = abs(records.sum() - 60.0) <= 1.0
+        records = np.where(accepted[:, None], proposals, records)
+        assert np.isfinite(logp) or not was_possible
+    assert logp == 0.0
+    assert abs(records.sum() - 60.0) <= 1.0
+
+
+def test_nan_is_never_accepted():
+    rng = np.random.default_rng(2)
+    records = np.ones((50, 1))
+    for _ in range(20):
+        proposals = rng.normal(size=(50, 1))
+        accepted, logp = sweep(
+            nan_when_negative, (), records, proposals, NONE, NONE, -rng.standard_exponential(50)
+        )
+        records = np.where(accepted[:, None], proposals, records)
+        assert np.isfinite(logp)
+
+
+def test_a_sweep_reports_the_log_density_of_the_records_it_leaves():
+    rng = np.random.default_rng(3)
+    removed, added = rng.normal(size=(2, 30, 2))
+    accepted, logp = sweep(
+        gaussian, TARGET, removed, added, NONE, NONE, -rng.standard_exponential(30)
+    )
+    assert 0 < accepted.sum() < 30
+    after = np.where(accepted[:, None], added, removed)
+    assert logp == pytest.approx(gaussian(after.sum(axis=0), TARGET), rel=1e-10)
+
+
+def test_separable_densities_decide_record_by_record():
+    n = 6
+    same = np.zeros((n, 1))
+    log_removed = np.array([0.0, 0.0, -np.inf, -np.inf, 0.0, np.nan])
+    log_added = np.array([-5.0, 5.0, 0.0, -np.inf, np.nan, -np.inf])
+    accepted, _ = sweep(
+        gaussian, (np.zeros(1),), same, same, log_removed, log_added, np.full(n, -1.0)
+    )
+    assert accepted.tolist() == [False, True, True, True, False, True]

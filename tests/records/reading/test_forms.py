@@ -1,0 +1,157 @@
+"""The change of log-density that the compiled sweep uses is the model's own, for every form."""
+
+import numpy as np
+import pytest
+from pymc.pytensorf import compile as pymc_compile
+
+from pymc_dapper.backend.data import SharedData
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops
+from pymc_dapper.reading import AdditiveFactor, FullFactor, SeparableFactor, read_model
+from pymc_dapper.records.reading.self_check import check_reading
+from tests.halves import take_apart
+from tests.records.forms import FORMS
+
+NEVER, ALWAYS = np.inf, -np.inf
+
+
+class Judge:
+    """The model's own log-density, without that of the records' prior."""
+
+    def __init__(self, model, records):
+        full = model.logp() - model.logp(records)
+        # Inlined, since einsum, for one, compiles with BLAS in Python mode.
+        [full] = inline_symbolic_ops([full])
+        self.function = model.compile_fn(full, inputs=model.value_vars, mode="FAST_COMPILE")
+
+    def __call__(self, point, records):
+        return float(self.function({**point, **records}))
+
+
+def random_point(model, rng):
+    point = model.initial_point()
+    return {
+        name: value + 0.3 * rng.normal(size=value.shape) if value.dtype.kind == "f" else value
+        for name, value in point.items()
+    }
+
+
+def checked(name):
+    """A model, a point, and how the model was read."""
+    model = FORMS[name]()
+    rng = np.random.default_rng(12)
+    point = random_point(model, rng)
+    rvs = [rv for rv in model.free_RVs if rv.name.startswith("record")][::-1]  # in any order
+    reading = read_model(model, [model.rvs_to_values[rv] for rv in rvs], point)
+    check_reading(reading, point)
+    return model, point, reading, rng
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_is_read(name):
+    *_, reading, _ = checked(name)
+    assert any(isinstance(f, FullFactor) for f in reading.factors) == name.startswith("full")
+    assert not reading.proposes_conditionally
+
+
+# The test above compares the sums of all forms with the model in Python. Compiling takes seconds.
+COMPILED_IN_EVERY_RUN = {
+    "matrix_of_records",
+    "dirichlet_rows",
+    "log_normal_records",
+    "three_records_of_different_kinds",
+    "covariate_in_prior_and_statistic",
+    "cross_product_of_records",
+    "counted_by_incrementing",
+    "buffer_of_sums",
+    "flattened",
+    "potential_with_one_value_per_record",
+    "answers_of_some_records",
+    "latent_child",
+    "full_neighbours",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in COMPILED_IN_EVERY_RUN else pytest.mark.long)
+        for name in FORMS
+    ],
+)
+def test_the_sweep_uses_the_models_own_change_of_log_density(name):
+    model, point, reading, rng = checked(name)
+    sweep = take_apart(reading)
+    names = [x.name for x in reading.records]
+    given = [np.asarray(point[x.name]) for x in reading.parameters] + SharedData(reading).values
+    inputs = [*reading.randomness.inputs, *reading.parameters]
+    propose = pymc_compile(
+        inputs, list(reading.proposals), mode="FAST_COMPILE", on_unused_input="ignore"
+    )
+    judge = Judge(model, rvs_named(model, names))
+    n = reading.n_records
+
+    def draw():
+        # A generator of its own: the function leaves its input as it is.
+        noise = reading.randomness.draw(rng.spawn(1)[0])
+        return propose(*noise, *(point[x.name] for x in reading.parameters))
+
+    for _ in range(2):
+        present, proposed = draw(), draw()
+        assert all(np.any(a != b) for a, b in zip(present, proposed, strict=True))
+        forced = np.where(rng.random(n) < 0.5, ALWAYS, NEVER)
+        state = dict(zip(names, [x.copy() for x in present], strict=True))
+        start = now = judge(point, state)
+        for i in range(n):
+            moved = {k: x.copy() for k, x in state.items()}
+            for k, new in zip(names, proposed, strict=True):
+                moved[k][i] = new[i]
+            after = judge(point, moved)
+            expected = after - now
+            # Single precision keeps seven digits of a log-density of order ten.
+            tolerance = 1e-6 if name.startswith("single_precision") else 1e-8
+            tolerance *= 1 + abs(expected)
+
+            log_uniforms = np.full(n, NEVER)
+            log_uniforms[:i] = forced[:i]
+            around = [expected - tolerance, expected + tolerance]
+            if expected == 0:  # may be accepted unseen: the logarithm of a uniform variate is less
+                forced[i], around = ALWAYS, around[:1]
+            for log_uniform in around:
+                log_uniforms[i] = log_uniform
+                accepted = sweep.decide(*present, *proposed, log_uniforms, *given)[-2]
+                assert accepted[i] == (log_uniform < expected), (i, expected)
+            if forced[i] == ALWAYS:
+                state, now = moved, after
+
+        *records, accepted, logp = sweep.decide(*present, *proposed, forced, *given)
+        np.testing.assert_array_equal(accepted, forced == ALWAYS)
+        for k, new in zip(names, records, strict=True):
+            np.testing.assert_array_equal(new, state[k])
+        reported_at_start = sweep.decide(*present, *proposed, np.full(n, NEVER), *given)[-1]
+        assert logp - reported_at_start == pytest.approx(now - start, abs=10 * tolerance)
+
+
+def rvs_named(model, names):
+    return [
+        model[model.values_to_rvs[value].name] for value in model.value_vars if value.name in names
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        (
+            "several_releases_mixed",
+            [AdditiveFactor, AdditiveFactor, AdditiveFactor, SeparableFactor],
+        ),
+        ("noisy_microdata_column", [SeparableFactor]),
+        ("latent_child", [AdditiveFactor, AdditiveFactor, SeparableFactor]),
+        ("variance", [AdditiveFactor]),
+        ("full_median", [FullFactor]),
+    ],
+)
+def test_factors_are_told_apart(name, kinds):
+    model = FORMS[name]()
+    values = [model.rvs_to_values[rv] for rv in model.free_RVs if rv.name.startswith("record")]
+    factors = read_model(model, values, model.initial_point()).factors
+    assert sorted((type(factor) for factor in factors), key=str) == sorted(kinds, key=str)
