@@ -7,7 +7,7 @@ import pytensor.tensor as pt
 
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.interweaving import step as interweave
-from pymc_dapper.interweaving.reading import read_noise_held_fixed
+from pymc_dapper.interweaving.reading import read_non_centred
 from pymc_dapper.interweaving.step import InterweaveStep
 
 
@@ -22,7 +22,7 @@ def with_fault(fault, monkeypatch):
     """A step that reads the model and then changes the reading by `fault(reading)`."""
 
     def read(*arguments):
-        return fault(read_noise_held_fixed(*arguments))
+        return fault(read_non_centred(*arguments))
 
     monkeypatch.setattr(interweave, "check_noise", lambda reading, point: None)
     return type("BrokenInterweaveStep", (Unchecked,), {"_read": staticmethod(read)})

@@ -311,7 +311,7 @@ class CountStep(BlockedStep):
         self.sweeps_done += 1
         after = self._reading.totals.completed(swept.counts)
         self.moved = self.moved | (after != counts)
-        names = [count.name for count in self._reading.records]
+        names = [count.name for count in self._reading.counts]
         new = dict(zip(names, split(self._reading, after), strict=True))
         ends = self.sweeps_done == self.total_sweeps
         stats = {
@@ -369,7 +369,7 @@ class CountStep(BlockedStep):
         return self.sweep.log_density(counts, given)
 
     def _counts(self, point: PointType) -> np.ndarray:
-        values = [np.asarray(point[x.name]).ravel() for x in self._reading.records]
+        values = [np.asarray(point[x.name]).ravel() for x in self._reading.counts]
         return np.concatenate(values).astype(np.int64)
 
     def _given(self, point: PointType) -> list[np.ndarray]:

@@ -32,7 +32,7 @@ from pymc_dapper.interweaving.kernels.tuning import (
     moves_waste_time,
     unfitted,
 )
-from pymc_dapper.interweaving.reading import read_noise_held_fixed
+from pymc_dapper.interweaving.reading import read_non_centred
 from pymc_dapper.interweaving.reading.self_check import CheckedNoise, check_noise
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.variables import (
@@ -147,7 +147,7 @@ class InterweaveStep(BlockedStep):
     }
     _state_class = InterweaveStepState
     _moves_op = ParameterMoves
-    _read = staticmethod(read_noise_held_fixed)
+    _read = staticmethod(read_non_centred)
 
     def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
         """Refuse what PyMC's own constructor would choke on."""

@@ -10,7 +10,7 @@ from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
 from tests.conjugacy.forms import FORMS
-from tests.thirds import one_in_three
+from tests.long_cases import one_in_three
 
 
 def random_point(model, rng):

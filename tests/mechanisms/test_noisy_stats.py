@@ -14,7 +14,7 @@ from pymc_dapper import DapperStep
 from pymc_dapper.budget import ZCDP, PureDP
 from pymc_dapper.mechanisms.noisy_stats import NoisyStats
 from pymc_dapper.reading import AdditiveFactor, read_model
-from tests.thirds import one_in_three
+from tests.long_cases import one_in_three
 
 RNG = np.random.default_rng(3)
 X = RNG.uniform(size=12)

@@ -17,10 +17,10 @@ from scipy.stats import binom, gamma, laplace, norm
 from pymc_dapper import DapperStep
 from pymc_dapper.reading import read_model
 from tests import broken
-from tests.halves import take_apart
 from tests.quadrature import Normal, Tabulated
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
 from tests.statistical.twins import with_decide, with_propose
+from tests.sweep_parts import take_apart
 
 N = 6
 NOISE = 1.5

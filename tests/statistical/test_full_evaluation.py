@@ -12,10 +12,10 @@ from scipy.stats import laplace, norm
 from pymc_dapper import DapperStep
 from pymc_dapper.reference import conditional_posterior
 from tests.enumerate_sweep import transition_matrix
-from tests.halves import halves
 from tests.quadrature import Tabulated
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
 from tests.statistical.twins import with_decide
+from tests.sweep_parts import parts_of
 
 PRIOR = np.array([0.5, 0.3, 0.2])
 VALUES = np.array([0.0, 1.0, 3.0])
@@ -80,7 +80,7 @@ def invariance_error(step, statistic, other_factors):
     laws = PRIOR * TOLD[:, ANSWERS].T if other_factors else np.tile(PRIOR, (3, 1))
     laws = laws / laws.sum(axis=1, keepdims=True)
     probabilities = laws[np.arange(3), posterior.states].prod(axis=1)
-    matrix = transition_matrix(halves(step).decide, posterior.states, probabilities)
+    matrix = transition_matrix(parts_of(step).decide, posterior.states, probabilities)
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
     return np.abs(posterior.probabilities @ matrix - posterior.probabilities).max()
 

@@ -14,7 +14,7 @@ from pymc_dapper import DapperStep
 from pymc_dapper.reading import read_model
 from pymc_dapper.reference import conditional_posterior
 from tests.enumerate_sweep import transition_matrix
-from tests.halves import take_apart
+from tests.sweep_parts import take_apart
 
 OF_X = np.array([0.5, 0.2, 0.3])
 P = np.array([0.3, 0.8, 1.2])

@@ -15,9 +15,10 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import beta, binom, gamma, laplace, norm, poisson
 
 from pymc_dapper import DapperStep, ReadingError
-from pymc_dapper.interweaving.reading import read_noise_held_fixed
+from pymc_dapper.interweaving.reading import read_non_centred
 from pymc_dapper.interweaving.step import InterweaveStep
 from tests import interweave_twins as twins
+from tests.long_cases import one_in_three
 from tests.monte_carlo import smallest_ess, z_scores
 from tests.quadrature import (
     Tabulated,
@@ -27,7 +28,6 @@ from tests.quadrature import (
     normals,
 )
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
-from tests.thirds import one_in_three
 
 pytestmark = pytest.mark.filterwarnings("ignore:InterweaveStep is the only step")
 
@@ -178,7 +178,7 @@ def test_a_fault_in_integrating_out_is_told_apart(randomised, fault, monkeypatch
 
 def test_a_wrong_law_is_refused_before_anything_is_sampled(randomised, monkeypatch):
     def read(*arguments):
-        return without_answers(read_noise_held_fixed(*arguments))
+        return without_answers(read_non_centred(*arguments))
 
     broken = type("BrokenInterweaveStep", (InterweaveStep,), {"_read": staticmethod(read)})
     with pytest.raises(ReadingError, match="can't read the model exactly"):

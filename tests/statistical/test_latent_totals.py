@@ -29,7 +29,7 @@ def sampled(model, step, *, draws=4_000, tune=200, cores=1):
             progressbar=False,
             compute_convergence_checks=False,
         ).posterior
-    names = [x.name for x in step._reading.records]
+    names = [x.name for x in step._reading.counts]
     values = [posterior[name].values for name in names]
     return np.concatenate([x.reshape(*x.shape[:2], -1) for x in values], axis=-1).astype(float)
 

@@ -16,11 +16,11 @@ from pymc_dapper import DapperStep
 from pymc_dapper.reference import conditional_posterior, dirichlet_posterior
 from tests import broken
 from tests.enumerate_sweep import transition_matrix
-from tests.halves import halves
+from tests.long_cases import one_in_three
 from tests.quadrature import Tabulated
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
 from tests.statistical.twins import with_decide, with_propose
-from tests.thirds import one_in_three
+from tests.sweep_parts import parts_of
 
 # Yes or no, told rightly with probability 3/4 -----------------------------------------------------
 
@@ -91,7 +91,7 @@ def deviations_from_conditional(step, draws=20_000):
     z = []
     for p in (0.1, 0.4, 0.85):
         log_odds = np.array(np.log(p / (1 - p)))
-        x = np.array([halves(step).propose(rng, log_odds)[0] for _ in range(draws)])
+        x = np.array([parts_of(step).propose(rng, log_odds)[0] for _ in range(draws)])
         prior = np.array([1 - p, p])
         told = np.array([0.25, 0.75])
         likelihood = np.where(ANSWERS[:, None] == 1, told, 1 - told)
@@ -162,7 +162,7 @@ def cell_deviations(model, step, draws=20_000):
     rng = np.random.default_rng(7)
     p = np.array([0.5, 0.2, 0.05, 0.25])
     value = model.rvs_to_transforms[model["p"]].forward(p).eval(mode="FAST_COMPILE")
-    x = np.array([halves(step).propose(rng, value)[0] for _ in range(draws)])
+    x = np.array([parts_of(step).propose(rng, value)[0] for _ in range(draws)])
     exact = p * MATRIX[:, CELL_ANSWERS].T
     exact /= exact.sum(axis=1, keepdims=True)
     shares = (x[:, :, None] == np.arange(4)).mean(axis=0)
@@ -217,7 +217,7 @@ def invariance_error(step, proposal_laws):
         n_records=3,
     )
     probabilities = proposal_laws[np.arange(3), posterior.states].prod(axis=1)
-    matrix = transition_matrix(halves(step).decide, posterior.states, probabilities)
+    matrix = transition_matrix(parts_of(step).decide, posterior.states, probabilities)
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
     return np.abs(posterior.probabilities @ matrix - posterior.probabilities).max()
 
@@ -238,7 +238,7 @@ def test_conditional_draws_with_a_noisy_total_leave_the_posterior_invariant(thre
 def test_conditional_draws_are_what_is_proposed(three_step):
     # The matrix above takes the proposals' law for granted.
     rng, draws = np.random.default_rng(6), 20_000
-    x = np.array([halves(three_step).propose(rng)[0] for _ in range(draws)])
+    x = np.array([parts_of(three_step).propose(rng)[0] for _ in range(draws)])
     exact = CONDITIONAL[:, 1]
     assert np.all(np.abs(x.mean(axis=0) - exact) < 4.5 * np.sqrt(exact * (1 - exact) / draws))
 
@@ -283,7 +283,7 @@ def pair_step():
 def pair_deviations(step, draws=20_000):
     """How far proposals of (x_i, y_i) lie from p(x_i, y_i | answer_i), in standard errors."""
     rng = np.random.default_rng(8)
-    y, x = np.moveaxis([halves(step).propose(rng) for _ in range(draws)], 1, 0)
+    y, x = np.moveaxis([parts_of(step).propose(rng) for _ in range(draws)], 1, 0)
     prior = np.array([0.7, 0.3])[:, None] * np.column_stack([1 - Y_GIVEN_X, Y_GIVEN_X])
     exact = prior * np.where(np.eye(2) == SAME[:, None, None], 0.9, 0.1)
     exact /= exact.sum(axis=(1, 2), keepdims=True)

@@ -10,7 +10,6 @@ from pymc_dapper.records.reading.entrywise import read_entrywise
 from pymc_dapper.reference import conditional_posterior
 from tests import broken
 from tests.enumerate_sweep import transition_matrix
-from tests.halves import halves, take_apart
 from tests.models import (
     TABLE_PRIOR,
     TINY_PRIOR,
@@ -19,6 +18,7 @@ from tests.models import (
     tiny_model,
     tiny_table_model,
 )
+from tests.sweep_parts import parts_of, take_apart
 
 PRIOR = np.array([1 - TINY_PRIOR, TINY_PRIOR])
 # With the same weight for all records, what one contributes is looked up by its value.
@@ -47,7 +47,7 @@ def invariance_error(decide, name):
 def of_users(step_class, name):
     """What decides in the sweep of a step."""
     model = MODELS[name][0]()
-    return halves(step_class([model["record"]], model=model)).decide
+    return parts_of(step_class([model["record"]], model=model)).decide
 
 
 def of_broken(kernel, name, of=RecordSweep):

@@ -8,18 +8,18 @@ import copy
 from dataclasses import replace
 from functools import partial
 
-from tests.halves import halves
+from tests.sweep_parts import parts_of
 
 
 def with_propose(step, fault):
     """A copy of a step that proposes by `fault(propose, rng, *given)`."""
-    return _with(step, propose=partial(fault, halves(step).propose))
+    return _with(step, propose=partial(fault, parts_of(step).propose))
 
 
 def with_decide(step, fault):
     """A copy of a step that decides by `fault(decide, records, proposals, log_uniforms, given)`."""
     n = len(step.vars)
-    decide = halves(step).decide
+    decide = parts_of(step).decide
 
     def faulty(*arguments):
         records, proposals = arguments[:n], arguments[n : 2 * n]
@@ -31,7 +31,7 @@ def with_decide(step, fault):
 
 def _with(step, **parts):
     twin = copy.copy(step)
-    twin.sweep = replace(halves(step), **parts)
+    twin.sweep = replace(parts_of(step), **parts)
     # Nor may the step itself notice: it is for the test to tell.
     twin._check_digits = lambda *_: None
     return twin

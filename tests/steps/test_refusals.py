@@ -8,7 +8,7 @@ import pytest
 from pymc.distributions.transforms import ordered, simplex
 
 from pymc_dapper import DapperStep, ReadingError, UnknownOperationError
-from tests.halves import take_apart
+from tests.sweep_parts import take_apart
 
 
 def refuse(build, message, error=ReadingError, **kwargs):

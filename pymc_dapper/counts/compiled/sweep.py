@@ -23,7 +23,7 @@ from pymc_dapper.backend.rewrites import rewritten
 from pymc_dapper.counts.compiled.blocks import BlockMetric, block_metrics
 from pymc_dapper.counts.compiled.op import CountSweep, JointCountSweep, TermFunction
 from pymc_dapper.counts.kernels.line import Structure
-from pymc_dapper.counts.kernels.sweep import Packed, Schedule, Swept, pack
+from pymc_dapper.counts.kernels.sweep import Packed, Schedule, SweepOutcome, pack
 from pymc_dapper.counts.reading.model import CountReading, Terms
 from pymc_dapper.counts.reading.moves import BLOCK_PASSES, Moves
 from pymc_dapper.graphs.rebuild import frontier, rebuild
@@ -54,7 +54,7 @@ class CompiledCountSweep:
         counts: np.ndarray,
         tuning: Packed | None,
         given: Sequence[np.ndarray],
-    ) -> Swept:
+    ) -> SweepOutcome:
         """Sweep once.
 
         Parameters
@@ -71,7 +71,7 @@ class CompiledCountSweep:
 
         Returns
         -------
-        Swept
+        SweepOutcome
             The counts after, and what came of the sweep.
         """
         tuning = tuning or self._untuned
@@ -136,10 +136,10 @@ class CompiledCountSweep:
         counts: np.ndarray,
         tuning: Packed,
         given: Sequence[np.ndarray],
-    ) -> tuple[int, Swept]:
+    ) -> tuple[int, SweepOutcome]:
         counts, found = self.update(uniforms, counts, *tuning, *given)
         used, moved, n_able, log_density, gain = found[:5].tolist()
-        return int(used), Swept(counts, moved, int(n_able), log_density, gain, found[5:])
+        return int(used), SweepOutcome(counts, moved, int(n_able), log_density, gain, found[5:])
 
 
 def compile_count_sweep(

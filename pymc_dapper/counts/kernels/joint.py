@@ -55,7 +55,7 @@ class Directions(NamedTuple):
     factor: np.ndarray
 
 
-class Near(NamedTuple):
+class LocalDensity(NamedTuple):
     """What is known of the log-density near a table.
 
     Attributes
@@ -77,7 +77,7 @@ class Memory(NamedTuple):
     ----------
     line, probe : Line
         The move, of which t = 1 is the proposed table, and single terms.
-    present, reached : Near
+    present, reached : LocalDensity
         Of the present and of the proposed table; the same between updates.
     place : ndarray of int64, shape (number of cells,)
         Where each cell stands in the line; -1 between updates.
@@ -85,8 +85,8 @@ class Memory(NamedTuple):
 
     line: Line
     probe: Line
-    present: Near
-    reached: Near
+    present: LocalDensity
+    reached: LocalDensity
     place: np.ndarray
 
 
@@ -115,15 +115,15 @@ def new_memory(structure: Structure, n_cells: int) -> Memory:
     return Memory(
         new_line(structure, n_cells),
         new_line(structure, 1),
-        Near(np.zeros(n_terms + 1), np.zeros(n_values)),
-        Near(np.zeros(n_terms + 1), np.zeros(n_values)),
+        LocalDensity(np.zeros(n_terms + 1), np.zeros(n_values)),
+        LocalDensity(np.zeros(n_terms + 1), np.zeros(n_values)),
         np.full(n_cells, -1, dtype=np.int64),
     )
 
 
 # The one place that calls the log-density, which is inlined and takes long to compile.
 @njit(inline="always")
-def look_around(
+def measure_locally(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
     structure: Structure,
@@ -132,7 +132,7 @@ def look_around(
     terms: np.ndarray,
     whole: bool,
     probe: Line,
-    near: Near,
+    near: LocalDensity,
 ) -> None:
     """Find out what terms of the log-density come to at a table, and how strongly they change.
 
@@ -148,7 +148,7 @@ def look_around(
         Whether to look at what is evaluated as a whole, too. Its slopes aren't measured.
     probe : Line
         Working memory.
-    near : Near
+    near : LocalDensity
         What was found; that of other terms is left as it is.
     """
     for i in range(terms.size + int(whole)):
@@ -185,7 +185,9 @@ def rows_of(structure: Structure, term: int) -> int:
 
 
 @njit
-def copy_terms(structure: Structure, terms: np.ndarray, source: Near, to: Near) -> None:
+def copy_terms(
+    structure: Structure, terms: np.ndarray, source: LocalDensity, to: LocalDensity
+) -> None:
     """Copy what is known of some terms, and of what is evaluated as a whole."""
     to.densities[-1] = source.densities[-1]
     for term in terms:

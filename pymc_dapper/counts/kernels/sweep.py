@@ -11,7 +11,7 @@ from pymc_dapper.counts.kernels.joint import (
     Directions,
     copy_terms,
     decide,
-    look_around,
+    measure_locally,
     new_memory,
     propose,
 )
@@ -80,7 +80,7 @@ class Schedule(NamedTuple):
     joint_factors: np.ndarray
 
 
-class Swept(NamedTuple):
+class SweepOutcome(NamedTuple):
     """What came of a sweep.
 
     Attributes
@@ -348,7 +348,7 @@ def move_jointly(
             for i in range(change.n_rows):
                 row = memory.line.rows[i]
                 state.values[row] += memory.line.slopes[row]
-        look_around(
+        measure_locally(
             log_density, context, structure, curvatures, state.values, terms, whole, memory.probe,
             memory.reached,
         )  # fmt: skip
@@ -384,7 +384,7 @@ def sweep_counts(
     counts: np.ndarray,
     curvatures: np.ndarray,
     draws: Any,
-) -> Swept:
+) -> SweepOutcome:
     """Update one line after another, each given what came of those before it.
 
     Parameters
@@ -401,7 +401,7 @@ def sweep_counts(
 
     Returns
     -------
-    Swept
+    SweepOutcome
         The table after the sweep.
     """
     # Computed afresh in every sweep: rounding can't build up, and changes of the parameters
@@ -427,7 +427,7 @@ def sweep_counts(
     everything = Change(0, whole_change(structure, line), True)
     final = log_density_at(log_density, context, structure, state.values, line, everything, 0)
     moved = n_moved / n_able if n_able else 1.0
-    return Swept(state.counts, moved, n_able, final, gain, curvatures)
+    return SweepOutcome(state.counts, moved, n_able, final, gain, curvatures)
 
 
 @njit(inline="always")
@@ -439,7 +439,7 @@ def sweep_jointly(
     counts: np.ndarray,
     curvatures: np.ndarray,
     draws: Any,
-) -> Swept:
+) -> SweepOutcome:
     """Sweep as :func:`sweep_counts` does, and then move along several directions at once.
 
     A kernel of its own, since it takes longer to compile, and few models have such directions.
@@ -451,7 +451,7 @@ def sweep_jointly(
         log_density, context, structure, schedule, swept.curvatures, state, draws
     )
     n_able = swept.n_able + n_joint
-    return Swept(
+    return SweepOutcome(
         state.counts,
         (swept.moved * swept.n_able + n_moved) / n_able if n_able else 1.0,
         n_able,

@@ -30,7 +30,7 @@ def describe_counts(reading: CountReading, moves: Moves) -> str:
     lines = [f"{reading.n_cells} cells:"]
     lines += [
         f"  {rv.name}  {_shape(count.type.shape)}  {type(rv.owner.op).__name__.removesuffix('RV')}"
-        for rv, count in zip(reading.rvs, reading.records, strict=True)
+        for rv, count in zip(reading.rvs, reading.counts, strict=True)
     ]
     lines.append("Terms of the log-density, each of which sees few cells:")
     lines += [
@@ -73,7 +73,7 @@ def name_cells(reading: CountReading, chosen: NDArray[np.bool_]) -> str:
         Such as "'total', 'table' at [0, 2], [1, 1]".
     """
     named, start = [], 0
-    for count in reading.records:
+    for count in reading.counts:
         shape = count.type.shape
         here = chosen[start : start + math.prod(shape)].reshape(shape)
         start += here.size

@@ -33,10 +33,10 @@ from pymc_dapper.graphs.terms.linear import constant_value
 from pymc_dapper.graphs.terms.roles import (
     Fixed,
     Linear,
+    LinearEntries,
     Mixed,
     Part,
     Reduced,
-    Rows,
     size,
     take_values,
 )
@@ -112,12 +112,12 @@ class Invariant:
     ----------
     factor : str
         Name of the Potential or random variable that says so.
-    rows : Rows
+    rows : LinearEntries
         The linear functions that are zero.
     """
 
     factor: str
-    rows: Rows
+    rows: LinearEntries
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class CountReading:
     ----------
     model : Model
         The model that was read.
-    records : tuple of TensorVariable
+    counts : tuple of TensorVariable
         The counts: variables with the names of their value variables and with static shapes.
     terms : tuple of Terms
         The parts of the log-density that see the counts entry by entry, their prior among them.
@@ -153,7 +153,7 @@ class CountReading:
     """
 
     model: Model
-    records: tuple[TensorVariable, ...]
+    counts: tuple[TensorVariable, ...]
     terms: tuple[Terms, ...]
     wholes: tuple[WholeFactor, ...]
     invariants: tuple[Invariant, ...]
@@ -169,12 +169,12 @@ class CountReading:
     def rvs(self) -> list[TensorVariable]:
         """The random variables of the counts."""
         of_value = {value.name: rv for value, rv in self.model.values_to_rvs.items()}
-        return [of_value[count.name] for count in self.records]
+        return [of_value[count.name] for count in self.counts]
 
     @property
     def n_cells(self) -> int:
         """Number of cells, of all counts together."""
-        return sum(int(np.prod(count.type.shape)) for count in self.records)
+        return sum(int(np.prod(count.type.shape)) for count in self.counts)
 
     @property
     def prior_terms(self) -> list[Terms]:
@@ -193,7 +193,7 @@ class CountReading:
         bounded = np.concatenate(
             [
                 np.full(count.type.shape, isinstance(rv.owner.op, BOUNDED_FAMILIES)).ravel()
-                for rv, count in zip(self.rvs, self.records, strict=True)
+                for rv, count in zip(self.rvs, self.counts, strict=True)
             ]
         )
         return np.asarray(self.totals.sums.T @ bounded.astype(float) > 0)
@@ -315,7 +315,7 @@ def read_counts(
     used = {shared: x for shared, x in placeholders.items() if x in inputs}
     return CountReading(
         model=model,
-        records=tuple(counts),
+        counts=tuple(counts),
         terms=tuple(terms),
         wholes=tuple(wholes),
         invariants=tuple(invariants),
@@ -423,7 +423,7 @@ def _without_totals(
         matrix = totals.of_moving_cells(each.rows.matrix)
         kept = np.flatnonzero(~zero | (np.diff(matrix.indptr) > 0))
         if len(kept):
-            rows = Rows(matrix[kept], take_values(each.rows.offset, kept))
+            rows = LinearEntries(matrix[kept], take_values(each.rows.offset, kept))
             left.append(Invariant(each.factor, rows))
     return left, totals
 

@@ -25,7 +25,7 @@ class WrittenFactors:
     """
 
     def __init__(self, reading: CountReading, given: Sequence[np.ndarray]):
-        inputs = [*reading.records, *reading.parameters, *reading.placeholders.values()]
+        inputs = [*reading.counts, *reading.parameters, *reading.placeholders.values()]
         with reading.model:
             # Python mode: it is called a few times only.
             self._evaluate: Callable[..., list[np.ndarray]] = pymc_compile(
@@ -59,7 +59,7 @@ class WrittenFactors:
 def split(reading: CountReading, counts: np.ndarray) -> list[np.ndarray]:
     """Turn a vector of all cells into the values of the count variables."""
     values, start = [], 0
-    for count in reading.records:
+    for count in reading.counts:
         stop = start + prod(count.type.shape)
         values.append(counts[start:stop].reshape(count.type.shape).astype(count.dtype))
         start = stop

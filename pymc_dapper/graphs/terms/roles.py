@@ -31,7 +31,7 @@ class Fixed(Role):
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LinearEntries:
     """Entries of a linear function, one for each entry of something computed from them.
 
     Attributes
@@ -54,12 +54,12 @@ class Mixed(Role):
     ----------
     reason : str
         Why not, with the operation to blame.
-    requires : tuple of Rows
+    requires : tuple of LinearEntries
         The sum of the entries is -inf, all the same, where one of these isn't zero.
     """
 
     reason: str
-    requires: tuple[Rows, ...] = ()
+    requires: tuple[LinearEntries, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,22 +91,22 @@ class Entrywise(Role):
         Shape of the variable.
     function : TensorVariable, scalar
         The function, of the scalars in ``linear`` and ``fixed``.
-    linear : dict of TensorVariable to Rows
+    linear : dict of TensorVariable to LinearEntries
         Scalars of the function, and what they stand for.
     fixed : dict of TensorVariable to TensorVariable
         Scalars of the function, and the vectors of length size that they stand for.
-    equality : (Rows, bool), optional
+    equality : (LinearEntries, bool), optional
         For a truth value: it says of each of these whether it is zero (True) or not (False).
-    requires : tuple of Rows
+    requires : tuple of LinearEntries
         The entries are -inf where one of these isn't zero.
     """
 
     shape: tuple[int, ...]
     function: TensorVariable
-    linear: dict[Variable, Rows]
+    linear: dict[Variable, LinearEntries]
     fixed: dict[Variable, TensorVariable]
-    equality: tuple[Rows, bool] | None = None
-    requires: tuple[Rows, ...] = ()
+    equality: tuple[LinearEntries, bool] | None = None
+    requires: tuple[LinearEntries, ...] = ()
 
 
 Kind = Literal["add", "or", "and"]
@@ -159,9 +159,9 @@ def all_indices(shape: tuple[int, ...]) -> Indices:
     return np.arange(size(shape), dtype=np.int64).reshape(shape)
 
 
-def take_rows(rows: Rows, indices: Indices) -> Rows:
+def take_rows(rows: LinearEntries, indices: Indices) -> LinearEntries:
     """Take entries, any number of times each."""
-    return Rows(rows.matrix[indices], take_values(rows.offset, indices))
+    return LinearEntries(rows.matrix[indices], take_values(rows.offset, indices))
 
 
 def take_values(vector: TensorVariable, indices: Indices) -> TensorVariable:

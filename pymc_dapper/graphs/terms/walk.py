@@ -25,11 +25,11 @@ from pymc_dapper.graphs.terms.roles import (
     Fixed,
     Kind,
     Linear,
+    LinearEntries,
     Mixed,
     Part,
     Reduced,
     Role,
-    Rows,
     all_indices,
     part_of,
     size,
@@ -150,7 +150,7 @@ class CountWalk:
         entries = [
             self._entries(x, role, shape) for x, role in zip(node.inputs, roles, strict=True)
         ]
-        of_counts: dict[Variable, Rows] = {}
+        of_counts: dict[Variable, LinearEntries] = {}
         fixed: dict[Variable, TensorVariable] = {}
         for each in entries:
             of_counts.update(each.linear)
@@ -177,13 +177,13 @@ class CountWalk:
         scalar = self._scalars.setdefault((x, shape), pt.scalar(dtype=x.type.dtype))
         if isinstance(role, Linear):
             indices = np.broadcast_to(all_indices(role.shape), shape).ravel()
-            rows = Rows(role.matrix[indices], take_values(role.offset.ravel(), indices))
+            rows = LinearEntries(role.matrix[indices], take_values(role.offset.ravel(), indices))
             return Entrywise(shape, scalar, {scalar: rows}, {})
         return Entrywise(shape, scalar, {}, {scalar: pt.broadcast_to(x, shape).ravel()})
 
     def _equality(
         self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]
-    ) -> tuple[Rows, bool] | None:
+    ) -> tuple[LinearEntries, bool] | None:
         scalar_op = node.op.scalar_op
         if isinstance(scalar_op, ps.EQ | ps.NEQ) and all(
             isinstance(role, Fixed | Linear) for role in roles
@@ -198,7 +198,7 @@ class CountWalk:
             ]
             role = linear.elemwise(difference, in_float, shape)
             assert isinstance(role, Linear)
-            return Rows(role.matrix, role.offset.ravel()), isinstance(scalar_op, ps.EQ)
+            return LinearEntries(role.matrix, role.offset.ravel()), isinstance(scalar_op, ps.EQ)
         if isinstance(roles[0], Entrywise) and roles[0].equality is not None:
             rows, if_zero = roles[0].equality
             if isinstance(scalar_op, ps.Cast | ps.Identity):
@@ -423,14 +423,14 @@ def _hard(part: Part, *, impossible_if: bool) -> Part:
     zero, minus_infinity = np.asarray(0.0), np.asarray(-np.inf)
     branches = (minus_infinity, zero) if impossible_if else (zero, minus_infinity)
     function = pt.switch(terms.function, *branches)
-    requires: tuple[Rows, ...] = ()
+    requires: tuple[LinearEntries, ...] = ()
     if terms.equality is not None and terms.equality[1] != impossible_if:
         requires = (terms.equality[0],)
     hard = Entrywise(terms.shape, function, terms.linear, terms.fixed, requires=requires)
     return Part(hard, part.targets)
 
 
-def _required(node: Apply, entries: Sequence[Role]) -> tuple[Rows, ...]:
+def _required(node: Apply, entries: Sequence[Role]) -> tuple[LinearEntries, ...]:
     """Say what must be zero for what comes of an operation not to be -inf anywhere."""
     match node.op.scalar_op:
         case ps.Add() | ps.Cast() | ps.Identity():
@@ -452,7 +452,7 @@ def _required(node: Apply, entries: Sequence[Role]) -> tuple[Rows, ...]:
     return ()
 
 
-def _still_required(node: Apply, roles: Sequence[Role]) -> tuple[Rows, ...]:
+def _still_required(node: Apply, roles: Sequence[Role]) -> tuple[LinearEntries, ...]:
     """Say the same of an operation whose result can't be split into terms."""
     if isinstance(node.op, Elemwise):
         return _required(node, roles)
@@ -460,7 +460,7 @@ def _still_required(node: Apply, roles: Sequence[Role]) -> tuple[Rows, ...]:
     return requires(roles[0]) if sums or isinstance(node.op, KEEPS_ALL_ENTRIES) else ()
 
 
-def requires(role: Role) -> tuple[Rows, ...]:
+def requires(role: Role) -> tuple[LinearEntries, ...]:
     """Say what must be zero for the sum of something not to be -inf."""
     if isinstance(role, Entrywise | Mixed):
         return role.requires
@@ -469,7 +469,7 @@ def requires(role: Role) -> tuple[Rows, ...]:
     return ()
 
 
-def _equalities(condition: Role, *, if_true: bool) -> tuple[Rows, ...]:
+def _equalities(condition: Role, *, if_true: bool) -> tuple[LinearEntries, ...]:
     """Say what is zero if a condition is true everywhere, or false everywhere."""
     if isinstance(condition, Entrywise):
         terms = [condition]

@@ -12,14 +12,14 @@ from pymc_dapper.backend.rewrites import rewritten, with_sums_before_joins
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.interweaving.compiled import counts  # noqa: F401  (registers maps)
 from pymc_dapper.interweaving.compiled.op import ParameterMoves
-from pymc_dapper.interweaving.reading import NoiseHeldFixed
+from pymc_dapper.interweaving.reading import NonCentredModel
 
 ROUNDING = 1e-6
 """Records that come back from their noise by less precisely aren't moved."""
 
 
 def compile_moves(
-    reading: NoiseHeldFixed,
+    reading: NonCentredModel,
     *,
     compile_kwargs: dict[str, Any] | None = None,
     moves_op: type[ParameterMoves] = ParameterMoves,
@@ -28,7 +28,7 @@ def compile_moves(
 
     Parameters
     ----------
-    reading : NoiseHeldFixed
+    reading : NonCentredModel
         The model's log-density with the noise held fixed.
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
@@ -76,7 +76,7 @@ def compile_moves(
     )
 
 
-def _unravel(flat: TensorVariable, reading: NoiseHeldFixed) -> list[TensorVariable]:
+def _unravel(flat: TensorVariable, reading: NonCentredModel) -> list[TensorVariable]:
     """Take a flat vector of all parameters apart."""
     pieces = []
     start = 0
@@ -88,7 +88,7 @@ def _unravel(flat: TensorVariable, reading: NoiseHeldFixed) -> list[TensorVariab
     return pieces
 
 
-def _come_back(reading: NoiseHeldFixed) -> TensorVariable:
+def _come_back(reading: NonCentredModel) -> TensorVariable:
     """Whether the records come back from their noise as they are.
 
     In the far tails of a distribution, digits are lost in its cdf. Such records stay where they

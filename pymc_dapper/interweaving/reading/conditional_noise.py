@@ -20,8 +20,8 @@ from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.values import dim_lengths, frozen_dims, shared_data
-from pymc_dapper.interweaving.reading.held_fixed import NoiseHeldFixed
 from pymc_dapper.interweaving.reading.maps import at_index
+from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 from pymc_dapper.records.reading.finite import possible_values
 from pymc_dapper.records.reading.model import read_model
 from pymc_dapper.records.reading.rows_by_value import value_index
@@ -32,17 +32,17 @@ def read_conditional_noise(
     parameters: Sequence[TensorVariable],
     records: Sequence[TensorVariable],
     point: Mapping[str, np.ndarray],
-) -> NoiseHeldFixed | None:
+) -> NonCentredModel | None:
     """Write the records as a function of parameters and of their conditional law's noise.
 
     Parameters
     ----------
     model, parameters, records, point
-        See :func:`read_noise_held_fixed`.
+        See :func:`read_non_centred`.
 
     Returns
     -------
-    NoiseHeldFixed or None
+    NonCentredModel or None
         None if the records have too many values, if nothing is known of single ones, or if the
         parameters don't enter that.
     """
@@ -92,7 +92,7 @@ def read_conditional_noise(
     moved_records = [new[x] for x in reading.records]
     graphs = [noise, *moved_records, log_density, log_law]
     inputs = set(explicit_graph_inputs(graphs)) - {uniforms, *proposed.values()}
-    return NoiseHeldFixed(
+    return NonCentredModel(
         model=model,
         parameters=tuple(sized.values()),
         left_alone=tuple(model.values_to_rvs[x].name for x in parameters if x not in moving),

@@ -16,7 +16,7 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.prior import read_proposals
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.interweaving.reading.held_fixed import NoiseHeldFixed
+from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 
 ROUNDING = 1e-6
 LOG_DENSITY_ROUNDING = {"float64": 1e-8, "float32": 1e-4}
@@ -47,7 +47,7 @@ class CheckedNoise(NamedTuple):
         return _same(log_density, self.log_density, self.rounding)
 
 
-def check_noise(reading: NoiseHeldFixed, point: Mapping[str, np.ndarray]) -> CheckedNoise:
+def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> CheckedNoise:
     """Compare maps and log-density with the model.
 
     From a random state, the records must come back from their noise as they are. Other parameters
@@ -56,7 +56,7 @@ def check_noise(reading: NoiseHeldFixed, point: Mapping[str, np.ndarray]) -> Che
 
     Parameters
     ----------
-    reading : NoiseHeldFixed
+    reading : NonCentredModel
         How the model was read.
     point : dict of str to ndarray
         Values of the value variables; the parameters' are used.
@@ -113,7 +113,7 @@ def check_noise(reading: NoiseHeldFixed, point: Mapping[str, np.ndarray]) -> Che
 
 
 def _check_same(
-    reading: NoiseHeldFixed,
+    reading: NonCentredModel,
     records: Sequence[TensorVariable],
     found: Sequence[np.ndarray],
     expected: Sequence[np.ndarray],
@@ -135,7 +135,7 @@ def _check_same(
 
 
 def _drawn(
-    reading: NoiseHeldFixed, point: Mapping[str, np.ndarray], rng: np.random.Generator
+    reading: NonCentredModel, point: Mapping[str, np.ndarray], rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
     """Draw the records from the law whose noise is held fixed; none, if it can't be drawn from."""
     values = [
@@ -155,7 +155,7 @@ def _drawn(
     }
 
 
-def _draws(reading: NoiseHeldFixed) -> list[TensorVariable]:
+def _draws(reading: NonCentredModel) -> list[TensorVariable]:
     model = reading.model
     if reading.log_law is None:
         return read_proposals(model, [model[name] for name in reading.names(reading.records)])
@@ -172,7 +172,7 @@ def _small_change(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarra
     return 0.1 * rng.standard_normal(shape)
 
 
-def _as_written(reading: NoiseHeldFixed, point: Mapping[str, np.ndarray]) -> float:
+def _as_written(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> float:
     """Sum of the factors as the model has them, less the law whose noise is held fixed."""
     model = reading.model
     total = model.logp([model[name] for name in reading.factors])
@@ -200,7 +200,7 @@ def _same(computed: float, expected: float, rounding: float) -> bool:
     return bool(abs(computed - expected) <= rounding * (1 + abs(expected)))
 
 
-def _rounding(reading: NoiseHeldFixed) -> float:
+def _rounding(reading: NonCentredModel) -> float:
     """Return the rounding to expect, by the least precise number computed on the way."""
     names = {x.name for x in (*reading.proposed, *reading.parameters, *reading.records)}
     computed = (x for x in ancestors([reading.log_density]) if x.owner or x.name in names)
@@ -208,7 +208,7 @@ def _rounding(reading: NoiseHeldFixed) -> float:
     return LOG_DENSITY_ROUNDING["float32" if single else "float64"]
 
 
-def _compile(reading: NoiseHeldFixed, inputs: Sequence[Variable], outputs: Sequence[Variable]):  # type: ignore[no-untyped-def]
+def _compile(reading: NonCentredModel, inputs: Sequence[Variable], outputs: Sequence[Variable]):  # type: ignore[no-untyped-def]
     # Python mode: each function is called a few times at most.
     with reading.model:
         return pymc_compile(

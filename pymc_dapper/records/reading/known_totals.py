@@ -17,7 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild, with_inputs
 from pymc_dapper.graphs.terms.linear import constant_value
-from pymc_dapper.graphs.terms.roles import Rows
+from pymc_dapper.graphs.terms.roles import LinearEntries
 from pymc_dapper.graphs.terms.walk import CountWalk, is_minus_infinity, requires
 from pymc_dapper.records.reading.factors import AdditiveFactor, RecordSum
 
@@ -70,7 +70,7 @@ def find_known_totals(
     totals = [sum_.total for sum_ in sums]
     if any(None in total.type.shape for total in totals):
         return None
-    found: list[tuple[str, Rows, float]] = []
+    found: list[tuple[str, LinearEntries, float]] = []
     for factor in factors:
         for tolerance in _tolerances(factor.log_density, totals):
             graph = _with_equalities(factor.log_density, totals, tolerance)

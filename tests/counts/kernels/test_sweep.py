@@ -16,7 +16,7 @@ from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.counts.kernels.joint import nearest_plane
 from pymc_dapper.counts.kernels.lattice import reduce_basis
 from pymc_dapper.counts.kernels.line import LARGEST, State, update_line
-from pymc_dapper.counts.kernels.sweep import Swept
+from pymc_dapper.counts.kernels.sweep import SweepOutcome
 from tests.counts_enumeration import Model, compiled, connected, log_density, schedule
 
 N, P = 4, np.array([0.2, 0.3, 0.5])
@@ -128,7 +128,7 @@ def stale_values(log_density, context, structure, schedule, counts, curvatures, 
         line.cells[0], line.steps[0] = cell, 1
         update_line(log_density, context, structure, curvatures, state, line, 1, draws)
         state.values[:] = before
-    return Swept(state.counts, 0.0, 0, 0.0, 0.0, curvatures)
+    return SweepOutcome(state.counts, 0.0, 0, 0.0, 0.0, curvatures)
 
 
 def test_a_stale_total_shows():
@@ -222,7 +222,7 @@ def jointly(log_density, context, structure, schedule, counts, curvatures, draws
     moved, gain = count_sweep.move_jointly(
         log_density, context, structure, schedule, curvatures, state, draws
     )
-    return Swept(state.counts, 0.0, moved, 0.0, gain, curvatures)
+    return SweepOutcome(state.counts, 0.0, moved, 0.0, gain, curvatures)
 
 
 @njit(inline="always")
@@ -231,7 +231,7 @@ def one_way(log_density, context, structure, schedule, counts, curvatures, draws
     state = State(counts.copy(), count_line.start_values(structure, counts))
     memory = count_joint.new_memory(structure, counts.size)
     terms, line = np.arange(structure.kinds.size), memory.line
-    count_joint.look_around(
+    count_joint.measure_locally(
         log_density, context, structure, curvatures, state.values, terms, True, memory.probe,
         memory.present,
     )  # fmt: skip
@@ -248,7 +248,7 @@ def one_way(log_density, context, structure, schedule, counts, curvatures, draws
         if count_draws.choose(draws, np.array([1 - chance, chance])):
             for i in range(proposal.n_cells):
                 state.counts[line.cells[i]] += line.steps[i]
-    return Swept(state.counts, 0.0, 0, 0.0, 0.0, curvatures)
+    return SweepOutcome(state.counts, 0.0, 0, 0.0, 0.0, curvatures)
 
 
 JOINTLY = compiled(jointly)

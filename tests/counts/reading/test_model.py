@@ -171,7 +171,7 @@ def test_a_count_with_which_parameters_are_invalid_is_impossible(name):
 
 def value_of(part, point, reading):
     """A part of the log-density at a point."""
-    counts = np.concatenate([np.ravel(point[x.name]) for x in reading.records])
+    counts = np.concatenate([np.ravel(point[x.name]) for x in reading.counts])
     given = {x: point[x.name] for x in reading.parameters}
     options = {"mode": "FAST_COMPILE", "on_unused_input": "ignore"}
     if not hasattr(part, "function"):
@@ -410,8 +410,8 @@ def system_of(build):
     with pm.Model() as model:
         counts, right, largest = build()
     reading = read(model, *(count.name for count in counts))
-    cuts = np.cumsum([int(np.prod(count.type.shape)) for count in reading.records])[:-1]
-    shapes = [count.type.shape for count in reading.records]
+    cuts = np.cumsum([int(np.prod(count.type.shape)) for count in reading.counts])[:-1]
+    shapes = [count.type.shape for count in reading.counts]
 
     def allowed(table):
         parts = zip(np.split(np.array(table), cuts), shapes, strict=True)

@@ -8,8 +8,8 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dapper import DapperStep, InterweaveStep, assign_steps
-from pymc_dapper.interweaving.reading import read_noise_held_fixed
-from tests.thirds import one_in_three
+from pymc_dapper.interweaving.reading import read_non_centred
+from tests.long_cases import one_in_three
 
 N = 12
 
@@ -19,7 +19,7 @@ def log_density_at(model, parameter, value, records=("x",)):
     point = model.initial_point()
     values = [model.rvs_to_values[model[name]] for name in records]
     [moved] = [model.rvs_to_values[model[parameter]]]
-    reading = read_noise_held_fixed(model, [moved], values, point)
+    reading = read_non_centred(model, [moved], values, point)
     given = [*reading.parameters, *reading.records, *reading.given, *reading.uniforms]
     at = [point[x.name] for x in given[: -len(reading.uniforms) or None]]
     at += [np.full(u.type.shape, 0.5) for u in reading.uniforms]

@@ -14,7 +14,7 @@ from pymc_dapper.interweaving.reading import (
     NoRecordMapError,
     RecordMap,
     can_interweave,
-    read_noise_held_fixed,
+    read_non_centred,
     record_map,
 )
 from pymc_dapper.interweaving.reading.maps import parameters_of
@@ -326,7 +326,7 @@ def values_of(model, *names):
 
 
 def read(model, parameters, records):
-    return read_noise_held_fixed(
+    return read_non_centred(
         model, values_of(model, *parameters), values_of(model, *records), model.initial_point()
     )
 

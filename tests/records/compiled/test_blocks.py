@@ -17,7 +17,7 @@ from pymc_dapper.records.kernels.entry_sweep import go_on_by_rows
 from pymc_dapper.records.kernels.sums import Sums
 from pymc_dapper.reference import conditional_posterior
 from tests.enumerate_sweep import transition_matrix
-from tests.halves import take_apart
+from tests.long_cases import one_in_three
 from tests.models import (
     TABLE_PRIOR,
     TABLE_RELEASED,
@@ -29,7 +29,7 @@ from tests.models import (
     tiny_table_model,
 )
 from tests.records.forms import FORMS
-from tests.thirds import one_in_three
+from tests.sweep_parts import take_apart
 
 
 def read(model):

@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 from pymc_dapper import DapperStep
-from tests.halves import halves
+from tests.sweep_parts import parts_of
 
 
 def shares(model, draws=400):
@@ -13,7 +13,7 @@ def shares(model, draws=400):
     step = DapperStep([model["x"]], model=model)
     assert step._reading.proposes_conditionally
     rng = np.random.default_rng(6)
-    x = np.array([halves(step).propose(rng)[0] for _ in range(draws)])
+    x = np.array([parts_of(step).propose(rng)[0] for _ in range(draws)])
     return np.array([(x == value).mean(axis=0) for value in range(4)]).T
 
 

@@ -8,8 +8,8 @@ from pymc_dapper.backend.data import SharedData
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
 from pymc_dapper.reading import AdditiveFactor, FullFactor, SeparableFactor, read_model
 from pymc_dapper.records.reading.self_check import check_reading
-from tests.halves import take_apart
 from tests.records.forms import FORMS
+from tests.sweep_parts import take_apart
 
 NEVER, ALWAYS = np.inf, -np.inf
 

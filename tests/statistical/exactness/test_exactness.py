@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.long_cases import one_in_three
 from tests.statistical.exactness.cases import CASES
 from tests.statistical.exactness.evidence import EXACT, SHORT, TESTS
 from tests.statistical.exactness.faults import FAULTS
 from tests.statistical.exactness.reference import REFERENCES
-from tests.thirds import one_in_three
 
 CAUGHT = {
     "stale cached sum": ("matrix", "sums, as a whole"),

@@ -9,8 +9,8 @@ from scipy import stats
 
 from pymc_dapper.reference import conditional_posterior
 from tests.enumerate_sweep import transition_matrix
-from tests.halves import halves
 from tests.statistical.exactness.sampler import stack
+from tests.sweep_parts import parts_of
 
 FALSE_ALARM = 1e-6
 """Probability that one statistic of an exact sampler is beyond its limit. A test looks at several
@@ -194,7 +194,7 @@ class _Coded:
         return np.array([self._codes[row] for row in rows])
 
     def decide(self, state, proposal, log_uniforms, *given):
-        *columns, accepted, logp = halves(self._step).decide(
+        *columns, accepted, logp = parts_of(self._step).decide(
             *self._columns(state), *self._columns(proposal), log_uniforms, *given
         )
         return self._code(columns), accepted, logp
@@ -208,7 +208,7 @@ class _Coded:
         one_hot = np.eye(len(self._values))
 
         def proposed(*uniforms):
-            return one_hot[self._code(halves(self._step).propose(_Constants(uniforms), *given))]
+            return one_hot[self._code(parts_of(self._step).propose(_Constants(uniforms), *given))]
 
         return _integral(proposed, len(self._step._reading.randomness.noise))
 

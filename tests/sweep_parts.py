@@ -18,7 +18,7 @@ from pymc_dapper.records.compiled.sweep import draws_exactly, sweep_graph
 
 
 @dataclass(frozen=True)
-class Halves:
+class SweepParts:
     """What takes the place of a `CompiledSweep`.
 
     `propose(rng, *given)` returns proposals, and `decide(*records, *proposals, log_uniforms,
@@ -45,9 +45,9 @@ class Halves:
 _of_steps: WeakKeyDictionary = WeakKeyDictionary()
 
 
-def halves(step):
+def parts_of(step):
     """Take the sweep of a step apart; that of a twin made of halves is apart already."""
-    if isinstance(step.sweep, Halves):
+    if isinstance(step.sweep, SweepParts):
         return step.sweep
     if step not in _of_steps:
         _of_steps[step] = take_apart(step._reading, step._sweep_op, step.sweep.as_written)
@@ -78,7 +78,7 @@ def take_apart(reading, sweep_op=None, as_written=None, **options_of_graph):
         return from_noise()(*reading.randomness.draw(rng), *values)
 
     n_decisions = 0 if draws_exactly(reading) else reading.n_records
-    return Halves(from_noise, propose, decide, n_decisions, as_written)
+    return SweepParts(from_noise, propose, decide, n_decisions, as_written)
 
 
 def _check_same(step, apart):

@@ -9,7 +9,7 @@ from pytensor.tensor.variable import TensorVariable
 
 
 @dataclass(frozen=True)
-class NoiseHeldFixed:
+class NonCentredModel:
     """A model's log-density in terms of parameters and the records' noise.
 
     All graphs are in terms of value variables.

@@ -19,16 +19,16 @@ from pymc_dapper.interweaving.reading.conditional_noise import (
     prior_is_valid,
     read_conditional_noise,
 )
-from pymc_dapper.interweaving.reading.held_fixed import NoiseHeldFixed
 from pymc_dapper.interweaving.reading.maps import RecordMap, parameters_of, record_map
+from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 
 
-def read_noise_held_fixed(
+def read_non_centred(
     model: Model,
     parameters: Sequence[TensorVariable],
     records: Sequence[TensorVariable],
     point: Mapping[str, np.ndarray],
-) -> NoiseHeldFixed:
+) -> NonCentredModel:
     """Write the records as a function of parameters and noise.
 
     The noise is that of the records' prior or, where records have few values and each has factors
@@ -45,7 +45,7 @@ def read_noise_held_fixed(
 
     Returns
     -------
-    NoiseHeldFixed
+    NonCentredModel
         The log-density with the noise held fixed.
 
     Raises
@@ -105,7 +105,7 @@ def read_noise_held_fixed(
     moved_records = [new[value] for value in moved_values]
     graphs = [*noise, *moved_records, log_density]
     inputs = set(explicit_graph_inputs(graphs)) - {*uniforms, *proposed}
-    return NoiseHeldFixed(
+    return NonCentredModel(
         model=model,
         parameters=tuple(sized[value] for value in moving),
         left_alone=tuple(model.values_to_rvs[x].name for x in parameters if x not in moving),
@@ -147,7 +147,7 @@ def can_interweave(
     def moving(rvs: Sequence[TensorVariable]) -> list[TensorVariable]:
         values = [model.rvs_to_values[rv] for rv in rvs]
         try:
-            reading = read_noise_held_fixed(model, values, record_values, point)
+            reading = read_non_centred(model, values, record_values, point)
         except ReadingError:
             return []
         names = set(reading.names(reading.parameters))
