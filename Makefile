@@ -16,7 +16,7 @@ help:
 	@echo "make docs      the documentation as HTML, in docs/_build"
 	@echo "make pages     run the code of docs/ and write what it prints below it (ten minutes)"
 	@echo "make gallery   make the figures of docs/ anew (half an hour)"
-	@echo "make lint      ruff check, ruff format --check, mypy"
+	@echo "make lint      ruff check, ruff format --check, mypy, import-linter"
 	@echo "make format    let ruff format the code and fix what it can"
 	@echo "make .venv     only make .venv and install    (the others do so where it is missing)"
 	@echo "make clean     remove .venv, caches and output"
@@ -52,6 +52,7 @@ lint: $(STAMP)
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
+	.venv/bin/lint-imports --no-cache
 
 format: $(STAMP)
 	$(PY) -m ruff format
