@@ -97,25 +97,29 @@ def record(folder, names, again, workers):
     return failed
 
 
-def compare(folder, names, workers):
+def compare(folder, names, workers, only):
     """Say of each case whether it is the same; return how many aren't."""
     recorded = json.loads((folder / "hashes.json").read_text("utf-8"))
+    recorded = {name: found for name, found in recorded.items() if only in name}
+    both = [name for name in names if name in recorded]
     other = 0
-    for name, found, seconds in run_all([name for name in names if name in recorded], workers):
+    for name, found, seconds in run_all(both, workers):
         if isinstance(found, str):
-            said = [f"failed\n{found}"]
+            said = [found]
         elif hashes(found) == recorded[name]:
             said = []
         else:
             with np.load(file_of(folder, name)) as before:
                 said = list(differences(before, found))
         other += bool(said)
-        print(f"{name}: {'; '.join(said) or 'same'} ({seconds:.1f} s)", flush=True)
-    unrecorded = [name for name in names if name not in recorded]
-    for name in unrecorded:
-        print(f"{name}: never recorded")
-    print(f"{len(names) - len(unrecorded) - other} cases the same, {other} not")
-    return other + len(unrecorded)
+        first = f"{name}: {'not ' * bool(said)}the same ({seconds:.1f} s)"
+        print("\n    ".join([first, *said]), flush=True)
+    only_here = [f"{name}: never recorded" for name in names if name not in recorded]
+    only_there = [
+        f"{name}: recorded, but no case any more" for name in recorded if name not in names
+    ]
+    print("\n".join([*only_here, *only_there, f"{len(both) - other} the same, {other} not"]))
+    return other + len(only_here) + len(only_there)
 
 
 def differences(before, after):
@@ -177,7 +181,7 @@ def main(arguments=None):
     if given.what == "record":
         failed = record(given.folder, names, given.again, given.workers)
     else:
-        failed = compare(given.folder, names, given.workers)
+        failed = compare(given.folder, names, given.workers, given.only)
     return int(failed > 0)
 
 
