@@ -14,6 +14,7 @@ from numba.experimental import jitclass
 from scipy import sparse
 
 from pymc_dapper.counts.kernels import sweep as count_sweep
+from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.counts.kernels.line import Structure, sum_of_terms
 from pymc_dapper.counts.kernels.sweep import Schedule
 
@@ -207,3 +208,7 @@ def connected(*matrices):
     """Whether every table can be reached from every other."""
     steps = sum((matrix > 0).astype(float) for matrix in matrices)
     return bool(np.all(np.linalg.matrix_power(steps + np.eye(len(steps)), len(steps)) > 0))
+
+
+def some_draws(rng, number=100):
+    return Draws(rng.random(number), np.zeros(1, dtype=np.int64))

@@ -352,19 +352,3 @@ def test_counts_that_floats_cannot_tell_apart_are_refused(name):
         where = name.split(", of")[0] + ("' at \\[1\\]" if "some" in name else "'")
         with pytest.raises(ReadingError, match=f"too large at '{where}: CountStep takes at most"):
             CountStep(model.free_RVs)
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ([1, 2, 3], r"shape \(3,\), where"),
-        ([1.5, 2], "must be integers"),
-        ([5, 2**62], r"'rows': counts of more than 2\*\*53"),
-        ([5, 2**70], r"'rows': counts of more than 2\*\*53"),
-    ],
-)
-def test_an_invariant_must_be_integers_of_the_right_shape(value, message):
-    with pm.Model():
-        x = pm.Poisson("x", 5, shape=(2, 3))
-        with pytest.raises(ValueError, match=message):
-            invariant("rows", x.sum(axis=1), value)

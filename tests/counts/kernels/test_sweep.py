@@ -12,12 +12,10 @@ from pymc_dapper.counts.kernels import draws as count_draws
 from pymc_dapper.counts.kernels import joint as count_joint
 from pymc_dapper.counts.kernels import line as count_line
 from pymc_dapper.counts.kernels import sweep as count_sweep
-from pymc_dapper.counts.kernels.draws import Draws
-from pymc_dapper.counts.kernels.joint import nearest_plane
 from pymc_dapper.counts.kernels.lattice import reduce_basis
 from pymc_dapper.counts.kernels.line import LARGEST, State, update_line
 from pymc_dapper.counts.kernels.sweep import SweepOutcome
-from tests.counts_enumeration import Model, compiled, connected, log_density, schedule
+from tests.counts_enumeration import Model, compiled, connected, log_density, schedule, some_draws
 
 N, P = 4, np.array([0.2, 0.3, 0.5])
 RELEASED, SD, PAIR, SCALE = np.array([1.4, 0.7, 2.5]), 1.1, 0.3, 1.5
@@ -50,10 +48,6 @@ def cells_and_pair(coefficient=1):
     ]
     of_pair = stats.laplace.logpdf(PAIR, COUNTS, SCALE)
     return Model([*np.eye(3), [1, 1, 0]], [*of_cells, of_pair])
-
-
-def some_draws(rng, number=100):
-    return Draws(rng.random(number), np.zeros(1, dtype=np.int64))
 
 
 def error(matrix, posterior):
@@ -253,7 +247,6 @@ def one_way(log_density, context, structure, schedule, counts, curvatures, draws
 
 JOINTLY = compiled(jointly)
 
-
 STIFF = [2.0, 2.0, 2.0, 4.0, 4.0]
 
 
@@ -290,21 +283,6 @@ def test_a_metric_that_depends_on_the_table_does_not_either():
     assert error(matrix, posterior) > 1e-3
 
 
-def test_numbers_of_steps_are_as_probable_as_they_are_said_to_be():
-    metric = np.array([[3.0, 1.0], [1.0, 2.0]])
-    factor, slope, rng = np.linalg.cholesky(metric), np.array([1.5, -4.0]), np.random.default_rng(6)
-    all_steps = [np.array(each) for each in product(range(-6, 7), repeat=2)]
-    none = some_draws(rng, 0)
-    said = np.exp([nearest_plane(factor, slope, steps, True, none) for steps in all_steps])
-    assert abs(said.sum() - 1) < 1e-9
-    drawn = np.empty((20_000, 2), dtype=int)
-    for numbers in drawn:
-        nearest_plane(factor, slope, numbers, False, some_draws(rng, 2))
-    for steps, chance in zip(all_steps, said, strict=True):
-        share = (drawn == steps).all(axis=1).mean()
-        assert abs(share - chance) < 4.5 * np.sqrt(chance / 20_000) + 1e-4
-
-
 # Impossible tables, and which lines are drawn ----------------------------------------------------
 
 
@@ -327,28 +305,6 @@ def test_from_an_impossible_table_a_possible_one_is_found(start):
         counts = swept.counts
     assert 120 <= counts[0] <= 122
     assert swept.log_density == 0
-
-
-@pytest.mark.parametrize(
-    ("counts", "steps", "expected"),
-    [
-        ([5], [1], (-5, LARGEST - 5)),
-        ([7, 4], [2, -1], (-3, 4)),
-        ([7, 4], [2, 3], (-1, (LARGEST - 4) // 3)),
-        ([LARGEST, 3], [1, -1], (-(LARGEST - 3), 0)),
-        ([LARGEST, 0], [1, 1], (0, 0)),
-        ([0, LARGEST], [1, -1], (0, LARGEST)),
-    ],
-)
-def test_lines_end_where_counts_would_be_negative_or_too_large(counts, steps, expected):
-    line = count_line.new_line(Model([[1]], [np.zeros(3)]).structure, len(counts))
-    line.cells[:], line.steps[:] = range(len(counts)), steps
-    lowest, highest = count_line.ends(np.array(counts), line, len(counts))
-    assert (lowest, highest) == expected
-    for t in (lowest, highest):
-        table = [count + t * step for count, step in zip(counts, steps, strict=True)]
-        assert min(table) >= 0
-        assert max(table) <= LARGEST
 
 
 def test_counts_grow_to_the_largest_and_not_beyond():

@@ -1,0 +1,47 @@
+"""Checks of parameters, record by record."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from pymc.logprob.utils import ParameterValueError
+from scipy.stats import norm
+
+from pymc_dapper.graphs.checks import checks_of_records, localise_checks, valid_parameters
+
+X, SIGMA = pt.vector("x"), pt.scalar("sigma")
+OBSERVED = np.array([0.3, 0.4, 0.5])
+OF_RECORDS = pm.logp(pm.Normal.dist(0, X), OBSERVED)
+OF_A_PARAMETER = pm.logp(pm.Normal.dist(X, SIGMA), OBSERVED)
+AT = np.array([2.0, -1.0, 1.0])
+
+
+def test_a_check_of_records_fails_for_each_by_itself():
+    with pytest.raises(ParameterValueError):
+        OF_RECORDS.eval({X: AT}, mode="FAST_COMPILE")
+    [local] = localise_checks([OF_RECORDS], [X])
+    with np.errstate(invalid="ignore"):
+        found = local.eval({X: AT}, mode="FAST_COMPILE")
+    np.testing.assert_allclose(found[[0, 2]], norm.logpdf([0.3, 0.5], scale=[2, 1]))
+    assert found[1] == -np.inf
+
+
+def test_a_check_of_other_parameters_stays_one_for_all():
+    [same] = localise_checks([OF_A_PARAMETER], [X])
+    with pytest.raises(ParameterValueError):
+        same.eval({X: AT, SIGMA: -1.0}, mode="FAST_COMPILE")
+
+
+def test_the_conditions_on_records_are_told_apart_from_those_on_parameters():
+    [condition] = checks_of_records(OF_RECORDS, [X])
+    found = condition.eval({X: AT}, mode="FAST_COMPILE")
+    np.testing.assert_array_equal(found, [True, False, True])
+    assert checks_of_records(OF_A_PARAMETER, [X]) == []
+
+
+@pytest.mark.parametrize("sigma", [1.0, -1.0])
+def test_all_checks_together_say_whether_parameters_are_valid(sigma):
+    valid = valid_parameters([OF_A_PARAMETER, OF_RECORDS])
+    for records, possible in ((np.ones(3), True), (AT, False)):
+        found = valid.eval({X: records, SIGMA: sigma}, mode="FAST_COMPILE")
+        assert found == (possible and sigma > 0)

@@ -1,0 +1,49 @@
+"""Which factors see which variables."""
+
+import numpy as np
+import pymc as pm
+
+import pymc_dapper as pmd
+from pymc_dapper.graphs.dependence import dependent_factors, records_seen
+
+
+def small_model():
+    with pm.Model() as model:
+        p = pm.Beta("p", 2, 2)
+        x = pm.Bernoulli("x", p, shape=5)
+        y = pm.Normal("y", x, 1.0, shape=5)
+        pm.Normal("outcome", p, 1.0, observed=0.3)
+        pm.Potential("privacy", -(x.sum() ** 2))
+        pmd.GaussianMechanism(sigma=2.0).observe("release", y.sum(), released=1.0)
+    return model
+
+
+def factors_of(model, name):
+    return set(dependent_factors(model, [model.rvs_to_values[model[name]]]))
+
+
+def test_factors_are_those_with_the_variable_in_their_graph():
+    model = small_model()
+    assert factors_of(model, "p") == {"p", "x", "outcome"}
+    assert factors_of(model, "x") == {"x", "y", "privacy"}
+    assert factors_of(model, "y") == {"y", "release"}
+
+
+def test_the_jacobian_is_part_of_a_factor_on_request():
+    model = small_model()
+    value = model.rvs_to_values[model["p"]]
+    at = {value: np.array(0.4)}
+    with_jacobian, without = (
+        dependent_factors(model, [value], jacobian=jacobian)["p"].eval(at, mode="FAST_COMPILE")
+        for jacobian in (True, False)
+    )
+    p = 1 / (1 + np.exp(-0.4))
+    np.testing.assert_allclose(with_jacobian - without, np.log(p * (1 - p)))
+
+
+def test_records_are_what_mechanisms_see_directly():
+    model = small_model()
+    assert [x.name for x in records_seen(model)] == ["x", "y"]
+    with pm.Model() as without:
+        pm.Normal("y", pm.Normal("x"), 1.0, observed=0.3)
+    assert records_seen(without) == []
