@@ -1,4 +1,4 @@
-"""Draws from standard noise."""
+"""Draws from standard noise, and priors that can't be drawn from."""
 
 import numpy as np
 import pymc as pm
@@ -6,7 +6,10 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.graph.traversal import ancestors
 
+from pymc_dapper import DapperStep
 from pymc_dapper.graphs.noise import FEW_CATEGORIES, transform_noise
+from tests.records.refusals import refuse, with_mechanism
+from tests.sweep_parts import take_apart
 
 K = FEW_CATEGORIES + 4
 OP = pm.Categorical.dist(np.ones(K) / K).owner.op
@@ -25,3 +28,44 @@ def test_probabilities_of_all_records_are_searched_and_not_compared(leading):
     # Nothing is computed with an axis of records and one of categories.
     assert all(x.type.ndim <= max(u.ndim, p.ndim) for x in ancestors([drawn]))
     assert not any(x.type.shape == (*u.shape, K - 1) for x in ancestors([drawn]))
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        lambda: pm.Flat("x", shape=5),
+        lambda: pm.CustomDist("x", logp=lambda value: -(value**2), shape=5),
+    ],
+)
+def test_a_prior_that_cannot_be_drawn_from(prior):
+    refuse(lambda: with_mechanism(prior()), "the prior of the records 'x' can't be drawn from")
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        lambda: pm.Truncated("x", pm.DiscreteWeibull.dist(0.5, 0.8), lower=1, shape=5),
+        lambda: pm.AR("x", rho=[0.5], init_dist=pm.Normal.dist(0, 1), shape=(5, 4)),
+    ],
+)
+def test_a_prior_that_is_drawn_in_a_loop(prior):
+    refuse(lambda: with_mechanism(prior()), r"records 'x' is drawn in a loop \(operation Scan")
+
+
+@pytest.mark.usefixtures("uncompiled")  # but what proposes
+@pytest.mark.parametrize(
+    "prior",
+    [
+        lambda: pm.Truncated("x", pm.Gamma.dist(2, 1), lower=1, upper=3, shape=5),
+        # Its type is float64.
+        lambda: pm.Binomial("x", n=pm.Data("trials", 3), p=0.4, shape=5),
+    ],
+)
+def test_priors_that_were_refused_once(prior):
+    with pm.Model() as model:
+        x = with_mechanism(prior())
+    step = DapperStep([x], model=model)
+    propose = take_apart(step._reading).propose
+    [drawn] = propose(np.random.default_rng(0), *step._given(model.initial_point()))
+    assert np.all(np.isfinite(drawn))
+    assert len(set(drawn)) > 1

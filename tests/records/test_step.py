@@ -12,6 +12,7 @@ from pymc.step_methods.state import equal_dataclass_values
 
 from pymc_dapper import DapperStep, ReadingError
 from tests.models import RELEASED, admissions_model
+from tests.records.refusals import refuse, with_mechanism
 
 
 @pytest.fixture(scope="module")
@@ -367,3 +368,65 @@ def test_digits_lost_in_plain_sums_are_noticed_too():
 def test_only_expanded_powers_are_compared_with_the_model(spread, step):
     assert spread[1].sweep.as_written is not None
     assert step.sweep.as_written is None
+
+
+# Full evaluation, and other options -------------------------------------------------------------
+
+
+def test_full_evaluation_for_many_records():
+    def build():
+        x = pm.Normal("x", shape=1000)
+        pm.Potential("privacy", -x.max())
+        return x
+
+    refuse(build, r"'privacy' isn't a function of sums.*Max.*allow_full_evaluation=True")
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_a_full_evaluation_is_announced_with_its_cause_and_cost():
+    with pm.Model() as model:
+        x = pm.Normal("x", shape=5)
+        pm.Potential("privacy", -pt.sort(x)[2])
+    with pytest.warns(UserWarning, match=r"'privacy'.*SortOp.* A sweep over the 5 records takes"):
+        DapperStep([x], model=model)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_full_evaluation_of_many_records_can_be_insisted_on():
+    with pm.Model() as model:
+        x = pm.Normal("x", shape=1000)
+        pm.Potential("privacy", -x.max())
+    with pytest.warns(UserWarning, match="1000 records"):
+        DapperStep([x], model=model, allow_full_evaluation=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"mean": 1.0}, "'mean' is not a value variable.*'mu', 'x'"),
+        ({"x": 0.0}, r"'x' has shape \(\), where the model has \(5,\)"),
+        ({"mu": "one"}, "'mu' is of type <U3"),
+    ],
+)
+def test_a_malformed_initial_point(given, message):
+    refuse(normal_with_a_mean, f"initial_point: {message}", ValueError, initial_point=given)
+
+
+def normal_with_a_mean():
+    return with_mechanism(pm.Normal("x", pm.Normal("mu"), 1, shape=5))
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_an_initial_point_of_some_variables_is_completed():
+    with pm.Model() as model:
+        x = normal_with_a_mean()
+    DapperStep([x], model=model, initial_point={"mu": 3})
+
+
+def test_a_compilation_option_that_does_not_exist():
+    refuse(
+        normal_with_a_mean,
+        "compile_kwargs: PyMC's compile has no option 'foo'",
+        TypeError,
+        compile_kwargs={"foo": 1},
+    )

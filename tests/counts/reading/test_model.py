@@ -1,4 +1,4 @@
-"""How models of counts are read: what is linear, terms, invariants, and moves."""
+"""How models of counts are read: terms, wholes, totals, and checks of parameters."""
 
 import numpy as np
 import pymc as pm

@@ -29,7 +29,7 @@ def test_cells_are_split_among_the_variables(reading):
 def test_factors_are_those_of_the_model(reading):
     at = WrittenFactors(reading, [])(np.array([3, 2, 1]))
     expected = {
-        "x": multinomial.logpmf([3, 2], 5, [0.3, 0.7]),
+        "x": float(multinomial.logpmf([3, 2], 5, [0.3, 0.7])),
         "y": float(np.log(3 / 8)),
         "released": norm.logpdf(1.0, 4.0, 2.0),
     }

@@ -1,7 +1,8 @@
-"""The public dispatch: an operation of one's own, taught to the reader; and what reading says."""
+"""The public dispatch: an operation of one's own, taught to the reader, rightly or not."""
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.graph.basic import Apply
@@ -9,8 +10,9 @@ from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_default_op_cache_key
 
 import pymc_dapper as pmd
+from pymc_dapper import UnknownOperationError
 from pymc_dapper.reading import Fixed, Rows
-from tests.models import admissions_model, tiny_model, tiny_table_model
+from tests.records.refusals import refuse
 
 
 class Winsorise(Op):
@@ -86,46 +88,6 @@ def test_a_wrong_rule_is_found_out_where_the_sums_are_right():
         pmd.DapperStep([record], model=model)
 
 
-@pytest.mark.usefixtures("uncompiled")
-def test_a_step_says_how_it_read_the_model():
-    model = admissions_model()
-    step = pmd.DapperStep([model["record"]], model=model)
-    assert repr(step) == "<DapperStep: 400 records of record; privacy (function of sums)>"
-    described = step.describe()
-    assert "400 records, proposed from their prior" in described
-    assert "g(sums of shape (4,)) = (-0.5 * sum(((([110. 131. 47. 110.] - S)" in described
-    assert "400 evaluations of the functions of sums" in described
-
-
-@pytest.mark.usefixtures("uncompiled")
-def test_a_step_describes_separable_and_full_factors():
-    with pm.Model() as model:
-        record = pm.Bernoulli("record", 0.3, shape=9)
-        pm.Bernoulli("answer", 0.25 + 0.5 * record, observed=np.zeros(9))
-    described = pmd.DapperStep([record], model=model).describe()
-    assert "by an exact draw from their prior times the separable factors" in described
-    assert "they don't interact" in described
-
-    with model:
-        pm.Potential("largest", -1.0 * record.max())
-    with pytest.warns(UserWarning, match="largest"):
-        described = pmd.DapperStep([record], model=model).describe()
-    assert "full evaluation" in described
-    assert "grows with the square of n" in described
-
-
-@pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("data", [lambda name, x: pt.constant(x), pm.Data])
-@pytest.mark.parametrize("alike", [True, False])
-def test_a_table_of_counts_is_proposed_where_records_are_alike_only(data, alike):
-    with pm.Model() as model:
-        design = data("design", np.ones((9, 2)))
-        p = 0.3 if alike else pm.math.sigmoid(design @ np.array([0.5, -1.0]))
-        record = pm.Bernoulli("record", p, shape=9)
-        pm.Potential("privacy", -((record.sum() - 3.0) ** 2))
-    assert ("pm.Multinomial" in pmd.DapperStep([record], model=model).describe()) == alike
-
-
 class Cubed(Winsorise):
     """An operation whose numba implementation is another one than its `perform`."""
 
@@ -181,11 +143,20 @@ def test_the_reading_is_checked_at_parameters_from_the_prior_too():
         pmd.DapperStep([record], model=model)
 
 
-@pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize(
-    ("build", "alike"), [(admissions_model, True), (tiny_model, False), (tiny_table_model, False)]
-)
-def test_a_step_says_where_counts_would_do(build, alike):
-    model = build()
-    text = pmd.DapperStep([model["record"]], model=model).describe()
-    assert ("pm.Multinomial table of their counts" in text) == alike
+def test_an_operation_without_a_rule():
+    def build():
+        x = pm.Normal("x", shape=5)
+        total = pytensor.scan(
+            lambda each, so_far: so_far * each,
+            sequences=x,
+            outputs_info=pt.zeros(()),
+            return_updates=False,
+        )
+        pm.Potential("privacy", -(total[-1] ** 2))
+        return x
+
+    refuse(
+        build,
+        r"the records 'x' enter 'privacy': no rule .*Scan.*follow_records.register\(Scan\)",
+        UnknownOperationError,
+    )

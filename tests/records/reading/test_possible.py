@@ -1,0 +1,158 @@
+"""Which values of records are possible, where a parameter of one depends on another."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.reading import read_model
+from tests.records.priors import N, made_of_normals, normal, read
+
+
+def possible(build, *values):
+    """Which records of a model may have values."""
+    reading = read(build)
+    assert reading.possible is not None
+    at = dict(zip(reading.records, map(np.array, values), strict=True))
+    given = {x: np.array(0.5) for x in reading.parameters}
+    return reading.possible.eval({**at, **given}, on_unused_input="ignore").tolist()
+
+
+def spread_in_proportion():
+    x = pm.Normal("x", 2, 1, shape=N, initval=np.ones(N))
+    return [x, pm.Normal("y", x, 0.5 * x, shape=N)]
+
+
+def probability_on_a_line():
+    x = pm.Categorical("x", np.ones(3) / 3, shape=N)
+    return [x, pm.Bernoulli("y", 0.5 + 0.3 * x, shape=N)]
+
+
+def probabilities_of_a_row():
+    x = pm.Normal("x", 0.5, 0.3, shape=N, initval=np.full(N, 0.5))
+    return [x, pm.Categorical("y", pt.stack([x, 1 - x], axis=1), shape=N)]
+
+
+def mean_that_may_be_no_number():
+    x = pm.Normal("x", 2, 1, shape=N, initval=np.ones(N))
+    return [x, pm.Normal("y", pt.log(x), 1, shape=N)]
+
+
+def spread_in_a_mixture():
+    x = pm.Normal("x", 2, 1, shape=N, initval=np.ones(N))
+    components = [pm.Normal.dist(x, 1), pm.Normal.dist(0, x)]
+    return [x, pm.Mixture("y", np.array([0.3, 0.7]), components, shape=N)]
+
+
+def rates_and_shapes():
+    # NumPy raises an error for such a rate, and numba may draw for ever with such a shape.
+    x = pm.Normal("x", 1, 1, shape=N, initval=np.ones(N))
+    return [x, pm.Poisson("y", 2 * x, shape=N), pm.Beta("z", x, 0.5, shape=N)]
+
+
+def test_no_generator_is_handed_invalid_parameters():
+    reading = read(rates_and_shapes)
+    inputs = [*reading.randomness.inputs, *reading.records]
+    propose = compile_in_python(reading.model, inputs, reading.proposals)
+    present = [np.ones(N), np.full(N, 3), np.zeros(N)]
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x, y, z = propose(*reading.randomness.draw(rng), *present)
+        at = dict(zip(reading.records, (x, y, z), strict=True))
+        assert np.isfinite(y).all()
+        np.testing.assert_array_equal(reading.possible.eval(at, on_unused_input="ignore"), x > 0)
+
+
+@pytest.mark.parametrize(
+    ("build", "x", "y", "expected"),
+    [
+        (spread_in_proportion, [-1.0, 0.0, 0.1, 2.0], np.ones(4), [False, False, True, True]),
+        (probability_on_a_line, [0, 1, 2, 0], np.ones(4, int), [True, True, False, True]),
+        (
+            probabilities_of_a_row,
+            [-0.1, 0.0, 0.4, 1.1],
+            np.zeros(4, int),
+            [False, True, True, False],
+        ),
+        (
+            mean_that_may_be_no_number,
+            np.ones(4),
+            [1.0, np.nan, 0.0, -np.inf],
+            [True, False, True, False],
+        ),
+        (spread_in_a_mixture, [-1.0, 1.0, 2.0, 0.0], np.ones(4), [False, True, True, False]),
+    ],
+)
+def test_values_with_invalid_parameters_are_impossible(build, x, y, expected):
+    assert possible(build, x, y) == expected
+
+
+def test_draws_to_which_the_users_own_density_gives_no_weight_are_impossible():
+    def cut_off(value, mu):
+        return pt.switch(value > 0, normal(value, mu), -np.inf)
+
+    def build():
+        return made_of_normals(lambda z: z, logp=cut_off)
+
+    assert possible(build, [-1.0, 1.0, -0.1, 0.1]) == [False, True, False, True]
+
+
+def test_a_model_that_asks_for_no_checks_gets_none():
+    with pm.Model(check_bounds=False) as model:
+        x, y = probability_on_a_line()
+        pm.Potential("privacy", -((x + y).sum() ** 2))
+    assert read_model(model, model.value_vars, model.initial_point()).possible is None
+
+
+def count_given_a_logarithm():
+    x = pm.Normal("x", pm.Normal("mu"), 1, shape=N)
+    return [x, pm.Poisson("y", pt.exp(0.3 * x), shape=N)]
+
+
+def answer_given_a_group():
+    x = pm.Bernoulli("x", 0.4, shape=N)
+    return [x, pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=2)[x], shape=N)]
+
+
+def answer_given_a_constant_table():
+    x = pm.Categorical("x", np.ones(3) / 3, shape=N)
+    return [x, pm.Bernoulli("y", pt.constant([0.2, 0.5, 1.0])[x], shape=N)]
+
+
+def line_of_a_mean():
+    x = pm.Normal("x", shape=N)
+    return [x, pm.Normal("y", pm.Normal("a") + pm.Normal("b") * x, 0.5, shape=N)]
+
+
+def answer_by_regression():
+    x = pm.Normal("x", shape=N)
+    return [x, pm.Bernoulli("y", logit_p=pm.Normal("b") * x, shape=N)]
+
+
+def spread_by_count():
+    x = pm.Poisson("x", 3, shape=N)
+    return [x, pm.Normal("y", pt.clip(x, 0, 5), 0.1 + 2 * x, shape=N)]
+
+
+def spread_by_switch():
+    x = pm.Normal("x", shape=N)
+    slope, spread = pm.LogNormal("slope"), pm.HalfNormal("spread")
+    return [x, pm.Normal("y", slope * x**2, pt.switch(x > 0, 1.0, spread) + 0.1, shape=N)]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        count_given_a_logarithm,
+        answer_given_a_group,
+        answer_given_a_constant_table,
+        line_of_a_mean,
+        answer_by_regression,
+        spread_by_count,
+        spread_by_switch,
+    ],
+)
+def test_parameters_that_are_always_valid_are_not_checked(build):
+    # So that their sweeps cost what they did.
+    assert read(build).possible is None

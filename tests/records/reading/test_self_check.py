@@ -1,0 +1,63 @@
+"""Models whose reading, or whose draws, the model itself contradicts."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from pymc.distributions.transforms import simplex
+
+from pymc_dapper import DapperStep
+from tests.records.refusals import refuse, with_mechanism
+from tests.sweep_parts import take_apart
+
+
+def test_a_statistic_that_loses_its_digits_is_never_used():
+    def build():
+        x = pm.Normal("x", 1e6, 1, shape=50)
+        pm.Potential("privacy", -((x.var() - 1) ** 2))
+        return x
+
+    refuse(build, "can't read the factor 'privacy' exactly.*subtract a public constant")
+
+
+def test_shapes_that_do_not_fit():
+    def build():
+        released = pm.Data("released", np.zeros(3))
+        x = pm.Categorical("x", np.ones(4) / 4, shape=9)
+        pm.Potential("privacy", -((released - pt.eye(4)[x].sum(axis=0)) ** 2).sum())
+        return x
+
+    refuse(build, "'privacy' can't be evaluated at the initial point")
+
+
+def test_a_transform_that_the_prior_never_reaches():
+    def build():
+        start = np.full((6, 3), 1 / 3)
+        return with_mechanism(pm.Gamma("x", 2, 1, shape=(6, 3), transform=simplex, initval=start))
+
+    refuse(build, r"only 0\.00% of its draws .* can reach: 'x' \(ChainedTransform\)")
+
+
+def gram(x, y):
+    xy = (x * y).sum()
+    return pt.stacklists([[(x**2).sum(), xy], [xy, (y**2).sum()]])
+
+
+def test_a_matrix_that_records_make_singular():
+    def build():
+        x, y = pm.Normal("x", shape=5), pm.Normal("y", shape=5)
+        pm.Potential("privacy", -pt.abs(pt.linalg.inv(gram(x, y))[0, 0]))
+        return [x, y]
+
+    refuse(build, r"'privacy' can't be evaluated: Matrix is singular.*pt\.linalg\.solve")
+
+
+@pytest.mark.usefixtures("uncompiled")  # but what decides
+def test_a_singular_matrix_is_an_impossible_state_to_solve():
+    # At small probabilities, the states that the reading is checked at are singular, too.
+    with pm.Model() as model:
+        x, y = pm.Bernoulli("x", 0.02, shape=5), pm.Bernoulli("y", 0.02, shape=5)
+        pm.Potential("privacy", -pt.abs(pt.linalg.solve(gram(x, y), np.ones(2))[0]))
+    step = DapperStep([x, y], model=model)
+    decide = take_apart(step._reading).decide
+    assert not np.isfinite(decide(*np.zeros((4, 5), dtype=int), np.zeros(5))[-1])
