@@ -10,9 +10,12 @@ lie above it: one level between each two differences of log-densities is enough.
 
 import numpy as np
 from numba import float64, int64, njit
+from numba.core.types import ClassInstanceType
 from numba.experimental import jitclass
+from numba.extending import overload
 from scipy import sparse
 
+from pymc_dapper.counts.kernels import draws
 from pymc_dapper.counts.kernels import sweep as count_sweep
 from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.counts.kernels.line import Structure, sum_of_terms
@@ -53,6 +56,24 @@ class Script:
 
     def standard_exponential(self):
         return self.answer(LEVEL)
+
+
+@overload(draws.pick)
+def _pick(draws, low, high):
+    if isinstance(draws, ClassInstanceType):
+        return lambda draws, low, high: draws.integers(low, high + 1)
+
+
+@overload(draws.exponential)
+def _exponential(draws):
+    if isinstance(draws, ClassInstanceType):
+        return lambda draws: draws.standard_exponential()
+
+
+@overload(draws.choose)
+def _choose(draws, weights):
+    if isinstance(draws, ClassInstanceType):
+        return lambda draws, weights: draws.choose(weights)
 
 
 @njit(inline="always")

@@ -1,19 +1,15 @@
 """Truncated counts drawn from uniform noise: Poisson, binomial and negative binomial."""
 
-import inspect
 from collections.abc import Callable
-from hashlib import sha256
-from typing import Any
 
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
-from pytensor.link.numba.dispatch.basic import register_funcify_and_cache_key
 from pytensor.scalar.basic import ScalarOp, upgrade_to_float64
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.numba_ops import compiles
 from pymc_dapper.graphs.noise import truncated_draw
 from pymc_dapper.kernels import truncated_counts as kernels
 
@@ -31,10 +27,9 @@ class TruncatedCount(ScalarOp):
         return kernels.truncated_count(*map(float, inputs))
 
 
-@register_funcify_and_cache_key(TruncatedCount)
-def _funcify(op: TruncatedCount, node: Apply, **kwargs: Any) -> tuple[Callable, str]:
-    key = (type(op).__qualname__, inspect.getsource(kernels))
-    return kernels.truncated_count, sha256(repr(key).encode()).hexdigest()
+@compiles(TruncatedCount)
+def _kernel(op: TruncatedCount) -> Callable:
+    return kernels.truncated_count
 
 
 _truncated_count = Elemwise(TruncatedCount())

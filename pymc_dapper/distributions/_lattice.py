@@ -1,8 +1,5 @@
 """What laws on the integers with a real-valued location share."""
 
-import inspect
-from collections.abc import Callable
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -128,9 +125,3 @@ def only_integers(value: TensorVariable, logp: TensorVariable) -> TensorVariable
     if is_integral(value):
         return logp
     return pt.switch(pt.eq(value, pt.floor(value)), logp, -np.inf)
-
-
-def source_key(*functions: Callable[..., Any]) -> int:
-    """Key for PyTensor's cache of compiled code, which changes when the functions' source does."""
-    source = "".join(inspect.getsource(function) for function in functions)
-    return int(sha256(source.encode()).hexdigest()[:15], 16)

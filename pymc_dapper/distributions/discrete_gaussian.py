@@ -70,19 +70,16 @@ from numpy.typing import NDArray
 from pymc.distributions.dist_math import check_parameters
 from pymc.distributions.distribution import Discrete
 from pymc.distributions.shape_utils import rv_size_is_none
-from pytensor.graph.basic import Apply
-from pytensor.link.numba.dispatch.basic import numba_njit
-from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.numba_ops import draws
 from pymc_dapper.distributions._lattice import (
     MAX_INT64,
     as_location,
     as_parameter,
     known_value,
     only_integers,
-    source_key,
     split_location,
     start_of_smaller_tail,
     steps_from,
@@ -289,16 +286,12 @@ def _draw_step(rng, remainder, sigma):  # type: ignore[no-untyped-def]  # for nu
     return np.int64(0)
 
 
-@numba_core_rv_funcify.register(DiscreteGaussianRV)
-def _numba_core_discrete_gaussian(op: DiscreteGaussianRV, node: Apply) -> tuple[Any, int]:
-    @numba_njit
-    def random(rng, mu, sigma):  # type: ignore[no-untyped-def]  # compiled by numba
-        if not (sigma > 0 and abs(mu) + 40.0 * sigma < MAX_INT64):
-            raise ValueError(_INVALID)
-        nearest = np.rint(1.0 * mu)
-        return np.int64(nearest) + _draw_step(rng, mu - nearest, max(sigma, SMALLEST_SIGMA))
-
-    return random, source_key(_propose, _draw_step, _numba_core_discrete_gaussian)
+@draws(DiscreteGaussianRV)
+def _draw(rng, mu, sigma):  # type: ignore[no-untyped-def]  # compiled by numba
+    if not (sigma > 0 and abs(mu) + 40.0 * sigma < MAX_INT64):
+        raise ValueError(_INVALID)
+    nearest = np.rint(1.0 * mu)
+    return np.int64(nearest) + _draw_step(rng, mu - nearest, max(sigma, SMALLEST_SIGMA))
 
 
 class DiscreteGaussian(Discrete):

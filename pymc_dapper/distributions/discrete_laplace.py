@@ -14,18 +14,15 @@ from numpy.typing import NDArray
 from pymc.distributions.dist_math import check_icdf_parameters, check_icdf_value, check_parameters
 from pymc.distributions.distribution import Discrete
 from pymc.distributions.shape_utils import rv_size_is_none
-from pytensor.graph.basic import Apply
-from pytensor.link.numba.dispatch.basic import numba_njit
-from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.numba_ops import draws
 from pymc_dapper.distributions._lattice import (
     MAX_INT64,
     as_location,
     as_parameter,
     only_integers,
-    source_key,
     split_location,
     start_of_smaller_tail,
     steps_from,
@@ -96,15 +93,11 @@ def _from_noise(uniform, exponential, mu, scale):  # type: ignore[no-untyped-def
     return below + upper + (2.0 * upper - 1.0) * np.floor(exponential * scale)
 
 
-@numba_core_rv_funcify.register(DiscreteLaplaceRV)
-def _numba_core_discrete_laplace(op: DiscreteLaplaceRV, node: Apply) -> tuple[Any, int]:
-    @numba_njit
-    def random(rng, mu, scale):  # type: ignore[no-untyped-def]  # compiled by numba
-        if not (scale > 0 and abs(mu) + 800.0 * scale < MAX_INT64):
-            raise ValueError(_INVALID)
-        return np.int64(_from_noise(rng.random(), rng.standard_exponential(), 1.0 * mu, scale))
-
-    return random, source_key(_from_noise, _numba_core_discrete_laplace)
+@draws(DiscreteLaplaceRV)
+def _draw(rng, mu, scale):  # type: ignore[no-untyped-def]  # compiled by numba
+    if not (scale > 0 and abs(mu) + 800.0 * scale < MAX_INT64):
+        raise ValueError(_INVALID)
+    return np.int64(_from_noise(rng.random(), rng.standard_exponential(), 1.0 * mu, scale))
 
 
 class DiscreteLaplace(Discrete):

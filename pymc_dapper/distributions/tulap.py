@@ -20,13 +20,11 @@ from numpy.typing import NDArray
 from pymc.distributions.dist_math import check_icdf_parameters, check_icdf_value, check_parameters
 from pymc.distributions.distribution import Continuous
 from pymc.distributions.shape_utils import rv_size_is_none
-from pytensor.graph.basic import Apply
-from pytensor.link.numba.dispatch.basic import numba_njit
-from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.distributions._lattice import as_parameter, source_key
+from pymc_dapper.backend.numba_ops import draws
+from pymc_dapper.distributions._lattice import as_parameter
 
 _INVALID = "b must be between 0 and 1, q at least 0 and below 1, and m finite"
 _MSG = "0 < b < 1, 0 <= q < 1"
@@ -91,15 +89,11 @@ def _from_uniform(uniform, m, b, q):  # type: ignore[no-untyped-def]  # for numb
     return m + (2.0 * upper - 1.0) * np.maximum(cell + 0.5 - left, 0.0)
 
 
-@numba_core_rv_funcify.register(TulapRV)
-def _numba_core_tulap(op: TulapRV, node: Apply) -> tuple[Any, int]:
-    @numba_njit
-    def random(rng, m, b, q):  # type: ignore[no-untyped-def]  # compiled by numba
-        if not (np.isfinite(m) and b > 0 and b < 1 and q >= 0 and q < 1):
-            raise ValueError(_INVALID)
-        return _from_uniform(rng.random(), m, b, q)
-
-    return random, source_key(_from_uniform, _numba_core_tulap)
+@draws(TulapRV)
+def _draw(rng, m, b, q):  # type: ignore[no-untyped-def]  # compiled by numba
+    if not (np.isfinite(m) and b > 0 and b < 1 and q >= 0 and q < 1):
+        raise ValueError(_INVALID)
+    return _from_uniform(rng.random(), m, b, q)
 
 
 class Tulap(Continuous):

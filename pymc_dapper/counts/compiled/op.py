@@ -4,30 +4,19 @@ As with the record sweep, the kernel and the model's log-density are compiled to
 cache key that holds both.
 """
 
-import inspect
-import sys
 from collections.abc import Callable
-from hashlib import sha256
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
-from pytensor.link.numba.dispatch.basic import (
-    numba_funcify_and_cache_key,
-    numba_njit,
-    register_funcify_and_cache_key,
-)
 from pytensor.scalar.basic import Composite
 
-from pymc_dapper.counts.kernels import draws as count_draws
-from pymc_dapper.counts.kernels import joint as count_joint
-from pymc_dapper.counts.kernels import line as count_line
+from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, numba_njit
 from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.counts.kernels.line import sum_of_terms
 from pymc_dapper.counts.kernels.sweep import sweep_counts, sweep_jointly, unpack
-from pymc_dapper.kernels import fast_math
 
 
 class TermFunction(NamedTuple):
@@ -96,27 +85,18 @@ class JointCountSweep(CountSweep):
     kernel: ClassVar[Any] = staticmethod(sweep_jointly)
 
 
-def compile_log_density(op: CountSweep) -> tuple[Callable, str | None]:
+def compile_log_density(op: CountSweep) -> Callable:
     """Compile the log-density in the form that the kernel takes.
 
     Returns
     -------
-    log_density : callable
+    callable
         As in :func:`pymc_dapper.counts.kernels.line.log_density_at`.
-    key : str or None
-        What identifies it; None if it can't be cached.
     """
-    compiled, keys = [], []
-    for function in op.functions:
-        node = function.op.make_node(*function.op.fgraph.inputs)
-        each, key = numba_funcify_and_cache_key(function.op, node=node)
-        compiled.append(each)
-        keys.append(key)
-    source = _term_source(op.functions)
-    names: dict[str, Any] = {f"function_{k}": each for k, each in enumerate(compiled)}
-    exec(compile(source, "<log_term>", "exec"), names)
+    names = {f"function_{k}": function_of(each.op) for k, each in enumerate(op.functions)}
+    log_term = from_source(_term_source(op.functions), "log_term", **names)
     # Inlined, as all that gets arrays: counting references to them would cost more than a term.
-    log_term = numba_njit(names["log_term"], inline="always")
+    log_term = numba_njit(log_term, inline="always")
 
     if op.whole is None:
 
@@ -124,10 +104,7 @@ def compile_log_density(op: CountSweep) -> tuple[Callable, str | None]:
         def log_whole(values, slopes, t, context):  # type: ignore[no-untyped-def]
             return 0.0
     else:
-        model_log_density, key = numba_funcify_and_cache_key(
-            op.whole, squeeze_output=True, fgraph_name="count_log_density"
-        )
-        keys.append(key)
+        model_log_density = function_of(op.whole, "count_log_density")
         first = op.first_whole
 
         @numba_njit
@@ -151,7 +128,7 @@ def compile_log_density(op: CountSweep) -> tuple[Callable, str | None]:
             t,
         )
 
-    return log_density, None if None in keys else repr((source, op.first_whole, keys))
+    return log_density
 
 
 def _term_source(functions: tuple[TermFunction, ...]) -> str:
@@ -166,9 +143,9 @@ def _term_source(functions: tuple[TermFunction, ...]) -> str:
     return "\n".join([*lines, "    return 0.0"])
 
 
-@register_funcify_and_cache_key(CountSweep)
-def _funcify(op: CountSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
-    log_density, model_key = compile_log_density(op)
+@compiles(CountSweep)
+def _count_sweep(op: CountSweep) -> Callable:
+    log_density = compile_log_density(op)
     kernel = op.kernel
 
     @numba_njit
@@ -183,10 +160,4 @@ def _funcify(op: CountSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str 
         found[5:] = swept.curvatures
         return swept.counts, found
 
-    if model_key is None:
-        return count_sweep, None
-    kernels = (sys.modules[kernel.__module__], count_joint, count_line, count_draws, fast_math)
-    modules = (sys.modules[__name__], *kernels)
-    sources = [inspect.getsource(module) for module in modules]
-    key = (type(op).__module__, type(op).__qualname__, *sources, model_key)
-    return count_sweep, sha256(repr(key).encode()).hexdigest()
+    return count_sweep

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numba.core.types import BaseNamedTuple
-from numba.extending import overload
+from numba.extending import register_jitable
 
 
 class Draws(NamedTuple):
@@ -47,6 +46,7 @@ def find_share(weights: np.ndarray, share: float) -> int:
     return weights.size - 1
 
 
+@register_jitable
 def pick(draws: Any, low: int, high: int) -> int:
     """Draw an integer from ``low`` to ``high``, both included.
 
@@ -55,35 +55,13 @@ def pick(draws: Any, low: int, high: int) -> int:
     return low + int(uniform(draws) * (high - low + 1))
 
 
+@register_jitable
 def exponential(draws: Any) -> float:
     """Draw from the standard exponential distribution."""
     return -float(np.log1p(-uniform(draws)))
 
 
+@register_jitable
 def choose(draws: Any, weights: np.ndarray) -> int:
     """Draw an index with a probability in proportion to its weight."""
     return find_share(weights, uniform(draws))
-
-
-# The tests' draws, of another type, must know what is asked of them.
-
-
-@overload(pick)
-def _pick(draws, low, high):  # type: ignore[no-untyped-def]
-    if isinstance(draws, BaseNamedTuple):
-        return lambda draws, low, high: low + int(uniform(draws) * (high - low + 1))
-    return lambda draws, low, high: draws.integers(low, high + 1)
-
-
-@overload(exponential)
-def _exponential(draws):  # type: ignore[no-untyped-def]
-    if isinstance(draws, BaseNamedTuple):
-        return lambda draws: -np.log1p(-uniform(draws))
-    return lambda draws: draws.standard_exponential()
-
-
-@overload(choose)
-def _choose(draws, weights):  # type: ignore[no-untyped-def]
-    if isinstance(draws, BaseNamedTuple):
-        return lambda draws, weights: find_share(weights, uniform(draws))
-    return lambda draws, weights: draws.choose(weights)

@@ -1,19 +1,17 @@
 """Counts as a function of parameters and noise: Poisson, binomial and negative binomial."""
 
-import inspect
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 from typing import Any, ClassVar
 
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
-from pytensor.link.numba.dispatch.basic import register_funcify_and_cache_key
 from pytensor.scalar.basic import ScalarOp, upgrade_to_float64
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.numba_ops import compiles
 from pymc_dapper.interweaving.kernels import counts as kernels
 from pymc_dapper.interweaving.reading.maps import Parameters, RecordMap, record_map
 
@@ -44,11 +42,10 @@ class CountQuantile(_OfCounts):
     kernel = staticmethod(kernels.count_quantile)
 
 
-@register_funcify_and_cache_key(CountNoise)
-@register_funcify_and_cache_key(CountQuantile)
-def _funcify(op: _OfCounts, node: Apply, **kwargs: Any) -> tuple[Callable, str]:
-    key = (type(op).__qualname__, inspect.getsource(kernels))
-    return op.kernel, sha256(repr(key).encode()).hexdigest()
+@compiles(CountNoise)
+@compiles(CountQuantile)
+def _kernel(op: _OfCounts) -> Callable:
+    return op.kernel
 
 
 count_noise = Elemwise(CountNoise())

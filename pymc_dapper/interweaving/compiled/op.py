@@ -1,23 +1,15 @@
 """The moves of parameters as a PyTensor operation; why it is one, `sweep_op` says."""
 
-import inspect
-import sys
 from collections.abc import Callable
-from hashlib import sha256
 from typing import Any, ClassVar
 
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
-from pytensor.link.numba.dispatch.basic import (
-    numba_funcify_and_cache_key,
-    numba_njit,
-    register_funcify_and_cache_key,
-)
 
+from pymc_dapper.backend.numba_ops import compiles, function_of, numba_njit
 from pymc_dapper.interweaving.kernels.moves import Fit, Variates, move_parameters
-from pymc_dapper.kernels.fast_math import is_finite
 
 
 class ParameterMoves(Op):
@@ -53,11 +45,9 @@ class ParameterMoves(Op):
         raise NotImplementedError("the moves run in PyTensor's numba mode only")
 
 
-@register_funcify_and_cache_key(ParameterMoves)
-def _funcify(op: ParameterMoves, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
-    model_log_density, model_key = numba_funcify_and_cache_key(
-        op.log_density, squeeze_output=True, fgraph_name="noise_held_fixed"
-    )
+@compiles(ParameterMoves)
+def _parameter_moves(op: ParameterMoves) -> Callable:
+    model_log_density = function_of(op.log_density, "noise_held_fixed")
     kernel = op.kernel
 
     @numba_njit
@@ -71,9 +61,4 @@ def _funcify(op: ParameterMoves, node: Apply, **kwargs: Any) -> tuple[Callable, 
         fit, variates = Fit(mean, factor), Variates(normals, angles)
         return kernel(log_density, context, start, movable.item(), fit, variates)
 
-    if model_key is None:
-        return parameter_moves, None
-    modules = (__name__, kernel.__module__, is_finite.__module__)
-    sources = [inspect.getsource(sys.modules[name]) for name in modules]
-    key = (type(op).__module__, type(op).__qualname__, *sources, model_key)
-    return parameter_moves, sha256(repr(key).encode()).hexdigest()
+    return parameter_moves

@@ -5,10 +5,7 @@ model's log-density, and PyTensor's disk cache serves both: a key holds the mode
 kernel's source, so that no model can be served another one's code.
 """
 
-import inspect
-import sys
 from collections.abc import Callable
-from hashlib import sha256
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,21 +14,14 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
-from pytensor.link.numba.cache import compile_numba_function_src
-from pytensor.link.numba.dispatch.basic import (
-    numba_funcify_and_cache_key,
-    numba_njit,
-    register_funcify_and_cache_key,
-)
 
-from pymc_dapper.kernels.fast_math import is_finite
+from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, numba_njit
 from pymc_dapper.records.compiled.rows import RowsOfBlock
 from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
 from pymc_dapper.records.kernels.entry_sweep import go_on_by_rows, sweep_by_entries
 from pymc_dapper.records.kernels.full_sweep import sweep_by_full_evaluation
-from pymc_dapper.records.kernels.record_sweep import go_on_with_records, log_gain, sweep_records
+from pymc_dapper.records.kernels.record_sweep import go_on_with_records, sweep_records
 from pymc_dapper.records.kernels.rows import Changes, check_rows
-from pymc_dapper.records.kernels.sums import end_run
 
 
 class RecordSweep(Op):
@@ -157,10 +147,10 @@ class BlockSweep(Op):
         raise NotImplementedError("the record sweep runs in PyTensor's numba mode only")
 
 
-@register_funcify_and_cache_key(EntrySweep)
-def _funcify_entries(op: EntrySweep, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
+@compiles(EntrySweep)
+def _entry_sweep(op: EntrySweep) -> Callable:
     kernel = op.kernel
-    log_term, model_key = _log_term(op)
+    log_term = _log_term(op)
 
     @numba_njit
     def entry_sweep(  # type: ignore[no-untyped-def]
@@ -171,13 +161,13 @@ def _funcify_entries(op: EntrySweep, node: Apply, **kwargs: Any) -> tuple[Callab
         accepted, final = kernel(log_term, context, changes, log_removed, log_added, log_uniforms)
         return accepted, np.asarray(final)
 
-    return entry_sweep, _cache_key(op, model_key)
+    return entry_sweep
 
 
-@register_funcify_and_cache_key(RecordSweep)
-def _funcify(op: RecordSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
+@compiles(RecordSweep)
+def _record_sweep(op: RecordSweep) -> Callable:
     kernel = op.kernel
-    log_density, model_key = _log_density(op)
+    log_density = _log_density(op)
 
     @numba_njit
     def record_sweep(  # type: ignore[no-untyped-def]
@@ -190,14 +180,12 @@ def _funcify(op: RecordSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str
         )
         return accepted, np.asarray(final)
 
-    return record_sweep, _cache_key(op, model_key)
+    return record_sweep
 
 
-@register_funcify_and_cache_key(BlockSweep)
-def _funcify_blocks(op: BlockSweep, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
-    rows, rows_key = numba_funcify_and_cache_key(
-        op.graph, squeeze_output=True, fgraph_name="rows_of_block"
-    )
+@compiles(BlockSweep)
+def _block_sweep(op: BlockSweep) -> Callable:
+    rows = function_of(op.graph, "rows_of_block")
     make_rows = _rows_by_array if op.places is None else _rows_by_entry
     present_rows, proposed_rows = (make_rows(op, rows, first) for first in (0, op.n_variables))
     n_arrays, n_sums = op.n_arrays, op.n_columns
@@ -207,14 +195,14 @@ def _funcify_blocks(op: BlockSweep, node: Apply, **kwargs: Any) -> tuple[Callabl
     log_density: Callable
     if isinstance(op.sweep, EntrySweep):
         go_on = go_on_by_rows
-        log_density, model_key = _log_term(op.sweep)
+        log_density = _log_term(op.sweep)
 
         @numba_njit
         def context_of(inputs):  # type: ignore[no-untyped-def]
             return inputs[n_arrays]
     else:
         go_on = go_on_with_records
-        log_density, model_key = _log_density(op.sweep)
+        log_density = _log_density(op.sweep)
 
         @numba_njit
         def context_of(inputs):  # type: ignore[no-untyped-def]
@@ -237,11 +225,7 @@ def _funcify_blocks(op: BlockSweep, node: Apply, **kwargs: Any) -> tuple[Callabl
         )
         return accepted, np.asarray(final)
 
-    if rows_key is None or model_key is None:
-        return block_sweep, None
-    sweep_key = _cache_key(op.sweep, model_key)
-    layout = (op.places, op.n_columns, op.n_variables, op.n_covariates, records_in_block)
-    return block_sweep, _cache_key(op, f"{rows_key} {sweep_key} {layout}")
+    return block_sweep
 
 
 def _rows_by_array(op: BlockSweep, rows: Callable, first: int) -> Callable:
@@ -275,19 +259,13 @@ def _arrays_of_block(op: BlockSweep, first: int) -> tuple[list[int], range]:
 
 
 def _compiled_rows(body: str, rows: Callable) -> Callable:
-    function = compile_numba_function_src(
-        f"def rows_of_block(arrays, start, stop):\n{body}",
-        "rows_of_block",
-        globals() | {"rows": rows},
-    )
-    return numba_njit(function)
+    source = f"def rows_of_block(arrays, start, stop):\n{body}"
+    return numba_njit(from_source(source, "rows_of_block", rows=rows, np=np))
 
 
-def _log_term(op: EntrySweep) -> tuple[Callable, str | None]:
-    """Compile the term of an entry; return the key of its code, too."""
-    model_log_term, model_key = numba_funcify_and_cache_key(
-        op.log_term, squeeze_output=True, fgraph_name="entry_log_density"
-    )
+def _log_term(op: EntrySweep) -> Callable:
+    """Compile the term of an entry."""
+    model_log_term = function_of(op.log_term, "entry_log_density")
     n_values = len(op.log_term.inputs) - 1
 
     if n_values == 0:
@@ -301,28 +279,15 @@ def _log_term(op: EntrySweep) -> tuple[Callable, str | None]:
         def log_term(entry, values):  # type: ignore[no-untyped-def]
             return model_log_term(entry, *to_fixed_tuple(values, n_values))  # type: ignore[call-arg]
 
-    return log_term, model_key
+    return log_term
 
 
-def _log_density(op: RecordSweep) -> tuple[Callable, str | None]:
-    """Compile the log-density; return the key of its code, too."""
-    model_log_density, model_key = numba_funcify_and_cache_key(
-        op.log_density, squeeze_output=True, fgraph_name="record_log_density"
-    )
+def _log_density(op: RecordSweep) -> Callable:
+    """Compile the log-density."""
+    model_log_density = function_of(op.log_density, "record_log_density")
 
     @numba_njit
     def log_density(state, context):  # type: ignore[no-untyped-def]
         return model_log_density(state, *context).item()
 
-    return log_density, model_key
-
-
-def _cache_key(op: Op, model_key: str | None) -> str | None:
-    """Key of the compiled kernel: by its source, and by what it was compiled with."""
-    if model_key is None:
-        return None
-    parts = (op.kernel, sweep_by_entries, log_gain, check_rows, end_run, is_finite)
-    modules = {__name__, *(part.__module__ for part in parts)}
-    sources = [inspect.getsource(sys.modules[name]) for name in sorted(modules)]
-    key = (type(op).__module__, type(op).__qualname__, *sources, model_key)
-    return sha256(repr(key).encode()).hexdigest()
+    return log_density

@@ -1,0 +1,136 @@
+"""What identifies a function that numba compiles, in PyTensor's cache on disk.
+
+Machine code depends on a function's bytecode, on the constants that it refers to, and on all
+functions that it calls. The key is a hash of just these, as they are when the function is compiled.
+So no code is served in the place of other code, be a kernel, a constant or a distribution edited
+or, in a test, replaced; and nobody has to keep a list of them.
+"""
+
+import sys
+from collections.abc import Callable
+from hashlib import sha256
+from types import CodeType, EllipsisType, FunctionType, ModuleType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+MODEL_KEYS: WeakKeyDictionary[Callable, str | None] = WeakKeyDictionary()
+"""Functions that PyTensor made of graphs, with their keys; None of what can't be cached."""
+
+_LIBRARIES = {"numba", "numpy", "pytensor", *sys.stdlib_module_names}
+"""What belongs to these is known by its name."""
+
+
+def kernel_key(function: Callable) -> str | None:
+    """Identify the machine code of a function.
+
+    Parameters
+    ----------
+    function : callable
+        A function for numba, decorated or not.
+
+    Returns
+    -------
+    str or None
+        The key; None if the function calls one that PyTensor can't cache.
+
+    Raises
+    ------
+    TypeError
+        If the function refers to something of which it isn't known what identifies it.
+    """
+    contents = [content for _, content in called_functions(function)]
+    return None if None in contents else sha256(repr(contents).encode()).hexdigest()
+
+
+def called_functions(function: Callable) -> list[tuple[Callable, Any]]:
+    """Find what is compiled together with a function: itself, and all that it calls in turn.
+
+    Parameters
+    ----------
+    function : callable
+        A function for numba.
+
+    Returns
+    -------
+    list of (callable, content)
+        The functions, and what identifies each. It refers to others by their place in the list.
+    """
+    found = [function]
+    return [(each, _content(each, found)) for each in found]  # the list grows on the way
+
+
+def _content(function: Callable, found: list[Callable]) -> Any:
+    if function in MODEL_KEYS:
+        return MODEL_KEYS[function]
+    plain = getattr(function, "py_func", function)
+    codes = [plain.__code__]
+    for code in codes:
+        codes += [each for each in code.co_consts if isinstance(each, CodeType)]
+    used = {name for code in codes for name in code.co_names}
+    refers_to = (
+        getattr(function, "targetoptions", None),
+        plain.__defaults__,
+        plain.__kwdefaults__,
+        [cell.cell_contents for cell in plain.__closure__ or ()],
+        {name: value for name, value in plain.__globals__.items() if name in used},
+    )
+    try:
+        return [_of_code(code) for code in codes], _identity(refers_to, used, found)
+    except TypeError as error:
+        raise TypeError(f"'{plain.__qualname__}' refers to {error}") from None
+
+
+def _of_code(code: CodeType) -> Any:
+    """Tell all of a code object but where it stands."""
+    constants = [each for each in code.co_consts if not isinstance(each, CodeType)]
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    return code.co_code, code.co_exceptiontable, _identity(constants, set(), []), names, counts
+
+
+def _identity(value: Any, used: set[str], found: list[Callable]) -> Any:
+    """Tell a value from all others; of a module, what is used of it.
+
+    Parameters
+    ----------
+    value : object
+        What a function refers to.
+    used : set of str
+        Names in the function's code.
+    found : list of callable
+        Functions found; those that are new are added.
+    """
+    match value:
+        case None | bool() | int() | float() | complex() | str() | bytes() | np.generic():
+            return repr(value)
+        case range() | slice() | EllipsisType():
+            return repr(value)
+        case np.ndarray() if not value.dtype.hasobject:
+            return "array", value.dtype.str, value.shape, value.tobytes()
+        case tuple() | list():
+            return type(value).__name__, [_identity(each, used, found) for each in value]
+        case set() | frozenset():
+            return "set", sorted(repr(_identity(each, used, found)) for each in value)
+        case dict():
+            return "dict", [(key, _identity(value[key], used, found)) for key in sorted(value)]
+        case ModuleType() if _in_library(value.__name__):
+            return value.__name__
+        case ModuleType():
+            return _identity({k: v for k, v in vars(value).items() if k in used}, used, found)
+        case type() if hasattr(value, "_fields"):
+            return value.__module__, value.__qualname__, value._fields
+    module, name = (str(getattr(value, key, "")) for key in ("__module__", "__qualname__"))
+    if _in_library(module) and getattr(sys.modules[module], name, None) is value:
+        return module, name
+    if isinstance(value, FunctionType | Dispatcher):
+        if value not in found:
+            found.append(value)
+        return "function", found.index(value)
+    raise TypeError(f"{value!r}, and what identifies that isn't known")
+
+
+def _in_library(module: str) -> bool:
+    return module.partition(".")[0] in _LIBRARIES

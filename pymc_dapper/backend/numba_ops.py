@@ -1,0 +1,99 @@
+"""Operations of ours in PyTensor's numba backend, each with the key of its code."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pytensor.graph.basic import Apply
+from pytensor.graph.fg import FrozenFunctionGraph
+from pytensor.graph.op import Op
+from pytensor.link.numba.dispatch.basic import (
+    numba_funcify_and_cache_key,
+    numba_njit,
+    register_funcify_and_cache_key,
+)
+from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
+from pytensor.scalar.basic import Composite
+from pytensor.tensor.random.op import RandomVariable
+
+from pymc_dapper.backend.kernel_key import MODEL_KEYS, kernel_key
+
+__all__ = ["compiles", "draws", "from_source", "function_of", "numba_njit"]
+
+
+def compiles[F: Callable[[Any], Callable]](op_type: type[Op]) -> Callable[[F], F]:
+    """Register what makes the numba function of an operation.
+
+    Parameters
+    ----------
+    op_type : type
+        The operation's.
+
+    Returns
+    -------
+    callable
+        Decorator of a function that takes an operation and returns its numba function. It is
+        cached on disk, by :func:`~pymc_dapper.backend.kernel_key.kernel_key`.
+    """
+
+    def register(make: F) -> F:
+        @register_funcify_and_cache_key(op_type)
+        def with_key(op: Op, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
+            function = make(op)
+            return function, kernel_key(function)
+
+        return make
+
+    return register
+
+
+def draws[F: Callable](rv_type: type[RandomVariable]) -> Callable[[F], F]:
+    """Register the function of one draw, which numba compiles: of a generator and parameters."""
+
+    def register(draw: F) -> F:
+        @numba_core_rv_funcify.register(rv_type)
+        def with_key(op: RandomVariable, node: Apply) -> tuple[Callable, int]:
+            function = numba_njit(draw)
+            key = kernel_key(function)
+            assert key is not None  # as a draw calls no function of a graph
+            return function, int(key, 16)
+
+        return draw
+
+    return register
+
+
+def function_of(part: FrozenFunctionGraph | Composite, name: str = "scalar") -> Callable:
+    """Make a numba function of a graph, or of a scalar operation.
+
+    Parameters
+    ----------
+    part : FrozenFunctionGraph or Composite
+        What it evaluates. A graph is rewritten already for the numba backend. A single output is
+        returned by itself.
+    name : str
+        Name of a graph's function.
+    """
+    if isinstance(part, Composite):
+        node = part.make_node(*part.fgraph.inputs)
+        function, key = numba_funcify_and_cache_key(part, node=node)
+    else:
+        function, key = numba_funcify_and_cache_key(part, squeeze_output=True, fgraph_name=name)
+    MODEL_KEYS[function] = key
+    return function
+
+
+def from_source(source: str, name: str, **names: Any) -> Callable:
+    """Define a function for numba by its text.
+
+    Parameters
+    ----------
+    source : str
+        Definition of the function.
+    name : str
+        Its name.
+    **names
+        What it refers to.
+    """
+    defined = {"__name__": __name__, **names}
+    exec(compile(source, f"<{name}>", "exec"), defined)
+    return defined[name]
