@@ -1,1 +1,1 @@
-"""From graphs to compiled functions: what knows the internals of PyTensor's numba backend."""
+"""What knows the internals of PyTensor's numba backend, and of PyMC. It imports nothing of ours."""

@@ -11,7 +11,6 @@ from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator
 from pytensor.graph.basic import Variable
 
-from pymc_dapper.backend.data import SharedData
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.conjugacy.check import check_conditional
@@ -19,6 +18,7 @@ from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
 from pymc_dapper.context import the_model
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.steps.building import tells_why
+from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.variables import (
     chain_generator,
     check_call,

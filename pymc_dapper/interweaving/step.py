@@ -14,7 +14,6 @@ from pytensor.graph.basic import Variable
 from rich.progress import TextColumn
 from rich.table import Column
 
-from pymc_dapper.backend.data import SharedData
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.checks import whole_number
 from pymc_dapper.context import the_model
@@ -35,6 +34,7 @@ from pymc_dapper.interweaving.kernels.tuning import (
 from pymc_dapper.interweaving.reading import read_non_centred
 from pymc_dapper.interweaving.reading.self_check import CheckedNoise, check_noise
 from pymc_dapper.steps.building import tells_why
+from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.variables import (
     chain_generator,
     check_call,

@@ -21,7 +21,6 @@ from pytensor.tensor.variable import TensorVariable
 from rich.progress import TextColumn
 from rich.table import Column
 
-from pymc_dapper.backend.data import SharedData
 from pymc_dapper.checks import flag, whole_number
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import the_model
@@ -38,6 +37,7 @@ from pymc_dapper.records.reading.model import ModelReading, read_model
 from pymc_dapper.records.reading.self_check import CheckedState, check_reading
 from pymc_dapper.releases import ReleaseCheck
 from pymc_dapper.steps.building import tells_why
+from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.stats import (
     EXCHANGE_STAT,
     WARNING_STAT,

@@ -16,7 +16,6 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.backend.data import SharedData
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.checks import function
 from pymc_dapper.checks import options as options_of
@@ -31,6 +30,7 @@ from pymc_dapper.graphs.values import (
     shared_data,
     static_shape,
 )
+from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.variables import (
     chain_generator,
     check_call,

@@ -6,9 +6,9 @@ import pytest
 from pymc.logprob import logp
 from scipy import stats
 
-from pymc_dapper.backend import truncated_counts  # noqa: F401  (registers the draws)
 from pymc_dapper.graphs.noise import truncated_draw
 from pymc_dapper.kernels.truncated_counts import truncated_count
+from pymc_dapper.records.compiled import truncated_counts  # noqa: F401  (registers the draws)
 
 M = 20_001
 UNIFORMS = (np.arange(M) + 0.5) / M

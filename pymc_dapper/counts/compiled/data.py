@@ -3,8 +3,8 @@
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
 
-from pymc_dapper.backend.data import SharedData
 from pymc_dapper.counts.reading.model import CountReading
+from pymc_dapper.steps.data import SharedData
 
 
 class CountData(SharedData):

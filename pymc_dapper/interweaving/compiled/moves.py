@@ -8,7 +8,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
-from pymc_dapper.backend.rewrites import rewritten, with_sums_before_joins
+from pymc_dapper.backend.rewrites import rewritten
+from pymc_dapper.graphs.joins import with_sums_before_joins
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.interweaving.compiled import counts  # noqa: F401  (registers maps)
 from pymc_dapper.interweaving.compiled.op import ParameterMoves

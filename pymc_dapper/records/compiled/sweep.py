@@ -18,12 +18,12 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.op import Op
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.backend import truncated_counts  # noqa: F401  (registers its draws)
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.rewrites import rewritten
 from pymc_dapper.graphs.noise import Randomness
 from pymc_dapper.graphs.prior import as_rows
 from pymc_dapper.graphs.rebuild import frontier, rebuild
+from pymc_dapper.records.compiled import truncated_counts  # noqa: F401  (registers its draws)
 from pymc_dapper.records.compiled.op import BlockSweep, EntrySweep, FullSweep, RecordSweep
 from pymc_dapper.records.compiled.rows import (
     rows_by_array,

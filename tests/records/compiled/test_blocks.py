@@ -6,7 +6,6 @@ import pytensor.tensor as pt
 import pytest
 from numba import njit
 
-from pymc_dapper.backend.data import SharedData
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.reading import read_model
 from pymc_dapper.records.compiled import sweep as compiled_sweep
@@ -16,6 +15,7 @@ from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
 from pymc_dapper.records.kernels.entry_sweep import go_on_by_rows
 from pymc_dapper.records.kernels.sums import Sums
 from pymc_dapper.reference import conditional_posterior
+from pymc_dapper.steps.data import SharedData
 from tests.enumerate_sweep import transition_matrix
 from tests.long_cases import one_in_three
 from tests.models import (

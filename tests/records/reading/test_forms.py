@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from pymc.pytensorf import compile as pymc_compile
 
-from pymc_dapper.backend.data import SharedData
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
 from pymc_dapper.reading import AdditiveFactor, FullFactor, SeparableFactor, read_model
 from pymc_dapper.records.reading.self_check import check_reading
+from pymc_dapper.steps.data import SharedData
 from tests.records.forms import FORMS
 from tests.sweep_parts import take_apart
 

@@ -1,4 +1,4 @@
-"""Graphs that are written in another way before they are compiled."""
+"""Sums of tables are written as sums of their columns before they are compiled."""
 
 import numpy as np
 import pytensor.tensor as pt
@@ -6,7 +6,7 @@ import pytest
 from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.basic import Join
 
-from pymc_dapper.backend.rewrites import with_sums_before_joins
+from pymc_dapper.graphs.joins import with_sums_before_joins
 
 RNG = np.random.default_rng(1)
 X = pt.constant(RNG.normal(size=(6, 3)))
