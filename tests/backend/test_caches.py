@@ -52,7 +52,7 @@ class Compilations(event.Listener):
         self.names = []
 
     def on_start(self, event):
-        self.names.append(event.data["dispatcher"].__name__)
+        self.names.append(getattr(event.data["dispatcher"], "__name__", "in Python"))
 
     def on_end(self, event):
         pass
