@@ -1,0 +1,430 @@
+"""The kinds of budget: what they promise, how one implies another, and how they add up."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, fields
+from functools import partial
+from typing import Self
+
+import numpy as np
+
+from pymc_dapper.budget.bounds import Bound, conversion
+from pymc_dapper.budget.numbers import TINY, held, positive, probability
+
+
+@dataclass(frozen=True)
+class _Budget:
+    """What the kinds of budget share: every field of theirs adds up over releases."""
+
+    def split(self, parts: int | Sequence[float]) -> tuple[Self, ...]:
+        """Share the budget out between several releases on the same records.
+
+        Parameters
+        ----------
+        parts : int or sequence of float
+            How many equal parts; or positive weights, one for each part, of which only the ratios
+            count.
+
+        Returns
+        -------
+        tuple of budgets
+            Of the same kind. By `compose` they add up to this budget, but for rounding.
+
+        Raises
+        ------
+        TypeError
+            If `parts` is neither a whole number nor a sequence of numbers.
+        ValueError
+            If there is no part, if a weight isn't positive, or if a part is too small for a float.
+
+        Examples
+        --------
+        >>> ZCDP(0.5).split(2)
+        (ZCDP(rho=0.25), ZCDP(rho=0.25))
+        >>> PureDP(1).split([3, 1])
+        (PureDP(epsilon=0.75), PureDP(epsilon=0.25))
+        """
+        amounts: tuple[float, ...] = astuple(self)
+        shares = [[amount / divisor for amount in amounts] for divisor in _divisors(parts)]
+        if min(map(min, shares)) < TINY:
+            raise ValueError(f"a part of {self} would be too small for a float. Make fewer parts.")
+        return tuple(type(self)(*share) for share in shares)
+
+    def compose(self, *others: Self) -> Self:
+        """Add up this budget and others of its kind that are spent on the same records.
+
+        As `pymc_dapper.budget.compose` does it, with the same errors.
+
+        Examples
+        --------
+        >>> ZCDP(0.5).compose(ZCDP(0.25), ZCDP(0.25))
+        ZCDP(rho=1.0)
+        """
+        return compose(self, *others)
+
+    def __str__(self) -> str:
+        amounts = [f"{one.name}={getattr(self, one.name):.6g}" for one in fields(self)]
+        return f"{type(self).__name__}({', '.join(amounts)})"
+
+
+@dataclass(frozen=True)
+class PureDP(_Budget):
+    """Pure differential privacy.
+
+    Changing one record changes the probability of no outcome by more than a factor of
+    ``exp(epsilon)``.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss, positive and finite.
+
+    Raises
+    ------
+    TypeError
+        If `epsilon` isn't a number.
+    ValueError
+        If `epsilon` isn't positive and finite.
+
+    References
+    ----------
+    Dwork, McSherry, Nissim and Smith (2006), Definition 1.
+
+    Examples
+    --------
+    >>> PureDP(1).to_zcdp()
+    ZCDP(rho=0.5)
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
+
+    def to_zcdp(self) -> "ZCDP":
+        """Return the zCDP budget that every mechanism with this budget keeps: epsilon^2 / 2.
+
+        Returns
+        -------
+        ZCDP
+
+        Raises
+        ------
+        ValueError
+            If rho would be too small or too large for a float.
+
+        References
+        ----------
+        Bun and Steinke (2016), Proposition 1.4.
+        """
+        return ZCDP(held(self.epsilon * self.epsilon / 2, f"rho of {self}"))
+
+    def to_approx(self, *, delta: float) -> "ApproxDP":
+        """Return the approximate budget that every mechanism with this budget keeps.
+
+        Epsilon stays as it is, and any delta will do. It serves to `compose` a pure budget with an
+        approximate one: as the deltas add up, take a small one.
+
+        Parameters
+        ----------
+        delta : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        ApproxDP
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `delta` isn't a number between 0 and 1.
+
+        References
+        ----------
+        Dwork and Roth (2014), Definition 2.4.
+        """
+        return ApproxDP(self.epsilon, delta)
+
+
+@dataclass(frozen=True)
+class ZCDP(_Budget):
+    """Zero-concentrated differential privacy.
+
+    For every order alpha > 1, the Renyi divergence between the outcome's laws before and after one
+    record is changed is at most ``alpha * rho``.
+
+    Parameters
+    ----------
+    rho : float
+        Privacy loss, positive and finite.
+
+    Raises
+    ------
+    TypeError
+        If `rho` isn't a number.
+    ValueError
+        If `rho` isn't positive and finite.
+
+    References
+    ----------
+    Bun and Steinke (2016), Definition 1.1.
+
+    Examples
+    --------
+    >>> print(ZCDP(0.1).to_approx(delta=1e-10))
+    ApproxDP(epsilon=3.13485, delta=1e-10)
+    >>> print(ZCDP(0.1).to_approx(delta=1e-10, bound="tight"))
+    ApproxDP(epsilon=2.88183, delta=1e-10)
+    """
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", positive(self.rho, "rho"))
+
+    def to_approx(
+        self,
+        *,
+        delta: float | None = None,
+        epsilon: float | None = None,
+        bound: Bound = "simple",
+    ) -> "ApproxDP":
+        r"""Return an approximate budget that every mechanism with this budget keeps.
+
+        There is one for each delta, and one for each epsilon. Give one, get the other.
+
+        Parameters
+        ----------
+        delta : float, optional
+            Between 0 and 1.
+        epsilon : float, optional
+            Positive.
+        bound : {"simple", "tight"}
+            "simple": ``epsilon = rho + 2 sqrt(rho log(1 / delta))``. "tight": the smallest delta
+            over all orders alpha > 1 of
+            ``exp((alpha - 1) (alpha rho - epsilon)) / (alpha - 1) * (1 - 1 / alpha)^alpha``.
+
+        Returns
+        -------
+        ApproxDP
+            With the delta, or the epsilon, that was given. Where the other could be 0, or is too
+            small for a float, it is `TINY`.
+
+        Raises
+        ------
+        TypeError
+            If not exactly one of `delta` and `epsilon` is given, or if it isn't a number.
+        ValueError
+            If a number is out of range, if `bound` is unknown, or if no delta below 1 holds at the
+            `epsilon` given.
+
+        References
+        ----------
+        Simple: Bun and Steinke (2016), Proposition 1.3. Tight: Canonne, Kamath and Steinke (2020),
+        Proposition 12 and Corollary 13.
+        """
+        by = conversion(bound)
+        return approx_budget(
+            partial(by.epsilon, self.rho),
+            partial(by.log_delta, self.rho),
+            delta=delta,
+            epsilon=epsilon,
+            owner=f"{self} with the {bound} bound",
+        )
+
+
+@dataclass(frozen=True)
+class ApproxDP(_Budget):
+    """Approximate differential privacy.
+
+    Changing one record changes the probability of any set of outcomes by no more than a factor of
+    ``exp(epsilon)`` and an added ``delta``.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss, positive and finite.
+    delta : float
+        Above 0 (not below 2.2e-308, where floats lose precision) and below 1.
+
+    Raises
+    ------
+    TypeError
+        If an argument isn't a number.
+    ValueError
+        If an argument is out of range.
+
+    References
+    ----------
+    Dwork and Roth (2014), Definition 2.4.
+
+    Examples
+    --------
+    >>> print(ApproxDP(1, 1e-6).to_zcdp())
+    ZCDP(rho=0.0174689)
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
+        object.__setattr__(self, "delta", probability(self.delta, "delta"))
+
+    def to_zcdp(self, *, bound: Bound = "simple") -> ZCDP:
+        """Return the largest zCDP budget that is enough for this budget.
+
+        A mechanism that keeps the zCDP budget keeps this one. The converse doesn't hold: use this
+        to choose noise, not to describe a release of which only epsilon and delta are known.
+
+        Parameters
+        ----------
+        bound : {"simple", "tight"}
+            As in `ZCDP.to_approx`, of which this is the inverse.
+
+        Returns
+        -------
+        ZCDP
+
+        Raises
+        ------
+        ValueError
+            If `bound` is unknown, or if rho would be too small for a float.
+
+        References
+        ----------
+        Simple: Bun and Steinke (2016), Proposition 1.3, solved for rho. Tight: Canonne, Kamath and
+        Steinke (2020), Corollary 13.
+        """
+        rho = conversion(bound).rho(self.epsilon, -math.log(self.delta))
+        return ZCDP(held(rho, f"rho of {self}"))
+
+
+def compose[B: _Budget](*budgets: B) -> B:
+    """Add up budgets that are spent on the same records.
+
+    Each release may depend on the ones before. The sums are those of basic composition: epsilon
+    for pure, rho for zero-concentrated, epsilon and delta for approximate differential privacy.
+
+    Parameters
+    ----------
+    *budgets : PureDP, ZCDP or ApproxDP
+        At least one; all of the same kind.
+
+    Returns
+    -------
+    PureDP, ZCDP or ApproxDP
+        Of the same kind: what all the releases together spend.
+
+    Raises
+    ------
+    TypeError
+        If there is none, or if they are of different kinds: the message names the conversion to
+        make first.
+    ValueError
+        If the deltas add up to 1 or more.
+
+    References
+    ----------
+    Pure and approximate: Dwork and Roth (2014), Theorem 3.16 and Appendix B. Zero-concentrated:
+    Bun and Steinke (2016), Lemmas 1.7 and 2.3.
+
+    Examples
+    --------
+    >>> compose(PureDP(0.25), PureDP(0.5))
+    PureDP(epsilon=0.75)
+    """
+    if not budgets:
+        raise TypeError("compose needs at least one budget, got none.")
+    for one in budgets:
+        if not isinstance(one, _Budget):
+            raise TypeError(
+                f"only budgets can be composed, got {one!r}. If they are in a list, unpack it: "
+                "compose(*budgets)."
+            )
+    kinds = sorted({type(one).__name__ for one in budgets})
+    if len(kinds) > 1:
+        if "ApproxDP" in kinds:
+            way_out = "Convert the others with .to_approx(delta=...) first; the deltas add up."
+        else:
+            way_out = "Convert each PureDP with .to_zcdp() first."
+        raise TypeError(f"budgets of different kinds don't add up: {', '.join(kinds)}. {way_out}")
+    totals = [sum(amounts) for amounts in zip(*map(astuple, budgets), strict=True)]
+    if isinstance(budgets[0], ApproxDP) and totals[1] >= 1:
+        raise ValueError(
+            f"the deltas add up to {totals[1]:.6g}, and a delta of 1 or more promises nothing. "
+            "Compose budgets of smaller delta."
+        )
+    return type(budgets[0])(*totals)
+
+
+def approx_budget(
+    epsilon_of: Callable[[float], float],
+    log_delta_of: Callable[[float], float],
+    *,
+    delta: float | None,
+    epsilon: float | None,
+    owner: str,
+) -> ApproxDP:
+    """Complete an approximate budget, given one of its numbers.
+
+    Parameters
+    ----------
+    epsilon_of : callable
+        Maps log(1 / delta) to the smallest epsilon.
+    log_delta_of : callable
+        Maps epsilon to the log of the smallest delta.
+    delta, epsilon : float or None
+        One of them is None.
+    owner : str
+        What has this budget, for messages.
+    """
+    if delta is not None and epsilon is None:
+        chance = probability(delta, "delta")
+        least = max(epsilon_of(-math.log(chance)), TINY)
+        return ApproxDP(held(least, f"epsilon of {owner}"), chance)
+    if epsilon is None or delta is not None:
+        raise TypeError(
+            f"give either delta or epsilon, got delta={delta} and epsilon={epsilon}. "
+            "The other is what is computed."
+        )
+    loss = positive(epsilon, "epsilon")
+    found = math.exp(log_delta_of(loss))
+    if found >= 1:
+        raise ValueError(
+            f"{owner} promises nothing at epsilon={loss:.6g}: delta would be 1. "
+            "Give a larger epsilon."
+        )
+    return ApproxDP(loss, max(found, TINY))
+
+
+def _divisors(parts: object) -> list[float]:
+    """Return what to divide a budget by to get each of its parts."""
+    if isinstance(parts, int | np.integer) and not isinstance(parts, bool):
+        if parts < 1:
+            raise ValueError(f"parts must be at least 1, got {parts}.")
+        return [int(parts)] * int(parts)
+    if isinstance(parts, str) or not isinstance(parts, Sequence | np.ndarray):
+        raise TypeError(
+            f"parts must be a whole number or a sequence of weights, got {parts!r}. "
+            "Use split(3) for three equal parts, split([2, 1]) for unequal ones."
+        )
+    weights = [positive(weight, "a weight") for weight in parts]
+    if not weights:
+        raise ValueError("parts must have at least one weight, got none.")
+    total = sum(weights)
+    return [total / weight for weight in weights]
+
+
+def check_pure(budget: object, name: str) -> None:
+    """Refuse anything but a pure budget."""
+    if isinstance(budget, PureDP):
+        return
+    if isinstance(budget, ZCDP):
+        enough = math.sqrt(2) * math.sqrt(budget.rho)
+        way_out = f"A PureDP with epsilon = sqrt(2 rho), here {enough:.6g}, is enough for it."
+    elif isinstance(budget, ApproxDP):
+        way_out = f"A PureDP of the same epsilon, {budget.epsilon:.6g}, is enough for it."
+    else:
+        way_out = "Write PureDP(epsilon=...)."
+    raise TypeError(f"{name} needs a PureDP budget, got {budget!s}. {way_out}")

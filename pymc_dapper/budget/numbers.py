@@ -1,0 +1,86 @@
+"""The numbers of budgets and of noise: what a user passes checked, and results that floats hold."""
+
+import math
+import sys
+from fractions import Fraction
+from numbers import Integral, Real
+
+import numpy as np
+
+from pymc_dapper.checks import shown
+from pymc_dapper.sensitivity import Norm, in_norm
+
+TINY = sys.float_info.min
+"""Smallest float of full precision, 2.2e-308. It stands for a smaller epsilon or delta."""
+
+_ADVICE = {
+    "epsilon": "It bounds a log ratio of probabilities: the smaller, the more noise.",
+    "rho": "It bounds a Renyi divergence per order: the smaller, the more noise.",
+    "delta": (
+        "It is the probability left to chance, 1e-10 for example. "
+        "If there is none, the budget is PureDP(epsilon)."
+    ),
+    "sensitivity": "It is the most that changing one record can change the statistic.",
+    "scale": "Of Laplace noise it is the mean absolute value.",
+    "sigma": "It is the standard deviation of Gaussian noise, not the variance.",
+    "a weight": "For equal parts, give their number.",
+}
+
+
+def positive(value: object, name: str) -> float:
+    """Return a positive finite number as a float."""
+    number = _number(value, name)
+    if not 0 < number < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {value!r}. {_ADVICE[name]}")
+    return number
+
+
+def probability(value: object, name: str) -> float:
+    """Return a number between 0 and 1, and no subnormal one, as a float."""
+    number = _number(value, name)
+    if not 0 < number < 1:
+        raise ValueError(f"{name} must be above 0 and below 1, got {value!r}. {_ADVICE[name]}")
+    if number < TINY:
+        raise ValueError(
+            f"{name} must not be below {TINY:.2g}, where floats lose precision, got {value!r}. "
+            f"{_ADVICE[name]}"
+        )
+    return number
+
+
+def _number(value: object, name: str) -> float:
+    """Return a real number as a float, too large a one as infinity."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {shown(value)}. {_ADVICE[name]}")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def sensitivity_of(value: object, norm: Norm, owner: str) -> float:
+    """Return a sensitivity in a norm, rounded up: noise must not be too small."""
+    value = in_norm(value, norm, owner)
+    number = positive(value, "sensitivity")
+    whole = int(value) if isinstance(value, Integral) else value
+    if isinstance(whole, int | Fraction) and Fraction(number) < whole:
+        number = math.nextafter(number, math.inf)
+    return number
+
+
+def whole_sensitivity(value: object) -> int:
+    """Return a sensitivity that is a positive whole number."""
+    number = sensitivity_of(value, "l1", "discrete Laplace noise")
+    if not number.is_integer():
+        raise ValueError(
+            f"sensitivity must be a whole number for noise of whole numbers, got {value!r}. "
+            "A statistic of whole numbers changes by whole numbers: round a bound down."
+        )
+    return int(number)
+
+
+def held(value: float, what: str) -> float:
+    """Refuse a result that under- or overflowed."""
+    if not TINY <= value < math.inf:
+        raise ValueError(f"the {what} is too {'small' if value < 1 else 'large'} for a float.")
+    return value

@@ -1,0 +1,134 @@
+"""Kinds of budget: what one implies, how they add up and are shared out, what they are like."""
+
+import copy
+import math
+import pickle
+from dataclasses import FrozenInstanceError
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pymc_dapper.budget import ZCDP, ApproxDP, PureDP, compose
+from tests.budget.privacy import ORDERS, renyi_two_outcomes
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_a_pure_budget_implies_its_zcdp_budget_whatever_the_mechanism(epsilon):
+    # Of all mechanisms with a pure budget, randomised response has the largest Renyi divergence.
+    rho = PureDP(epsilon).to_zcdp().rho
+    truth = 1 / (1 + math.exp(-epsilon))
+    for order in ORDERS:
+        spent = renyi_two_outcomes(order, [truth, 1 - truth], [1 - truth, truth])
+        assert spent <= rho * order * (1 + 1e-9)
+
+
+def test_the_zcdp_budget_of_a_pure_one_could_not_be_much_smaller():
+    rho = PureDP(0.1).to_zcdp().rho
+    truth = 1 / (1 + math.exp(-0.1))
+    spent = renyi_two_outcomes(1.001, [truth, 1 - truth], [1 - truth, truth])
+    assert spent > 0.99 * rho * 1.001
+
+
+def test_budgets_of_a_kind_add_up():
+    assert PureDP(0.25).compose(PureDP(0.5)) == PureDP(0.75)
+    assert compose(ZCDP(0.25), ZCDP(0.5), ZCDP(0.125)) == ZCDP(0.875)
+    assert compose(ApproxDP(0.5, 0.25), ApproxDP(1, 0.125)) == ApproxDP(1.5, 0.375)
+    assert compose(ZCDP(0.2)) == ZCDP(0.2)
+
+
+@pytest.mark.parametrize("whole", [PureDP(0.7), ZCDP(0.3), ApproxDP(1.1, 1e-6)])
+@pytest.mark.parametrize("parts", [1, 3, np.int64(7), [1, 2, 4], (0.5,), np.array([0.2, 0.8])])
+def test_parts_of_a_budget_add_up_to_it(whole, parts):
+    shares = whole.split(parts)
+    assert len(shares) == (parts if np.ndim(parts) == 0 else len(parts))
+    assert {type(share) for share in shares} == {type(whole)}
+    for name in whole.__dataclass_fields__:
+        total = getattr(compose(*shares), name)
+        assert total == pytest.approx(getattr(whole, name), rel=1e-15)
+
+
+def test_weights_count_by_their_ratios():
+    assert PureDP(1).split([3, 1]) == (PureDP(0.75), PureDP(0.25))
+    assert ZCDP(1).split([30, 10]) == (ZCDP(0.75), ZCDP(0.25))
+
+
+def test_zcdp_composes_better_than_its_approximate_budgets():
+    parts = ZCDP(0.5).split(50)
+    together = compose(*parts).to_approx(delta=1e-6)
+    one_by_one = compose(*(part.to_approx(delta=1e-6 / 50) for part in parts))
+    assert one_by_one.delta == pytest.approx(together.delta)
+    assert one_by_one.epsilon > 5 * together.epsilon
+
+
+@pytest.mark.parametrize(
+    ("budgets", "way_out"),
+    [
+        ((PureDP(1), ZCDP(1)), r"PureDP, ZCDP.*Convert each PureDP with \.to_zcdp\(\) first"),
+        ((ZCDP(1), ApproxDP(1, 0.1)), r"ApproxDP, ZCDP.*the others with \.to_approx\(delta="),
+        ((ApproxDP(1, 0.1), PureDP(1)), r"ApproxDP, PureDP.*the others with \.to_approx\(delta="),
+        ((PureDP(1), 0.5), r"only budgets can be composed, got 0\.5"),
+        (([PureDP(1), PureDP(2)],), r"unpack it: compose\(\*budgets\)"),
+        ((), "at least one budget"),
+    ],
+)
+def test_budgets_that_do_not_add_up_are_refused_with_the_way_out(budgets, way_out):
+    with pytest.raises(TypeError, match=way_out):
+        compose(*budgets)
+    if len(budgets) == 2:
+        with pytest.raises(TypeError, match=way_out):
+            budgets[0].compose(budgets[1])
+
+
+def test_deltas_that_add_up_to_one_are_refused():
+    with pytest.raises(ValueError, match=r"deltas add up to 1\.2, .*smaller delta"):
+        compose(ApproxDP(1, 0.6), ApproxDP(1, 0.6))
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "message"),
+    [
+        (0, ValueError, "parts must be at least 1, got 0"),
+        (-2, ValueError, "parts must be at least 1, got -2"),
+        ([], ValueError, "at least one weight"),
+        ([1, 0], ValueError, "a weight must be positive and finite, got 0"),
+        ([1, math.nan], ValueError, "a weight must be positive"),
+        (["1"], TypeError, "a weight must be a number"),
+        (True, TypeError, r"whole number or a sequence of weights, got True.*split\(3\)"),
+        (2.0, TypeError, "whole number or a sequence of weights"),
+        ("3", TypeError, "whole number or a sequence of weights"),
+        ({1: 2}, TypeError, "whole number or a sequence of weights"),
+        ([1, 1e308], ValueError, "too small for a float"),
+    ],
+)
+def test_a_split_that_makes_no_sense_is_refused(parts, error, message):
+    with pytest.raises(error, match=message):
+        ZCDP(1e-9).split(parts)
+
+
+@pytest.mark.parametrize(
+    ("budget", "written", "printed"),
+    [
+        (PureDP(1), "PureDP(epsilon=1.0)", "PureDP(epsilon=1)"),
+        (ZCDP(Fraction(1, 3)), "ZCDP(rho=0.3333333333333333)", "ZCDP(rho=0.333333)"),
+        (
+            ApproxDP(np.float32(0.5), 1e-10),
+            "ApproxDP(epsilon=0.5, delta=1e-10)",
+            "ApproxDP(epsilon=0.5, delta=1e-10)",
+        ),
+    ],
+)
+def test_budgets_are_values(budget, written, printed):
+    assert repr(budget) == written
+    assert str(budget) == printed
+    assert eval(written) == budget
+    assert pickle.loads(pickle.dumps(budget)) == copy.deepcopy(budget) == budget
+    assert hash(budget) == hash(eval(written))
+    name = next(iter(budget.__dataclass_fields__))
+    assert type(getattr(budget, name)) is float
+    with pytest.raises(FrozenInstanceError):
+        setattr(budget, name, 2.0)
+
+
+def test_budgets_of_different_kinds_differ():
+    assert PureDP(1) != ZCDP(1)
