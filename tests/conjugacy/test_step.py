@@ -1,4 +1,4 @@
-"""ConjugateStep as a step of PyMC's: protocol, seeds, shared data; rules of one's own."""
+"""ConjugateStep as a step of PyMC's: protocol, seeds, shared data."""
 
 import cloudpickle
 import numpy as np
@@ -8,12 +8,8 @@ import pytest
 from pymc.step_methods.state import equal_dataclass_values
 from pytensor.graph.basic import Constant
 
-from pymc_dapper.conjugacy import families, rules
-from pymc_dapper.conjugacy.families import GAMMA, conjugate_prior
-from pymc_dapper.conjugacy.rules import conjugate_rule
 from pymc_dapper.conjugacy.step import ConjugateStep
-from pymc_dapper.graphs.errors import NotConjugateError
-from tests.conjugacy.test_forms import Judge
+from tests.conjugacy.judge import Judge
 from tests.models import N_APPLICANTS, admissions_model
 
 Y = np.array([0.3, -1.2, 0.8, 2.1])
@@ -179,70 +175,6 @@ def test_only_numba_modes_are_taken():
     model = admissions_model()
     with pytest.raises(ValueError, match="mode 'FAST_COMPILE' doesn't compile with numba"):
         ConjugateStep([model["p"]], model=model, compile_kwargs={"mode": "FAST_COMPILE"})
-
-
-# Rules of one's own -----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def registry(monkeypatch):
-    """Rules and priors registered by a test are forgotten after it."""
-    monkeypatch.setattr(rules, "_pairs", {key: list(each) for key, each in rules._pairs.items()})
-    monkeypatch.setattr(families, "_priors", dict(families._priors))
-
-
-def pareto_model():
-    with pm.Model() as model:
-        tail = pm.Weibull("tail", 1, 4, shape=2)
-        pm.Pareto("wealth", alpha=tail[[0, 1, 1]], m=0.5, observed=[0.7, 3.0, 1.1])
-    return model
-
-
-def test_a_rule_and_a_prior_of_ones_own(registry):
-    """Pareto: theta m^theta x^(-theta - 1), so that log(x / m) is exponential with rate theta."""
-    model = pareto_model()
-    with pytest.raises(NotConjugateError, match="Weibull\\) belongs to no conjugate family"):
-        ConjugateStep([model["tail"]], model=model)
-
-    @conjugate_prior(pm.Weibull)
-    def exponential(one, scale):
-        return GAMMA, (one, 1 / scale)
-
-    with pytest.raises(NotConjugateError, match="the likelihood of 'wealth' \\(Pareto\\)"):
-        ConjugateStep([model["tail"]], model=model)
-
-    @conjugate_rule(GAMMA, pm.Pareto)
-    def gamma_pareto(link):
-        _, m = link.parameters
-        return link.total(1.0), link.total(pt.log(link.value / m))
-
-    step = ConjugateStep([model["tail"]], model=model)
-    [draw] = step._draws
-    shape, rate = draw._parameters()
-    np.testing.assert_allclose(shape, [2, 3])
-    np.testing.assert_allclose(rate, 0.25 + np.log([1.4, 6.0 * 2.2]))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda link: (link.total(0.5), link.total(pt.log(link.value / 0.5))),
-        lambda link: (link.total(1.0), link.total(pt.log(link.value))),
-        lambda link: (link.total(1.0), link.total(pt.log(link.value / 0.5))[::-1]),
-    ],
-)
-def test_a_wrong_rule_is_found_out(registry, wrong):
-    conjugate_prior(pm.Weibull)(lambda one, scale: (GAMMA, (one, 1 / scale)))
-    conjugate_rule(GAMMA, pm.Pareto)(wrong)
-    model = pareto_model()
-    with pytest.raises(NotConjugateError, match="the conditional of 'tail' was read wrongly") as e:
-        ConjugateStep([model["tail"]], model=model)
-    assert "a rule registered with `conjugate_rule` is wrong" in str(e.value)
-
-
-def test_a_rule_for_what_is_no_distribution():
-    with pytest.raises(TypeError, match="neither a PyMC distribution nor a type of Op"):
-        conjugate_rule(GAMMA, "Poisson")
 
 
 def test_no_array_as_long_as_the_records_is_compiled_in():

@@ -1,4 +1,4 @@
-"""InterweaveStep as a step of PyMC's, what it learns in tuning, and the moves themselves."""
+"""InterweaveStep as a step of PyMC's: protocol, seeds, shared data, what tuning leads to."""
 
 import warnings
 
@@ -7,20 +7,14 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from numba import njit
 from pymc.step_methods.state import equal_dataclass_values
-from scipy import stats
 
 from pymc_dapper import DapperStep, ReadingError
 from pymc_dapper.interweaving import step as interweave
-from pymc_dapper.interweaving.kernels.moves import Fit, draw_variates, log_t, move_parameters
 from pymc_dapper.interweaving.kernels.tuning import (
     DEFAULT_MOVES,
     MAX_MOVES,
     MIN_MEASURED,
-    best_number_of_moves,
-    fit_draws,
-    moves_waste_time,
 )
 from pymc_dapper.interweaving.step import InterweaveStep
 
@@ -285,55 +279,6 @@ def test_the_progress_bar_shows_the_moves(step):
     assert update({"interweave_moves": 2, "x": 1}) == {"interweave_moves": 2}
 
 
-# What is learnt.
-
-
-def paths(elsewhere, inside, m=400, k=4, seed=0):
-    """An autoregressive parameter, moved by others and then k times; each in units of its sd."""
-    rng = np.random.default_rng(seed)
-    result = np.empty((m, k + 1, 1))
-    x = rng.standard_normal()
-    for t in range(m):
-        x = elsewhere * x + np.sqrt(1 - elsewhere**2) * rng.standard_normal()
-        result[t, 0] = x
-        for i in range(1, k + 1):
-            x = inside * x + np.sqrt(1 - inside**2) * rng.standard_normal()
-            result[t, i] = x
-    return result
-
-
-@pytest.mark.parametrize(
-    ("elsewhere", "inside", "evaluations", "expected"),
-    [
-        (0.0, 0.2, 2, {0}),  # others do it all
-        (0.99, 0.0, 2, {1}),  # one move does it all
-        (0.99, 0.6, 2, {3, 4}),  # it takes several
-        (0.7, 0.97, 30, {0}),  # moves are short, and cost much
-        (1.0, 0.5, 2, {2, 3, 4}),  # nobody else moves it
-        (1.0, 0.99, 50, {1, 2, 3, 4}),
-    ],
-)
-def test_as_many_moves_are_made_as_pay(elsewhere, inside, evaluations, expected):
-    chosen = best_number_of_moves(paths(elsewhere, inside), np.full((400, 4), evaluations), 10_000)
-    assert chosen in expected
-
-
-@pytest.mark.parametrize(
-    ("elsewhere", "evaluations", "n_records", "expected"),
-    [
-        (0.2, 20, 100_000, True),  # other steps do well, and moves take long
-        (0.95, 20, 100_000, False),  # the chain crawls without
-        (0.2, 1, 100_000, False),  # moves are cheap: tuning can go on
-        (0.2, 10, 100, False),  # the rest of an iteration takes as long
-    ],
-)
-def test_moves_are_given_up_early_only_where_they_waste_time(
-    elsewhere, evaluations, n_records, expected
-):
-    made = np.full((100, 4), evaluations)
-    assert moves_waste_time(paths(elsewhere, 0.5, m=100), made, n_records) == expected
-
-
 def test_moves_given_up_are_never_made_again(model, monkeypatch):
     monkeypatch.setattr(interweave, "moves_waste_time", lambda *measured: True)
     with model:
@@ -341,96 +286,3 @@ def test_moves_given_up_are_never_made_again(model, monkeypatch):
     walked = walk(step, started(model), np.random.default_rng(3), 5, tune=60)
     made = [stat["interweave_moves"] for _, stat in walked]
     assert made == [MAX_MOVES] * MIN_MEASURED + [0] * (65 - MIN_MEASURED)
-
-
-def test_a_short_tuning_leaves_the_number_of_moves_alone():
-    few = paths(0.0, 0.0, m=10, k=MAX_MOVES)
-    assert best_number_of_moves(few, np.ones((10, MAX_MOVES)), 100) == DEFAULT_MOVES
-
-
-def test_what_never_moves_counts_as_stuck():
-    stuck = np.concatenate([paths(0.99, 0.0), np.zeros((400, 5, 1))], axis=-1)
-    assert best_number_of_moves(stuck, np.full((400, 4), 2), 100) == 0  # no move would help it
-
-
-def test_the_fit_has_the_moments_of_many_draws_and_is_usable_for_few():
-    rng = np.random.default_rng(0)
-    factor = np.array([[2.0, 0.0], [0.9, 1e-3]])
-    draws = np.array([3.0, -1.0]) + rng.standard_normal((4000, 2)) @ factor.T
-    mean, fitted = fit_draws(draws)
-    np.testing.assert_allclose(mean, draws.mean(axis=0))
-    shrinkage = 4000 / 4007
-    np.testing.assert_allclose((fitted @ fitted.T)[0, 1], shrinkage * np.cov(draws.T)[0, 1])
-    np.testing.assert_allclose(np.diag(fitted @ fitted.T), np.var(draws, axis=0, ddof=1))
-    for few in (draws[:3], np.zeros((3, 2))):
-        assert np.all(np.diag(fit_draws(few).factor) > 0)
-
-
-# The moves, on targets that the t distribution fits badly.
-
-
-@njit
-def truncated_ridge(theta, context):
-    """A correlated normal, cut by a discontinuity: rotated independent normals, one positive."""
-    a, b = theta[0] + theta[1], theta[0] - theta[1]
-    return -0.5 * (a * a + 4 * b * b) if a > 0 else -np.inf
-
-
-@njit
-def moved(start, fit, variates):
-    return move_parameters(truncated_ridge, (), start, True, fit, variates)
-
-
-@njit(inline="always")
-def no_t(squared_norm, dim):
-    return 0.0
-
-
-def broken_kernel():
-    """The moves without the t density's part in the quotient."""
-    source = move_parameters.py_func
-    faulty = type(source)(source.__code__, {**source.__globals__, "log_t": no_t})
-    kernel = njit(inline="always")(faulty)
-
-    @njit
-    def moved_wrongly(start, fit, variates):
-        return kernel(truncated_ridge, (), start, True, fit, variates)
-
-    return moved_wrongly
-
-
-def after_one_move(move, n=20_000):
-    """Exact draws of the ridge, moved once: mean of a, a^2, b, b^2 and their standard errors."""
-    rng = np.random.default_rng(2)
-    a, b = np.abs(rng.standard_normal(n)), 0.5 * rng.standard_normal(n)
-    fit = Fit(np.array([0.6, -0.4]), np.array([[0.7, 0.0], [0.5, 0.6]]))
-    result = np.empty((n, 2))
-    changed = 0
-    for i, start in enumerate(np.column_stack([(a + b) / 2, (a - b) / 2])):
-        path, _outcome = move(start, fit, draw_variates(rng, 1, 2))
-        changed += not np.array_equal(path[-1], start)
-        result[i] = path[-1]
-    a, b = result.sum(axis=1), result[:, 0] - result[:, 1]
-    assert changed > 0.9 * n
-    exact = [np.sqrt(2 / np.pi), 1.0, 0.0, 0.25]
-    found = [a, a**2, b, b**2]
-    return max(
-        abs(x.mean() - e) / (x.std() / np.sqrt(n)) for x, e in zip(found, exact, strict=True)
-    )
-
-
-def test_moves_leave_exact_draws_exact():
-    assert after_one_move(moved) < 4
-
-
-def test_moves_that_forget_the_fitted_density_are_told_apart():
-    assert after_one_move(broken_kernel()) > 4
-
-
-def test_the_t_density_is_that_of_scipy():
-    for dim in (1, 3):
-        law = stats.multivariate_t(np.zeros(dim), np.eye(dim), df=4)
-        for x in (0.3, 2.0):
-            at = np.full(dim, x)
-            expected = law.logpdf(at) - law.logpdf(np.zeros(dim))
-            assert log_t.py_func(dim * x**2, dim) == pytest.approx(expected)

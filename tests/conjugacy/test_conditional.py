@@ -1,6 +1,7 @@
 """The conditional that is drawn from is the model's own, for every form."""
 
 import numpy as np
+import pymc as pm
 import pytest
 from pymc.pytensorf import compile as pymc_compile
 from scipy.special import expit
@@ -8,8 +9,8 @@ from scipy.special import expit
 from pymc_dapper.conjugacy.check import check_conditional
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.step import ConjugateStep
-from pymc_dapper.graphs.rebuild import inline_symbolic_ops
 from tests.conjugacy.forms import FORMS
+from tests.conjugacy.judge import Judge
 from tests.long_cases import one_in_three
 
 
@@ -47,17 +48,6 @@ def random_theta(rvs, rng):
             case _:
                 thetas.append(np.exp(z))
     return thetas
-
-
-class Judge:
-    """The model's own log-density, of all that it consists of."""
-
-    def __init__(self, model):
-        [total] = inline_symbolic_ops([model.logp(jacobian=False)])
-        self.function = model.compile_fn(total, inputs=model.value_vars, mode="FAST_COMPILE")
-
-    def __call__(self, point):
-        return float(self.function(point))
 
 
 # What PyMC itself compiles for LKJCholeskyCov.
@@ -130,3 +120,43 @@ def compiled(model, inputs, outputs):
         return pymc_compile(
             list(inputs), list(outputs), mode="FAST_COMPILE", on_unused_input="ignore"
         )
+
+
+def beta(shape):
+    return pm.Beta("theta", 1, 1, shape=shape)
+
+
+def uniform(shape):
+    return pm.Uniform("theta", shape=shape)
+
+
+def gamma(shape):
+    return pm.Gamma("theta", 1, 1, shape=shape)
+
+
+def inverse_gamma(shape):
+    return pm.InverseGamma("theta", 1, 1, shape=shape)
+
+
+def dirichlet(shape):
+    return pm.Dirichlet("theta", np.ones(4), shape=(*shape, 4))
+
+
+@pytest.mark.parametrize("size", [1e-2, 1.0, 1e4])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)], ids=str)
+@pytest.mark.parametrize("prior", [beta, uniform, gamma, inverse_gamma, dirichlet])
+def test_pymc_takes_written_values_back_to_theta(prior, shape, size):
+    with pm.Model() as model:
+        rv = prior(shape)
+    [conditional] = read_conditionals(model, [rv])
+    [value], [theta] = conditional.to_values, conditional.thetas
+    back = model.rvs_to_transforms[rv].backward(value, *rv.owner.inputs)
+    both = pymc_compile([theta], [value, back], mode="FAST_COMPILE")
+    n_parameters = 1 if prior is dirichlet else 2
+    parameters = [np.full(conditional.shapes[0], size)] * n_parameters
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        drawn = conditional.draw(rng, *parameters)
+        written, again = both(drawn)
+        assert np.all(np.isfinite(written))
+        np.testing.assert_allclose(again, drawn, rtol=1e-9)

@@ -1,11 +1,11 @@
-"""Conditionals at the edge: ill-conditioned designs, data out of range, unreadable children."""
+"""Normal conditionals follow their law, also where designs are ill-conditioned."""
 
 import numpy as np
-import pymc as pm
 import pytest
+from scipy import stats
 
-from pymc_dapper import ConjugateStep, NotConjugateError
 from pymc_dapper.conjugacy import gaussian
+from tests.conjugacy.laws import LARGEST_DISTANCE, N, distance
 
 
 def slopes_of_intercept_and_groups(prior_sd):
@@ -42,22 +42,22 @@ def test_normal_equations_would_not():
     assert abs(along.std() / 1e7 - 1) > 4 / np.sqrt(2 * 4000)
 
 
-def test_a_category_out_of_range_is_refused_and_not_written():
-    with pm.Model() as model:
-        p = pm.Dirichlet("p", np.ones(3))
-        data = pm.Data("data", np.array([0, 1, 2, 2]))
-        pm.Categorical("y", p, observed=data)
-    step = ConjugateStep([p], model=model)
-    with model:
-        pm.set_data({"data": np.array([0, 1, 2, 5])})
-    step.setup_chain(np.random.default_rng(1), 0, 1)
-    with pytest.raises(AssertionError, match=r"a category in the data.* is out of range"):
-        step.step(model.initial_point())
+def test_normal():
+    rng = np.random.default_rng(6)
+    draws = gaussian.draw_entrywise(rng, np.full(N, -2.0), np.full(N, 1e-3))
+    z = (draws + 2) / 1e-3
+    assert distance(z, stats.norm()) < LARGEST_DISTANCE
+    assert distance(z, stats.norm(scale=1.2)) > LARGEST_DISTANCE
 
 
-def test_a_child_that_shows_no_parameters_is_refused_by_name():
-    with pm.Model() as model:
-        a = pm.Gamma("a", 2, 1)
-        pm.Truncated("side", pm.Gamma.dist(a, 1), lower=0.1, observed=[0.5, 2.0])
-    with pytest.raises(NotConjugateError, match="'side'"):
-        ConjugateStep([a], model=model)
+def test_joint_normal():
+    rng = np.random.default_rng(7)
+    mean, root = np.array([1.0, -2.0]), np.array([[2.0, 0.7], [0.0, 0.1]])
+    cov = root @ root.T
+    slopes = np.linalg.inv(root).T
+    draws = np.stack([gaussian.draw_joint(rng, slopes, -mean @ slopes) for _ in range(N)])
+    for direction in ([1, 0], [0, 1], [1, 1], [1, -20]):
+        c = np.array(direction)
+        law = stats.norm(c @ mean, np.sqrt(c @ cov @ c))
+        assert distance(draws @ c, law) < LARGEST_DISTANCE
+        assert distance(draws @ c, stats.norm(law.mean(), 1.2 * law.std())) > LARGEST_DISTANCE

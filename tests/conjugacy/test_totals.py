@@ -1,0 +1,52 @@
+"""Sums by the entry of a parameter that terms belong to."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dapper import ConjugateStep
+from pymc_dapper.conjugacy.totals import total, total_by_category
+
+
+def test_a_category_out_of_range_is_refused_and_not_written():
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(3))
+        data = pm.Data("data", np.array([0, 1, 2, 2]))
+        pm.Categorical("y", p, observed=data)
+    step = ConjugateStep([p], model=model)
+    with model:
+        pm.set_data({"data": np.array([0, 1, 2, 5])})
+    step.setup_chain(np.random.default_rng(1), 0, 1)
+    with pytest.raises(AssertionError, match=r"a category in the data.* is out of range"):
+        step.step(model.initial_point())
+
+
+THETA = pt.matrix("theta", shape=(2, 3))
+
+
+def at(graph):
+    return graph.eval({THETA: np.zeros((2, 3))}, mode="FAST_COMPILE", on_unused_input="ignore")
+
+
+def test_terms_are_added_up_by_entry():
+    terms = pt.constant([1.0, 2.0, 4.0, 8.0])
+    found = at(total(terms, THETA[[0, 1, 1, 0], [2, 0, 0, 1]], THETA))
+    np.testing.assert_array_equal(found, [[0, 8, 1], [6, 0, 0]])
+
+
+def test_terms_are_added_up_along_axes_that_entries_lack():
+    terms = pt.constant(np.arange(12.0).reshape(2, 2, 3))
+    np.testing.assert_array_equal(at(total(terms, THETA, THETA)), terms.data.sum(axis=0))
+    by_row = at(total(terms, THETA[:, :1], THETA))
+    np.testing.assert_array_equal(by_row[:, 0], terms.data.sum(axis=(0, 2)))
+    assert not by_row[:, 1:].any()
+
+
+def test_categories_are_counted_by_the_row_that_they_belong_to():
+    rows, categories = [0, 1, 1, 1], pt.constant([2, 0, 0, 1])
+    found = at(total_by_category(categories, THETA[rows], THETA))
+    np.testing.assert_array_equal(found, [[0, 0, 1], [2, 1, 0]])
+    p = pt.vector("p", shape=(3,))
+    alike = total_by_category(categories, p, p).eval(mode="FAST_COMPILE")
+    np.testing.assert_array_equal(alike, [2, 1, 1])

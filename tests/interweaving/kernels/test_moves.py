@@ -1,0 +1,75 @@
+"""The moves, on targets that the t distribution fits badly."""
+
+import numpy as np
+import pytest
+from numba import njit
+from scipy import stats
+
+from pymc_dapper.interweaving.kernels.moves import Fit, draw_variates, log_t, move_parameters
+
+
+@njit
+def truncated_ridge(theta, context):
+    """A correlated normal, cut by a discontinuity: rotated independent normals, one positive."""
+    a, b = theta[0] + theta[1], theta[0] - theta[1]
+    return -0.5 * (a * a + 4 * b * b) if a > 0 else -np.inf
+
+
+@njit
+def moved(start, fit, variates):
+    return move_parameters(truncated_ridge, (), start, True, fit, variates)
+
+
+@njit(inline="always")
+def no_t(squared_norm, dim):
+    return 0.0
+
+
+def broken_kernel():
+    """The moves without the t density's part in the quotient."""
+    source = move_parameters.py_func
+    faulty = type(source)(source.__code__, {**source.__globals__, "log_t": no_t})
+    kernel = njit(inline="always")(faulty)
+
+    @njit
+    def moved_wrongly(start, fit, variates):
+        return kernel(truncated_ridge, (), start, True, fit, variates)
+
+    return moved_wrongly
+
+
+def after_one_move(move, n=20_000):
+    """Exact draws of the ridge, moved once: mean of a, a^2, b, b^2 and their standard errors."""
+    rng = np.random.default_rng(2)
+    a, b = np.abs(rng.standard_normal(n)), 0.5 * rng.standard_normal(n)
+    fit = Fit(np.array([0.6, -0.4]), np.array([[0.7, 0.0], [0.5, 0.6]]))
+    result = np.empty((n, 2))
+    changed = 0
+    for i, start in enumerate(np.column_stack([(a + b) / 2, (a - b) / 2])):
+        path, _outcome = move(start, fit, draw_variates(rng, 1, 2))
+        changed += not np.array_equal(path[-1], start)
+        result[i] = path[-1]
+    a, b = result.sum(axis=1), result[:, 0] - result[:, 1]
+    assert changed > 0.9 * n
+    exact = [np.sqrt(2 / np.pi), 1.0, 0.0, 0.25]
+    found = [a, a**2, b, b**2]
+    return max(
+        abs(x.mean() - e) / (x.std() / np.sqrt(n)) for x, e in zip(found, exact, strict=True)
+    )
+
+
+def test_moves_leave_exact_draws_exact():
+    assert after_one_move(moved) < 4
+
+
+def test_moves_that_forget_the_fitted_density_are_told_apart():
+    assert after_one_move(broken_kernel()) > 4
+
+
+def test_the_t_density_is_that_of_scipy():
+    for dim in (1, 3):
+        law = stats.multivariate_t(np.zeros(dim), np.eye(dim), df=4)
+        for x in (0.3, 2.0):
+            at = np.full(dim, x)
+            expected = law.logpdf(at) - law.logpdf(np.zeros(dim))
+            assert log_t.py_func(dim * x**2, dim) == pytest.approx(expected)

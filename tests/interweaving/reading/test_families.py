@@ -1,0 +1,185 @@
+"""Each family's map keeps the quantile of a record."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import stats
+
+from pymc_dapper.graphs.noise import FEW_CATEGORIES
+from tests.interweaving.moving import N, assert_steps_are_kept, move
+
+
+def gamma(alpha, beta):
+    return stats.gamma(alpha, scale=1 / beta)
+
+
+def log_normal(mu, sigma):
+    return stats.lognorm(sigma, scale=np.exp(mu))
+
+
+def asymmetric_laplace(b, kappa, mu):
+    return stats.laplace_asymmetric(kappa, mu, 1 / b)
+
+
+def truncated_gamma(alpha, beta, lower, upper):
+    return Truncated(gamma(alpha, beta), lower, upper)
+
+
+def truncated_normal(mu, sigma, lower, upper):
+    return Truncated(stats.norm(mu, sigma), lower, upper)
+
+
+class Truncated:
+    def __init__(self, base, lower, upper):
+        self.base, self.ends = base, base.cdf([lower, upper])
+
+    def cdf(self, x):
+        return (self.base.cdf(x) - self.ends[0]) / (self.ends[1] - self.ends[0])
+
+    def rvs(self, size, random_state):
+        u = random_state.uniform(*self.ends, size)
+        return self.base.ppf(u)
+
+
+def truncated_gamma_dist(alpha, beta, lower, upper, **kwargs):
+    base = pm.Gamma.dist(alpha, beta)
+    return pm.Truncated.dist(base, lower=lower, upper=upper, **kwargs)
+
+
+def truncated_normal_dist(mu, sigma, lower, upper, **kwargs):
+    return pm.TruncatedNormal.dist(mu, sigma, lower=lower, upper=upper, **kwargs)
+
+
+# Distribution in PyMC and in SciPy, and two sets of parameters.
+CONTINUOUS = {
+    "Normal": (pm.Normal.dist, stats.norm, (0.3, 1.2), (-1.0, 0.4)),
+    "Laplace": (pm.Laplace.dist, stats.laplace, (0.3, 1.2), (-1.0, 0.4)),
+    "Logistic": (pm.Logistic.dist, stats.logistic, (0.3, 1.2), (-1.0, 0.4)),
+    "Cauchy": (pm.Cauchy.dist, stats.cauchy, (0.3, 1.2), (-1.0, 0.4)),
+    "Gumbel": (pm.Gumbel.dist, stats.gumbel_r, (0.3, 1.2), (-1.0, 0.4)),
+    "Moyal": (pm.Moyal.dist, stats.moyal, (0.3, 1.2), (-1.0, 0.4)),
+    "LogNormal": (pm.LogNormal.dist, log_normal, (0.3, 1.2), (-1.0, 0.4)),
+    "Uniform": (pm.Uniform.dist, lambda a, b: stats.uniform(a, b - a), (0.3, 1.2), (-1.0, 3.4)),
+    "HalfNormal": (pm.HalfNormal.dist, lambda s: stats.halfnorm(0, s), (0.3,), (1.4,)),
+    "HalfCauchy": (pm.HalfCauchy.dist, lambda s: stats.halfcauchy(0, s), (0.3,), (1.4,)),
+    "Exponential": (pm.Exponential.dist, lambda r: stats.expon(0, 1 / r), (0.3,), (1.4,)),
+    "Gamma, rate": (pm.Gamma.dist, gamma, (2.5, 0.3), (2.5, 1.4)),
+    "Gamma, shape": (pm.Gamma.dist, gamma, (2.5, 0.3), (0.8, 1.4)),
+    "InverseGamma": (
+        pm.InverseGamma.dist,
+        lambda a, b: stats.invgamma(a, scale=b),
+        (2.5, 0.3),
+        (2.5, 1.4),
+    ),
+    "Beta": (pm.Beta.dist, stats.beta, (2.5, 0.7), (1.2, 1.4)),
+    "StudentT": (
+        lambda nu, mu, sigma, **k: pm.StudentT.dist(nu, mu=mu, sigma=sigma, **k),
+        stats.t,
+        (3.5, 0.3, 1.2),
+        (3.5, -1.0, 0.4),
+    ),
+    "StudentT, shape": (
+        lambda nu, mu, sigma, **k: pm.StudentT.dist(nu, mu=mu, sigma=sigma, **k),
+        stats.t,
+        (3.5, 0.3, 1.2),
+        (7.0, -1.0, 0.4),
+    ),
+    "HalfStudentT": (
+        lambda nu, sigma, **k: pm.HalfStudentT.dist(nu, sigma=sigma, **k),
+        lambda nu, s: Truncated(stats.t(nu, 0, s), 0, np.inf),
+        (3.5, 1.2),
+        (3.5, 0.4),
+    ),
+    "SkewNormal": (
+        lambda mu, sigma, alpha, **k: pm.SkewNormal.dist(alpha, mu=mu, sigma=sigma, **k),
+        lambda mu, sigma, alpha: stats.skewnorm(alpha, mu, sigma),
+        (0.3, 1.2, 2.0),
+        (-1.0, 0.4, 2.0),
+    ),
+    "AsymmetricLaplace": (
+        lambda b, kappa, mu, **k: pm.AsymmetricLaplace.dist(kappa, mu, b, **k),
+        asymmetric_laplace,
+        (0.3, 1.2, 0.5),
+        (1.4, 1.2, -1.0),
+    ),
+    "Weibull": (
+        pm.Weibull.dist,
+        lambda a, b: stats.weibull_min(a, scale=b),
+        (2.5, 0.3),
+        (1.2, 1.4),
+    ),
+    "Pareto": (pm.Pareto.dist, lambda a, m: stats.pareto(a, scale=m), (2.5, 0.3), (1.2, 1.4)),
+    "Truncated Gamma": (
+        truncated_gamma_dist,
+        truncated_gamma,
+        (2.5, 0.9, 0.2, 3.0),
+        (1.2, 1.4, 0.1, 2.0),
+    ),
+    "TruncatedNormal": (
+        truncated_normal_dist,
+        truncated_normal,
+        (0.3, 1.2, -1.0, 2.0),
+        (-0.4, 0.7, -1.5, 1.0),
+    ),
+}
+DISCRETE = {
+    "Bernoulli": (pm.Bernoulli.dist, stats.bernoulli, (0.3,), (0.6,)),
+    "Geometric": (pm.Geometric.dist, stats.geom, (0.3,), (0.6,)),
+    "DiscreteUniform": (
+        pm.DiscreteUniform.dist,
+        lambda a, b: stats.randint(a, b + 1),
+        (0.0, 5.0),
+        (2.0, 11.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("family", CONTINUOUS)
+def test_continuous_records_keep_their_quantile(family):
+    dist, law, before, after = CONTINUOUS[family]
+    x = law(*before).rvs(size=N, random_state=np.random.default_rng(1))
+    moved, back = move(dist, before, after, x, size=N)
+    # PyMC's quantiles of a truncated normal are good to 1e-8 near 0.
+    np.testing.assert_allclose(back, x, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(law(*after).cdf(moved), law(*before).cdf(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [3, FEW_CATEGORIES + 1], ids="{} categories".format)
+@pytest.mark.parametrize("per_record", [False, True])
+def test_categories_move_to_the_step_that_a_point_in_theirs_lies_in(per_record, n):
+    rng = np.random.default_rng(1)
+    before, after = rng.dirichlet(np.arange(n) + 1, N), rng.dirichlet(n - np.arange(n), N)
+    if not per_record:
+        before, after = before[0], after[0]
+    x, uniforms = rng.integers(0, n, N), rng.random(N)
+    moved, back = move(pm.Categorical.dist, (before,), (after,), x, uniforms, size=N)
+    np.testing.assert_array_equal(back, x)
+    rows = np.arange(N)
+    before, after = (np.broadcast_to(p, (N, n)) for p in (before, after))
+    u = before.cumsum(axis=1)[rows, x] - (1 - uniforms) * before[rows, x]
+    upper = after.cumsum(axis=1)[rows, moved]
+    assert np.all((upper - after[rows, moved] <= u) & (u < upper))
+
+
+@pytest.mark.parametrize("dist", ["MvNormal", "MvStudentT"])
+def test_vectors_keep_their_standardised_value(dist):
+    rng = np.random.default_rng(1)
+    means = rng.normal(size=(2, 3))
+    factors = [np.tril(rng.normal(size=(3, 3)), -1) + np.diag([1.0, 0.5, 2.0]) for _ in range(2)]
+    before, after = ((mean, f @ f.T) for mean, f in zip(means, factors, strict=True))
+
+    def build(mean, scale, **kwargs):
+        if dist == "MvNormal":
+            return pm.MvNormal.dist(mean, scale, **kwargs)
+        return pm.MvStudentT.dist(5, mu=mean, scale=scale, **kwargs)
+
+    x = rng.normal(size=(N, 3))
+    moved, back = move(build, before, after, x, size=N)
+    np.testing.assert_allclose(back, x)
+    standardised = np.linalg.solve(factors[0], (x - means[0]).T)
+    np.testing.assert_allclose(moved, means[1] + (factors[1] @ standardised).T)
+
+
+@pytest.mark.parametrize("family", DISCRETE)
+def test_discrete_records_move_to_the_step_that_a_point_in_theirs_lies_in(family):
+    assert_steps_are_kept(*DISCRETE[family])

@@ -1,0 +1,136 @@
+"""Models read with the records' noise in their place."""
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dapper import ReadingError
+from pymc_dapper.interweaving.reading import (
+    can_interweave,
+)
+from tests.interweaving.linked import LINKED, linked_model, read
+
+
+def test_all_but_the_priors_of_the_moved_records_decides():
+    reading = read(linked_model(), *LINKED)
+    assert set(reading.factors) == {
+        *("theta", "upper", "slope", "apart", "child", "outcome", "public", "z", "release"),
+        "other",
+    }
+
+
+def test_the_change_of_the_log_density_is_that_of_the_model_with_the_jacobian_of_the_map():
+    """Of the whole joint density on the unconstrained scale, by numerical differentiation."""
+    model = linked_model()
+    reading = read(model, *LINKED)
+    present = [*reading.parameters, *reading.records, *reading.given]
+    f = pytensor.function(
+        [*present, *reading.proposed],
+        [*reading.moved_records, reading.log_density],
+        mode="FAST_COMPILE",
+        on_unused_input="ignore",
+    )
+    logp = model.compile_logp(mode="FAST_COMPILE")
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        point = {
+            name: rng.normal(size=value.shape) for name, value in model.initial_point().items()
+        }
+        new = [rng.normal(size=x.type.shape) for x in reading.parameters]
+        names = [x.name for x in reading.records]
+
+        def follow(records, to, point=point, names=names):
+            at = {**point, **dict(zip(names, records.reshape(3, 2), strict=True))}
+            *moved, log_density = f(*(at[x.name] for x in present), *to)
+            return np.concatenate(moved), float(log_density)
+
+        records = np.concatenate([point[name] for name in names])
+        moved, log_density = follow(records, new)
+        back, before = follow(records, [point[x.name] for x in reading.parameters])
+        np.testing.assert_allclose(back, records, rtol=1e-10)
+
+        h = 1e-5
+        jacobian = np.column_stack(
+            [
+                (follow(records + h * e, new)[0] - follow(records - h * e, new)[0]) / (2 * h)
+                for e in np.eye(6)
+            ]
+        )
+        after = {
+            **point,
+            **{x.name: value for x, value in zip(reading.parameters, new, strict=True)},
+            **dict(zip(names, moved.reshape(3, 2), strict=True)),
+        }
+        gain = logp(after) - logp(point) + np.linalg.slogdet(jacobian)[1]
+        assert log_density - before == pytest.approx(gain, abs=1e-7)
+
+
+def test_a_record_that_depends_on_a_moved_one_follows():
+    with pm.Model() as model:
+        theta = pm.Normal("theta")
+        x = pm.Normal("x", theta, 1, shape=4)
+        y = pm.Normal("y", x, 1, shape=4)
+        pm.Normal("release", y.sum(), 1, observed=0.3)
+    reading = read(model, ["theta"], ["y", "x"])
+    assert [r.name for r in reading.records] == ["x", "y"]
+    assert reading.factors == ("theta", "release")
+    # Not among the records: it stays, and its prior decides.
+    reading = read(model, ["theta"], ["x"])
+    assert [r.name for r in reading.records] == ["x"]
+    assert set(reading.factors) == {"theta", "y"}
+
+
+def test_records_that_no_parameter_moves_stay():
+    with pm.Model() as model:
+        theta = pm.Normal("theta")
+        x = pm.Normal("x", 0, 1, shape=4)
+        y = pm.Normal("y", theta * x, 1, shape=4)
+        pm.Normal("release", y.sum() + x.sum(), 1, observed=0.3)
+    reading = read(model, ["theta"], ["x", "y"])
+    assert [r.name for r in reading.records] == ["y"]
+    assert [g.name for g in reading.given] == ["x"]
+
+
+def test_parameters_that_move_no_record_are_left_alone():
+    with pm.Model() as model:
+        tau = pm.HalfNormal("tau")
+        theta = pm.Normal("theta", 0, tau)
+        x = pm.Normal("x", theta, 1, shape=4)
+        pm.Normal("release", x.sum(), 1, observed=0.3)
+        k = pm.Poisson("k", 3)
+    reading = read(model, ["tau", "theta"], ["x"])
+    assert reading.left_alone == ("tau",)
+    assert can_interweave(model, [tau, theta, k], [x]) == [theta]
+    with pytest.raises(ReadingError, match=r"nothing to do: 'tau' doesn't enter the prior"):
+        read(model, ["tau"], ["x"])
+    with pytest.raises(ReadingError, match="'k' is discrete"):
+        read(model, ["k"], ["x"])
+    with pytest.raises(ReadingError, match="'x' was passed both"):
+        read(model, ["theta", "x"], ["x"])
+
+
+def test_each_parameter_is_judged_by_the_records_it_moves():
+    with pm.Model() as model:
+        a, kappa = pm.Normal("a"), pm.HalfNormal("kappa")
+        x = pm.Normal("x", a, 1, shape=4)
+        angle = pm.VonMises("angle", 0, kappa, shape=4)
+        pm.Normal("release", x.sum() + angle.sum(), 1, observed=0.3)
+    assert can_interweave(model, [a, kappa], [x, angle]) == [a]
+
+
+def test_an_infinite_record_is_impossible_even_if_it_is_clipped():
+    with pm.Model() as model:
+        theta = pm.Normal("theta")
+        x = pm.LogNormal("x", theta, 1, shape=4, default_transform=None)
+        pm.Normal("release", pt.clip(x, 0, 1).sum(), 1, observed=3.0)
+    reading = read(model, ["theta"], ["x"])
+    f = pytensor.function(
+        [*reading.parameters, *reading.records, *reading.proposed],
+        reading.log_density,
+        mode="FAST_COMPILE",
+    )
+    with np.errstate(over="ignore"):
+        assert f(0.0, np.ones(4), 800.0) == -np.inf
+    assert np.isfinite(f(0.0, np.ones(4), 5.0))
