@@ -1,170 +1,148 @@
-"""Sweeps broken on purpose: a test of exactness must fail for each of them."""
+"""Kernels broken on purpose: a test of exactness must fail for each of them.
 
-import numpy as np
-from numba import njit
+A fault is a line that is written in another way, wherever the package's kernels have it. What is
+compiled, or evaluated, in the meantime is what users run, but for that line.
+"""
 
-from pymc_dapper.records.compiled.op import RecordSweep
-from pymc_dapper.records.kernels.entry_sweep import sweep_by_entries
-from pymc_dapper.records.kernels.record_sweep import Proposal, SweepState, log_gain, update_record
-from pymc_dapper.records.kernels.rows import Changes
-from pymc_dapper.records.kernels.sums import Sums
+import inspect
+import re
+import sys
+from contextlib import contextmanager
+
+import pytest
+from numba.core.dispatcher import Dispatcher
+
 from pymc_dapper.records.step import DapperStep
 
+# Forget to update the cached sums when a proposal is accepted.
+STALE_SUMS = {
+    "change[j] += proposal.added[j] - proposal.removed[j]": "pass",
+    "return SweepState(state.sums, proposed), True": "return state, True",
+    "change[j] += added[b, j] - removed[a, j]": "pass",
+    "change[j] = proposed_change[j]": "pass",
+    "terms[j] = proposed_terms[j]": "pass",
+    "present = proposed": "state[i] = records[i]",
+}
 
-@njit(inline="always")
-def stale_sums(log_density, context, removed, added, log_removed, log_added, log_uniforms):
-    """Forget to update the cached sums when a proposal is accepted."""
-    n_records, n_sums = removed.shape
-    sums = removed.sum(axis=0)
-    present = log_density(sums, context)
-    proposed_sums = np.empty(n_sums)
-    accepted = np.empty(n_records, dtype=np.bool_)
-    for i in range(n_records):
-        for j in range(n_sums):
-            proposed_sums[j] = sums[j] - removed[i, j] + added[i, j]
-        gain = log_gain(present, log_density(proposed_sums, context))
-        accepted[i] = log_uniforms[i] < gain
-    return accepted, present
+# Entry by entry: forget to update the cached terms when a proposal is accepted.
+STALE_TERMS = {"terms[j] = proposed_terms[j]": "pass"}
 
-
-@njit(inline="always")
-def upside_down(log_density, context, removed, added, log_removed, log_added, log_uniforms):
-    """Accept with the ratio upside down."""
-    n_records, n_sums = removed.shape
-    sums = removed.sum(axis=0)
-    state = SweepState(sums, log_density(sums, context))
-    proposed_sums = np.empty(n_sums)
-    accepted = np.empty(n_records, dtype=np.bool_)
-    for i in range(n_records):
-        for j in range(n_sums):
-            proposed_sums[j] = sums[j] - removed[i, j] + added[i, j]
-        proposed = log_density(proposed_sums, context)
-        accepted[i] = log_uniforms[i] < log_gain(proposed, state.log_density)
-        if accepted[i]:
-            sums[:] = proposed_sums
-            state = SweepState(sums, proposed)
-    return accepted, state.log_density
+# Decide by something else than the ratio of the log-densities.
+DECISIONS = ("if log_uniform < log_ratio:", "if log_uniforms[i] < log_ratio:")
+DECISIONS_BY_ENTRY = ("accepted[i] = log_uniforms[i] < gain",)
 
 
-@njit(inline="always")
-def accept_all(log_density, context, removed, added, log_removed, log_added, log_uniforms):
-    """Ignore the mechanism."""
-    accepted = np.ones(len(removed), dtype=np.bool_)
-    return accepted, log_density(added.sum(axis=0), context)
+def _decide_by(log_ratio):
+    lines = (*DECISIONS, *DECISIONS_BY_ENTRY)
+    return {line: re.sub(r"(log_ratio|gain)\b", log_ratio, line) for line in lines}
 
 
-@njit(inline="always")
-def flattened(log_density, context, removed, added, log_removed, log_added, log_uniforms):
-    """Accept by half of the log ratio, as if the noise had twice the variance."""
-    n_records, n_sums = removed.shape
-    sums = Sums(removed.sum(axis=0), np.zeros(n_sums), np.zeros(n_sums))
-    state = SweepState(sums, log_density(sums.total, context))
-    proposed_sums = np.empty(n_sums)
-    accepted = np.empty(n_records, dtype=np.bool_)
-    for i in range(n_records):
-        change = Proposal(removed[i], added[i], 0.0, 0.0)
-        half = 2.0 * log_uniforms[i]
-        state, accepted[i] = update_record(log_density, context, state, change, half, proposed_sums)
-    return accepted, state.log_density
+# Accept with the ratio upside down.
+UPSIDE_DOWN = _decide_by(r"-\1")
+# Ignore the mechanism.
+ACCEPT_ALL = dict.fromkeys(DECISIONS, "if True:") | dict.fromkeys(
+    DECISIONS_BY_ENTRY, "accepted[i] = True"
+)
+# Accept by half of the log ratio, as if the noise had twice the variance.
+FLATTENED = _decide_by(r"0.5 * \1")
+
+# Entry by entry: forget that a proposal changes the others than the first.
+FIRST_CHANGE_ONLY = {
+    "own = added[k, j] - removed[k, j]": "own = added[k, j] - removed[k, j] if j == 0 else 0.0",
+    "if removed[a, j] != added[b, j]:": "if j == 0 and removed[a, j] != added[b, j]:",
+}
+
+# Entry by entry: heed the first only.
+FIRST_ENTRY_ONLY = FIRST_CHANGE_ONLY | {
+    "terms[j] = log_term(total[j], context[j])": (
+        "terms[j] = log_term(total[j], context[j]) if j == 0 else 0.0"
+    ),
+}
+
+# By value: overlook the last of the columns in which two values differ.
+ONE_COLUMN_FORGOTTEN = {"for c in range(1, columns[0] + 1):": "for c in range(1, columns[0]):"}
+
+# By value: look up what another value than the proposed one contributes.
+ONE_VALUE_LATER = {
+    "a, b = present[i], proposed[i]": "a, b = present[i], (proposed[i] + 1) % len(added)",
+    "n_found += every | (changes.present[i] != changes.proposed[i])": (
+        "n_found += every | (changes.present[i] != (changes.proposed[i] + 1) % len(changes.added))"
+    ),
+}
+
+# Forget the separable factors.
+WITHOUT_SEPARABLE = {"separable = log_removed.size > 0": "separable = False"}
+# Forget all others.
+SEPARABLE_ONLY = {"gain = decisive_gain(gain, n_impossible)": "gain = 0.0"}
+
+# Each block goes on from the sums before the sweep.
+FORGETFUL_BLOCKS = {"sums,": "(sums.total.copy(), sums.change.copy(), sums.lost.copy()),"}
+# What is proposed contributes what is present does.
+UNCHANGED_BLOCKS = {"proposed_rows(arrays, start, stop),": "present_rows(arrays, start, stop),"}
 
 
-@njit(inline="always")
-def stale_terms(log_term, context, removed, added, log_removed, log_added, log_uniforms):
-    """Entry by entry: forget to update the cached terms when a proposal is accepted."""
-    return _by_entries(log_term, context, removed, added, log_uniforms, 1.0, False)
+@contextmanager
+def in_place(fault):
+    """Put a fault into all kernels that have its lines.
+
+    Raises
+    ------
+    AssertionError
+        If a line of it is in no kernel: it would go untested.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        unused = set(fault)
+        for kernel in _kernels():
+            source = inspect.getsource(kernel.py_func)
+            here = {line for line in fault if _whole_line(line).search(source)}
+            if here:
+                unused -= here
+                for line in here:
+                    source = _whole_line(line).sub(lambda m, new=fault[line]: m[1] + new, source)
+                _replace(patch, kernel, _function(kernel, source))
+        assert not unused, f"no kernel has the lines {unused}"
+        yield
 
 
-@njit(inline="always")
-def flattened_terms(log_term, context, removed, added, log_removed, log_added, log_uniforms):
-    """Entry by entry: accept by half of the log ratio."""
-    return _by_entries(log_term, context, removed, added, log_uniforms, 0.5, True)
+def _kernels():
+    """All functions of the package's kernels for records."""
+    modules = {m for name, m in sys.modules.items() if "pymc_dapper.records.kernels." in name}
+    return [
+        x
+        for module in modules
+        for x in vars(module).values()
+        if isinstance(x, Dispatcher) and x.__module__ == module.__name__
+    ]
 
 
-@njit(inline="always")
-def upside_down_terms(log_term, context, removed, added, log_removed, log_added, log_uniforms):
-    """Entry by entry: accept with the ratio upside down."""
-    return _by_entries(log_term, context, removed, added, log_uniforms, -1.0, True)
+def _whole_line(line):
+    return re.compile(rf"^( *){re.escape(line)}$", re.MULTILINE)
 
 
-@njit(inline="always")
-def one_entry(log_term, context, removed, added, log_removed, log_added, log_uniforms):
-    """Entry by entry: heed the first only."""
-    only = np.zeros_like(removed)
-    only[:, 0] = 1.0
-    return _by_entries(log_term, context, removed * only, added * only, log_uniforms, 1.0, True)
+def _function(kernel, source):
+    """Make a function of a kernel's edited source, that sees what the kernel sees."""
+    made = {}
+    exec(compile(source, "<broken kernel>", "exec"), kernel.py_func.__globals__, made)
+    return made[kernel.__name__]
 
 
-@njit(inline="always")
-def _by_entries(log_term, context, removed, added, log_uniforms, power, update_terms):
-    n_records, n_sums = removed.shape
-    sums = removed.sum(axis=0)
-    terms = np.empty(n_sums)
-    for j in range(n_sums):
-        terms[j] = log_term(sums[j], context[j])
-    accepted = np.empty(n_records, dtype=np.bool_)
-    for i in range(n_records):
-        gain = 0.0
-        for j in range(n_sums):
-            gain += log_term(sums[j] - removed[i, j] + added[i, j], context[j]) - terms[j]
-        accepted[i] = log_uniforms[i] < power * gain
-        if accepted[i]:
-            for j in range(n_sums):
-                sums[j] += added[i, j] - removed[i, j]
-                if update_terms:
-                    terms[j] = log_term(sums[j], context[j])
-    return accepted, terms.sum()
+def _replace(patch, kernel, new):
+    for module in [m for name, m in sys.modules.items() if name.startswith("pymc_dapper.")]:
+        for name, value in list(vars(module).items()):
+            if value is kernel:
+                patch.setattr(module, name, new)
 
 
-@njit(inline="always")
-def one_column_forgotten(log_term, context, changes, log_removed, log_added, log_uniforms):
-    """By value: overlook the last of the columns in which two values differ."""
-    fewer = changes.differing.copy()
-    for pair in range(len(fewer)):
-        fewer[pair, 0] = max(fewer[pair, 0], 1) - 1
-    seen = Changes(changes.removed, changes.added, changes.present, changes.proposed, fewer)
-    return sweep_by_entries(log_term, context, seen, log_removed, log_added, log_uniforms)
+def broken_step(fault):
+    """A DapperStep whose kernels have a fault."""
 
+    class BrokenDapperStep(DapperStep):
+        def __init__(self, *args, **kwargs):
+            with in_place(fault):
+                super().__init__(*args, **kwargs)
+            self.sweep.function.jitted.disable_compile()  # for other arrays: without the fault
 
-@njit(inline="always")
-def one_value_later(log_term, context, changes, log_removed, log_added, log_uniforms):
-    """By value: look up what another value than the proposed one contributes."""
-    n_rows = np.uint8(len(changes.removed))
-    later = (changes.proposed + np.uint8(1)) % n_rows
-    seen = Changes(changes.removed, changes.added, changes.present, later, changes.differing)
-    return sweep_by_entries(log_term, context, seen, log_removed, log_added, log_uniforms)
+        def _check_digits(self, *_):
+            """Nor may the step itself notice: it is for the test to tell."""
 
-
-ON_CHANGES = (one_column_forgotten, one_value_later)
-
-
-@njit(inline="always")
-def row_by_row(removed, added):
-    """What matrices with a row per record propose to change."""
-    rows = np.arange(len(removed), dtype=np.uint32)
-    n_columns = removed.shape[1]
-    all_columns = np.empty((1, n_columns + 1), dtype=np.uint32)
-    all_columns[0, 0] = n_columns
-    all_columns[0, 1:] = np.arange(n_columns)
-    return Changes(removed, added, rows, rows, all_columns)
-
-
-def broken_step(kernel, of=RecordSweep):
-    """A DapperStep whose sweep runs another kernel."""
-
-    @njit(inline="always")
-    def of_changes(log_density, context, changes, log_removed, log_added, log_uniforms):
-        removed = changes.removed[changes.present]
-        added = changes.added[changes.proposed]
-        return kernel(log_density, context, removed, added, log_removed, log_added, log_uniforms)
-
-    of_changes.__module__ = kernel.__module__  # whose source is a part of the cache's key
-    adapted = kernel if kernel in ON_CHANGES else of_changes
-    sweep_op = type(f"Broken_{kernel.__name__}", (of,), {"kernel": staticmethod(adapted)})
-    # Nor may the step itself notice: it is for the test to tell.
-    unnoticed = {"_sweep_op": sweep_op, "_check_digits": lambda *_: None}
-    return type("BrokenDapperStep", (DapperStep,), unnoticed)
-
-
-def general_step():
-    """A DapperStep that evaluates the whole log-density for each record."""
-    return type("GeneralDapperStep", (DapperStep,), {"_sweep_op": RecordSweep})
+    return BrokenDapperStep

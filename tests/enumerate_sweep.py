@@ -13,6 +13,7 @@ def transition_matrix(decide, states, proposal_probabilities, *given):
     before the i-th force their outcome, those after it are rejected, and the i-th record's
     acceptance probability is the uniform variate at which its outcome changes.
     """
+    states = np.ascontiguousarray(states)
     index = {tuple(state): k for k, state in enumerate(states)}
     matrix = np.zeros((len(states), len(states)))
     for state in states:

@@ -72,3 +72,23 @@ def tiny_table_model(weights=WEIGHTS):
         table = (weights[:, None] * pt.eye(3)[record]).sum(axis=0)
         pm.Potential("privacy", -pt.abs(TABLE_RELEASED - table).sum() / 1.5)
     return m
+
+
+NORM_RELEASED = np.array([4.1, 11.0])
+
+
+def tiny_log_norm_mechanism(records, weights=WEIGHTS):
+    """Log-density of the tiny norm model's mechanism, written once more without PyTensor."""
+    weighted = weights * np.asarray(records)
+    sums = np.array([weighted.sum(), (weighted**2).sum()])
+    return -np.linalg.norm(NORM_RELEASED - sums) / 1.5
+
+
+def tiny_norm_model(weights=WEIGHTS):
+    """Three binary records, two sums of them, and noise that has no term for each."""
+    with pm.Model() as m:
+        record = pm.Bernoulli("record", p=TINY_PRIOR, shape=3)
+        weighted = weights * record
+        sums = pt.stack([weighted.sum(), (weighted**2).sum()])
+        pm.Potential("privacy", -pt.sqrt(((NORM_RELEASED - sums) ** 2).sum()) / 1.5)
+    return m

@@ -15,6 +15,8 @@ import pytensor.tensor as pt
 from pymc_dapper.backend.jit import JitFunction, numba_mode
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.compiled.sweep import draws_exactly, sweep_graph
+from pymc_dapper.steps.data import SharedData
+from tests.broken import in_place
 
 
 @dataclass(frozen=True)
@@ -50,24 +52,39 @@ def parts_of(step):
     if isinstance(step.sweep, SweepParts):
         return step.sweep
     if step not in _of_steps:
-        _of_steps[step] = take_apart(step._reading, step._sweep_op, step.sweep.as_written)
+        _of_steps[step] = take_apart(step._reading, step.sweep.as_written)
         _check_same(step, _of_steps[step])
     return _of_steps[step]
 
 
-def take_apart(reading, sweep_op=None, as_written=None, **options_of_graph):
-    """Compile the halves of a sweep; that which proposes when it is first called."""
-    sweep = sweep_graph(reading, numba_mode(None), sweep_op, **options_of_graph)
+def take_apart(reading, as_written=None, fault=None):
+    """Compile the halves of a sweep; that which proposes when it is first called.
+
+    `fault` is one of `tests.broken`, in what decides.
+    """
+    sweep = sweep_graph(reading, numba_mode(None))
     data = {shared: shared.type(name=shared.name) for shared in reading.data}
     given = [*reading.parameters, *data.values()]
     log_uniforms = pt.vector("log_uniforms", dtype="float64")
     options = {"model": reading.model, "compile_kwargs": {}}
     decided = [*sweep.updated, sweep.accepted, sweep.log_density]
-    decide = JitFunction(
+    function = (
         [*reading.records, *sweep.proposed, log_uniforms, *given],
         rebuild(decided, {**data, sweep.exponentials: -log_uniforms}),
-        **options,
     )
+    if fault is None:
+        decide = JitFunction(*function, **options)
+    else:
+        point = reading.model.initial_point()
+        records, parameters = (
+            [point[x.name] for x in each] for each in (reading.records, reading.parameters)
+        )
+        values = [*parameters, *SharedData(reading).values]
+        with in_place(fault):
+            decide = JitFunction(*function, **options)
+            # Compiled when it is first called.
+            decide(*records, *records, np.zeros(reading.n_records), *values)
+            decide.jitted.disable_compile()  # for other arrays: without the fault
 
     @cache
     def from_noise():

@@ -216,7 +216,7 @@ def of_mechanism(name):
 STOPS = {
     "DapperStep": ["records.step:read_model"],
     "CountStep": ["counts.step:read_counts", "counts.step:_marginal"],
-    "InterweaveStep": ["interweaving.step:InterweaveStep._read"],
+    "InterweaveStep": ["interweaving.step:read_non_centred"],
     "ConjugateStep": ["conjugacy.step:read_conditionals"],
     "FunctionStep": ["steps.function:_CheckedDraw"],
     "assign_steps": ["sampling:DapperStep", "sampling:CountStep"],

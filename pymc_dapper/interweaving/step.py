@@ -19,7 +19,6 @@ from pymc_dapper.checks import whole_number
 from pymc_dapper.context import the_model
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.interweaving.compiled.moves import compile_moves
-from pymc_dapper.interweaving.compiled.op import ParameterMoves
 from pymc_dapper.interweaving.kernels.moves import draw_variates
 from pymc_dapper.interweaving.kernels.tuning import (
     DEFAULT_MOVES,
@@ -146,8 +145,6 @@ class InterweaveStep(BlockedStep):
         "interweave_moves": (np.int64, []),
     }
     _state_class = InterweaveStepState
-    _moves_op = ParameterMoves
-    _read = staticmethod(read_non_centred)
 
     def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
         """Refuse what PyMC's own constructor would choke on."""
@@ -180,9 +177,9 @@ class InterweaveStep(BlockedStep):
         check_given(
             records, "InterweaveStep was given as records", "the records that are to follow"
         )
-        reading = self._read(model, parameters, record_values(records, model), point)
+        reading = read_non_centred(model, parameters, record_values(records, model), point)
         checked = check_noise(reading, point)
-        self._move = compile_moves(reading, compile_kwargs=options, moves_op=self._moves_op)
+        self._move = compile_moves(reading, compile_kwargs=options)
         self._reading = reading
         self._data = SharedData(reading, f"the InterweaveStep for {self._quoted(reading.records)}")
         self._parameter_names = [x.name for x in reading.parameters]

@@ -26,7 +26,6 @@ from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import the_model
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.records.compiled.exchange import CompiledExchange, compile_exchange
-from pymc_dapper.records.compiled.op import EntrySweep, RecordSweep
 from pymc_dapper.records.compiled.sweep import compile_sweep
 from pymc_dapper.records.never_moved import NeverMoved
 from pymc_dapper.records.reading.description import describe_reading, summarise_reading
@@ -164,7 +163,6 @@ class DapperStep(BlockedStep):
         WARNING_STAT: WARNING_TYPE,
     }
     _state_class = DapperStepState
-    _sweep_op: type[RecordSweep | EntrySweep] | None = None
 
     def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
         """Refuse what PyMC's own constructor would choke on."""
@@ -200,12 +198,7 @@ class DapperStep(BlockedStep):
         _check_full_evaluation(reading, allow_full_evaluation)
         checked = check_reading(reading, point)
         self._releases = ReleaseCheck(model, self.vars, f"{reading.n_records} records")
-        self.sweep = compile_sweep(
-            reading,
-            compile_kwargs=options,
-            sweep_op=self._sweep_op,
-            tell_accepted=track_records,
-        )
+        self.sweep = compile_sweep(reading, compile_kwargs=options, tell_accepted=track_records)
         exchange = read_exchange(reading, point)
         self.exchange: CompiledExchange | None = None
         if exchange is not None:

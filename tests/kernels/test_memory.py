@@ -10,9 +10,9 @@ import pytest
 
 from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.interweaving.kernels.moves import Fit, draw_variates
-from tests.broken import row_by_row
 from tests.counts_enumeration import Model, schedule
 from tests.memory import whatever_was_in_memory
+from tests.records.changes import row_by_row
 
 PACKAGE = "pymc_dapper"
 MODULES = {

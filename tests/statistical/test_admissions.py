@@ -62,6 +62,6 @@ def test_one_step_gives_the_exact_posterior_of_each_release(model, step, release
 def test_a_mechanism_with_the_wrong_noise_is_told_from_the_exact_posterior(model):
     with model:
         pm.set_data({"released": RELEASED})
-    step = broken.broken_step(broken.flattened)([model["record"]], model=model)
+    step = broken.broken_step(broken.FLATTENED)([model["record"]], model=model)
     z, _ = deviations(sample(model, step, draws=4_000), RELEASED)
     assert max(abs(value) for value in z.values()) > 4

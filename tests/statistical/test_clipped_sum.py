@@ -120,5 +120,5 @@ def test_proposals_from_old_parameters_are_told_apart(models, steps, exact):
 @pytest.mark.parametrize("data", [centred, pytest.param(non_centred, marks=pytest.mark.long)])
 def test_sums_left_behind_are_told_apart(models, exact, data):
     model = models[data]
-    step = broken.broken_step(broken.stale_sums)([model["record"]], model=model)
+    step = broken.broken_step(broken.STALE_SUMS)([model["record"]], model=model)
     assert_disagrees(run(model, step, exact))

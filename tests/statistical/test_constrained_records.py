@@ -121,7 +121,7 @@ def test_a_jacobian_that_decides_on_proposals_is_told_apart(model, step):
 
 @pytest.mark.long
 def test_another_noise_is_told_apart(model):
-    step = broken.broken_step(broken.flattened)([model["record"]], model=model)
+    step = broken.broken_step(broken.FLATTENED)([model["record"]], model=model)
     assert_disagrees(run(model, step, exact_rate(N)))
 
 

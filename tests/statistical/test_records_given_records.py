@@ -91,5 +91,5 @@ def test_y_proposed_for_another_x_is_told_apart(model, step, parameter_step, exa
 
 @pytest.mark.long
 def test_sums_left_behind_are_told_apart(model, parameter_step, exact):
-    step = broken.broken_step(broken.stale_sums)([model["y"], model["x"]], model=model)
+    step = broken.broken_step(broken.STALE_SUMS)([model["y"], model["x"]], model=model)
     assert_disagrees(compare(model, [step, parameter_step], exact))

@@ -20,7 +20,7 @@ from tests.long_cases import one_in_three
 from tests.quadrature import Tabulated
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
 from tests.statistical.twins import with_decide, with_propose
-from tests.sweep_parts import parts_of
+from tests.sweep_parts import parts_of, take_apart
 
 # Yes or no, told rightly with probability 3/4 -----------------------------------------------------
 
@@ -206,7 +206,7 @@ def three_model():
     return m
 
 
-def invariance_error(step, proposal_laws):
+def invariance_error(decide, proposal_laws):
     """Largest change that a sweep makes to the exact posterior, proposing by these laws."""
     posterior = conditional_posterior(
         PRIOR,
@@ -217,7 +217,7 @@ def invariance_error(step, proposal_laws):
         n_records=3,
     )
     probabilities = proposal_laws[np.arange(3), posterior.states].prod(axis=1)
-    matrix = transition_matrix(parts_of(step).decide, posterior.states, probabilities)
+    matrix = transition_matrix(decide, posterior.states, probabilities)
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
     return np.abs(posterior.probabilities @ matrix - posterior.probabilities).max()
 
@@ -232,7 +232,7 @@ def three_step(three_model):
 
 
 def test_conditional_draws_with_a_noisy_total_leave_the_posterior_invariant(three_step):
-    assert invariance_error(three_step, CONDITIONAL) < 1e-10
+    assert invariance_error(parts_of(three_step).decide, CONDITIONAL) < 1e-10
 
 
 def test_conditional_draws_are_what_is_proposed(three_step):
@@ -244,7 +244,7 @@ def test_conditional_draws_are_what_is_proposed(three_step):
 
 
 def test_proposals_from_the_prior_do_not(three_step):
-    assert invariance_error(three_step, np.tile(PRIOR, (3, 1))) > 1e-3
+    assert invariance_error(parts_of(three_step).decide, np.tile(PRIOR, (3, 1))) > 1e-3
 
 
 def test_answers_that_decide_once_more_do_not(three_step):
@@ -254,15 +254,16 @@ def test_answers_that_decide_once_more_do_not(three_step):
         gain = told[rows, proposals[0]] - told[rows, records[0]]
         return decide(*records, *proposals, log_uniforms - gain, *given)
 
-    assert invariance_error(with_decide(three_step, again), CONDITIONAL) > 1e-3
+    twin = with_decide(three_step, again)
+    assert invariance_error(parts_of(twin).decide, CONDITIONAL) > 1e-3
 
 
 @pytest.mark.parametrize(
-    "kernel", one_in_three([broken.stale_sums, broken.upside_down, broken.accept_all])
+    "fault", one_in_three([broken.STALE_SUMS, broken.UPSIDE_DOWN, broken.ACCEPT_ALL])
 )
-def test_a_broken_sweep_of_conditional_draws_does_not(three_model, kernel):
-    step = broken.broken_step(kernel)([three_model["record"]], model=three_model)
-    assert invariance_error(step, CONDITIONAL) > 1e-3
+def test_a_broken_sweep_of_conditional_draws_does_not(three_step, fault):
+    decide = take_apart(three_step._reading, fault=fault).decide
+    assert invariance_error(decide, CONDITIONAL) > 1e-3
 
 
 # Two variables for each record, and an answer that depends on both --------------------------------

@@ -7,10 +7,8 @@ noise on each. Everything is normal: the exact posterior of parameters and recor
 import numpy as np
 import pymc as pm
 import pytest
-from numba import njit
 
 from pymc_dapper import DapperStep
-from pymc_dapper.records.kernels.record_sweep import sweep_records
 from tests import broken
 from tests.quadrature import linear_gaussian, normals
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
@@ -66,33 +64,15 @@ def test_parameters_and_records_given_all_releases(model, exact):
     assert_agrees(run(model, step, exact, draws=20_000))
 
 
-@njit(inline="always")
-def without_answers(log_density, context, removed, added, log_removed, log_added, log_uniforms):
-    """Forget what was released about single records."""
-    nothing = np.empty(0)
-    changes = broken.row_by_row(removed, added)
-    return sweep_records(log_density, context, changes, nothing, nothing, log_uniforms)
-
-
-@njit(inline="always")
-def answers_only(log_density, context, removed, added, log_removed, log_added, log_uniforms):
-    """Forget the totals."""
-    return log_uniforms < log_added - log_removed, log_density(removed.sum(axis=0), context)
-
-
-@njit(inline="always")
-def first_total_only(log_density, context, removed, added, log_removed, log_added, log_uniforms):
-    """Forget that a proposal changes the totals other than the first."""
-    changed = removed.copy()
-    changed[:, 0] = added[:, 0]
-    changes = broken.row_by_row(removed, changed)
-    return sweep_records(log_density, context, changes, log_removed, log_added, log_uniforms)
-
-
 @pytest.mark.parametrize(
-    "kernel",
-    [without_answers, pytest.param(answers_only, marks=pytest.mark.long), first_total_only],
+    "fault",
+    [
+        broken.WITHOUT_SEPARABLE,
+        pytest.param(broken.SEPARABLE_ONLY, marks=pytest.mark.long),
+        broken.FIRST_CHANGE_ONLY,
+    ],
+    ids=["without answers", "answers only", "first total only"],
 )
-def test_a_forgotten_release_is_told_apart(model, exact, kernel):
-    step = broken.broken_step(kernel)([model["record"]], model=model)
+def test_a_forgotten_release_is_told_apart(model, exact, fault):
+    step = broken.broken_step(fault)([model["record"]], model=model)
     assert_disagrees(run(model, step, exact))

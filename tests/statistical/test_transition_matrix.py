@@ -1,11 +1,12 @@
 """Invariance of the exact conditional posterior, by enumeration through the compiled sweep."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from pymc_dapper import DapperStep, ReadingError
 from pymc_dapper.reading import read_model
-from pymc_dapper.records.compiled.op import EntrySweep, RecordSweep
 from pymc_dapper.records.reading.entrywise import read_entrywise
 from pymc_dapper.reference import conditional_posterior
 from tests import broken
@@ -14,8 +15,10 @@ from tests.models import (
     TABLE_PRIOR,
     TINY_PRIOR,
     tiny_log_mechanism,
+    tiny_log_norm_mechanism,
     tiny_log_table_mechanism,
     tiny_model,
+    tiny_norm_model,
     tiny_table_model,
 )
 from tests.sweep_parts import parts_of, take_apart
@@ -31,6 +34,13 @@ MODELS = {
         TABLE_PRIOR,
         lambda records: tiny_log_table_mechanism(records, np.repeat(EQUAL, 3)),
     ),
+    # Not read entry by entry.
+    "a norm": (tiny_norm_model, PRIOR, tiny_log_norm_mechanism),
+    "a norm by value": (
+        lambda: tiny_norm_model(EQUAL),
+        PRIOR,
+        lambda records: tiny_log_norm_mechanism(records, np.repeat(EQUAL, 3)),
+    ),
 }
 
 
@@ -44,70 +54,46 @@ def invariance_error(decide, name):
     return np.abs(posterior.probabilities @ matrix - posterior.probabilities).max()
 
 
-def of_users(step_class, name):
-    """What decides in the sweep of a step."""
+def reading_of(name):
     model = MODELS[name][0]()
-    return parts_of(step_class([model["record"]], model=model)).decide
+    return read_model(model, model.value_vars, model.initial_point())
 
 
-def of_broken(kernel, name, of=RecordSweep):
-    """What decides in a broken sweep, which users don't have: nothing else is compiled."""
+@pytest.mark.parametrize("name", MODELS)
+def test_a_sweep_leaves_the_exact_conditional_posterior_invariant(name):
     model = MODELS[name][0]()
-    reading = read_model(model, model.value_vars, model.initial_point())
-    return take_apart(reading, broken.broken_step(kernel, of=of)._sweep_op).decide
+    step = DapperStep([model["record"]], model=model)
+    assert invariance_error(parts_of(step).decide, name) < 1e-10
 
 
 @pytest.mark.parametrize(
-    ("step", "name"),
+    ("fault", "name"),
     [
-        (DapperStep, "one sum"),
-        (DapperStep, "a table"),
-        (DapperStep, "by value"),
-        (broken.general_step(), "one sum"),
-        pytest.param(broken.general_step(), "a table", marks=pytest.mark.long),
-        (broken.general_step(), "by value"),
+        *product(["STALE_SUMS", "UPSIDE_DOWN", "ACCEPT_ALL", "FLATTENED"], ["a norm"]),
+        *product(["STALE_TERMS", "UPSIDE_DOWN", "FLATTENED"], ["a table"]),
+        ("ONE_COLUMN_FORGOTTEN", "by value"),
     ],
 )
-def test_a_sweep_leaves_the_exact_conditional_posterior_invariant(step, name):
-    assert invariance_error(of_users(step, name), name) < 1e-10
+def test_a_broken_sweep_does_not(fault, name):
+    decide = take_apart(reading_of(name), fault=getattr(broken, fault)).decide
+    assert invariance_error(decide, name) > 1e-4
 
 
 @pytest.mark.parametrize(
-    "kernel", [broken.stale_sums, broken.upside_down, broken.accept_all, broken.flattened]
+    ("fault", "name"), [("FIRST_ENTRY_ONLY", "a table"), ("ONE_VALUE_LATER", "by value")]
 )
-def test_a_broken_sweep_does_not(kernel):
-    assert invariance_error(of_broken(kernel, "one sum"), "one sum") > 1e-4
-
-
-@pytest.mark.parametrize(
-    "kernel",
-    [broken.stale_terms, broken.upside_down_terms, broken.flattened_terms],
-)
-def test_nor_does_a_broken_sweep_entry_by_entry(kernel):
-    assert invariance_error(of_broken(kernel, "a table", of=EntrySweep), "a table") > 1e-4
-
-
-def test_nor_does_a_broken_sweep_by_value():
-    decide = of_broken(broken.one_column_forgotten, "by value", of=EntrySweep)
-    assert invariance_error(decide, "by value") > 1e-4
-
-
-@pytest.mark.parametrize(
-    ("kernel", "name"), [(broken.one_entry, "a table"), (broken.one_value_later, "by value")]
-)
-def test_a_sweep_that_sees_other_entries_is_refused_before_it_runs(kernel, name):
+def test_a_sweep_that_sees_other_entries_is_refused_before_it_runs(fault, name):
     model = MODELS[name][0]()
-    step_class = broken.broken_step(kernel, of=EntrySweep)
+    step_class = broken.broken_step(getattr(broken, fault))
     with pytest.raises(ReadingError, match="the compiled sweep gives the log-density"):
         step_class([model["record"]], model=model)
 
 
-def test_all_models_are_read_entry_by_entry():
-    # So that the default step above is the one that sweeps by entries.
-    for build, _, _ in MODELS.values():
-        model = build()
-        reading = read_model(model, model.value_vars, model.initial_point())
-        assert read_entrywise(reading.additive_factors) is not None
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_read_entry_by_entry(name):
+    # So that the steps above sweep by entries, or don't.
+    entrywise = read_entrywise(reading_of(name).additive_factors)
+    assert (entrywise is None) == name.startswith("a norm")
 
 
 def test_proposals_follow_the_records_prior():

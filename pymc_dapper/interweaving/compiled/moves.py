@@ -20,10 +20,7 @@ ROUNDING = 1e-6
 
 
 def compile_moves(
-    reading: NonCentredModel,
-    *,
-    compile_kwargs: dict[str, Any] | None = None,
-    moves_op: type[ParameterMoves] = ParameterMoves,
+    reading: NonCentredModel, *, compile_kwargs: dict[str, Any] | None = None
 ) -> JitFunction:
     """Compile the moves of a model's parameters.
 
@@ -33,8 +30,6 @@ def compile_moves(
         The model's log-density with the noise held fixed.
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
-    moves_op : type
-        The operation that makes the moves, with its kernel.
 
     Returns
     -------
@@ -53,7 +48,7 @@ def compile_moves(
         dict(zip(reading.proposed, _unravel(theta, reading), strict=True)),
     )
     context = frontier([theta], log_density)
-    op = moves_op(rewritten([theta, *context], [log_density], mode))
+    op = ParameterMoves(rewritten([theta, *context], [log_density], mode))
     fit = [pt.vector("mean", dtype="float64"), pt.matrix("factor", dtype="float64")]
     variates = [pt.matrix("normals", dtype="float64"), pt.matrix("angles", dtype="float64")]
     path, outcome = op(start, _come_back(reading), *fit, *variates, *context)

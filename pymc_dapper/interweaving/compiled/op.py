@@ -1,7 +1,7 @@
-"""The moves of parameters as a PyTensor operation; why it is one, `sweep_op` says."""
+"""The moves of parameters as a PyTensor operation; why it is one, `records.compiled.op` says."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
@@ -23,7 +23,6 @@ class ParameterMoves(Op):
     """
 
     __props__ = ("log_density",)
-    kernel: ClassVar[Any] = staticmethod(move_parameters)
 
     def __init__(self, log_density: FrozenFunctionGraph):
         self.log_density = log_density
@@ -48,7 +47,6 @@ class ParameterMoves(Op):
 @compiles(ParameterMoves)
 def _parameter_moves(op: ParameterMoves) -> Callable:
     model_log_density = function_of(op.log_density, "noise_held_fixed")
-    kernel = op.kernel
 
     @numba_njit
     def log_density(theta, context):  # type: ignore[no-untyped-def]
@@ -59,6 +57,6 @@ def _parameter_moves(op: ParameterMoves) -> Callable:
         start, movable, mean, factor, normals, angles, *context
     ):
         fit, variates = Fit(mean, factor), Variates(normals, angles)
-        return kernel(log_density, context, start, movable.item(), fit, variates)
+        return move_parameters(log_density, context, start, movable.item(), fit, variates)
 
     return parameter_moves

@@ -209,7 +209,7 @@ def exchange_graph(reading: ModelReading, exchange: Exchange, mode: Mode) -> Exc
         each_row = before_and_after(contributions(reading))
         rest = each_row[0][others].sum(axis=0, keepdims=True)
         before, after = (pt.concatenate([x[first] + x[second], rest]) for x in each_row)
-        sweep = kernel_of_sums(reading, mode, None)
+        sweep = kernel_of_sums(reading, mode)
     n_rest = before.shape[0] - n_pairs
     log_removed, log_added, log_uniforms = (
         pt.concatenate([x, pt.zeros(n_rest)]) for x in (log_removed, log_added, -exponentials)

@@ -6,7 +6,7 @@ kernel's source, so that no model can be served another one's code.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -35,10 +35,14 @@ class RecordSweep(Op):
     """
 
     __props__ = ("log_density",)
-    kernel: ClassVar[Any] = staticmethod(sweep_records)
 
     def __init__(self, log_density: FrozenFunctionGraph):
         self.log_density = log_density
+
+    @property
+    def kernel(self) -> Any:
+        """The loop over the records."""
+        return sweep_records
 
     def make_node(self, *inputs: Variable) -> Apply:
         """Apply to the parts of Changes, log_removed, log_added, log_uniforms, and context.
@@ -61,7 +65,10 @@ class FullSweep(RecordSweep):
     this matrix as it is and as it is proposed.
     """
 
-    kernel: ClassVar[Any] = staticmethod(sweep_by_full_evaluation)
+    @property
+    def kernel(self) -> Any:
+        """The loop over the records."""
+        return sweep_by_full_evaluation
 
 
 class EntrySweep(Op):
@@ -75,7 +82,6 @@ class EntrySweep(Op):
     """
 
     __props__ = ("log_term",)
-    kernel: ClassVar[Any] = staticmethod(sweep_by_entries)
 
     def __init__(self, log_term: FrozenFunctionGraph):
         self.log_term = log_term
@@ -117,7 +123,6 @@ class BlockSweep(Op):
         "n_covariates",
         "records_in_block",
     )
-    kernel: ClassVar[Any] = staticmethod(sweep_by_blocks)
 
     def __init__(
         self,
@@ -149,7 +154,6 @@ class BlockSweep(Op):
 
 @compiles(EntrySweep)
 def _entry_sweep(op: EntrySweep) -> Callable:
-    kernel = op.kernel
     log_term = _log_term(op)
 
     @numba_njit
@@ -158,7 +162,9 @@ def _entry_sweep(op: EntrySweep) -> Callable:
     ):
         changes = Changes(removed, added, present, proposed, differing)
         check_rows(changes)
-        accepted, final = kernel(log_term, context, changes, log_removed, log_added, log_uniforms)
+        accepted, final = sweep_by_entries(
+            log_term, context, changes, log_removed, log_added, log_uniforms
+        )
         return accepted, np.asarray(final)
 
     return entry_sweep
@@ -189,7 +195,7 @@ def _block_sweep(op: BlockSweep) -> Callable:
     make_rows = _rows_by_array if op.places is None else _rows_by_entry
     present_rows, proposed_rows = (make_rows(op, rows, first) for first in (0, op.n_variables))
     n_arrays, n_sums = op.n_arrays, op.n_columns
-    records_in_block, kernel = op.records_in_block, op.kernel
+    records_in_block = op.records_in_block
 
     go_on: Callable
     log_density: Callable
@@ -210,7 +216,7 @@ def _block_sweep(op: BlockSweep) -> Callable:
 
     @numba_njit
     def block_sweep(log_removed, log_added, log_uniforms, *inputs):  # type: ignore[no-untyped-def]
-        accepted, final = kernel(
+        accepted, final = sweep_by_blocks(
             go_on,
             log_density,
             context_of(inputs),

@@ -137,7 +137,6 @@ def compile_sweep(
     reading: ModelReading,
     *,
     compile_kwargs: dict[str, Any] | None = None,
-    sweep_op: type[RecordSweep | EntrySweep] | None = None,
     tell_accepted: bool = False,
 ) -> CompiledSweep:
     """Compile the sweep of a model.
@@ -148,10 +147,6 @@ def compile_sweep(
         How the model sees its records.
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
-    sweep_op : type, optional
-        The operation that decides on the proposals, with its kernel: :class:`EntrySweep` or
-        :class:`RecordSweep`. If not given, the first where the log-density has a term for each
-        entry of a sum, else the second.
     tell_accepted : bool, default False
         Whether the sweep is to tell which proposals were accepted, and not only their share.
 
@@ -162,7 +157,7 @@ def compile_sweep(
     """
     compile_kwargs = compile_kwargs or {}
     _check_options(compile_kwargs)
-    sweep = sweep_graph(reading, numba_mode(compile_kwargs.get("mode")), sweep_op)
+    sweep = sweep_graph(reading, numba_mode(compile_kwargs.get("mode")))
     outcome = pt.stack([sweep.accepted.mean(dtype="float64"), sweep.log_density])
     outputs = [*sweep.updated, outcome, *([sweep.accepted] if tell_accepted else [])]
 
@@ -191,23 +186,15 @@ def compile_sweep(
     )
 
 
-def sweep_graph(
-    reading: ModelReading,
-    mode: Mode,
-    sweep_op: type[RecordSweep | EntrySweep] | None = None,
-    records_in_block: int = RECORDS_IN_BLOCK,
-) -> SweepGraph:
+def sweep_graph(reading: ModelReading, mode: Mode) -> SweepGraph:
     """Build the graph of a sweep.
 
     Parameters
     ----------
-    reading, sweep_op
+    reading : ModelReading
         As in :func:`compile_sweep`.
     mode : Mode
         One of numba's.
-    records_in_block : int
-        Where each record has contributions of its own, these are computed for so many records at a
-        time.
 
     Returns
     -------
@@ -218,9 +205,7 @@ def sweep_graph(
     exponentials = pt.vector("exponentials", dtype="float64")
     possible, candidates = _possible(reading, proposed)
     mode = with_parameter_checks(mode, reading.model)
-    accepted, log_density = _decide(
-        reading, candidates, -exponentials, mode, sweep_op, records_in_block
-    )
+    accepted, log_density = _decide(reading, candidates, -exponentials, mode)
     updated = choose(accepted, candidates, reading.records)
     if possible is not None:
         accepted = accepted & possible
@@ -278,8 +263,6 @@ def _decide(
     proposed: list[TensorVariable],
     log_uniforms: TensorVariable,
     mode: Mode,
-    sweep_op: type[RecordSweep | EntrySweep] | None,
-    records_in_block: int,
 ) -> tuple[TensorVariable, TensorVariable]:
     """Which proposals are accepted, and the factors' total log-density after the sweep."""
     to_proposed = dict(zip(reading.records, proposed, strict=True))
@@ -298,15 +281,15 @@ def _decide(
         changes = row_by_row(*before_and_after(flat_records(reading)))
         accepted, logp = kernel.op(*changes, *deciding, log_uniforms, *kernel.context)
     elif reading.additive_factors:
-        kernel = kernel_of_sums(reading, mode, sweep_op)
+        kernel = kernel_of_sums(reading, mode)
         by_value = _changes_by_value(reading, before_and_after)
         rows = None
-        if by_value is None and sweep_op is None:
+        if by_value is None:
             rows = rows_by_entry(reading, mode)
-            if rows is None and reading.n_records > records_in_block:
+            if rows is None and reading.n_records > RECORDS_IN_BLOCK:
                 rows = rows_by_array(reading, mode)
         if rows is not None:
-            op = BlockSweep(kernel.op, rows, len(proposed), records_in_block)
+            op = BlockSweep(kernel.op, rows, len(proposed), RECORDS_IN_BLOCK)
             arrays = [*reading.records, *proposed, *rows.covariates, *rows.context]
             accepted, logp = op(*deciding, log_uniforms, *arrays, *kernel.context)
         else:
@@ -350,26 +333,22 @@ def kernel_of(
     return _Kernel(op, context, pt.constant(0.0))
 
 
-def _kernel_by_entries(sweep_op: type[Op], density: EntrywiseDensity, mode: Mode) -> _Kernel:
+def _kernel_by_entries(density: EntrywiseDensity, mode: Mode) -> _Kernel:
     """Sweep against a log-density with a term for each entry of a sum."""
-    op = sweep_op(rewritten([density.entry, *density.values], [density.term], mode))
+    op = EntrySweep(rewritten([density.entry, *density.values], [density.term], mode))
     columns = [x.astype("float64") for x in density.context]
     n_entries = prod(density.sum.total.type.shape)
     context = pt.stack(columns, axis=1) if columns else nothing(n_entries)
     return _Kernel(op, [context], density.offset)
 
 
-def kernel_of_sums(
-    reading: ModelReading, mode: Mode, sweep_op: type[RecordSweep | EntrySweep] | None
-) -> _Kernel:
+def kernel_of_sums(reading: ModelReading, mode: Mode) -> _Kernel:
     """Sweep against the log-density of the additive factors: by entries, if it can be."""
-    if sweep_op is None or issubclass(sweep_op, EntrySweep):
-        entrywise = read_entrywise(reading.additive_factors)
-        if entrywise is not None:
-            return _kernel_by_entries(sweep_op or EntrySweep, entrywise, mode)
+    entrywise = read_entrywise(reading.additive_factors)
+    if entrywise is not None:
+        return _kernel_by_entries(entrywise, mode)
     state = pt.vector("sums", dtype="float64")
-    log_density = _log_density_of_sums(reading, state)
-    return kernel_of(sweep_op or RecordSweep, state, log_density, mode)
+    return kernel_of(RecordSweep, state, _log_density_of_sums(reading, state), mode)
 
 
 def nothing(*lengths: int) -> TensorVariable:

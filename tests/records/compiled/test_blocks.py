@@ -4,18 +4,15 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from numba import njit
 
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.reading import read_model
 from pymc_dapper.records.compiled import sweep as compiled_sweep
-from pymc_dapper.records.compiled.op import BlockSweep, RecordSweep
+from pymc_dapper.records.compiled.op import BlockSweep
 from pymc_dapper.records.compiled.sweep import sweep_graph
-from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
-from pymc_dapper.records.kernels.entry_sweep import go_on_by_rows
-from pymc_dapper.records.kernels.sums import Sums
 from pymc_dapper.reference import conditional_posterior
 from pymc_dapper.steps.data import SharedData
+from tests import broken
 from tests.enumerate_sweep import transition_matrix
 from tests.long_cases import one_in_three
 from tests.models import (
@@ -37,9 +34,9 @@ def read(model):
     return read_model(model, [model.rvs_to_values[x] for x in records], model.initial_point())
 
 
-def rows_of(reading, **options):
+def rows_of(reading):
     """How the sweep makes rows of contributions: by entry, by array, or not for blocks."""
-    graph = sweep_graph(reading, numba_mode(None), **options)
+    graph = sweep_graph(reading, numba_mode(None))
     node = graph.accepted.owner
     if node is None or not isinstance(node.op, BlockSweep):
         return "whole"
@@ -49,6 +46,10 @@ def rows_of(reading, **options):
 @pytest.fixture
 def by_array(monkeypatch):
     monkeypatch.setattr(compiled_sweep, "rows_by_entry", lambda *arguments: None)
+
+
+def in_blocks_of(n, monkeypatch):
+    monkeypatch.setattr(compiled_sweep, "RECORDS_IN_BLOCK", n)
 
 
 @pytest.mark.parametrize(
@@ -70,14 +71,20 @@ def by_array(monkeypatch):
         ]
     ),
 )
-def test_blocks_decide_as_the_whole_does(name, rows, request):
-    if rows == "by array":
-        request.getfixturevalue("by_array")
+def test_blocks_decide_as_the_whole_does(name, rows, request, monkeypatch):
     model = FORMS[name]()
     reading, point = read(model), model.initial_point()
-    assert rows_of(reading, records_in_block=3) == rows
-    assert rows_of(reading, sweep_op=RecordSweep) == "whole"
-    whole, blocks = take_apart(reading, RecordSweep), take_apart(reading, records_in_block=3)
+    with monkeypatch.context() as patch:
+        # Nor entry by entry: another loop than that of the blocks.
+        for read_ in ("rows_by_entry", "read_entrywise"):
+            patch.setattr(compiled_sweep, read_, lambda *arguments: None)
+        assert rows_of(reading) == "whole"
+        whole = take_apart(reading)
+    if rows == "by array":
+        request.getfixturevalue("by_array")
+    in_blocks_of(3, monkeypatch)
+    assert rows_of(reading) == rows
+    blocks = take_apart(reading)
     given = [np.asarray(point[x.name]) for x in reading.parameters] + SharedData(reading).values
     rng = np.random.default_rng(1)
     outcomes = []
@@ -108,88 +115,39 @@ MODELS = {
 }
 
 
-def invariance_error(name, **options):
+@pytest.fixture
+def of_two(monkeypatch):
+    in_blocks_of(2, monkeypatch)
+
+
+def invariance_error(name, fault=None):
     """Largest change that one sweep makes to the exact conditional posterior."""
     build, prior, log_mechanism = MODELS[name]
     reading = read(build())
-    assert name.endswith(rows_of(reading, **options))
+    assert name.endswith(rows_of(reading))
     posterior = conditional_posterior(prior, log_mechanism, n_records=3)
     proposal_probabilities = prior[posterior.states].prod(axis=1)
-    decide = take_apart(reading, **options).decide
+    decide = take_apart(reading, fault=fault).decide
     matrix = transition_matrix(decide, posterior.states, proposal_probabilities)
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
     return np.abs(posterior.probabilities @ matrix - posterior.probabilities).max()
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_blocks_leave_the_exact_conditional_posterior_invariant(name):
-    assert invariance_error(name, records_in_block=2) < 1e-10
-
-
-@njit(inline="always")
-def go_on_from_the_start(
-    log_term, context, sums, present, proposed, n_sums, start, removed, added, uniforms, accepted
-):  # each block from the sums before the sweep
-    return go_on_by_rows(
-        log_term,
-        context,
-        Sums(sums.total.copy(), sums.change.copy(), sums.lost.copy()),
-        present,
-        proposed,
-        n_sums,
-        start,
-        removed,
-        added,
-        uniforms,
-        accepted,
-    )
-
-
-@njit(inline="always")
-def forgetful(
-    go_on, log_density, context, present, proposed, arrays, n_sums, length, removed, added, uniforms
-):
-    return sweep_by_blocks(
-        go_on_from_the_start,
-        log_density,
-        context,
-        present,
-        proposed,
-        arrays,
-        n_sums,
-        length,
-        removed,
-        added,
-        uniforms,
-    )
-
-
-@njit(inline="always")
-def unchanged(
-    go_on, log_density, context, present, proposed, arrays, n_sums, length, removed, added, uniforms
-):  # what is proposed contributes what is present does
-    return sweep_by_blocks(
-        go_on,
-        log_density,
-        context,
-        present,
-        present,
-        arrays,
-        n_sums,
-        length,
-        removed,
-        added,
-        uniforms,
-    )
+def test_blocks_leave_the_exact_conditional_posterior_invariant(name, of_two):
+    assert invariance_error(name) < 1e-10
 
 
 @pytest.mark.parametrize(
-    ("kernel", "name"), [(forgetful, "a table by entry"), (unchanged, "a table by array")]
+    ("fault", "name"),
+    [
+        (broken.FORGETFUL_BLOCKS, "a table by entry"),
+        (broken.UNCHANGED_BLOCKS, "a table by array"),
+    ],
+    ids=["forgetful", "unchanged"],
 )
-def test_broken_blocks_do_not(kernel, name, monkeypatch):
-    broken = type(f"Broken_{kernel.__name__}", (BlockSweep,), {"kernel": staticmethod(kernel)})
-    monkeypatch.setattr(compiled_sweep, "BlockSweep", broken)
-    assert invariance_error(name, records_in_block=2) > 1e-4
+def test_broken_blocks_do_not(fault, name, of_two):
+    assert invariance_error(name, fault) > 1e-4
 
 
 def test_records_are_swept_by_blocks_unless_their_values_are_few(by_array):

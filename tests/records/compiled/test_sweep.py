@@ -7,7 +7,7 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper.reading import read_model
-from pymc_dapper.records.compiled.op import EntrySweep, RecordSweep
+from pymc_dapper.records.compiled.op import BlockSweep
 from pymc_dapper.records.compiled.sweep import compile_sweep
 from tests import broken
 
@@ -40,20 +40,16 @@ def test_models_of_the_same_shapes_do_not_share_code():
 def test_another_kernel_does_not_share_code():
     model = model_with_scale(1.0)
     reading = read_model(model, model.value_vars, model.initial_point())
-    op = broken.broken_step(broken.accept_all)._sweep_op
-    exact = compile_sweep(reading, sweep_op=RecordSweep)
-    accepts_all = compile_sweep(reading, sweep_op=op)
-    assert np.all(after_nothing(exact)[0] == RECORDS)
-    assert np.all(after_nothing(accepts_all)[0] != RECORDS)
+    with broken.in_place(broken.ACCEPT_ALL):
+        assert np.all(after_nothing(compile_sweep(reading))[0] != RECORDS)
+    assert np.all(after_nothing(compile_sweep(reading))[0] == RECORDS)
 
 
-@pytest.mark.parametrize("sweep_op", [EntrySweep, RecordSweep])
-def test_the_sweep_runs_with_numba_only(sweep_op):
+def test_the_sweep_runs_with_numba_only():
     model = model_with_scale(1.0)
-    reading = read_model(model, model.value_vars, model.initial_point())
-    sweep = compile_sweep(reading, sweep_op=sweep_op)
+    sweep = compile_sweep(read_model(model, model.value_vars, model.initial_point()))
     nodes = sweep.function._function.maker.fgraph.apply_nodes
-    [node] = {node for node in nodes if isinstance(node.op, sweep_op)}
+    [node] = {node for node in nodes if isinstance(node.op, BlockSweep)}
     with pytest.raises(NotImplementedError, match="numba"):
         node.op.perform(node, [], [])
 

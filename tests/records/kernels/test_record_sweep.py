@@ -12,7 +12,7 @@ from pymc_dapper.records.kernels.record_sweep import (
     update_record,
 )
 from pymc_dapper.records.kernels.sums import Sums
-from tests.broken import row_by_row
+from tests.records.changes import row_by_row
 
 
 @njit

@@ -9,7 +9,7 @@ from pytensor.link.numba.dispatch.basic import numba_njit
 
 from pymc_dapper.records.kernels import block_sweep, entry_sweep, record_sweep, rows, sums
 from pymc_dapper.records.kernels.sums import add_rows, no_sums
-from tests.broken import row_by_row
+from tests.records.changes import row_by_row
 
 N = 200_000
 NONE, NO_CONTEXT = np.zeros(0), np.zeros((1, 0))
