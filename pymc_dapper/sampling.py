@@ -8,10 +8,9 @@ from math import prod
 from typing import Any
 
 import pymc as pm
+from pymc import sample as pymc_sample
 from pymc.model import Model
-from pymc.sampling.mcmc import sample as pymc_sample
-from pymc.step_methods import STEP_METHODS
-from pymc.step_methods.compound import BlockedStep
+from pymc.step_methods import STEP_METHODS, BlockedStep
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pymc as pm
-from pymc.pytensorf import compile as pymc_compile
+from pytensor import In, Out
 from pytensor.compile.executor import Function
-from pytensor.compile.io import In, Out
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.basic import Variable
 from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS, compile_numba_function_src
@@ -56,7 +55,7 @@ class JitFunction:
         with model, warnings.catch_warnings():
             # A distribution that numba can't draw from is drawn from in Python, only slower.
             warnings.filterwarnings("ignore", message="Numba will use object mode")
-            self._function = pymc_compile(
+            self._function = pm.compile(
                 specs,
                 results,
                 on_unused_input="ignore",

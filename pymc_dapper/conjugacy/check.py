@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from pymc import Model
-from pymc.pytensorf import compile as pymc_compile
+from pymc import compile as pymc_compile
 
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.graphs.errors import NotConjugateError

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pymc.distributions.transforms import _default_transform
-from pymc.logprob.transforms import IntervalTransform, Transform
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.internals import IntervalTransform, Transform, default_transform
 from pymc_dapper.conjugacy import gaussian
 from pymc_dapper.conjugacy.children import Child, read_children, read_link
 from pymc_dapper.conjugacy.families import Family, check_prior, read_prior
@@ -232,7 +231,7 @@ def _add_to_prior(
 def _check_support(model: Model, rv: TensorVariable) -> None:
     """Refuse a transform that leaves out values of the prior's support."""
     transform = model.rvs_to_transforms[rv]
-    default = _default_transform(rv.owner.op, rv)
+    default = default_transform(rv.owner.op, rv)
     same = type(transform) is type(default) and _bounds(transform, rv) == _bounds(default, rv)
     if transform is not None and not same:
         raise NotConjugateError(

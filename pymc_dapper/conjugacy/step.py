@@ -4,13 +4,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from pymc.blocking import PointType, StatsType
 from pymc.model import Model
-from pymc.step_methods.compound import BlockedStep, StepMethodState
-from pymc.step_methods.state import dataclass_state
-from pymc.util import RandomGenerator
+from pymc.step_methods import BlockedStep
 from pytensor.graph.basic import Variable
 
+from pymc_dapper.backend.internals import (
+    PointType,
+    RandomGenerator,
+    StatsType,
+    StepMethodState,
+    dataclass_state,
+)
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.conjugacy.check import check_conditional

@@ -7,20 +7,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pymc.blocking import PointType, StatsType
+from pymc import compile as pymc_compile
 from pymc.exceptions import SamplingError
 from pymc.model import Model
-from pymc.pytensorf import compile as pymc_compile
-from pymc.stats.convergence import SamplerWarning
-from pymc.step_methods.compound import BlockedStep, StepMethodState
-from pymc.step_methods.state import dataclass_state
-from pymc.util import RandomGenerator
+from pymc.step_methods import BlockedStep
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 from rich.progress import TextColumn
 from rich.table import Column
 from scipy import sparse
 
+from pymc_dapper.backend.internals import (
+    PointType,
+    RandomGenerator,
+    SamplerWarning,
+    StatsType,
+    StepMethodState,
+    dataclass_state,
+)
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.checks import real_numbers, whole_number
 from pymc_dapper.conjugacy.marginal import integrate_out

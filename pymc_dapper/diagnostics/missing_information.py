@@ -7,12 +7,11 @@ import numpy as np
 import xarray as xr
 from arviz_stats.base import array_stats
 from pymc import Model
-from pymc.blocking import PointType
-from pymc.pytensorf import compile as pymc_compile
-from pymc.step_methods.compound import CompoundStep
-from pymc.util import RandomState, get_random_generator
+from pymc import compile as pymc_compile
+from pymc.step_methods import CompoundStep
 from pytensor.graph.basic import Variable
 
+from pymc_dapper.backend.internals import PointType, RandomState, get_random_generator
 from pymc_dapper.checks import random_generator, whole_number
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.context import the_model

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytensor.tensor as pt
-from pymc.logprob.utils import CheckParameterValue
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import ancestors, io_toposort
 from pytensor.tensor.basic import MakeVector, ScalarFromTensor
 from pytensor.tensor.math import All
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.internals import CheckParameterValue
 from pymc_dapper.graphs.rebuild import (
     dependent_variables,
     inline_symbolic_ops,

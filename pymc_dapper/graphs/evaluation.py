@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from pymc import Model
-from pymc.pytensorf import compile as pymc_compile
+from pymc import compile as pymc_compile
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 

@@ -3,9 +3,10 @@
 from math import prod
 
 import numpy as np
-from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.backend.internals import constant_fold
 
 
 def known_value(variable: Variable) -> np.ndarray | None:

@@ -7,13 +7,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from pymc.blocking import PointType, StatsType
 from pymc.exceptions import SamplingError
 from pymc.model import Model
-from pymc.stats.convergence import SamplerWarning
-from pymc.step_methods.compound import BlockedStep, StepMethodState
-from pymc.step_methods.state import dataclass_state
-from pymc.util import RandomGenerator
+from pymc.step_methods import BlockedStep
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
@@ -21,6 +17,14 @@ from pytensor.tensor.variable import TensorVariable
 from rich.progress import TextColumn
 from rich.table import Column
 
+from pymc_dapper.backend.internals import (
+    PointType,
+    RandomGenerator,
+    SamplerWarning,
+    StatsType,
+    StepMethodState,
+    dataclass_state,
+)
 from pymc_dapper.checks import flag, whole_number
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import the_model

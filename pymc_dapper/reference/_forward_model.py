@@ -8,14 +8,13 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 from numpy.typing import NDArray
+from pymc import compile as pymc_compile
 from pymc.distributions.continuous import Flat, HalfFlat
-from pymc.distributions.transforms import _default_transform
-from pymc.pytensorf import collect_default_updates
-from pymc.pytensorf import compile as pymc_compile
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.internals import collect_default_updates, default_transform
 from pymc_dapper.context import the_model
 
 FloatArray = NDArray[np.float64]
@@ -153,7 +152,7 @@ def _check_drawable(model: pm.Model) -> None:
         transform = model.rvs_to_transforms[rv]
         if transform is None:
             continue
-        if type(transform) is not type(_default_transform(rv.owner.op, rv)):
+        if type(transform) is not type(default_transform(rv.owner.op, rv)):
             raise ValueError(
                 f"'{rv.name}' has the transform {type(transform).__name__}, which may restrict its "
                 "values, as an ordering does. Draws from the prior ignore transforms. Leave it "

@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike, NDArray
-from pymc.pytensorf import compile as pymc_compile
+from pymc import compile as pymc_compile
 
 from pymc_dapper.mechanisms import KNormMechanism, Mechanism, RandomizedResponse
 from pymc_dapper.mechanisms.additive import AdditiveNoise

@@ -6,9 +6,10 @@ from fractions import Fraction
 from typing import Any, get_args
 
 import numpy as np
-from pytensor.tensor import _as_tensor_variable, as_tensor_variable
+from pytensor.tensor import as_tensor_variable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.internals import as_tensor_by_type
 from pymc_dapper.checks import finite_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, sensitivities
 
@@ -76,7 +77,7 @@ def _public_number(factor: Any) -> Fraction:
     return Fraction(factor) if isinstance(factor, int) else Fraction(number)
 
 
-@_as_tensor_variable.register(Statistic)
+@as_tensor_by_type.register(Statistic)
 def _statistic_as_tensor(
     statistic: Statistic, name: str | None, ndim: int | None, **kwargs: Any
 ) -> TensorVariable:

@@ -5,17 +5,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from pymc.blocking import PointType, StatsType
 from pymc.exceptions import SamplingError
 from pymc.model import Model
-from pymc.step_methods.compound import BlockedStep, StepMethodState
-from pymc.step_methods.state import dataclass_state
-from pymc.util import RandomGenerator
+from pymc.step_methods import BlockedStep
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.internals import (
+    PointType,
+    RandomGenerator,
+    StatsType,
+    StepMethodState,
+    dataclass_state,
+)
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.checks import function
 from pymc_dapper.checks import options as options_of

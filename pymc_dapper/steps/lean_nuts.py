@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from pymc import NUTS, Model
-from pymc.blocking import PointType
-from pymc.model.core import ValueGradFunction
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.internals import PointType, ValueGradFunction
 from pymc_dapper.graphs.dependence import dependent_factors
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pymc.stats.convergence import SamplerWarning, WarningType
+from pymc_dapper.backend.internals import SamplerWarning, WarningType
 
 ACCEPT_STAT = "dapper_accept"
 """Share of the records whose proposal was accepted in a sweep."""

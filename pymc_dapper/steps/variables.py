@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 from pymc import Model
-from pymc.blocking import PointType
-from pymc.util import get_random_generator
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.internals import PointType, get_random_generator
 from pymc_dapper.checks import flag, options, random_generator, shown
 from pymc_dapper.context import the_model
 from pymc_dapper.graphs.errors import ReadingError

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
-from pymc.blocking import PointType
 from xarray import DataTree
 
+from pymc_dapper.backend.internals import PointType
 from pymc_dapper.diagnostics import acceptance
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.releases.budgets import ATTRIBUTE, read_releases

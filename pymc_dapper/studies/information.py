@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import xarray as xr
 from pymc import NUTS
-from pymc.blocking import PointType
-from pymc.step_methods.compound import BlockedStep, CompoundStep
+from pymc.step_methods import BlockedStep, CompoundStep
 from pymc.vartypes import discrete_types
 
+from pymc_dapper.backend.internals import PointType
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.counts.step import CountStep
 from pymc_dapper.diagnostics.missing_information import fraction_of_missing_information

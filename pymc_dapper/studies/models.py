@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 from pymc import Model
-from pymc.pytensorf import compile as pymc_compile
-from pymc.step_methods.compound import BlockedStep
-from pymc.step_methods.state import equal_dataclass_values
+from pymc import compile as pymc_compile
+from pymc.step_methods import BlockedStep
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable, equal_computations
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.random.type import RandomGeneratorType
 
+from pymc_dapper.backend.internals import equal_dataclass_values
 from pymc_dapper.counts.step import CountStep
 from pymc_dapper.graphs.dependence import records_seen
 from pymc_dapper.sampling import assign_parameter_steps, assign_steps

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
-from pymc.pytensorf import compile as pymc_compile
+from pymc import compile as pymc_compile
 
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.graphs.errors import ReadingError

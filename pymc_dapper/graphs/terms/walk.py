@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytensor.tensor as pt
-from pymc.logprob.utils import CheckParameterValue
 from pytensor import scalar as ps
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import io_toposort
@@ -16,6 +15,7 @@ from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
+from pymc_dapper.backend.internals import CheckParameterValue
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.naming import describe
 from pymc_dapper.graphs.rebuild import rebuild

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
 
+from pymc_dapper.backend.internals import FrozenFunctionGraph
 from pymc_dapper.backend.numba_ops import compiles, function_of, numba_njit
 from pymc_dapper.interweaving.kernels.moves import Fit, Variates, move_parameters
 

@@ -5,7 +5,7 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
-from pymc.pytensorf import compile as pymc_compile
+from pymc import compile as pymc_compile
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.basic import uniform

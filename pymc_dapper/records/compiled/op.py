@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from numba.np.unsafe.ndarray import to_fixed_tuple
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
 
+from pymc_dapper.backend.internals import FrozenFunctionGraph, to_fixed_tuple
 from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, numba_njit
 from pymc_dapper.records.compiled.rows import RowsOfBlock
 from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks

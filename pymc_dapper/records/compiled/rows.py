@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import pytensor.tensor as pt
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
-from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.internals import FrozenFunctionGraph
 from pymc_dapper.backend.rewrites import rewritten
 from pymc_dapper.graphs.rebuild import frontier
 from pymc_dapper.graphs.scalars import read_entries
