@@ -2,6 +2,8 @@
 
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 import pymc as pm
@@ -116,3 +118,12 @@ def with_parameter_checks(mode: Mode, model: pm.Model) -> Mode:
         else "local_remove_check_parameter"
     )
     return mode.including(rewrite)
+
+
+def damaged_cache(error: Exception) -> Path | None:
+    """Return the folder that numba was loading compiled code from, if that raised an error."""
+    for frame, _ in walk_tb(error.__traceback__):
+        file, name = Path(frame.f_code.co_filename), frame.f_code.co_name
+        if file.parts[-3:] == ("numba", "core", "caching.py") and name == "_load_overload":
+            return Path(frame.f_locals["self"].cache_path)
+    return None

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from pathlib import Path
-from traceback import walk_tb
 from typing import Any
+
+from pymc_dapper.backend.jit import damaged_cache
 
 REMEDIES = {
     "DapperStep": "It holds all records, and arrays with what each contributes: take fewer "
@@ -74,22 +74,13 @@ def telling_of_damage() -> Iterator[None]:
     except MemoryError:
         raise
     except Exception as error:
-        folder = _damaged(error)
+        folder = damaged_cache(error)
         if folder is None:
             raise
         raise DamagedCacheError(
             f"compiled code in {str(folder)!r} can't be read ({type(error).__name__}: {error}): it "
             "was cut off or overwritten. Delete that folder. What is missing is compiled anew"
         ) from error
-
-
-def _damaged(error: Exception) -> Path | None:
-    """Return the folder that numba was loading compiled code from, if that raised an error."""
-    for frame, _ in walk_tb(error.__traceback__):
-        file, name = Path(frame.f_code.co_filename), frame.f_code.co_name
-        if file.parts[-3:] == ("numba", "core", "caching.py") and name == "_load_overload":
-            return Path(frame.f_locals["self"].cache_path)
-    return None
 
 
 def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
