@@ -29,7 +29,7 @@ def test_children_are_told_by_their_family_value_and_parameters():
         pm.Poisson("seen", 3 * rate, observed=4)
         pm.Normal("mean", rate, 1.0)
         pm.Normal("other", model["mean"], 1.0)
-    _, (seen, mean) = children_of(model, "rate")
+    _, (mean, seen) = children_of(model, "rate")
     assert (seen.family, mean.family) == ("Poisson", "Normal")
     assert seen.value.eval() == 4
     assert mean.value is model.rvs_to_values[model["mean"]]
