@@ -48,6 +48,9 @@ def variables(
     common = [name for name in everywhere[0] if all(name in one for one in everywhere)]
     listed = ", ".join(f"'{name}'" for name in common) or "none"
     where = f"in {' and '.join(groups)} of " + ", ".join(f"'{name}'" for name in analyses)
+    nothing = f"there is no variable to draw. Variables {where}: {listed}"
+    if not common:
+        raise ValueError(nothing)
     shared = xr.DataTree.from_dict({"posterior": everywhere[0].dataset[common]})
     try:
         chosen = extract(
@@ -56,7 +59,7 @@ def variables(
     except KeyError as error:
         raise ValueError(f"{error.args[0]}. Variables {where}: {listed}") from error
     if not chosen.data_vars:
-        raise ValueError(f"there is no variable to draw. Variables {where}: {listed}")
+        raise ValueError(nothing)
     return [str(name) for name in chosen.data_vars]
 
 

@@ -10,53 +10,7 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.releases import NoiseLaw, ReleaseCheck, find_releases
-
-RELEASED = np.array([110.0, 131.0, 47.0, 110.0])
-
-
-def by_hand(table, released):
-    pm.Potential("privacy", -0.5 * (((released - table) / 4.0) ** 2).sum())
-
-
-def by_hand_laplace(table, released):
-    pm.Potential("privacy", (-pt.abs(table - released) / 4.0).sum())
-
-
-def as_pymc_distribution(table, released):
-    pm.Normal("privacy", table, 4.0, observed=released)
-
-
-def laplace(table, released):
-    pmd.LaplaceMechanism(4.0).potential("privacy", table, released=released)
-
-
-def discrete(table, released):
-    pmd.DiscreteGaussianMechanism(4.0).potential("privacy", table, released=np.rint(released))
-
-
-def clamped(table, released):
-    mechanism = pmd.GaussianMechanism(4.0, clamp=(0, None), rounding=True)
-    mechanism.potential("privacy", table, released=np.maximum(0, np.rint(released)))
-
-
-def joint(table, released):
-    pmd.LInfMechanism(4.0).potential("privacy", table, released=released)
-
-
-WAYS = [by_hand, by_hand_laplace, as_pymc_distribution, laplace, discrete, clamped, joint]
-
-
-def applicants(way, released, n=400):
-    with pm.Model() as model:
-        p = pm.Dirichlet("p", np.ones(4))
-        record = pm.Categorical("record", p=p, shape=n)
-        way(pt.eye(4)[record].sum(axis=0), released)
-    return model
-
-
-def check(model, name="record", latent="400 records"):
-    return ReleaseCheck(model, [model.rvs_to_values[model[name]]], latent)
+from tests.releases.ways import RELEASED, WAYS, applicants, check, clamped, discrete, laplace
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -88,24 +42,6 @@ def test_proportions_in_the_place_of_counts_are_noticed(way):
 def test_what_double_precision_cannot_tell_apart_is_refused(way):
     with pytest.raises(ReadingError, match=r"'privacy': released 1.1e\+17 is so far from anything"):
         check(applicants(way, 1e15 * RELEASED))
-
-
-def test_the_distance_is_in_standard_deviations_of_the_noise():
-    expected = {by_hand: 4.0, laplace: 4 * 2**0.5, discrete: 4.0, clamped: 4.0}
-    for way, sd in expected.items():
-        model = applicants(way, RELEASED)
-        [release] = find_releases(model, [model.rvs_to_values[model["record"]]])
-        np.testing.assert_allclose(NoiseLaw(release.noise, (4,)).deviations(), sd, rtol=0.02)
-
-
-@pytest.mark.parametrize("scale", [1e-9, 1e9])
-def test_any_scale_of_the_noise(scale):
-    def way(table, released):
-        pmd.GaussianMechanism(4.0 * scale).potential("privacy", scale * table, released=released)
-
-    check(applicants(way, scale * RELEASED))
-    with pytest.warns(UserWarning, match=r"is 22\d noise standard deviations"):
-        check(applicants(way, 10 * scale * RELEASED))
 
 
 def test_heavy_tails_explain_what_light_ones_do_not():
@@ -192,18 +128,6 @@ def test_margins_that_contradict_each_other_are_noticed():
         check(model, "table", "the counts")
 
 
-def test_what_is_no_additive_noise_is_left_alone():
-    with pm.Model() as model:
-        x = pm.Bernoulli("x", 0.5, shape=5)
-        pm.Potential("logs", pt.log(100 - x).sum())
-        sigma = pm.HalfNormal("sigma")
-        pm.Normal("unknown scale", x.sum(), sigma, observed=1e6)
-        pmd.RandomizedResponse(0.7, 2).potential("answers", x, released=[0, 1, 0, 1, 1])
-    releases = find_releases(model, [model.rvs_to_values[model["x"]]])
-    assert "unknown scale" not in [release.name for release in releases]
-    check(model, "x")
-
-
 def test_steps_look_at_releases_when_built_and_when_data_change(uncompiled):
     with pytest.warns(UserWarning, match="released 1310 is"):
         pmd.DapperStep([(model := applicants(laplace, 10 * RELEASED))["record"]], model=model)
@@ -224,30 +148,6 @@ def test_steps_look_at_releases_when_built_and_when_data_change(uncompiled):
         pmd.GaussianMechanism(5.0).potential("privacy", table, released=[1e3, 30.0, 45.0])
     with pytest.warns(UserWarning, match="released 1000 is"):
         pmd.CountStep([table], model=counted)
-
-
-def test_the_difference_from_what_was_released_is_found_among_others():
-    with pm.Model() as model:
-        x = pm.Bernoulli("x", 0.5, shape=40)
-        total = 2 - (1 - x).sum()
-        pm.Potential("privacy", -0.5 * ((500.0 - total) / 3) ** 2 - np.log(3.0))
-    with pytest.warns(UserWarning, match="released 500 is 166 noise .* -38 to 2"):
-        check(model, "x", "40 records")
-
-
-def test_other_data_change_what_is_compared():
-    with pm.Model() as model:
-        weight = pm.Data("weight", [1.0, 2.0, 3.0])
-        x = pm.Bernoulli("x", 0.5, shape=3)
-        pmd.LaplaceMechanism(2.0).potential("privacy", (weight * x).sum(), released=7.0)
-    checked = check(model, "x", "3 records")
-    with model:
-        pm.set_data({"weight": [1e3, 2e3, 3e3], "privacy_released": 7e3})
-    checked.data_changed([model["weight"], model["privacy_released"]])
-    with model:
-        pm.set_data({"weight": [1.0, 2.0, 3.0]})
-    with pytest.warns(UserWarning, match="released 7000 is"):
-        checked.data_changed([model["weight"]])
 
 
 def test_what_is_compared_is_not_sent_to_workers():

@@ -15,25 +15,9 @@ from distributed import Client, LocalCluster
 from pymc_dapper.studies import running, study
 from pymc_dapper.studies.cell import CellResult
 from tests.studies import functions
+from tests.studies.runs import REPLICATES, run
 
-studies = sys.modules[study.__module__]
-REPLICATES = 4
 ROOT = Path(__file__).parents[2]
-
-
-def run(
-    simulate=functions.simulate, build=functions.build, *, seed=1, replicates=REPLICATES, **options
-):
-    return study(
-        simulate,
-        build,
-        functions.GRID,
-        replicates=replicates,
-        seed=seed,
-        sample_kwargs=functions.FAST,
-        progressbar=False,
-        **options,
-    )
 
 
 def run_here(*functions, **options):
@@ -218,22 +202,6 @@ def test_cells_that_were_cancelled_are_not_run():
         run(executor=Cancels())
 
 
-def test_slow_cells_have_a_time_left(monkeypatch):
-    """Catches an estimate from the last seconds only, in which there was no cell."""
-    bars, clock = [], iter(range(0, 100_000, 40))
-
-    class Shown(studies.Progress):
-        def __init__(self, *columns, disable, **options):
-            super().__init__(*columns, disable=True, get_time=lambda: next(clock), **options)
-            bars.append(self)
-
-    monkeypatch.setattr(studies, "Progress", Shown)
-    with studies._progress(10, 0, show=True) as report:
-        for _ in range(3):
-            report(CellResult("done"))
-        assert bars[0].tasks[0].time_remaining > 0
-
-
 def test_a_cell_that_raises_is_recorded_and_the_rest_goes_on(expected):
     with pytest.warns(UserWarning, match="of 8 cells, 4 failed. The first: share=0.7, replicate 0"):
         result = run_here(functions.simulate_and_fail)
@@ -248,7 +216,7 @@ import sys
 from functools import partial
 
 from tests.studies import functions
-from tests.studies.test_executors import run
+from tests.studies.runs import run
 
 if __name__ == "__main__":
     simulate = partial(functions.simulate_and_wait, folder=sys.argv[1])
@@ -314,34 +282,3 @@ def test_sample_kwargs_that_cannot_be_sent_are_refused():
             executor=1,
             sample_kwargs={"dapper": {"x": lambda: None}},
         )
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"executor": "dask"}, TypeError, r"client.get_executor\(\)"),
-        ({"executor": 0}, ValueError, "at least 1"),
-        ({"executor": True}, TypeError, "executor must be a number of processes .*, got True"),
-        ({"seed": -1}, ValueError, "seed"),
-        ({"seed": 1.5}, TypeError, "seed must be a whole number"),
-        ({"timeout": 0}, ValueError, "timeout"),
-        ({"timeout": "1"}, TypeError, "timeout must be a finite number"),
-        ({"prob": 90}, ValueError, "prob"),
-        ({"prob": None}, TypeError, "prob"),
-        ({"var_names": "p"}, TypeError, "list of names"),
-        ({"store": ""}, ValueError, "store must not be empty"),
-        ({"store": 1}, TypeError, "store must be the path of a folder, got 1"),
-        ({"on_change": None}, TypeError, "on_change must be 'warn', 'raise' or 'reuse'"),
-        ({"missing_information": 1}, TypeError, "missing_information must be True or False"),
-        ({"retry_failed": "no"}, TypeError, "retry_failed must be True or False"),
-    ],
-)
-def test_bad_arguments_are_refused(options, error, message):
-    with pytest.raises(error, match=message):
-        run(**{"executor": 1, **options})
-
-
-@pytest.mark.parametrize("name", ["random_seed", "step", "cores", "keep_records", "drawz"])
-def test_what_a_study_chooses_itself_is_refused(name):
-    with pytest.raises(ValueError, match=name):
-        study(None, None, functions.GRID, sample_kwargs={name: 1})

@@ -1,0 +1,48 @@
+"""NUTS that evaluates only what depends on the variables it moves."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from pymc_dapper.steps.lean_nuts import lean_nuts
+from tests.models import admissions_model
+
+
+def test_lean_nuts_moves_what_nothing_else_enters():
+    """A parameter apart from all others: catches NUTS that takes these for its own."""
+    with pm.Model() as model:
+        others = pm.Normal("others", shape=3)
+        apart = pm.HalfNormal("apart")
+        pm.Potential("privacy", -pt.abs(others.sum()))
+    value = model.rvs_to_values[apart]
+    step = lean_nuts([value], model, compile_kwargs={"mode": "FAST_COMPILE"})
+    step.setup_chain(np.random.default_rng(1), 5, 5)
+    start = model.initial_point()
+    point, _ = step.step(start)
+    assert point.keys() == start.keys()
+    assert point[value.name] != start[value.name]
+    np.testing.assert_array_equal(point["others"], start["others"])
+
+
+def test_lean_nuts_has_the_gradient_of_the_whole_log_density():
+    """It leaves out the mechanism, which doesn't depend on p, and nothing else."""
+    admissions = admissions_model()
+    p = admissions.rvs_to_values[admissions["p"]]
+    rng = np.random.default_rng(2)
+    point = admissions.initial_point() | {"record": rng.integers(0, 4, 400)}
+    quickly = {"mode": "FAST_COMPILE"}
+    lean = lean_nuts([p], admissions, compile_kwargs=quickly)._logp_dlogp_func
+    whole = admissions.logp_dlogp_function([p], ravel_inputs=True, initial_point=point, **quickly)
+    for function in (lean, whole):
+        function.set_extra_values(point)
+    differences = []
+    for _ in range(3):
+        q = rng.normal(size=3)
+        (logp, gradient), (expected, expected_gradient) = (
+            lean._pytensor_function(q),
+            (whole._pytensor_function(q)),
+        )
+        np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-10)
+        differences.append(expected - logp)
+    mechanism = admissions.compile_logp(vars=[admissions["privacy"]], mode="FAST_COMPILE")(point)
+    np.testing.assert_allclose(differences, mechanism)

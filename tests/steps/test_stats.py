@@ -1,0 +1,20 @@
+"""Statistics of records are found again among others."""
+
+from pymc.stats.convergence import SamplerWarning, WarningType
+
+from pymc_dapper.steps.stats import RECORD_STAT, never_moved, record_stat, record_stats
+
+
+def test_statistics_of_records_are_found_in_the_models_order():
+    names = [record_stat(12, "b"), "dapper_accept", record_stat(3, "z_1"), RECORD_STAT, 7]
+    assert record_stats(names) == [f"{RECORD_STAT}_3_z_1", f"{RECORD_STAT}_12_b"]
+
+
+def test_what_never_moved_is_told_as_a_warning_of_convergence():
+    told = never_moved("'x' never moved")
+    assert isinstance(told, SamplerWarning)
+    assert (told.kind, told.message, told.level) == (
+        WarningType.CONVERGENCE,
+        "'x' never moved",
+        "warn",
+    )

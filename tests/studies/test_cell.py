@@ -1,0 +1,80 @@
+"""What a worker does for a cell."""
+
+import re
+
+import pymc as pm
+import pytest
+
+from pymc_dapper.studies import cell as cells
+from pymc_dapper.studies.grid import read_grid
+from tests.studies import functions
+from tests.studies.runs import DEFAULTS, runner
+
+pytestmark = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    ("simulate", "build", "options", "message"),
+    [
+        (lambda rng, share: 1 / 0, functions.build, {}, "simulate: ZeroDivisionError: division"),
+        (lambda rng, share: ({}, 1), functions.build, {}, "simulate must return two dicts"),
+        (functions.simulate, lambda released, share: None, {}, "build must return a pm.Model"),
+        (functions.simulate, lambda released, share: exit(1), {}, "build: SystemExit: 1"),
+        (lambda rng, share: ({"count": 3}, {"q": 1}), functions.build, {}, "pass var_names="),
+        (functions.simulate, functions.build, {"var_names": ("q",)}, "no variables \\['q'\\]"),
+        (
+            lambda rng, share: ({"count": 3}, {"p": [1]}),
+            functions.build_light,
+            {},
+            "shape \\(1,\\)",
+        ),
+        (lambda rng, share: ({"count": 0.5}, {"p": 1}), functions.build, {}, "count|whole|integer"),
+    ],
+)
+def test_what_goes_wrong_becomes_part_of_the_result(simulate, build, options, message):
+    [cell] = read_grid({"share": [0.3]}, 1).cells
+    result = runner(simulate, build, **options)(cell)
+    assert result.status == "failed"
+    assert re.search(message, result.message), result.message
+    assert result.parameters == []
+
+
+def test_a_name_that_means_something_else_is_refused():
+    [cell] = read_grid({"p": [0.3]}, 1).cells
+    result = runner(
+        lambda rng, p: functions.simulate(rng, p), lambda released, p: functions.build(released, p)
+    )(cell)
+    assert "rename" in result.message
+
+
+def test_a_parameter_cannot_have_the_name_of_a_dim():
+    def build(released, share):
+        with pm.Model() as model:
+            pm.Binomial("answers", functions.N, pm.Beta("replicate", 1, 1), observed=3)
+        return model
+
+    [cell] = read_grid({"share": [0.3]}, 1).cells
+    assert "rename" in runner(build=build, var_names=("replicate",))(cell).message
+
+
+def test_sampling_stops_when_time_is_up():
+    """A million draws would take minutes."""
+    settings = {**functions.FAST, **DEFAULTS, "draws": 1_000_000}
+    [cell] = read_grid({"share": [0.3]}, 1).cells
+    result = runner(build=functions.build_light, timeout=0.2, sample_kwargs=settings)(cell)
+    assert result.status == "timed out"
+    assert "0.2 s" in result.message
+    assert result.parameters == []
+
+
+def test_a_chain_that_was_interrupted_is_no_result(monkeypatch):
+    """PyMC takes an interrupt as a wish to stop, and returns the draws that it has."""
+
+    def interrupt(self, trace, draw):
+        if not draw.tuning:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(cells._Watch, "__call__", interrupt)
+    [cell] = read_grid({"share": [0.3]}, 1).cells
+    result = runner(build=functions.build_light)(cell)
+    assert (result.status, result.parameters) == ("failed", [])
