@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -43,6 +44,19 @@ with pm.Model() as model:
 
 def test_a_plain_install_has_what_sampling_needs():
     run_with_plain_install(SAMPLE)
+
+
+@pytest.mark.parametrize("name", ["pymc", "pytensor"])
+def test_newer_minor_releases_than_the_tested_one_are_not_installed(name):
+    """Its internals are used. Once the tests pass with a new one, the bound is raised."""
+    [wanted] = [
+        requirement.specifier
+        for requirement in map(Requirement, PROJECT["project"]["dependencies"])
+        if requirement.name == name
+    ]
+    tested = Version(importlib.metadata.version(name))
+    assert wanted.contains(tested, prereleases=True)
+    assert not wanted.contains(f"{tested.major}.{tested.minor + 1}")
 
 
 @pytest.mark.long

@@ -1,8 +1,8 @@
 """The record sweep as a PyTensor operation.
 
 As an operation with its own numba dispatch and cache key, the sweep is compiled together with the
-model's log-density, and PyTensor's disk cache serves both: a key holds the model's graph and the
-kernel's source, so that no model can be served another one's code.
+model's log-density, and PyTensor's disk cache serves both: a key holds the model's graph and what
+the kernel is compiled from, so that no model can be served another one's code.
 """
 
 from collections.abc import Callable
