@@ -1,0 +1,42 @@
+"""Sensitivities are numbers that know their norm, and are rounded up."""
+
+import copy
+import math
+import pickle
+from fractions import Fraction
+
+import pytest
+
+from pymc_dapper.statistics import (
+    Sensitivity,
+    clamped_sum,
+)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 2**53 + 1), (-1e16, 1.0), (0.1, 0.3), (-(2**62), 2**62), (1e-300, 1e300)]
+)
+def test_sensitivities_are_rounded_up(low, high):
+    s = clamped_sum([1], low, high).sensitivity
+    distance = Fraction(high) - Fraction(low)
+    assert all(Fraction(float(claimed)) >= distance for claimed in (s.l1, s.l2, s.linf))
+    assert Fraction(math.nextafter(s.l1, 0)) < distance
+    two = clamped_sum([[1, 1]], low, high).sensitivity.l2
+    assert Fraction(float(two)) ** 2 >= 2 * distance**2 > Fraction(math.nextafter(two, 0)) ** 2
+
+
+def test_rounding_to_nearest_would_be_noticed():
+    assert Fraction(float(2**53 + 1)) < 2**53 + 1
+    assert Fraction(math.hypot(0.1, 0.1)) ** 2 < 2 * Fraction(0.1) ** 2
+
+
+def test_a_sensitivity_is_a_number():
+    s = Sensitivity(1.5, norm="l1", exact=False)
+    assert s == 1.5
+    assert type(2 * s) is float
+    assert f"{s:.2f} {s} {s!r}" == "1.50 1.5 Sensitivity(1.5, norm='l1', exact=False)"
+    for again in (pickle.loads(pickle.dumps(s)), copy.deepcopy(s)):
+        assert again == s
+        assert again.exact is False
+    with pytest.raises(AttributeError):
+        s.exact = True
