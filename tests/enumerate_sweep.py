@@ -3,6 +3,7 @@
 import numpy as np
 
 NEVER, ALWAYS = np.inf, -np.inf
+LOWEST, HIGHEST = -700.0, -1e-300
 
 
 def transition_matrix(decide, states, proposal_probabilities, *given):
@@ -16,22 +17,23 @@ def transition_matrix(decide, states, proposal_probabilities, *given):
     states = np.ascontiguousarray(states)
     index = {tuple(state): k for k, state in enumerate(states)}
     matrix = np.zeros((len(states), len(states)))
+    known = {}
     for state in states:
         for proposal, probability in zip(states, proposal_probabilities, strict=True):
-            outcomes = _outcomes(decide, state, proposal, given)
+            outcomes = _outcomes(decide, state, proposal, given, known)
             for records, outcome_probability in outcomes:
                 matrix[index[tuple(state)], index[records]] += probability * outcome_probability
     return matrix
 
 
-def _outcomes(decide, state, proposal, given):
+def _outcomes(decide, state, proposal, given, known):
     """All outcomes of a sweep for one proposal, with their probabilities."""
     n = len(state)
     branches = [((), 1.0)]
     for i in range(n):
         grown = []
         for forced, probability in branches:
-            p = _acceptance_probability(decide, state, proposal, given, forced, i)
+            p = _acceptance_probability(decide, state, proposal, given, forced, i, known)
             grown += [
                 ((*forced, ALWAYS), probability * p),
                 ((*forced, NEVER), probability * (1 - p)),
@@ -43,7 +45,8 @@ def _outcomes(decide, state, proposal, given):
         yield tuple(records), probability
 
 
-def _acceptance_probability(decide, state, proposal, given, forced, i):
+def _acceptance_probability(decide, state, proposal, given, forced, i, known):
+    """Find it; `known` are those that were found, by what a right sweep decides on."""
     log_uniforms = np.full(len(state), NEVER)
     log_uniforms[:i] = forced
 
@@ -51,12 +54,35 @@ def _acceptance_probability(decide, state, proposal, given, forced, i):
         log_uniforms[i] = log_uniform
         return decide(state, proposal, log_uniforms, *given)[1][i]
 
-    if accepts(-1e-300):
-        return 1.0
-    if not accepts(-700.0):
-        return 0.0
-    low, high = -700.0, -1e-300
-    while high - low > 1e-13 * max(1e-3, -low):
+    present = np.where(log_uniforms == ALWAYS, proposal, state)
+    present[i:] = state[i:]
+    key = (i, *present, proposal[i])
+    if not _is_threshold(known.get(key), accepts):
+        known[key] = _threshold(accepts)
+    return 0.0 if known[key] <= LOWEST else float(np.exp(known[key]))
+
+
+def _is_threshold(guess, accepts):
+    """Whether the outcome changes there: a faulty sweep's may change elsewhere."""
+    if guess is None:
+        return False
+    width = _width(guess)
+    is_below = guess >= HIGHEST or not accepts(min(guess + width, HIGHEST))
+    return is_below and (guess <= LOWEST or accepts(max(guess - width, LOWEST)))
+
+
+def _threshold(accepts):
+    """The log uniform at which the outcome changes; the highest or lowest if it doesn't."""
+    if accepts(HIGHEST):
+        return HIGHEST
+    if not accepts(LOWEST):
+        return LOWEST
+    low, high = LOWEST, HIGHEST
+    while high - low > _width(low):
         middle = (low + high) / 2
         low, high = (middle, high) if accepts(middle) else (low, middle)
-    return float(np.exp((low + high) / 2))
+    return (low + high) / 2
+
+
+def _width(log_uniform):
+    return 1e-13 * max(1e-3, -log_uniform)

@@ -1,7 +1,9 @@
 """Operations of ours in PyTensor's numba backend, each with the key of its code."""
 
 from collections.abc import Callable
+from functools import singledispatch
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FrozenFunctionGraph
@@ -17,7 +19,16 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dapper.backend.kernel_key import MODEL_KEYS, kernel_key
 
-__all__ = ["compiles", "draws", "from_source", "function_of", "numba_njit"]
+__all__ = ["compiles", "draws", "from_source", "function_of", "numba_function", "numba_njit"]
+
+MODEL_PARTS: WeakKeyDictionary[Callable, FrozenFunctionGraph | Composite] = WeakKeyDictionary()
+"""What the functions of a model's graphs were made of."""
+
+
+@singledispatch
+def numba_function(op: Op) -> Callable:
+    """Make the numba function of an operation, as registered by `compiles`."""
+    raise NotImplementedError(f"no numba function is registered for {op}")
 
 
 def compiles[F: Callable[[Any], Callable]](op_type: type[Op]) -> Callable[[F], F]:
@@ -38,9 +49,10 @@ def compiles[F: Callable[[Any], Callable]](op_type: type[Op]) -> Callable[[F], F
     def register(make: F) -> F:
         @register_funcify_and_cache_key(op_type)
         def with_key(op: Op, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
-            function = make(op)
+            function = numba_function(op)
             return function, kernel_key(function)
 
+        numba_function.register(op_type)(make)
         return make
 
     return register
@@ -78,7 +90,7 @@ def function_of(part: FrozenFunctionGraph | Composite, name: str = "scalar") -> 
         function, key = numba_funcify_and_cache_key(part, node=node)
     else:
         function, key = numba_funcify_and_cache_key(part, squeeze_output=True, fgraph_name=name)
-    MODEL_KEYS[function] = key
+    MODEL_KEYS[function], MODEL_PARTS[function] = key, part
     return function
 
 

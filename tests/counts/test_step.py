@@ -14,6 +14,7 @@ from pymc_dapper import ReadingError
 from pymc_dapper.counts.kernels.sweep import Packed
 from pymc_dapper.counts.reading import invariant
 from pymc_dapper.counts.step import CountStep, can_be_counted
+from tests.against_python import assert_same_in_python
 from tests.models import N_APPLICANTS, admissions_table
 
 
@@ -66,6 +67,10 @@ def test_the_log_density_is_the_models_but_for_what_does_not_depend_on_counts(mo
     found = idata.sample_stats["count_logp"].values[0, 1:]
     assert np.std(expected) > 0.1
     assert np.ptp(found - np.array(expected)) < 1e-9
+
+
+def test_the_kernel_does_the_same_in_python(model, step):
+    assert_same_in_python(step, step.sweep.update, model.initial_point())
 
 
 def test_sampling_state_restores_a_draw_exactly(model, step):

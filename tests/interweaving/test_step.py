@@ -17,6 +17,7 @@ from pymc_dapper.interweaving.kernels.tuning import (
     MIN_MEASURED,
 )
 from pymc_dapper.interweaving.step import InterweaveStep
+from tests.against_python import assert_same_in_python
 
 N = 20
 
@@ -80,6 +81,11 @@ def test_the_same_seed_gives_the_same_draws(model, steps, sequential, options):
 def test_another_seed_gives_other_draws(model, steps, sequential):
     other = sample(model, steps, random_seed=6).posterior
     assert not np.array_equal(other["mu"], sequential.posterior["mu"])
+
+
+@pytest.mark.filterwarnings("ignore:InterweaveStep is the only step")
+def test_the_kernel_does_the_same_in_python(model, step):
+    assert_same_in_python(step, step._move, model.initial_point())
 
 
 def test_statistics_describe_the_moves(sequential):

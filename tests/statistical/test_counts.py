@@ -17,6 +17,7 @@ from pymc_dapper.counts import step as steps
 from pymc_dapper.counts.reading import invariant
 from pymc_dapper.counts.step import CountStep
 from pymc_dapper.graphs.rebuild import rebuild, with_inputs
+from tests.against_python import assert_same_in_python
 
 
 def draws_of(model, name, *, draws=4_000, seed=3, step=None):
@@ -187,6 +188,7 @@ def test_cells_that_move_together_agree_with_all_tables_enumerated():
         pm.Potential("privacy", -1.5 * pt.sqrt(((x - released) ** 2).sum()))
         step = CountStep([x])
     assert step._moves.blocks
+    assert_same_in_python(step, step.sweep.update, model.initial_point())
     values = draws_of(model, "x", step=step)
     tables = np.array(list(product(range(9), repeat=3)))
     logp = [

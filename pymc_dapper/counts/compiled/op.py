@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.op import Op
 from pytensor.scalar.basic import Composite
 
+from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
 from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, numba_njit
 from pymc_dapper.counts.kernels.draws import Draws
@@ -37,7 +37,7 @@ class TermFunction(NamedTuple):
     n_fixed: int
 
 
-class CountSweep(Op):
+class CountSweep(KernelOp):
     """Updates of a table of counts, line by line.
 
     Parameters
@@ -73,10 +73,6 @@ class CountSweep(Op):
         """
         _, counts, _, numbers, *_ = inputs
         return Apply(self, list(inputs), [counts.type(), numbers.type()])
-
-    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        """Not available: the sweep exists as a numba kernel only."""
-        raise NotImplementedError("the count sweep runs in PyTensor's numba mode only")
 
 
 class JointCountSweep(CountSweep):

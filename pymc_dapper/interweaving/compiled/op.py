@@ -1,18 +1,17 @@
 """The moves of parameters as a PyTensor operation; why it is one, `records.compiled.op` says."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.op import Op
 
+from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
 from pymc_dapper.backend.numba_ops import compiles, function_of, numba_njit
 from pymc_dapper.interweaving.kernels.moves import Fit, Variates, move_parameters
 
 
-class ParameterMoves(Op):
+class ParameterMoves(KernelOp):
     """Moves of parameters against a log-density of them.
 
     Parameters
@@ -38,10 +37,6 @@ class ParameterMoves(Op):
             pt.vector("outcome", dtype="float64"),
         ]
         return Apply(self, list(inputs), outputs)
-
-    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        """Not available: the moves exist as a numba kernel only."""
-        raise NotImplementedError("the moves run in PyTensor's numba mode only")
 
 
 @compiles(ParameterMoves)

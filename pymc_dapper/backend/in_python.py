@@ -1,0 +1,90 @@
+"""Operations that numba compiles, evaluated in Python: slow to run, and nothing to compile.
+
+A kernel is a function of Python's, too. So PyTensor's Python modes evaluate an operation by the
+very source that numba compiles, and the model's graphs in it by PyTensor's own `perform`.
+"""
+
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+import pytensor
+from numba.core.dispatcher import Dispatcher
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Apply
+from pytensor.graph.fg import FrozenFunctionGraph
+from pytensor.graph.op import Op
+from pytensor.scalar.basic import Composite
+
+from pymc_dapper.backend.numba_ops import MODEL_PARTS, numba_function
+
+
+class KernelOp(Op):
+    """An operation whose numba function is registered by `compiles`."""
+
+    def prepare_node(
+        self, node: Apply, storage_map: Any, compute_map: Any, impl: str | None
+    ) -> None:
+        """Make the function that evaluates the operation, as long as its graph is compiled."""
+        node.tag.in_python = in_python(numba_function(self))
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Evaluate the operation in Python."""
+        function = getattr(node.tag, "in_python", None) or in_python(numba_function(self))
+        with np.errstate(all="ignore"):  # compiled code doesn't warn of infinite numbers, either
+            outputs = function(*inputs)
+        for storage, output in zip(output_storage, outputs, strict=True):
+            storage[0] = output
+
+
+def in_python(function: Any, made: dict[Callable, Callable] | None = None) -> Callable:
+    """Make a function of Python's of one for numba, and of all that it calls.
+
+    Parameters
+    ----------
+    function : callable
+        A function for numba, decorated.
+    made : dict, optional
+        Functions that are made already.
+    """
+    made = {} if made is None else made
+    if function in made:
+        return made[function]
+    if function in MODEL_PARTS:
+        made[function] = _function_of(MODEL_PARTS[function])
+        return made[function]
+    source = function.py_func
+    names, cells = dict(source.__globals__), tuple(CellType() for _ in source.__closure__ or ())
+    made[function] = FunctionType(
+        source.__code__, names, source.__name__, source.__defaults__, cells
+    )
+
+    def plain(value: Any) -> Any:
+        return in_python(value, made) if isinstance(value, Dispatcher) else value
+
+    # Filled afterwards, as functions may refer to each other in a circle.
+    for name in _names(source.__code__) & names.keys():
+        names[name] = plain(names[name])
+    for cell, original in zip(cells, source.__closure__ or (), strict=True):
+        cell.cell_contents = plain(original.cell_contents)
+    return made[function]
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = [_names(each) for each in code.co_consts if isinstance(each, CodeType)]
+    return {*code.co_names}.union(*inner)
+
+
+def _function_of(part: FrozenFunctionGraph | Composite) -> Callable:
+    """Evaluate a part of a model as `function_of` does; a single output is returned by itself."""
+    if isinstance(part, Composite):
+        return part.impl
+    graph = part.unfreeze()
+    outputs = graph.outputs if len(graph.outputs) > 1 else graph.outputs[0]
+    return pytensor.function(
+        list(graph.inputs),
+        outputs,
+        mode=Mode(linker="py", optimizer=None),
+        on_unused_input="ignore",
+    )
