@@ -18,7 +18,7 @@ from pymc_dapper.records.step import DapperStep
 STALE_SUMS = {
     "change[j] += proposal.added[j] - proposal.removed[j]": "pass",
     "return SweepState(state.sums, proposed), True": "return state, True",
-    "change[j] += added[b, j] - removed[a, j]": "pass",
+    "change[j] += table[b, j] - table[a, j]": "pass",
     "change[j] = proposed_change[j]": "pass",
     "terms[j] = proposed_terms[j]": "pass",
     "present = proposed": "state[i] = records[i]",
@@ -49,7 +49,7 @@ FLATTENED = _decide_by(r"0.5 * \1")
 # Entry by entry: forget that a proposal changes the others than the first.
 FIRST_CHANGE_ONLY = {
     "own = added[k, j] - removed[k, j]": "own = added[k, j] - removed[k, j] if j == 0 else 0.0",
-    "if removed[a, j] != added[b, j]:": "if j == 0 and removed[a, j] != added[b, j]:",
+    "if table[a, j] != table[b, j]:": "if j == 0 and table[a, j] != table[b, j]:",
 }
 
 # Entry by entry: heed the first only.
@@ -64,9 +64,9 @@ ONE_COLUMN_FORGOTTEN = {"for c in range(1, columns[0] + 1):": "for c in range(1,
 
 # By value: look up what another value than the proposed one contributes.
 ONE_VALUE_LATER = {
-    "a, b = present[i], proposed[i]": "a, b = present[i], (proposed[i] + 1) % len(added)",
-    "n_found += every | (changes.present[i] != changes.proposed[i])": (
-        "n_found += every | (changes.present[i] != (changes.proposed[i] + 1) % len(changes.added))"
+    "a, b = present[i], proposed[i]": "a, b = present[i], (proposed[i] + 1) % n_values",
+    "n_found += separable | (values.present[i] != values.proposed[i])": (
+        "n_found += separable | (values.present[i] != (values.proposed[i] + 1) % len(values.table))"
     ),
 }
 

@@ -14,7 +14,8 @@ import pytensor.tensor as pt
 
 from pymc_dapper.backend.jit import JitFunction, numba_mode
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.records.compiled.sweep import draws_exactly, sweep_graph
+from pymc_dapper.records.compiled.sweep import sweep_graph
+from pymc_dapper.records.reading.plan import NothingToDecide
 from pymc_dapper.steps.data import SharedData
 from tests.broken import in_place
 
@@ -94,7 +95,7 @@ def take_apart(reading, as_written=None, fault=None):
     def propose(rng, *values):
         return from_noise()(*reading.randomness.draw(rng), *values)
 
-    n_decisions = 0 if draws_exactly(reading) else reading.n_records
+    n_decisions = 0 if isinstance(reading.plan, NothingToDecide) else reading.n_records
     return SweepParts(from_noise, propose, decide, n_decisions, as_written)
 
 

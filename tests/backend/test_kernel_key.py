@@ -3,6 +3,7 @@
 import inspect
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
 
@@ -29,8 +30,15 @@ from pymc_dapper.distributions.discrete_laplace import DiscreteLaplaceRV
 from pymc_dapper.distributions.tulap import TulapRV
 from pymc_dapper.interweaving.compiled.counts import CountNoise, CountQuantile
 from pymc_dapper.interweaving.compiled.op import ParameterMoves
-from pymc_dapper.records.compiled.op import BlockSweep, EntrySweep, FullSweep, RecordSweep
-from pymc_dapper.records.compiled.rows import RowsOfBlock
+from pymc_dapper.records.compiled.op import (
+    ComputedRows,
+    FullSweep,
+    LogDensity,
+    MatrixRows,
+    RecordSweep,
+    TableRows,
+    ValueSweep,
+)
 from pymc_dapper.records.compiled.truncated_counts import TruncatedCount
 from tests.backend.test_caches import compiled_in
 
@@ -47,14 +55,15 @@ def half_square(*inputs):
 
 VECTOR, SCALAR = pt.vector("state"), pt.scalar("entry")
 LOG_DENSITY = graph(lambda x: half_square(x).sum(), VECTOR)
-LOG_TERM = graph(half_square, SCALAR)
+WHOLE = LogDensity(LOG_DENSITY, by_entry=False)
+BY_ENTRY = LogDensity(graph(half_square, SCALAR), by_entry=True)
 
 
 def rows(places):
     """What a block of records contributes: their value, and its square."""
     x = SCALAR if places else VECTOR
     contributed = FunctionGraph([x], [x, x**2] if places else [pt.stack([x, x**2], 1)], clone=True)
-    return RowsOfBlock(contributed.freeze(), places, [], [], 2)
+    return ComputedRows(2, 8, contributed.freeze(), places, 1, 0, 0)
 
 
 def term(log_term=lambda x: -0.5 * x * x):
@@ -63,11 +72,13 @@ def term(log_term=lambda x: -0.5 * x * x):
 
 
 OPERATIONS = {
-    "EntrySweep": lambda: EntrySweep(LOG_TERM),
-    "RecordSweep": lambda: RecordSweep(LOG_DENSITY),
-    "FullSweep": lambda: FullSweep(LOG_DENSITY),
-    "BlockSweep by entry": lambda: BlockSweep(EntrySweep(LOG_TERM), rows(((0, ()),)), 1, 8),
-    "BlockSweep by array": lambda: BlockSweep(RecordSweep(LOG_DENSITY), rows(None), 1, 8),
+    "ValueSweep": lambda: ValueSweep(BY_ENTRY),
+    "FullSweep": lambda: FullSweep(WHOLE),
+    "RecordSweep by entries": lambda: RecordSweep(BY_ENTRY, MatrixRows(None)),
+    "RecordSweep by sums": lambda: RecordSweep(WHOLE, MatrixRows(2)),
+    "RecordSweep of a table": lambda: RecordSweep(WHOLE, TableRows(2, 8)),
+    "RecordSweep of entries": lambda: RecordSweep(BY_ENTRY, rows(((0, ()),))),
+    "RecordSweep of arrays": lambda: RecordSweep(WHOLE, rows(None)),
     "CountSweep": lambda: CountSweep((term(),), LOG_DENSITY, 1),
     "JointCountSweep": lambda: JointCountSweep((term(),), LOG_DENSITY, 1),
     "ParameterMoves": lambda: ParameterMoves(LOG_DENSITY),
@@ -180,11 +191,14 @@ def test_no_function_that_is_called_is_missed(operation):
 
 def test_a_graph_changes_the_key():
     others = {
-        "records": [EntrySweep(graph(lambda x: -abs(x), SCALAR)), EntrySweep(LOG_TERM)],
+        "records": [
+            ValueSweep(LogDensity(graph(lambda x: -abs(x), SCALAR), by_entry=True)),
+            ValueSweep(BY_ENTRY),
+        ],
         "counts": [CountSweep((term(lambda x: -x),), None, 0), CountSweep((term(),), None, 0)],
         "rows": [
-            BlockSweep(RecordSweep(LOG_DENSITY), rows(None)._replace(graph=LOG_DENSITY), 1, 8),
-            BlockSweep(RecordSweep(LOG_DENSITY), rows(None), 1, 8),
+            RecordSweep(WHOLE, replace(rows(None), graph=LOG_DENSITY)),
+            RecordSweep(WHOLE, rows(None)),
         ],
     }
     for one, other in others.values():
@@ -193,20 +207,20 @@ def test_a_graph_changes_the_key():
 
 def test_a_layout_changes_the_key():
     """Blocks of another size, other columns, other places in the rows."""
-    sweep, by_entry = EntrySweep(LOG_TERM), rows(((0, ()),))
-    blocks = [
-        BlockSweep(sweep, by_entry, 1, 8),
-        BlockSweep(sweep, by_entry, 1, 16),
-        BlockSweep(sweep, by_entry, 2, 8),
-        BlockSweep(sweep, by_entry._replace(n_columns=3), 1, 8),
-        BlockSweep(sweep, by_entry._replace(places=((0, (1,)),)), 1, 8),
-        BlockSweep(sweep, by_entry._replace(covariates=[VECTOR]), 1, 8),
+    by_entry = rows(((0, ()),))
+    others = [
+        {"records_in_block": 16},
+        {"n_variables": 2},
+        {"n_columns": 3},
+        {"places": ((0, (1,)),)},
+        {"n_covariates": 1},
     ]
+    blocks = [RecordSweep(BY_ENTRY, replace(by_entry, **other)) for other in ({}, *others)]
     assert len({compiled(each)[1] for each in blocks}) == len(blocks)
 
 
 def test_what_cannot_be_cached_has_no_key(monkeypatch):
-    function, _ = compiled(EntrySweep(LOG_TERM))
+    function, _ = compiled(ValueSweep(BY_ENTRY))
     [made] = [each for each, _ in called_functions(function) if each in MODEL_KEYS]
     monkeypatch.setitem(MODEL_KEYS, made, None)
     assert kernel_key(function) is None

@@ -8,7 +8,7 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_dapper.graphs.scalars import MOST_STEPS, read_entries
 from pymc_dapper.reading import AdditiveFactor, read_model
-from pymc_dapper.records.compiled.rows import _block
+from pymc_dapper.records.reading.contributions import _block
 from tests.records.forms import FORMS
 
 RNG = np.random.default_rng(1)
@@ -89,7 +89,7 @@ def contributions_of_one_record(name):
     reading = read_model(model, [model.rvs_to_values[x] for x in records], model.initial_point())
     if not any(isinstance(factor, AdditiveFactor) for factor in reading.factors):
         return None
-    return _block(reading, 1)
+    return _block(reading.records, reading.sums, 1)
 
 
 def test_what_records_contribute_is_known_by_entry_in_many_models():

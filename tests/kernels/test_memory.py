@@ -12,7 +12,6 @@ from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.interweaving.kernels.moves import Fit, draw_variates
 from tests.counts_enumeration import Model, schedule
 from tests.memory import whatever_was_in_memory
-from tests.records.changes import row_by_row
 
 PACKAGE = "pymc_dapper"
 MODULES = {
@@ -20,6 +19,7 @@ MODULES = {
     "record_sweep": "records.kernels.record_sweep",
     "full_sweep": "records.kernels.full_sweep",
     "block_sweep": "records.kernels.block_sweep",
+    "value_sweep": "records.kernels.value_sweep",
     "parameter_moves": "interweaving.kernels.moves",
     "count_sweep": "counts.kernels.sweep",
 }
@@ -53,49 +53,61 @@ def of_entry(entry, values):
     return -0.05 * (entry - values[0]) ** 2 if entry > -40 else -np.inf
 
 
-@pytest.fixture(scope="module")
-def changes():
-    rng = np.random.default_rng(0)
-    removed, added = rng.normal(size=(2, N, D))
-    added[::3] = removed[::3]
-    return row_by_row(removed, added), np.log(rng.random(N))
-
-
 NONE = np.zeros(0)
 
 
-def by_blocks(kernels, go_on, log_density, context, changes, log_uniforms):
-    def rows(table):
-        return lambda arrays, start, stop: table[start:stop]
+@pytest.fixture(scope="module")
+def changes():
+    """Present and proposed contributions, and what decides."""
+    rng = np.random.default_rng(0)
+    removed, added = rng.normal(size=(2, N, D))
+    added[::3] = removed[::3]
+    return removed, added, NONE, NONE, np.log(rng.random(N))
 
-    present, proposed = rows(changes.removed), rows(changes.added)
+
+def by_blocks(kernels, decide, log_density, context, in_block, removed, added, *deciding):
+    present, proposed = (lambda arrays, start, stop, k=k: arrays[k][start:stop] for k in range(2))
     return kernels.block_sweep.sweep_by_blocks(
-        go_on, log_density, context, present, proposed, (changes.removed,), D, 16, NONE, NONE,
-        log_uniforms,
-    )  # fmt: skip
+        decide, log_density, context, present, proposed, (removed, added), D, in_block, *deciding
+    )
+
+
+def by_sums(in_block):
+    return lambda k, *of: by_blocks(k, k.record_sweep.decide_by_sums, of_sums, (), in_block, *of)
+
+
+def by_entries(in_block):
+    context = np.zeros((D, 1))
+    return lambda k, *of: by_blocks(
+        k, k.entry_sweep.decide_by_entries, of_entry, context, in_block, *of
+    )
+
+
+def by_value(kernels, removed, added, *deciding):
+    """Of the first of the contributions, which each record has and is to have instead."""
+    sweep, n_values = kernels.value_sweep, 3
+    present, proposed = np.random.default_rng(0).integers(0, n_values, (2, N), dtype="uint8")
+    differing = np.tile(np.arange(-1, D), (n_values**2, 1))
+    differing[:, 0] = D
+    values = sweep.Values(removed[:n_values], present, proposed, differing)
+    return sweep.sweep_by_value(of_entry, np.zeros((D, 1)), values, *deciding)
 
 
 SWEEPS = {
-    "by sums": lambda k, *of: k.record_sweep.sweep_records(of_sums, (), *of),
-    "by entries": lambda k, *of: k.entry_sweep.sweep_by_entries(of_entry, np.zeros((D, 1)), *of),
+    "by sums": by_sums(N),
+    "by entries": by_entries(N),
+    "by value": by_value,
     "full": lambda k, *of: k.full_sweep.sweep_by_full_evaluation(
         lambda records, context: of_sums(records.sum(axis=0), context), (), *of
     ),
-    "blocks by sums": lambda k, changes, _, __, log_uniforms: by_blocks(
-        k, k.record_sweep.go_on_with_records, of_sums, (), changes, log_uniforms
-    ),
-    "blocks by entries": lambda k, changes, _, __, log_uniforms: by_blocks(
-        k, k.entry_sweep.go_on_by_rows, of_entry, np.zeros((D, 1)), changes, log_uniforms
-    ),
+    "blocks by sums": by_sums(16),
+    "blocks by entries": by_entries(16),
 }
 
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_sweeps_over_records(kernels, changes, name):
-    changes, log_uniforms = changes
-    one, other = whatever_was_in_memory(
-        lambda: SWEEPS[name](kernels, changes, NONE, NONE, log_uniforms)
-    )
+    one, other = whatever_was_in_memory(lambda: SWEEPS[name](kernels, *changes))
     assert 0 < one[0].sum() < N
     np.testing.assert_array_equal(one[0], other[0])
     assert one[1] == other[1]

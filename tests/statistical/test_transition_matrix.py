@@ -7,7 +7,7 @@ import pytest
 
 from pymc_dapper import DapperStep, ReadingError
 from pymc_dapper.reading import read_model
-from pymc_dapper.records.reading.entrywise import read_entrywise
+from pymc_dapper.records.reading.plan import ByEntries
 from pymc_dapper.reference import conditional_posterior
 from tests import broken
 from tests.enumerate_sweep import transition_matrix
@@ -92,8 +92,7 @@ def test_a_sweep_that_sees_other_entries_is_refused_before_it_runs(fault, name):
 @pytest.mark.parametrize("name", MODELS)
 def test_what_is_read_entry_by_entry(name):
     # So that the steps above sweep by entries, or don't.
-    entrywise = read_entrywise(reading_of(name).additive_factors)
-    assert (entrywise is None) == name.startswith("a norm")
+    assert isinstance(reading_of(name).plan, ByEntries) != name.startswith("a norm")
 
 
 def test_proposals_follow_the_records_prior():

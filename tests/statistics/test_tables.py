@@ -8,12 +8,11 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.graph.traversal import ancestors
 
-from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.mechanisms import LaplaceMechanism
 from pymc_dapper.reading import ReadingError, read_model
-from pymc_dapper.records.compiled.rows import rows_by_array
 from pymc_dapper.records.reading import self_check
-from pymc_dapper.records.reading.entrywise import read_entrywise
+from pymc_dapper.records.reading.contributions import RowsByBlock
+from pymc_dapper.records.reading.plan import ByEntries
 from pymc_dapper.records.reading.self_check import check_reading
 from pymc_dapper.statistics import (
     counts,
@@ -93,8 +92,8 @@ def test_many_categories_are_read_without_an_array_of_records_times_categories(m
     tracemalloc.stop()
     assert most < 8 * n * k / 2
     # Nor does the sweep need one: it goes by blocks of records, entry by entry of the table.
-    assert rows_by_array(reading, numba_mode(None)) is not None
-    assert read_entrywise(reading.additive_factors) is not None
+    assert isinstance(reading.plan, ByEntries)
+    assert isinstance(reading.plan.rows, RowsByBlock)
 
 
 def test_a_misreading_is_found_by_blocks_of_records_too(monkeypatch):

@@ -17,15 +17,14 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.compiled.exchange_start import ExchangeStart
-from pymc_dapper.records.compiled.op import FullSweep
+from pymc_dapper.records.compiled.op import FullSweep, MatrixRows, RecordSweep
 from pymc_dapper.records.compiled.sweep import (
     choose,
     contributions,
+    density_of,
+    density_of_sums,
     flat_records,
-    kernel_of,
-    kernel_of_sums,
     log_density_of_records,
-    row_by_row,
     separable,
 )
 from pymc_dapper.records.reading.exchanges import Exchange
@@ -202,26 +201,28 @@ def exchange_graph(reading: ModelReading, exchange: Exchange, mode: Mode) -> Exc
         before, after = (x[padded].reshape((-1, 2 * width)) for x in flat)
         state: TensorVariable = pt.matrix("records", dtype="float64")
         in_order = state.reshape((-1, width))[place]
-        sweep = kernel_of(FullSweep, state, log_density_of_records(reading, in_order), mode)
+        density = density_of(state, log_density_of_records(reading, in_order), mode)
     else:
         # All records that take no part make up one more row.
         others = order[2 * n_pairs :]
         each_row = before_and_after(contributions(reading))
         rest = each_row[0][others].sum(axis=0, keepdims=True)
         before, after = (pt.concatenate([x[first] + x[second], rest]) for x in each_row)
-        sweep = kernel_of_sums(reading, mode)
+        density = density_of_sums(reading, mode)
     n_rest = before.shape[0] - n_pairs
     log_removed, log_added, log_uniforms = (
         pt.concatenate([x, pt.zeros(n_rest)]) for x in (log_removed, log_added, -exponentials)
     )
-    accepted, log_density = sweep.op(
-        *row_by_row(before, after), log_removed, log_added, log_uniforms, *sweep.context
-    )
+    deciding = (log_removed, log_added, log_uniforms)
+    if reading.full_factors:
+        accepted, log_density = density.decide(FullSweep(density.graph), before, after, *deciding)
+    else:
+        sweep = RecordSweep(density.graph, MatrixRows(before.type.shape[1]))
+        accepted, log_density = density.decide(sweep, *deciding, before, after)
     accepted = accepted[:n_pairs]
     changed = pt.zeros(reading.n_records, dtype="bool")
     changed = pt.set_subtensor(changed[first], accepted)
     changed = pt.set_subtensor(changed[second], accepted)
-    log_density = log_density + sweep.offset
     if reading.separable_factors:
         log_density = log_density + pt.switch(changed, of_records[1], of_records[0]).sum()
     updated = choose(changed, change.records, records)

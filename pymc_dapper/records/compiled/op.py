@@ -6,7 +6,8 @@ the kernel is compiled from, so that no model can be served another one's code.
 """
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pytensor.tensor as pt
@@ -15,133 +16,111 @@ from pytensor.graph.op import Op
 
 from pymc_dapper.backend.internals import FrozenFunctionGraph, to_fixed_tuple
 from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, numba_njit
-from pymc_dapper.records.compiled.rows import RowsOfBlock
 from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
-from pymc_dapper.records.kernels.entry_sweep import go_on_by_rows, sweep_by_entries
+from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
 from pymc_dapper.records.kernels.full_sweep import sweep_by_full_evaluation
-from pymc_dapper.records.kernels.record_sweep import go_on_with_records, sweep_records
-from pymc_dapper.records.kernels.rows import Changes, check_rows
+from pymc_dapper.records.kernels.record_sweep import decide_by_sums
+from pymc_dapper.records.kernels.value_sweep import (
+    Values,
+    check_values,
+    looked_up,
+    sweep_by_value,
+)
 
 
-class RecordSweep(Op):
-    """Record-wise Metropolis updates against a log-density of sums over records.
+@dataclass(frozen=True)
+class LogDensity:
+    """A log-density, rewritten already for the numba backend.
 
-    Parameters
+    Attributes
     ----------
-    log_density : FrozenFunctionGraph
-        The log-density: inputs are the state (a flat vector of all sums) and then the context,
-        what else it depends on; its output is a scalar. Rewritten already for the numba backend.
+    graph : FrozenFunctionGraph
+        Inputs are the state (a flat vector of all sums, or a matrix of all records) and then the
+        context, what else it depends on; the output is a scalar.
+    by_entry : bool
+        Whether it is a sum of terms, each of one entry of the sums. The graph is that of a term:
+        inputs are an entry and then its values of the context, scalars.
     """
 
-    __props__ = ("log_density",)
-
-    def __init__(self, log_density: FrozenFunctionGraph):
-        self.log_density = log_density
-
-    @property
-    def kernel(self) -> Any:
-        """The loop over the records."""
-        return sweep_records
-
-    def make_node(self, *inputs: Variable) -> Apply:
-        """Apply to the parts of Changes, log_removed, log_added, log_uniforms, and context.
-
-        See the kernel for what they are. The outputs are which proposals were accepted, a vector of
-        bool, and the log-density of the sums after the sweep, a scalar.
-        """
-        outputs = [pt.vector("accepted", dtype="bool"), pt.scalar("log_density", dtype="float64")]
-        return Apply(self, list(inputs), outputs)
-
-    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        """Not available: the sweep exists as a numba kernel only."""
-        raise NotImplementedError("the record sweep runs in PyTensor's numba mode only")
+    graph: FrozenFunctionGraph
+    by_entry: bool
 
 
-class FullSweep(RecordSweep):
-    """Record-wise Metropolis updates against a log-density that is evaluated from all records.
+@dataclass(frozen=True)
+class MatrixRows:
+    """Contributions that are there, present and proposed: two matrices with a row for each record.
 
-    The state is the matrix of all records, flattened and in float64; ``removed`` and ``added`` are
-    this matrix as it is and as it is proposed.
-    """
-
-    @property
-    def kernel(self) -> Any:
-        """The loop over the records."""
-        return sweep_by_full_evaluation
-
-
-class EntrySweep(Op):
-    """Record-wise Metropolis updates against a log-density with one term per entry of a sum.
-
-    Parameters
+    Attributes
     ----------
-    log_term : FrozenFunctionGraph
-        The term: inputs are an entry of the sum and then its values of the context, scalars; its
-        output is a scalar. Rewritten already for the numba backend.
-    """
-
-    __props__ = ("log_term",)
-
-    def __init__(self, log_term: FrozenFunctionGraph):
-        self.log_term = log_term
-
-    def make_node(self, *inputs: Variable) -> Apply:
-        """Apply to the parts of Changes, log_removed, log_added, log_uniforms, and context.
-
-        Outputs are as for :class:`RecordSweep`.
-        """
-        outputs = [pt.vector("accepted", dtype="bool"), pt.scalar("log_density", dtype="float64")]
-        return Apply(self, list(inputs), outputs)
-
-    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        """Not available: the sweep exists as a numba kernel only."""
-        raise NotImplementedError("the record sweep runs in PyTensor's numba mode only")
-
-
-class BlockSweep(Op):
-    """Another of these sweeps, with contributions that are computed for some records at a time.
-
-    Parameters
-    ----------
-    sweep : EntrySweep or RecordSweep
-        The sweep.
-    rows : RowsOfBlock
-        What a block of records contributes.
-    n_variables : int
-        Number of record variables.
+    n_columns : int or None
+        Contributions of a record, where it is known.
     records_in_block : int
-        Records in a block.
+        Records in a block: all.
     """
 
-    __props__ = (
-        "sweep",
-        "graph",
-        "places",
-        "n_columns",
-        "n_variables",
-        "n_covariates",
-        "records_in_block",
-    )
+    n_columns: int | None
+    records_in_block: ClassVar[int] = 2**62
+    n_arrays: ClassVar[int] = 2
 
-    def __init__(
-        self,
-        sweep: EntrySweep | RecordSweep,
-        rows: RowsOfBlock,
-        n_variables: int,
-        records_in_block: int,
-    ):
-        self.sweep = sweep
-        self.graph, self.places, self.n_columns = rows.graph, rows.places, rows.n_columns
-        self.n_variables = n_variables
-        self.n_covariates = len(rows.covariates)
-        self.n_arrays = 2 * n_variables + len(rows.covariates) + len(rows.context)
-        self.records_in_block = records_in_block
+
+@dataclass(frozen=True)
+class TableRows:
+    """Contributions that are looked up: in three arrays, present and proposed values, and a table.
+
+    Attributes
+    ----------
+    n_columns, records_in_block : int
+        Contributions of a record, and records in a block.
+    """
+
+    n_columns: int
+    records_in_block: int
+    n_arrays: ClassVar[int] = 3
+
+
+@dataclass(frozen=True)
+class ComputedRows:
+    """Contributions that are computed, for some records at a time.
+
+    From all present records, all proposed ones, all covariates, and the context.
+
+    Attributes
+    ----------
+    n_columns, records_in_block : int
+        As above.
+    graph : FrozenFunctionGraph
+        The contributions, rewritten already for the numba backend.
+    places : tuple of (int, tuple of int), or None
+        As in :class:`~pymc_dapper.records.reading.contributions.RowsByBlock`.
+    n_variables, n_covariates, n_context : int
+        Numbers of arrays.
+    """
+
+    n_columns: int
+    records_in_block: int
+    graph: FrozenFunctionGraph
+    places: tuple[tuple[int, tuple[int, ...]], ...] | None
+    n_variables: int
+    n_covariates: int
+    n_context: int
+
+    @property
+    def n_arrays(self) -> int:
+        """Number of all arrays."""
+        return 2 * self.n_variables + self.n_covariates + self.n_context
+
+
+Rows = MatrixRows | TableRows | ComputedRows
+
+
+class _Sweep(Op):
+    """Record-wise Metropolis updates."""
 
     def make_node(self, *inputs: Variable) -> Apply:
-        """Apply to log_removed, log_added, log_uniforms, arrays, and the context of the sweep.
+        """Apply to what the kernel takes.
 
-        Arrays are all present records, all proposed ones, all covariates, and what else ``rows``
-        takes. Outputs are as for :class:`RecordSweep`.
+        The outputs are which proposals were accepted, a vector of bool, and the log-density of the
+        state after the sweep, a scalar.
         """
         outputs = [pt.vector("accepted", dtype="bool"), pt.scalar("log_density", dtype="float64")]
         return Apply(self, list(inputs), outputs)
@@ -151,116 +130,217 @@ class BlockSweep(Op):
         raise NotImplementedError("the record sweep runs in PyTensor's numba mode only")
 
 
-@compiles(EntrySweep)
-def _entry_sweep(op: EntrySweep) -> Callable:
-    log_term = _log_term(op)
+class RecordSweep(_Sweep):
+    """Updates against a log-density of sums over records, with a row for each record.
 
-    @numba_njit
-    def entry_sweep(  # type: ignore[no-untyped-def]
-        removed, added, present, proposed, differing, log_removed, log_added, log_uniforms, context
-    ):
-        changes = Changes(removed, added, present, proposed, differing)
-        check_rows(changes)
-        accepted, final = sweep_by_entries(
-            log_term, context, changes, log_removed, log_added, log_uniforms
-        )
-        return accepted, np.asarray(final)
+    Inputs are log_removed, log_added, log_uniforms, the arrays that rows are made from, and the
+    context of the log-density.
 
-    return entry_sweep
+    Parameters
+    ----------
+    density : LogDensity
+        The log-density.
+    rows : MatrixRows, TableRows or ComputedRows
+        How contributions are made.
+    """
+
+    __props__ = ("density", "rows")
+
+    def __init__(self, density: LogDensity, rows: Rows):
+        self.density, self.rows = density, rows
+
+
+class ValueSweep(_Sweep):
+    """Updates of records with few values, against a log-density by entry.
+
+    Inputs are the parts of :class:`~pymc_dapper.records.kernels.value_sweep.Values`, log_removed,
+    log_added, log_uniforms, and the context of the terms.
+
+    Parameters
+    ----------
+    density : LogDensity
+        The log-density, by entry.
+    """
+
+    __props__ = ("density",)
+
+    def __init__(self, density: LogDensity):
+        self.density = density
+
+
+class FullSweep(_Sweep):
+    """Updates against a log-density that is evaluated from all records.
+
+    Inputs are the matrix of all records in float64, present and proposed, log_removed, log_added,
+    log_uniforms, and the context of the log-density.
+
+    Parameters
+    ----------
+    density : LogDensity
+        The log-density.
+    """
+
+    __props__ = ("density",)
+
+    def __init__(self, density: LogDensity):
+        self.density = density
 
 
 @compiles(RecordSweep)
 def _record_sweep(op: RecordSweep) -> Callable:
-    kernel = op.kernel
-    log_density = _log_density(op)
+    log_density, rows = _compiled(op.density), op.rows
+    check, present_rows, proposed_rows = _row_makers(rows)
+    n_arrays, n_columns, in_block = rows.n_arrays, rows.n_columns, rows.records_in_block
+    if n_columns is None:
 
-    @numba_njit
-    def record_sweep(  # type: ignore[no-untyped-def]
-        removed, added, present, proposed, differing, log_removed, log_added, log_uniforms, *context
-    ):
-        changes = Changes(removed, added, present, proposed, differing)
-        check_rows(changes)
-        accepted, final = kernel(
-            log_density, context, changes, log_removed, log_added, log_uniforms
-        )
-        return accepted, np.asarray(final)
+        @numba_njit
+        def columns_of(arrays):  # type: ignore[no-untyped-def]
+            return arrays[0].shape[1]
+    else:
 
-    return record_sweep
+        @numba_njit
+        def columns_of(arrays):  # type: ignore[no-untyped-def]
+            return n_columns
 
-
-@compiles(BlockSweep)
-def _block_sweep(op: BlockSweep) -> Callable:
-    rows = function_of(op.graph, "rows_of_block")
-    make_rows = _rows_by_array if op.places is None else _rows_by_entry
-    present_rows, proposed_rows = (make_rows(op, rows, first) for first in (0, op.n_variables))
-    n_arrays, n_sums = op.n_arrays, op.n_columns
-    records_in_block = op.records_in_block
-
-    go_on: Callable
-    log_density: Callable
-    if isinstance(op.sweep, EntrySweep):
-        go_on = go_on_by_rows
-        log_density = _log_term(op.sweep)
+    decide: Callable
+    if op.density.by_entry:
+        decide = decide_by_entries
 
         @numba_njit
         def context_of(inputs):  # type: ignore[no-untyped-def]
             return inputs[n_arrays]
     else:
-        go_on = go_on_with_records
-        log_density = _log_density(op.sweep)
+        decide = decide_by_sums
 
         @numba_njit
         def context_of(inputs):  # type: ignore[no-untyped-def]
             return inputs[n_arrays:]
 
     @numba_njit
-    def block_sweep(log_removed, log_added, log_uniforms, *inputs):  # type: ignore[no-untyped-def]
+    def record_sweep(log_removed, log_added, log_uniforms, *inputs):  # type: ignore[no-untyped-def]
+        arrays = inputs[:n_arrays]
+        check(arrays)
         accepted, final = sweep_by_blocks(
-            go_on,
+            decide,
             log_density,
             context_of(inputs),
             present_rows,
             proposed_rows,
-            inputs[:n_arrays],
-            n_sums,
-            records_in_block,
+            arrays,
+            columns_of(arrays),
+            in_block,
             log_removed,
             log_added,
             log_uniforms,
         )
         return accepted, np.asarray(final)
 
-    return block_sweep
+    return record_sweep
 
 
-def _rows_by_array(op: BlockSweep, rows: Callable, first: int) -> Callable:
+@compiles(ValueSweep)
+def _value_sweep(op: ValueSweep) -> Callable:
+    log_term = _compiled(op.density)
+
+    @numba_njit
+    def value_sweep(  # type: ignore[no-untyped-def]
+        table, present, proposed, differing, log_removed, log_added, log_uniforms, context
+    ):
+        check_values(table, present, proposed)
+        values = Values(table, present, proposed, differing)
+        accepted, final = sweep_by_value(
+            log_term, context, values, log_removed, log_added, log_uniforms
+        )
+        return accepted, np.asarray(final)
+
+    return value_sweep
+
+
+@compiles(FullSweep)
+def _full_sweep(op: FullSweep) -> Callable:
+    log_density = _compiled(op.density)
+
+    @numba_njit
+    def full_sweep(  # type: ignore[no-untyped-def]
+        records, proposals, log_removed, log_added, log_uniforms, *context
+    ):
+        accepted, final = sweep_by_full_evaluation(
+            log_density, context, records, proposals, log_removed, log_added, log_uniforms
+        )
+        return accepted, np.asarray(final)
+
+    return full_sweep
+
+
+def _row_makers(rows: Rows) -> tuple[Callable, Callable, Callable]:
+    """Compile what checks the arrays that rows are made from, and what makes them.
+
+    Of a block of records, present and proposed: ``rows(arrays, start, stop)``.
+    """
+
+    @numba_njit
+    def anything(arrays):  # type: ignore[no-untyped-def]
+        return None
+
+    match rows:
+        case ComputedRows():
+            graph = function_of(rows.graph, "rows_of_block")
+            make = _rows_by_array if rows.places is None else _rows_by_entry
+            return anything, make(rows, graph, 0), make(rows, graph, rows.n_variables)
+        case MatrixRows():
+
+            def maker(which: int) -> Callable:
+                @numba_njit
+                def rows_of_block(arrays, start, stop):  # type: ignore[no-untyped-def]
+                    return arrays[which][start:stop]
+
+                return rows_of_block
+
+            return anything, maker(0), maker(1)
+        case TableRows():
+
+            @numba_njit
+            def check(arrays):  # type: ignore[no-untyped-def]
+                check_values(arrays[2], arrays[0], arrays[1])
+
+            def maker(which: int) -> Callable:
+                @numba_njit
+                def rows_of_block(arrays, start, stop):  # type: ignore[no-untyped-def]
+                    return looked_up(arrays[2], arrays[which], start, stop)
+
+                return rows_of_block
+
+            return check, maker(0), maker(1)
+
+
+def _rows_by_array(rows: ComputedRows, graph: Callable, first: int) -> Callable:
     """Compile the rows of a block of records, of which the variables from ``first`` on are."""
-    sliced, fixed = _arrays_of_block(op, first)
+    sliced, fixed = _arrays_of_block(rows, first)
     arguments = [f"arrays[{k}][start:stop]" for k in sliced] + [f"arrays[{k}]" for k in fixed]
-    return _compiled_rows(f"    return rows({', '.join(arguments)})", rows)
+    return _compiled_rows(f"    return rows({', '.join(arguments)})", graph)
 
 
-def _rows_by_entry(op: BlockSweep, rows: Callable, first: int) -> Callable:
+def _rows_by_entry(rows: ComputedRows, graph: Callable, first: int) -> Callable:
     """Compile the rows of a block of records one by one, as :func:`_rows_by_array` does at once."""
-    sliced, fixed = _arrays_of_block(op, first)
-    places = [(sliced[k], ", ".join(map(str, ("i", *index)))) for k, index in op.places or ()]
+    sliced, fixed = _arrays_of_block(rows, first)
+    places = [(sliced[k], ", ".join(map(str, ("i", *index)))) for k, index in rows.places or ()]
     arguments = [f"arrays[{k}][{index}]" for k, index in places] + [f"fixed_{k}" for k in fixed]
-    entries = [f"block[i - start, {j}]" for j in range(op.n_columns)]
+    entries = [f"block[i - start, {j}]" for j in range(rows.n_columns)]
     lines = [
         *(f"fixed_{k} = arrays[{k}].item()" for k in fixed),
-        f"block = np.empty((stop - start, {op.n_columns}))",
+        f"block = np.empty((stop - start, {rows.n_columns}))",
         "for i in range(start, stop):",
         f"    {', '.join(entries)} = rows({', '.join(arguments)})",
         "return block",
     ]
-    return _compiled_rows("\n".join(f"    {line}" for line in lines), rows)
+    return _compiled_rows("\n".join(f"    {line}" for line in lines), graph)
 
 
-def _arrays_of_block(op: BlockSweep, first: int) -> tuple[list[int], range]:
+def _arrays_of_block(rows: ComputedRows, first: int) -> tuple[list[int], range]:
     """Tell the arrays that have a row for each record from those that haven't."""
-    n, covariates = op.n_variables, op.n_covariates
+    n, covariates = rows.n_variables, rows.n_covariates
     sliced = [*range(first, first + n), *range(2 * n, 2 * n + covariates)]
-    return sliced, range(2 * n + covariates, op.n_arrays)
+    return sliced, range(2 * n + covariates, rows.n_arrays)
 
 
 def _compiled_rows(body: str, rows: Callable) -> Callable:
@@ -268,11 +348,20 @@ def _compiled_rows(body: str, rows: Callable) -> Callable:
     return numba_njit(from_source(source, "rows_of_block", rows=rows, np=np))
 
 
-def _log_term(op: EntrySweep) -> Callable:
-    """Compile the term of an entry."""
-    model_log_term = function_of(op.log_term, "entry_log_density")
-    n_values = len(op.log_term.inputs) - 1
+def _compiled(density: LogDensity) -> Callable:
+    """Compile a log-density, or one term of it."""
+    graph = density.graph
+    if not density.by_entry:
+        model_log_density = function_of(graph, "record_log_density")
 
+        @numba_njit
+        def log_density(state, context):  # type: ignore[no-untyped-def]
+            return model_log_density(state, *context).item()
+
+        return log_density
+
+    model_log_term = function_of(graph, "entry_log_density")
+    n_values = len(graph.inputs) - 1
     if n_values == 0:
 
         @numba_njit
@@ -285,14 +374,3 @@ def _log_term(op: EntrySweep) -> Callable:
             return model_log_term(entry, *to_fixed_tuple(values, n_values))  # type: ignore[call-arg]
 
     return log_term
-
-
-def _log_density(op: RecordSweep) -> Callable:
-    """Compile the log-density."""
-    model_log_density = function_of(op.log_density, "record_log_density")
-
-    @numba_njit
-    def log_density(state, context):  # type: ignore[no-untyped-def]
-        return model_log_density(state, *context).item()
-
-    return log_density

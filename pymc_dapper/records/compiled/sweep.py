@@ -3,7 +3,7 @@
 All in one compiled function, since each call from Python takes as long as a hundred records.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from math import prod
@@ -24,17 +24,33 @@ from pymc_dapper.graphs.noise import Randomness
 from pymc_dapper.graphs.prior import as_rows
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.records.compiled import truncated_counts  # noqa: F401  (registers its draws)
-from pymc_dapper.records.compiled.op import BlockSweep, EntrySweep, FullSweep, RecordSweep
-from pymc_dapper.records.compiled.rows import (
-    rows_by_array,
-    rows_by_entry,
+from pymc_dapper.records.compiled.op import (
+    ComputedRows,
+    FullSweep,
+    LogDensity,
+    MatrixRows,
+    RecordSweep,
+    Rows,
+    TableRows,
+    ValueSweep,
+)
+from pymc_dapper.records.reading.contributions import (
+    RECORDS_IN_BLOCK,
+    RowsAtOnce,
+    RowsByBlock,
+    RowsByValue,
     shape_of,
     side_by_side,
 )
-from pymc_dapper.records.kernels.block_sweep import RECORDS_IN_BLOCK
-from pymc_dapper.records.reading.entrywise import EntrywiseDensity, read_entrywise
 from pymc_dapper.records.reading.model import ModelReading
-from pymc_dapper.records.reading.rows_by_value import differing_columns, rows_by_value, value_index
+from pymc_dapper.records.reading.plan import (
+    ByEntries,
+    ByFullEvaluation,
+    BySums,
+    EachByItself,
+    NothingToDecide,
+)
+from pymc_dapper.records.reading.rows_by_value import differing_columns, value_index
 
 
 @dataclass(frozen=True)
@@ -164,7 +180,7 @@ def compile_sweep(
     data = {shared: shared.type(name=shared.name) for shared in reading.data}
     given = [*reading.parameters, *data.values()]
     from_proposals = dict(zip(sweep.proposed, reading.proposals, strict=True))
-    exponentials = [] if draws_exactly(reading) else [sweep.exponentials]
+    exponentials = [] if isinstance(reading.plan, NothingToDecide) else [sweep.exponentials]
     noise = [noise.variable for noise in reading.randomness.noise]
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs}
     return CompiledSweep(
@@ -210,12 +226,6 @@ def sweep_graph(reading: ModelReading, mode: Mode) -> SweepGraph:
     if possible is not None:
         accepted = accepted & possible
     return SweepGraph(proposed, exponentials, updated, accepted, log_density)
-
-
-def draws_exactly(reading: ModelReading) -> bool:
-    """Whether proposals come from the records' conditional distribution: none is refused."""
-    separable = len(reading.separable_factors) == len(reading.factors)
-    return reading.proposes_conditionally and separable
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
@@ -271,84 +281,97 @@ def _decide(
         return graph, rebuild([graph], to_proposed)[0]
 
     log_removed, log_added = before_and_after(separable(reading))
-    deciding = (log_removed, log_added)
+    deciding = (log_removed, log_added, log_uniforms)
     if reading.proposes_conditionally:
-        deciding = (nothing(), nothing())
+        deciding = (nothing(), nothing(), log_uniforms)
 
-    if reading.full_factors:
-        state: TensorVariable = pt.matrix("records", dtype="float64")
-        kernel = kernel_of(FullSweep, state, log_density_of_records(reading, state), mode)
-        changes = row_by_row(*before_and_after(flat_records(reading)))
-        accepted, logp = kernel.op(*changes, *deciding, log_uniforms, *kernel.context)
-    elif reading.additive_factors:
-        kernel = kernel_of_sums(reading, mode)
-        by_value = _changes_by_value(reading, before_and_after)
-        rows = None
-        if by_value is None:
-            rows = rows_by_entry(reading, mode)
-            if rows is None and reading.n_records > RECORDS_IN_BLOCK:
-                rows = rows_by_array(reading, mode)
-        if rows is not None:
-            op = BlockSweep(kernel.op, rows, len(proposed), RECORDS_IN_BLOCK)
-            arrays = [*reading.records, *proposed, *rows.covariates, *rows.context]
-            accepted, logp = op(*deciding, log_uniforms, *arrays, *kernel.context)
-        else:
-            changes = by_value or row_by_row(*before_and_after(contributions(reading)))
-            accepted, logp = kernel.op(*changes, *deciding, log_uniforms, *kernel.context)
-        logp = logp + kernel.offset
-    elif reading.proposes_conditionally:
-        accepted, logp = pt.ones(reading.n_records, dtype="bool"), pt.zeros(())
-    else:
-        # Records don't interact: all are decided on at once.
-        accepted, logp = log_uniforms < _log_gain(*deciding), pt.zeros(())
+    match reading.plan:
+        case NothingToDecide():
+            accepted, logp = pt.ones(reading.n_records, dtype="bool"), pt.zeros(())
+        case EachByItself():
+            accepted, logp = log_uniforms < _log_gain(log_removed, log_added), pt.zeros(())
+        case ByFullEvaluation():
+            state: TensorVariable = pt.matrix("records", dtype="float64")
+            density = density_of(state, log_density_of_records(reading, state), mode)
+            changes = before_and_after(flat_records(reading))
+            accepted, logp = density.decide(FullSweep(density.graph), *changes, *deciding)
+        case ByEntries(rows=RowsByValue(table, values)):
+            density = density_of_sums(reading, mode)
+            index = before_and_after(value_index(reading.records, values))
+            values_of = (table, *index, differing_columns(table))
+            accepted, logp = density.decide(ValueSweep(density.graph), *values_of, *deciding)
+        case ByEntries(rows=rows) | BySums(rows=rows):
+            density = density_of_sums(reading, mode)
+            match rows:
+                case RowsByValue(table, values):
+                    index = before_and_after(value_index(reading.records, values))
+                    arrays = [*index, table]
+                    made: Rows = TableRows(table.type.shape[1], RECORDS_IN_BLOCK)
+                case RowsByBlock():
+                    arrays = [*reading.records, *proposed, *rows.covariates, *rows.context]
+                    made = _computed(rows, len(proposed), mode)
+                case RowsAtOnce():
+                    arrays = [*before_and_after(contributions(reading))]
+                    made = MatrixRows(arrays[0].type.shape[1])
+            accepted, logp = density.decide(RecordSweep(density.graph, made), *deciding, *arrays)
     if reading.separable_factors:
         logp = logp + pt.switch(accepted, log_added, log_removed).sum()
     return accepted, logp
 
 
-class _Kernel(NamedTuple):
-    """The operation that sweeps against a log-density, what it takes last, and what it leaves out.
+def _computed(rows: RowsByBlock, n_variables: int, mode: Mode) -> ComputedRows:
+    return ComputedRows(
+        n_columns=rows.n_columns,
+        records_in_block=rows.records_in_block,
+        graph=rewritten(rows.inputs, rows.outputs, mode),
+        places=rows.places,
+        n_variables=n_variables,
+        n_covariates=len(rows.covariates),
+        n_context=len(rows.context),
+    )
+
+
+class _Density(NamedTuple):
+    """A log-density to sweep against.
 
     Attributes
     ----------
-    op : Op
-        The operation.
+    graph : LogDensity
+        The log-density.
     context : list of TensorVariable
-        What the log-density depends on besides its state.
+        What it depends on besides its state.
     offset : TensorVariable
-        What is to be added to the log-density that the operation returns.
+        What the graph leaves out.
     """
 
-    op: Op
+    graph: LogDensity
     context: list[TensorVariable]
     offset: TensorVariable
 
+    def decide(self, sweep: Op, *inputs: Variable) -> tuple[TensorVariable, TensorVariable]:
+        """Apply a sweep: which proposals are accepted, and the log-density after it."""
+        accepted, logp = sweep(*inputs, *self.context)
+        return accepted, logp + self.offset
 
-def kernel_of(
-    sweep_op: type[Op], state: TensorVariable, log_density: TensorVariable, mode: Mode
-) -> _Kernel:
+
+def density_of(state: TensorVariable, log_density: TensorVariable, mode: Mode) -> _Density:
     """Sweep against a log-density of ``state``."""
     context = frontier([state], log_density)
-    op = sweep_op(rewritten([state, *context], [log_density], mode))
-    return _Kernel(op, context, pt.constant(0.0))
+    graph = rewritten([state, *context], [log_density], mode)
+    return _Density(LogDensity(graph, by_entry=False), context, pt.constant(0.0))
 
 
-def _kernel_by_entries(density: EntrywiseDensity, mode: Mode) -> _Kernel:
-    """Sweep against a log-density with a term for each entry of a sum."""
-    op = EntrySweep(rewritten([density.entry, *density.values], [density.term], mode))
-    columns = [x.astype("float64") for x in density.context]
-    n_entries = prod(density.sum.total.type.shape)
-    context = pt.stack(columns, axis=1) if columns else nothing(n_entries)
-    return _Kernel(op, [context], density.offset)
-
-
-def kernel_of_sums(reading: ModelReading, mode: Mode) -> _Kernel:
+def density_of_sums(reading: ModelReading, mode: Mode) -> _Density:
     """Sweep against the log-density of the additive factors: by entries, if it can be."""
-    entrywise = read_entrywise(reading.additive_factors)
-    if entrywise is not None:
-        return _kernel_by_entries(entrywise, mode)
+    if isinstance(reading.plan, ByEntries):
+        density = reading.plan.density
+        term = rewritten([density.entry, *density.values], [density.term], mode)
+        columns = [x.astype("float64") for x in density.context]
+        n_entries = prod(density.sum.total.type.shape)
+        context = pt.stack(columns, axis=1) if columns else nothing(n_entries)
+        return _Density(LogDensity(term, by_entry=True), [context], density.offset)
     state = pt.vector("sums", dtype="float64")
-    return kernel_of(RecordSweep, state, _log_density_of_sums(reading, state), mode)
+    return density_of(state, _log_density_of_sums(reading, state), mode)
 
 
 def nothing(*lengths: int) -> TensorVariable:
@@ -375,36 +398,6 @@ def separable(reading: ModelReading) -> TensorVariable:
 def contributions(reading: ModelReading) -> TensorVariable:
     """Put what each record adds to all sums into a matrix with a row per record."""
     return side_by_side([sum_.contributions for sum_ in reading.sums])
-
-
-def _changes_by_value(
-    reading: ModelReading,
-    before_and_after: Callable[[TensorVariable], tuple[TensorVariable, TensorVariable]],
-) -> list[TensorVariable] | None:
-    """Make changes of a table with a row for each value that a record can take (see `Changes`).
-
-    None if they aren't few, or don't say all.
-    """
-    values = reading.possible_values
-    if values is None:
-        return None
-    tables = []
-    for sum_ in reading.sums:
-        rows = rows_by_value(sum_.contributions, reading.records, values)
-        if rows is None:
-            return None
-        tables.append(rows)
-    table = side_by_side(tables)
-    index = before_and_after(value_index(reading.records, values))
-    return [table, table, *index, differing_columns(table)]
-
-
-def row_by_row(removed: TensorVariable, added: TensorVariable) -> list[TensorVariable]:
-    """Make changes of matrices with a row per record (see `Changes`)."""
-    n_records, n_columns = removed.shape
-    row = pt.arange(n_records).astype("uint32")
-    all_columns = pt.concatenate([n_columns[None], pt.arange(n_columns)])[None].astype("uint32")
-    return [removed, added, row, row, all_columns]
 
 
 def _log_density_of_sums(reading: ModelReading, flat: TensorVariable) -> TensorVariable:

@@ -1,9 +1,9 @@
 """A sweep of record-wise Metropolis updates, block by block.
 
-Where each record has contributions of its own, those of all records, present and proposed, are two
-matrices that outgrow the processor's caches, and the memory that records take many times. Here they
-are computed for a block of records at a time, which is swept before the next. The present ones are
-computed twice, since the sums over all records come first.
+Contributions of all records, present and proposed, are two matrices that outgrow the processor's
+caches, and the memory that records take many times. Here they are made for a block of records at a
+time, which is swept before the next. The present ones are made twice, since the sums over all
+records come first. Where all had to be computed at once, all records are one block.
 """
 
 from collections.abc import Callable
@@ -14,14 +14,11 @@ from numba import njit
 
 from pymc_dapper.records.kernels.sums import add_rows, no_sums
 
-RECORDS_IN_BLOCK = 2048
-"""Contributions of so many records to a dozen sums fit into the cache of a core."""
-
 
 # Inlined for the reasons given in `record_sweep`.
 @njit(inline="always")
 def sweep_by_blocks(
-    go_on: Callable[..., float],
+    decide: Callable[..., float],
     log_density: Callable[..., float],
     context: Any,
     present_rows: Callable[..., np.ndarray],
@@ -37,23 +34,25 @@ def sweep_by_blocks(
 
     Parameters
     ----------
-    go_on : callable
+    decide : callable
         Updates the records of a block:
-        :func:`~pymc_dapper.records.kernels.entry_sweep.go_on_by_rows` or
-        :func:`~pymc_dapper.records.kernels.record_sweep.go_on_with_records`.
+        :func:`~pymc_dapper.records.kernels.entry_sweep.decide_by_entries` or
+        :func:`~pymc_dapper.records.kernels.record_sweep.decide_by_sums`.
     log_density, context
         As there.
     present_rows, proposed_rows : callable
         ``rows(arrays, start, stop) -> ndarray``, compiled by numba: the present and the proposed
         contributions of the records from ``start`` up to ``stop``, with a row for each.
     arrays : tuple of ndarray
-        What these are computed from. The first is of present records.
+        What these are made from. The first has an entry, or a row, for each record.
     n_sums : int
         Contributions of a record.
     records_in_block : int
         Records in a block.
-    log_removed, log_added, log_uniforms
-        As in :func:`~pymc_dapper.records.kernels.record_sweep.sweep_records`.
+    log_removed, log_added : ndarray of float64, shape (n,) or (0,)
+        Present and proposed separable log-density of each record; empty where there is none.
+    log_uniforms : ndarray of float64, shape (n,)
+        Logarithms of independent uniform variates.
 
     Returns
     -------
@@ -72,7 +71,7 @@ def sweep_by_blocks(
     final = 0.0
     for start in range(0, n_records, records_in_block):
         stop = min(start + records_in_block, n_records)
-        final = go_on(
+        final = decide(
             log_density,
             context,
             sums,

@@ -1,4 +1,4 @@
-"""A sweep of record-wise Metropolis updates against a density with one term per entry of a sum.
+"""Updates of records against a density with one term per entry of a sum.
 
 As :mod:`~pymc_dapper.records.kernels.record_sweep`, for log_density(sums) = sum_k g_k(sums_k): an
 update evaluates only the terms whose entries it changes.
@@ -11,11 +11,7 @@ from numba import njit
 
 from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.records.kernels.record_sweep import log_gain
-from pymc_dapper.records.kernels.rows import Changes, find_undecided, pair_of_rows, sum_of_rows
 from pymc_dapper.records.kernels.sums import RUN, Sums, end_run, plus
-
-AT_A_TIME = 1024
-"""Records among which those to decide on are found at a time: few enough to stay in the cache."""
 
 
 @njit(inline="always")
@@ -27,83 +23,7 @@ def decisive_gain(gain: float, n_impossible: int) -> float:
 
 
 @njit(inline="always")
-def sweep_by_entries(
-    log_term: Callable[..., float],
-    context: np.ndarray,
-    changes: Changes,
-    log_removed: np.ndarray,
-    log_added: np.ndarray,
-    log_uniforms: np.ndarray,
-) -> tuple[np.ndarray, float]:
-    """Update one record after another, each given the outcome for those before it.
-
-    Parameters
-    ----------
-    log_term : callable
-        ``log_term(entry, values) -> float``, compiled by numba: the term of an entry of the sums,
-        whose values of the context are ``values``.
-    context : ndarray of float64, shape (d, m)
-        What the terms depend on besides the sums, one row for each entry.
-    changes, log_removed, log_added, log_uniforms
-        As in :func:`~pymc_dapper.records.kernels.record_sweep.sweep_records`.
-
-    Returns
-    -------
-    accepted : ndarray of bool, shape (n,)
-        Which proposals were taken.
-    log_density : float
-        Sum of the terms after the sweep.
-    """
-    sums = sum_of_rows(changes)
-    total, change, _ = sums
-    removed, added, present, proposed, differing = changes
-    n_records, n_sums = len(present), removed.shape[1]
-    terms = np.empty(n_sums)
-    n_impossible = 0
-    for j in range(n_sums):
-        terms[j] = log_term(total[j], context[j])
-        n_impossible += not is_finite(terms[j])
-
-    proposed_terms = np.empty(n_sums)
-    accepted = np.ones(n_records, dtype=np.bool_)
-    separable = log_removed.size > 0
-    undecided = np.empty(AT_A_TIME, dtype=np.uint32)
-    n_changes = 0
-    for start in range(0, n_records, AT_A_TIME):
-        stop = min(start + AT_A_TIME, n_records)
-        n_undecided = find_undecided(changes, separable, start, stop, undecided)
-        for i in undecided[:n_undecided]:
-            a, b = present[i], proposed[i]
-            columns = differing[pair_of_rows(changes, i)]
-            gain = 0.0
-            for c in range(1, columns[0] + 1):
-                j = columns[c]
-                proposed_terms[j] = terms[j]
-                if removed[a, j] != added[b, j]:
-                    entry = plus(total[j], change[j] + (added[b, j] - removed[a, j]))
-                    proposed_terms[j] = log_term(entry, context[j])
-                    gain += proposed_terms[j] - terms[j]
-            gain = decisive_gain(gain, n_impossible)
-            if separable:
-                gain += log_gain(log_removed[i], log_added[i])
-            accepted[i] = log_uniforms[i] < gain
-            if accepted[i]:
-                for c in range(1, columns[0] + 1):
-                    j = columns[c]
-                    if n_impossible > 0:
-                        n_impossible -= not is_finite(terms[j])
-                        n_impossible += not is_finite(proposed_terms[j])
-                    change[j] += added[b, j] - removed[a, j]
-                    terms[j] = proposed_terms[j]
-        n_changes += n_undecided
-        if n_changes >= n_sums:  # with many sums, so much work is done where many records change
-            end_run(sums)
-            n_changes = 0
-    return accepted, terms.sum()
-
-
-@njit(inline="always")
-def go_on_by_rows(
+def decide_by_entries(
     log_term: Callable[..., float],
     context: np.ndarray,
     sums: Sums,
@@ -116,21 +36,18 @@ def go_on_by_rows(
     log_uniforms: np.ndarray,
     accepted: np.ndarray,
 ) -> float:
-    """Update the records from ``start`` on, as :func:`sweep_by_entries` does all.
+    """Update the records of a block, each given the outcome for those before it.
 
     Parameters
     ----------
-    sums : Sums, of shape (d,)
-        Sums over all records. Overwritten with those after it.
-    removed, added : ndarray of float64, shape (m, d)
-        Present and proposed contributions of these records, a row for each. Nearly all differ, so
-        that those that do aren't looked for.
-    n_sums : int
-        Contributions of a record. As a constant, it saves a record's update all branches.
-    start : int
-        Number of the first of these records.
-    accepted : ndarray of bool, shape (n,)
-        Overwritten, where it is of these records, with which proposals were taken.
+    log_term : callable
+        ``log_term(entry, values) -> float``, compiled by numba: the term of an entry of the sums,
+        whose values of the context are ``values``.
+    context : ndarray of float64, shape (d, m)
+        What the terms depend on besides the sums, one row for each entry.
+    sums, removed, added, n_sums, start, log_removed, log_added, log_uniforms, accepted
+        As in :func:`~pymc_dapper.records.kernels.record_sweep.decide_by_sums`. Nearly all
+        contributions differ, so that those that do aren't looked for.
 
     Returns
     -------

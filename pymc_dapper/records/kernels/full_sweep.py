@@ -10,7 +10,6 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.records.kernels.record_sweep import log_gain
-from pymc_dapper.records.kernels.rows import Changes
 
 
 # Inlined for the reasons given in `record_sweep`.
@@ -18,7 +17,8 @@ from pymc_dapper.records.kernels.rows import Changes
 def sweep_by_full_evaluation(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
-    changes: Changes,
+    records: np.ndarray,
+    proposals: np.ndarray,
     log_removed: np.ndarray,
     log_added: np.ndarray,
     log_uniforms: np.ndarray,
@@ -31,8 +31,8 @@ def sweep_by_full_evaluation(
         ``log_density(records, context) -> float``, compiled by numba.
     context : tuple of ndarray
         What the log-density depends on besides the records.
-    changes : Changes
-        Present and proposed values of each record, in the place of contributions, with a row each.
+    records, proposals : ndarray of float64, shape (n, width)
+        Present and proposed values of each record.
     log_removed, log_added : ndarray of float64, shape (n,) or (0,)
         Present and proposed separable log-density of each record; empty where there is none.
     log_uniforms : ndarray of float64, shape (n,)
@@ -45,7 +45,6 @@ def sweep_by_full_evaluation(
     log_density : float
         Log-density of the records after the sweep (separable part not included).
     """
-    records, proposals = changes.removed, changes.added
     n_records, width = records.shape
     state = records.copy()
     present = log_density(state, context)

@@ -13,7 +13,6 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.kernels.fast_math import is_finite
-from pymc_dapper.records.kernels.rows import Changes, sum_of_rows
 from pymc_dapper.records.kernels.sums import RUN, Sums, end_run, plus
 
 
@@ -119,58 +118,7 @@ def update_record(
 
 
 @njit(inline="always")
-def sweep_records(
-    log_density: Callable[..., float],
-    context: tuple[Any, ...],
-    changes: Changes,
-    log_removed: np.ndarray,
-    log_added: np.ndarray,
-    log_uniforms: np.ndarray,
-) -> tuple[np.ndarray, float]:
-    """Update one record after another, each given the outcome for those before it.
-
-    Parameters
-    ----------
-    log_density, context
-        As in :func:`update_record`.
-    changes : Changes
-        Present and proposed contributions of each record to the sums.
-    log_removed, log_added : ndarray of float64, shape (n,) or (0,)
-        Present and proposed separable log-density of each record; empty where there is none.
-    log_uniforms : ndarray of float64, shape (n,)
-        Logarithms of independent uniform variates.
-
-    Returns
-    -------
-    accepted : ndarray of bool, shape (n,)
-        Which proposals were taken.
-    log_density : float
-        Log-density of the sums after the sweep (separable part not included).
-    """
-    removed, added, present, proposed, _ = changes
-    n_records, n_sums = len(present), removed.shape[1]
-    sums = sum_of_rows(changes)
-    state = SweepState(sums, log_density(sums.total, context))
-    proposed_sums = np.empty(n_sums)
-    accepted = np.empty(n_records, dtype=np.bool_)
-    separable = log_removed.size > 0
-    for i in range(n_records):
-        proposal = Proposal(
-            removed[present[i]],
-            added[proposed[i]],
-            log_removed[i] if separable else 0.0,
-            log_added[i] if separable else 0.0,
-        )
-        state, accepted[i] = update_record(
-            log_density, context, state, proposal, log_uniforms[i], proposed_sums
-        )
-        if i % RUN == RUN - 1:
-            end_run(sums)
-    return accepted, state.log_density
-
-
-@njit(inline="always")
-def go_on_with_records(
+def decide_by_sums(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
     sums: Sums,
@@ -183,10 +131,29 @@ def go_on_with_records(
     log_uniforms: np.ndarray,
     accepted: np.ndarray,
 ) -> float:
-    """Update the records from ``start`` on, as :func:`sweep_records` does all.
+    """Update the records of a block, each given the outcome for those before it.
 
-    Parameters are those of :func:`~pymc_dapper.records.kernels.entry_sweep.go_on_by_rows`; returns
-    the log-density of the sums after these updates.
+    Parameters
+    ----------
+    log_density, context
+        As in :func:`update_record`.
+    sums : Sums, of shape (d,)
+        Sums over all records. Overwritten with those after it.
+    removed, added : ndarray of float64, shape (m, d)
+        Present and proposed contributions of these records, a row for each.
+    n_sums : int
+        Contributions of a record. As a constant, it saves a record's update all branches.
+    start : int
+        Number of the first of these records.
+    log_removed, log_added, log_uniforms : ndarray
+        As in :func:`~pymc_dapper.records.kernels.block_sweep.sweep_by_blocks`.
+    accepted : ndarray of bool, shape (n,)
+        Overwritten, where it is of these records, with which proposals were taken.
+
+    Returns
+    -------
+    float
+        Log-density of the sums after these updates.
     """
     state = SweepState(sums, log_density(sums.total, context))
     proposed_sums = np.empty(n_sums)

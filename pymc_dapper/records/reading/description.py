@@ -12,9 +12,22 @@ from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.rebuild import rebuild, with_inputs
+from pymc_dapper.records.reading.contributions import (
+    RowMaker,
+    RowsAtOnce,
+    RowsByBlock,
+    RowsByValue,
+)
 from pymc_dapper.records.reading.exchanges import Exchange
 from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor
 from pymc_dapper.records.reading.model import ModelReading
+from pymc_dapper.records.reading.plan import (
+    ByEntries,
+    ByFullEvaluation,
+    BySums,
+    EachByItself,
+    Plan,
+)
 
 MAX_FORMULA = 100
 
@@ -33,7 +46,7 @@ def describe_reading(reading: ModelReading, exchange: Exchange | None = None) ->
     -------
     str
         Several lines: the records and what proposes them, a table of the factors, the sums, what is
-        known exactly, and what a sweep costs.
+        known exactly, what decides on the proposals, and what a sweep costs.
     """
     return "\n".join(
         [
@@ -48,6 +61,7 @@ def describe_reading(reading: ModelReading, exchange: Exchange | None = None) ->
             *_table([(f"  {factor.name}", *_row(factor)) for factor in reading.factors]),
             *_sums(reading),
             *_known(exchange),
+            *_plan(reading.plan),
             f"A sweep costs {_cost(reading)}.",
             *_as_counts(reading),
         ]
@@ -134,6 +148,37 @@ def _known(exchange: Exchange | None) -> list[str]:
 
 def _count(n: int, what: str) -> str:
     return f"{n} {what}" + ("" if n == 1 else "s")
+
+
+def _plan(plan: Plan) -> list[str]:
+    """Say what decides on proposals, and how contributions to the sums are made."""
+    match plan:
+        case ByEntries(rows=rows):
+            return [_decided("the entries of the sums that it changes"), _added(rows)]
+        case BySums(rows=rows):
+            return [_decided("the functions of all sums"), _added(rows)]
+        case ByFullEvaluation():
+            return [_decided("an evaluation from all records")]
+        case EachByItself():
+            return [_decided("what its record adds to the log-density")]
+    return ["No proposal is refused."]
+
+
+def _decided(by: str) -> str:
+    return f"Each proposal is decided on by {by}."
+
+
+def _added(rows: RowMaker) -> str:
+    match rows:
+        case RowsByValue(values=values):
+            how = f"looked up among its {len(values)} possible values"
+        case RowsByBlock(places=None):
+            how = f"computed for {rows.records_in_block} records at a time"
+        case RowsByBlock():
+            how = "computed from its values, one record after another"
+        case RowsAtOnce():
+            how = "computed for all records at once"
+    return f"What a record adds to the sums is {how}."
 
 
 def _cost(reading: ModelReading) -> str:

@@ -107,6 +107,11 @@ class FullFactor(_Factor):
 Factor = AdditiveFactor | SeparableFactor | FullFactor
 
 
+def sums_of(factors: Sequence[AdditiveFactor]) -> list[RecordSum]:
+    """Return the sums over records that any of the factors depends on, each once."""
+    return list({sum_.total: sum_ for factor in factors for sum_ in factor.sums}.values())
+
+
 def read_factors(
     log_densities: Mapping[str, TensorVariable], records: Sequence[TensorVariable]
 ) -> list[Factor]:

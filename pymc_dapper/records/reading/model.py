@@ -29,8 +29,10 @@ from pymc_dapper.records.reading.factors import (
     RecordSum,
     SeparableFactor,
     read_factors,
+    sums_of,
 )
 from pymc_dapper.records.reading.finite import FiniteLaw, Prior, conditional_law, possible_values
+from pymc_dapper.records.reading.plan import Plan, read_plan
 from pymc_dapper.records.reading.possible import read_possible
 
 
@@ -63,6 +65,8 @@ class ModelReading:
         factors then don't decide on them.
     factors : tuple of Factor
         The factors of the log-density that depend on the records, their prior not included.
+    plan : Plan
+        What decides on proposals in a sweep, and how contributions to the sums are made.
     parameters : tuple of TensorVariable
         Value variables of all other free variables that the graphs depend on.
     data : tuple of SharedVariable
@@ -80,6 +84,7 @@ class ModelReading:
     possible_values: np.ndarray | None
     conditional: FiniteLaw | None
     factors: tuple[Factor, ...]
+    plan: Plan
     parameters: tuple[TensorVariable, ...]
     data: tuple[SharedVariable, ...]
     dim_lengths: dict[str, int]
@@ -118,8 +123,7 @@ class ModelReading:
     @property
     def sums(self) -> list[RecordSum]:
         """The sums over records that any factor depends on, each once."""
-        by_total = {sum_.total: sum_ for factor in self.additive_factors for sum_ in factor.sums}
-        return list(by_total.values())
+        return sums_of(self.additive_factors)
 
 
 def read_model(
@@ -200,6 +204,7 @@ def read_model(
         possible_values=finite,
         conditional=conditional,
         factors=tuple(factors),
+        plan=read_plan(records, factors, finite, proposes_conditionally=conditional is not None),
         parameters=tuple(x for x in model.value_vars if x in inputs and x not in values),
         data=tuple(shared_data(graphs)),
         dim_lengths=lengths,

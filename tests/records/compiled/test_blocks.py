@@ -1,15 +1,21 @@
 """Sweeps whose contributions are computed for some records at a time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.reading import read_model
-from pymc_dapper.records.compiled import sweep as compiled_sweep
-from pymc_dapper.records.compiled.op import BlockSweep
-from pymc_dapper.records.compiled.sweep import sweep_graph
+from pymc_dapper.records.reading.contributions import (
+    RECORDS_IN_BLOCK,
+    RowsAtOnce,
+    RowsByBlock,
+    by_array,
+    by_entry,
+)
+from pymc_dapper.records.reading.plan import BySums
 from pymc_dapper.reference import conditional_posterior
 from pymc_dapper.steps.data import SharedData
 from tests import broken
@@ -34,22 +40,14 @@ def read(model):
     return read_model(model, [model.rvs_to_values[x] for x in records], model.initial_point())
 
 
-def rows_of(reading):
-    """How the sweep makes rows of contributions: by entry, by array, or not for blocks."""
-    graph = sweep_graph(reading, numba_mode(None))
-    node = graph.accepted.owner
-    if node is None or not isinstance(node.op, BlockSweep):
-        return "whole"
-    return "by array" if node.op.places is None else "by entry"
+ROWS = {"by array": by_array, "by entry": by_entry}
 
 
-@pytest.fixture
-def by_array(monkeypatch):
-    monkeypatch.setattr(compiled_sweep, "rows_by_entry", lambda *arguments: None)
-
-
-def in_blocks_of(n, monkeypatch):
-    monkeypatch.setattr(compiled_sweep, "RECORDS_IN_BLOCK", n)
+def in_blocks_of(n, reading, rows):
+    """The reading with a plan by which contributions are made for so many records at a time."""
+    made = ROWS[rows](reading.records, reading.sums, n)
+    assert made is not None
+    return replace(reading, plan=replace(reading.plan, rows=made))
 
 
 @pytest.mark.parametrize(
@@ -71,20 +69,12 @@ def in_blocks_of(n, monkeypatch):
         ]
     ),
 )
-def test_blocks_decide_as_the_whole_does(name, rows, request, monkeypatch):
+def test_blocks_decide_as_the_whole_does(name, rows):
     model = FORMS[name]()
     reading, point = read(model), model.initial_point()
-    with monkeypatch.context() as patch:
-        # Nor entry by entry: another loop than that of the blocks.
-        for read_ in ("rows_by_entry", "read_entrywise"):
-            patch.setattr(compiled_sweep, read_, lambda *arguments: None)
-        assert rows_of(reading) == "whole"
-        whole = take_apart(reading)
-    if rows == "by array":
-        request.getfixturevalue("by_array")
-    in_blocks_of(3, monkeypatch)
-    assert rows_of(reading) == rows
-    blocks = take_apart(reading)
+    # Nor entry by entry: another loop than that of the blocks, where these go by entries.
+    whole = take_apart(replace(reading, plan=BySums(RowsAtOnce())))
+    blocks = take_apart(in_blocks_of(3, reading, rows))
     given = [np.asarray(point[x.name]) for x in reading.parameters] + SharedData(reading).values
     rng = np.random.default_rng(1)
     outcomes = []
@@ -115,16 +105,10 @@ MODELS = {
 }
 
 
-@pytest.fixture
-def of_two(monkeypatch):
-    in_blocks_of(2, monkeypatch)
-
-
 def invariance_error(name, fault=None):
     """Largest change that one sweep makes to the exact conditional posterior."""
     build, prior, log_mechanism = MODELS[name]
-    reading = read(build())
-    assert name.endswith(rows_of(reading))
+    reading = in_blocks_of(2, read(build()), name[-8:])
     posterior = conditional_posterior(prior, log_mechanism, n_records=3)
     proposal_probabilities = prior[posterior.states].prod(axis=1)
     decide = take_apart(reading, fault=fault).decide
@@ -134,7 +118,7 @@ def invariance_error(name, fault=None):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_blocks_leave_the_exact_conditional_posterior_invariant(name, of_two):
+def test_blocks_leave_the_exact_conditional_posterior_invariant(name):
     assert invariance_error(name) < 1e-10
 
 
@@ -146,25 +130,8 @@ def test_blocks_leave_the_exact_conditional_posterior_invariant(name, of_two):
     ],
     ids=["forgetful", "unchanged"],
 )
-def test_broken_blocks_do_not(fault, name, of_two):
+def test_broken_blocks_do_not(fault, name):
     assert invariance_error(name, fault) > 1e-4
-
-
-def test_records_are_swept_by_blocks_unless_their_values_are_few(by_array):
-    """What isn't known by entry, only where there are more records than a block has."""
-
-    def reading(n, few_values):
-        with pm.Model() as model:
-            if few_values:
-                record = pt.eye(3)[pm.Categorical("record", np.ones(3) / 3, shape=n)]
-            else:
-                record = pm.Normal("record", shape=(n, 3))
-            pm.Potential("privacy", -pt.abs(record.sum(axis=0) - 1.0).sum())
-        return read(model)
-
-    assert rows_of(reading(10_000, False)) == "by array"
-    assert rows_of(reading(1_000, False)) == "whole"
-    assert rows_of(reading(10_000, True)) == "whole"
 
 
 def test_a_matrix_of_shared_covariates_is_known_by_entry():
@@ -173,4 +140,7 @@ def test_a_matrix_of_shared_covariates_is_known_by_entry():
         design = pm.Data("design", np.ones((9, 2)))
         record = pm.Normal("record", design @ np.array([0.5, -1.0]), shape=9)
         pm.Potential("privacy", -pt.abs(design.T @ record - 1.0).sum())
-    assert rows_of(read(model)) == "by entry"
+    rows = read(model).plan.rows
+    assert isinstance(rows, RowsByBlock)
+    assert rows.places is not None
+    assert rows.records_in_block == RECORDS_IN_BLOCK

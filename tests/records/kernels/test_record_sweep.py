@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from numba import njit
 
+from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
 from pymc_dapper.records.kernels.record_sweep import (
     Proposal,
     SweepState,
+    decide_by_sums,
     log_gain,
-    sweep_records,
     update_record,
 )
 from pymc_dapper.records.kernels.sums import Sums
-from tests.records.changes import row_by_row
 
 
 @njit
@@ -40,9 +40,22 @@ def update(log_density, context, state, proposal, log_uniform):
 
 
 @njit
+def present(arrays, start, stop):
+    return arrays[0][start:stop]
+
+
+@njit
+def proposed(arrays, start, stop):
+    return arrays[1][start:stop]
+
+
+@njit
 def sweep(log_density, context, removed, added, log_removed, log_added, log_uniforms):
-    changes = row_by_row(removed, added)
-    return sweep_records(log_density, context, changes, log_removed, log_added, log_uniforms)
+    n_records, n_sums = removed.shape
+    return sweep_by_blocks(
+        decide_by_sums, log_density, context, present, proposed, (removed, added), n_sums,
+        n_records, log_removed, log_added, log_uniforms,
+    )  # fmt: skip
 
 
 NONE = np.empty(0)

@@ -7,9 +7,8 @@ import pytest
 from numba import njit
 from pytensor.link.numba.dispatch.basic import numba_njit
 
-from pymc_dapper.records.kernels import block_sweep, entry_sweep, record_sweep, rows, sums
+from pymc_dapper.records.kernels import block_sweep, entry_sweep, record_sweep, sums, value_sweep
 from pymc_dapper.records.kernels.sums import add_rows, no_sums
-from tests.records.changes import row_by_row
 
 N = 200_000
 NONE, NO_CONTEXT = np.zeros(0), np.zeros((1, 0))
@@ -42,53 +41,13 @@ def other_part(arrays, start, stop):
     return arrays[1][start:stop]
 
 
-def by_sums(patch):
-    kernel = patch(record_sweep.sweep_records)
-
-    @numba_njit(final_function=True)
-    def sweep(removed, added, log_uniforms):
-        changes = row_by_row(removed, added)
-        return kernel(the_sum, (), changes, NONE, NONE, log_uniforms)
-
-    return sweep
-
-
-def by_entries(patch):
-    kernel = patch(entry_sweep.sweep_by_entries)
-
-    @numba_njit(final_function=True)
-    def sweep(removed, added, log_uniforms):
-        changes = row_by_row(removed, added)
-        return kernel(the_entry, np.zeros((1, 0)), changes, NONE, NONE, log_uniforms)
-
-    return sweep
-
-
-def in_blocks(patch, go_on=entry_sweep.go_on_by_rows, density=the_entry, context=NO_CONTEXT):
-    kernel = patch(block_sweep.sweep_by_blocks)
-    go_on = patch(go_on)
-
-    @numba_njit(final_function=True)
-    def sweep(removed, added, log_uniforms):
-        return kernel(
-            go_on, density, context, part, other_part, (removed, added), 1, 1000, NONE, NONE,
-            log_uniforms,
-        )  # fmt: skip
-
-    return sweep
-
-
-def in_blocks_by_sums(patch):
-    return in_blocks(patch, record_sweep.go_on_with_records, the_sum, ())
-
-
 def as_it_is(kernel):
     return kernel
 
 
 def plainly(kernel):
     """Go on with one run for all records, as a plain sum does."""
-    return _with(kernel, RUN=10**9, sum_of_rows=_with(rows.sum_of_rows, RUN=10**9))
+    return _with(kernel, RUN=10**9, add_rows=_with(sums.add_rows, RUN=10**9))
 
 
 def _with(kernel, **instead):
@@ -96,6 +55,23 @@ def _with(kernel, **instead):
     return njit(inline="always")(
         type(function)(function.__code__, {**function.__globals__, **instead})
     )
+
+
+def in_blocks(records_in_block, decide, density, context, patch=as_it_is):
+    kernel, decide = patch(block_sweep.sweep_by_blocks), patch(decide)
+
+    @numba_njit(final_function=True)
+    def sweep(removed, added, log_uniforms):
+        return kernel(
+            decide, density, context, part, other_part, (removed, added), 1, records_in_block,
+            NONE, NONE, log_uniforms,
+        )  # fmt: skip
+
+    return sweep
+
+
+BY_SUMS = record_sweep.decide_by_sums, the_sum, ()
+BY_ENTRIES = entry_sweep.decide_by_entries, the_entry, NO_CONTEXT
 
 
 def worst_error(sweep, contributions):
@@ -112,13 +88,32 @@ def worst_error(sweep, contributions):
     return errors
 
 
-@pytest.mark.parametrize("sweep", [by_sums, by_entries, in_blocks, in_blocks_by_sums])
-def test_sums_keep_their_digits(sweep, contributions):
-    assert max(worst_error(sweep(as_it_is), contributions)) < 2
+@pytest.mark.parametrize("of", [BY_SUMS, BY_ENTRIES], ids=["by sums", "by entries"])
+@pytest.mark.parametrize("records_in_block", [1_000, N])
+def test_sums_keep_their_digits(of, records_in_block, contributions):
+    assert max(worst_error(in_blocks(records_in_block, *of), contributions)) < 2
 
 
-def test_a_plain_sum_loses_them(contributions):
-    assert max(worst_error(by_sums(plainly), contributions)) > 20
+@pytest.mark.parametrize("of", [BY_SUMS, BY_ENTRIES], ids=["by sums", "by entries"])
+def test_a_plain_sum_loses_them(of, contributions):
+    assert max(worst_error(in_blocks(N, *of, plainly), contributions)) > 20
+
+
+@numba_njit(final_function=True)
+def sweep_by_value(table, present, proposed, differing, log_uniforms):
+    values = value_sweep.Values(table, present, proposed, differing)
+    return value_sweep.sweep_by_value(the_entry, NO_CONTEXT, values, NONE, NONE, log_uniforms)
+
+
+def test_sums_keep_their_digits_by_value(contributions):
+    table = contributions[0, :16]
+    present, proposed = np.random.default_rng(2).integers(0, 16, (2, N), dtype="uint8")
+    differing = np.tile(np.array([1, 0], dtype="uint32"), (256, 1))
+
+    def sweep(removed, added, log_uniforms):
+        return sweep_by_value(table, present, proposed, differing, log_uniforms)
+
+    assert max(worst_error(sweep, (table[present], table[proposed]))) < 2
 
 
 def many_ones(kernel):

@@ -1,0 +1,205 @@
+"""A sweep over records that have few values, and contribute alike where they have the same.
+
+Against a density with one term per entry of a sum, as in
+:mod:`~pymc_dapper.records.kernels.entry_sweep`. What a record contributes, and which entries a
+proposal changes, is looked up by its value.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from pymc_dapper.kernels.fast_math import is_finite
+from pymc_dapper.records.kernels.entry_sweep import decisive_gain
+from pymc_dapper.records.kernels.record_sweep import log_gain
+from pymc_dapper.records.kernels.sums import Sums, end_run, no_sums, plus
+
+AT_A_TIME = 1024
+"""Records among which those to decide on are found at a time: few enough to stay in the cache."""
+
+COUNTERS = 4
+"""A power of two."""
+
+
+class Values(NamedTuple):
+    """The values that records have, and those that are proposed to them.
+
+    Attributes
+    ----------
+    table : ndarray of float64, shape (k, d)
+        What a record contributes to the sums at each value.
+    present, proposed : ndarray of unsigned int, shape (n,)
+        Which value each record has, and which it is to have instead.
+    differing : ndarray of unsigned int, shape (k * k, width)
+        Where the contribution at ``b`` may differ from that at ``a``: row ``a * k + b`` holds the
+        number of columns and then the columns.
+
+    Notes
+    -----
+    Indices are unsigned, since numba lets a negative one count from the end, which takes time.
+    """
+
+    table: np.ndarray
+    present: np.ndarray
+    proposed: np.ndarray
+    differing: np.ndarray
+
+
+@njit(inline="always")
+def sweep_by_value(
+    log_term: Callable[..., float],
+    context: np.ndarray,
+    values: Values,
+    log_removed: np.ndarray,
+    log_added: np.ndarray,
+    log_uniforms: np.ndarray,
+) -> tuple[np.ndarray, float]:
+    """Update one record after another, each given the outcome for those before it.
+
+    Parameters
+    ----------
+    log_term, context
+        As in :func:`~pymc_dapper.records.kernels.entry_sweep.decide_by_entries`.
+    values : Values
+        Present and proposed values.
+    log_removed, log_added, log_uniforms
+        As in :func:`~pymc_dapper.records.kernels.block_sweep.sweep_by_blocks`.
+
+    Returns
+    -------
+    accepted : ndarray of bool, shape (n,)
+        Which proposals were taken.
+    log_density : float
+        Sum of the terms after the sweep.
+    """
+    sums = sum_of_values(values)
+    total, change, _ = sums
+    table, present, proposed, differing = values
+    n_records, (n_values, n_sums) = len(present), table.shape
+    terms = np.empty(n_sums)
+    n_impossible = 0
+    for j in range(n_sums):
+        terms[j] = log_term(total[j], context[j])
+        n_impossible += not is_finite(terms[j])
+
+    proposed_terms = np.empty(n_sums)
+    accepted = np.ones(n_records, dtype=np.bool_)
+    separable = log_removed.size > 0
+    undecided = np.empty(AT_A_TIME, dtype=np.uint32)
+    n_changes = 0
+    for start in range(0, n_records, AT_A_TIME):
+        stop = min(start + AT_A_TIME, n_records)
+        n_undecided = find_undecided(values, separable, start, stop, undecided)
+        for i in undecided[:n_undecided]:
+            a, b = present[i], proposed[i]
+            columns = differing[np.uint64(a * np.uint64(n_values) + b)]
+            gain = 0.0
+            for c in range(1, columns[0] + 1):
+                j = columns[c]
+                proposed_terms[j] = terms[j]
+                if table[a, j] != table[b, j]:
+                    entry = plus(total[j], change[j] + (table[b, j] - table[a, j]))
+                    proposed_terms[j] = log_term(entry, context[j])
+                    gain += proposed_terms[j] - terms[j]
+            gain = decisive_gain(gain, n_impossible)
+            if separable:
+                gain += log_gain(log_removed[i], log_added[i])
+            accepted[i] = log_uniforms[i] < gain
+            if accepted[i]:
+                for c in range(1, columns[0] + 1):
+                    j = columns[c]
+                    if n_impossible > 0:
+                        n_impossible -= not is_finite(terms[j])
+                        n_impossible += not is_finite(proposed_terms[j])
+                    change[j] += table[b, j] - table[a, j]
+                    terms[j] = proposed_terms[j]
+        n_changes += n_undecided
+        if n_changes >= n_sums:  # with many sums, so much work is done where many records change
+            end_run(sums)
+            n_changes = 0
+    return accepted, terms.sum()
+
+
+@njit(inline="always")
+def sum_of_values(values: Values) -> Sums:
+    """Sum what the records contribute at present.
+
+    Afresh in every sweep: rounding can't build up, and changes of the records or of the parameters
+    between sweeps can't leave a stale sum behind.
+    """
+    n_values, n_sums = values.table.shape
+    # Counted in turns: a processor waits for a count before it adds to it again.
+    counts = np.zeros((COUNTERS, n_values), dtype=np.int64)
+    for i in range(len(values.present)):
+        counts[i & (COUNTERS - 1), values.present[i]] += 1
+    sums = no_sums(n_sums)
+    for a in range(n_values):
+        count = 0
+        for turn in range(COUNTERS):
+            count += counts[turn, a]
+        if count > 0:  # what a value that no record has would contribute may be infinite
+            for j in range(n_sums):
+                sums.change[j] += count * values.table[a, j]
+    end_run(sums)
+    return sums
+
+
+@njit(inline="always")
+def find_undecided(
+    values: Values, separable: bool, start: int, stop: int, found: np.ndarray
+) -> int:
+    """Find the records on whose proposals there is something to decide.
+
+    Parameters
+    ----------
+    values : Values
+        Present and proposed values.
+    separable : bool
+        Whether something else than the sums decides, too. If not, a proposal of the value that the
+        record has can be accepted unseen.
+    start, stop : int
+        Where to look: at the records from ``start`` up to ``stop``.
+    found : ndarray of unsigned int, shape (stop - start,) or longer
+        Overwritten with these records, in their order.
+
+    Returns
+    -------
+    int
+        How many they are.
+    """
+    n_found = 0
+    for i in range(start, stop):
+        # Without a branch: which records change is as random as their proposals.
+        found[n_found] = i
+        n_found += separable | (values.present[i] != values.proposed[i])
+    return n_found
+
+
+@njit(inline="always")
+def check_values(table: np.ndarray, present: np.ndarray, proposed: np.ndarray) -> None:
+    """Check that a table has the values.
+
+    Raises
+    ------
+    IndexError
+        If one of them isn't there: compiled code would read what lies beside it.
+    """
+    n_values = len(table)
+    missing = False
+    for i in range(len(present)):
+        missing |= (present[i] >= n_values) | (proposed[i] >= n_values)
+    if missing:
+        raise IndexError("a record has a value that its distribution can't take")
+
+
+@njit(inline="always")
+def looked_up(table: np.ndarray, values: np.ndarray, start: int, stop: int) -> np.ndarray:
+    """Return what the records from ``start`` up to ``stop`` contribute, with a row for each."""
+    n_columns = table.shape[1]
+    rows = np.empty((stop - start, n_columns))
+    for i in range(start, stop):
+        for j in range(n_columns):
+            rows[i - start, j] = table[values[i], j]
+    return rows

@@ -1,0 +1,229 @@
+"""How the contributions of records to the sums are made: as rows of one number for each entry."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.rebuild import frontier
+from pymc_dapper.graphs.scalars import read_entries
+from pymc_dapper.records.reading.factors import RecordSum
+from pymc_dapper.records.reading.rows_by_value import rows_by_value
+from pymc_dapper.records.reading.rows_of_others import rows_of_others
+
+RECORDS_IN_BLOCK = 2048
+"""Contributions of so many records to a dozen sums fit into the cache of a core."""
+
+
+@dataclass(frozen=True)
+class RowsByValue:
+    """Records have few values, and contribute alike if they have the same.
+
+    Attributes
+    ----------
+    table : TensorVariable, shape (k, d)
+        What a record contributes at each of its values.
+    values : ndarray of int, shape (k, number of record variables)
+        The values.
+    """
+
+    table: TensorVariable
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class RowsByBlock:
+    """Rows are made within the sweep, for some records at a time.
+
+    Attributes
+    ----------
+    records_in_block : int
+        For so many.
+    places : tuple of (int, tuple of int), or None
+        If the graph is of one record's entries, each a scalar: the array and the index in its row,
+        of each of the scalars that it takes before ``context``. None if it is of arrays.
+    inputs : tuple of Variable
+        What the graph takes: what stands for records and covariates, then for the context.
+    outputs : tuple of Variable
+        One record's contributions, or those of a block as a matrix.
+    covariates : tuple of TensorVariable
+        Arrays with a row for each record, beside the records themselves.
+    context : tuple of TensorVariable
+        What else the graph takes.
+    n_columns : int
+        Contributions of a record.
+    """
+
+    records_in_block: int
+    places: tuple[tuple[int, tuple[int, ...]], ...] | None
+    inputs: tuple[Variable, ...]
+    outputs: tuple[Variable, ...]
+    covariates: tuple[TensorVariable, ...]
+    context: tuple[TensorVariable, ...]
+    n_columns: int
+
+
+@dataclass(frozen=True)
+class RowsAtOnce:
+    """Rows of all records are made before the sweep."""
+
+
+RowMaker = RowsByValue | RowsByBlock | RowsAtOnce
+
+
+def read_rows(
+    records: Sequence[TensorVariable],
+    sums: Sequence[RecordSum],
+    possible_values: np.ndarray | None,
+    records_in_block: int = RECORDS_IN_BLOCK,
+) -> RowMaker:
+    """Choose how rows of contributions are made: the fastest way that is known to be right.
+
+    Parameters
+    ----------
+    records : sequence of TensorVariable
+        The records.
+    sums : sequence of RecordSum
+        What they contribute to.
+    possible_values : ndarray of int, shape (k, number of record variables), or None
+        All values that a record can take, where they are few.
+    records_in_block : int
+        Records in a block. With no more, operations on arrays make all rows at once.
+
+    Returns
+    -------
+    RowsByValue, RowsByBlock or RowsAtOnce
+        The first where it can be; else the second, by entry rather than by array.
+    """
+    n_records = records[0].type.shape[0]
+    rows: RowMaker | None = None
+    if possible_values is not None:
+        rows = _by_value(records, sums, possible_values)
+    if rows is None:
+        rows = by_entry(records, sums, records_in_block)
+    if rows is None and n_records > records_in_block:
+        rows = by_array(records, sums, records_in_block)
+    return rows or RowsAtOnce()
+
+
+def _by_value(
+    records: Sequence[TensorVariable], sums: Sequence[RecordSum], values: np.ndarray
+) -> RowsByValue | None:
+    tables = []
+    for sum_ in sums:
+        rows = rows_by_value(sum_.contributions, records, values)
+        if rows is None:
+            return None
+        tables.append(rows)
+    return RowsByValue(side_by_side(tables), values)
+
+
+def by_entry(
+    records: Sequence[TensorVariable], sums: Sequence[RecordSum], records_in_block: int
+) -> RowsByBlock | None:
+    """Write each entry of what a record contributes as a function of its values.
+
+    None if there are many entries, or if it isn't known what they are.
+    """
+    block = _block(records, sums, 1)
+    if block is None:
+        return None
+    arrays = [*block.records, *block.covariates.values()]
+    found = read_entries(block.contributions, arrays)
+    if found is None:
+        return None
+    # An index in the array of one record begins with the 0 of that record.
+    places = tuple((arrays.index(x), index[1:]) for x, index in found.scalars)
+    return RowsByBlock(
+        records_in_block,
+        places,
+        inputs=(*found.scalars.values(), *found.context.values()),
+        outputs=tuple(pt.scalar_from_tensor(entry) for entry in found.entries),
+        covariates=block.covariates_rows_first(),
+        context=tuple(found.context),
+        n_columns=len(found.entries),
+    )
+
+
+def by_array(
+    records: Sequence[TensorVariable], sums: Sequence[RecordSum], records_in_block: int
+) -> RowsByBlock | None:
+    """Write what a block of records contributes as a function of it; None if that isn't known."""
+    block = _block(records, sums, None)
+    if block is None:
+        return None
+    arrays: list[Variable] = [*block.records, *block.covariates.values()]
+    context = frontier(arrays, block.contributions)
+    return RowsByBlock(
+        records_in_block,
+        None,
+        inputs=(*arrays, *context),
+        outputs=(block.contributions,),
+        covariates=block.covariates_rows_first(),
+        context=tuple(context),
+        n_columns=block.contributions.type.shape[1],
+    )
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A block of records, and what they contribute."""
+
+    records: list[TensorVariable]
+    covariates: dict[tuple[TensorVariable, int], TensorVariable]
+    contributions: TensorVariable
+
+    def covariates_rows_first(self) -> tuple[TensorVariable, ...]:
+        return tuple(pt.moveaxis(x, axis, 0) for x, axis in self.covariates)
+
+
+def _block(
+    of_all: Sequence[TensorVariable], sums: Sequence[RecordSum], length: int | None
+) -> _Block | None:
+    records = {x: _of_length(x, length) for x in of_all}
+    covariates: dict[tuple[TensorVariable, int], TensorVariable] = {}
+
+    def covariate(x: TensorVariable, axis: int) -> TensorVariable:
+        """Keep the records first, so that a block is a slice."""
+        if (x, axis) not in covariates:
+            covariates[x, axis] = _of_length(pt.moveaxis(x, axis, 0), length)
+        return pt.moveaxis(covariates[x, axis], 0, axis)
+
+    tables = []
+    for sum_ in sums:
+        rows = rows_of_others(sum_.contributions, records, covariate)
+        if rows is None or None in rows.type.shape[1:]:
+            return None
+        tables.append(rows)
+    contributions = side_by_side(tables)
+    if contributions.type.shape[1] is None:
+        return None
+    return _Block(list(records.values()), covariates, contributions)
+
+
+def _of_length(x: TensorVariable, length: int | None) -> TensorVariable:
+    """Return what stands for some rows of an array."""
+    return x.type.clone(shape=(length, *x.type.shape[1:]))()
+
+
+def side_by_side(rows: Sequence[TensorVariable]) -> TensorVariable:
+    """Flatten each row, and put those of several arrays into one."""
+    return pt.concatenate([_with_columns(x) for x in rows], axis=1).astype("float64")
+
+
+def _with_columns(rows: TensorVariable) -> TensorVariable:
+    if rows.type.ndim <= 2:
+        return rows if rows.type.ndim == 2 else rows[:, None]
+    n_rows, *lengths = shape_of(rows)
+    # The number of columns is given, since it can't be found out where there is no row.
+    return rows.reshape((n_rows, prod(lengths)))
+
+
+def shape_of(x: TensorVariable) -> list[Any]:
+    """Return the shape, as numbers where they are known."""
+    return [x.shape[k] if size is None else size for k, size in enumerate(x.type.shape)]
