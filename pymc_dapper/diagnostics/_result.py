@@ -8,22 +8,7 @@ from pymc_dapper.checks import shown
 
 
 def group(idata: Any, name: str) -> Any:
-    """Return a group of a result.
-
-    Parameters
-    ----------
-    idata : DataTree
-        What a user passed as ``idata``.
-    name : str
-        Name of the group.
-
-    Raises
-    ------
-    TypeError
-        If it isn't a result.
-    ValueError
-        If it hasn't such a group.
-    """
+    """Return a group of what a user passed as ``idata``; TypeError or ValueError if it has none."""
     if not isinstance(idata, DataTree):
         raise TypeError(f"idata must be the DataTree that pmd.sample returned, got {shown(idata)}")
     if name not in idata.children:

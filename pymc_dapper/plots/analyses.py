@@ -12,7 +12,6 @@ from pymc_dapper.plots.drawing import (
     add_legend,
     check_analyses,
     check_options,
-    chosen_backend,
     colours_of,
     figure_options,
     load_arviz_plots,
@@ -106,8 +105,7 @@ def plot_analyses(
     check_analyses(analyses)
     if isinstance(analyses, xr.DataTree):
         raise TypeError("pass several results by name, as in {'private': idata, 'naive': other}")
-    backend = chosen_backend(backend, plot_collection)
-    arviz_plots = load_arviz_plots(backend)
+    backend, arviz_plots = load_arviz_plots(backend, plot_collection)
     names = variables(analyses, ["posterior"], var_names, filter_vars)
     fewest = min(
         tree["posterior"].sizes["chain"] * tree["posterior"].sizes["draw"]

@@ -11,7 +11,6 @@ from pymc_dapper.plots.drawing import (
     add_legend,
     check_analyses,
     check_options,
-    chosen_backend,
     colours_of,
     draw,
     figure_options,
@@ -111,8 +110,7 @@ def plot_contraction(
         filter_vars=filter_vars,
         coords=coords,
     )
-    backend = chosen_backend(backend, plot_collection)
-    arviz_plots = load_arviz_plots(backend)
+    backend, arviz_plots = load_arviz_plots(backend, plot_collection)
     several = isinstance(analyses, Mapping) and not isinstance(analyses, xr.DataTree)
     by_name = dict(analyses) if several else {"the result": analyses}
     for name, tree in by_name.items():
@@ -166,19 +164,9 @@ def plot_contraction(
 
 
 def contraction(tree: Any, names: Sequence[str]) -> xr.Dataset:
-    """Compute the contraction of variables, and its Monte Carlo error.
+    """Compute the contraction of variables, and its Monte Carlo error, along dim ``statistic``.
 
-    Parameters
-    ----------
-    tree : DataTree
-        With groups "prior" and "posterior".
-    names : sequence of str
-        Variables.
-
-    Returns
-    -------
-    Dataset
-        In each variable's shape, with dim ``statistic``: "contraction" and its "error".
+    The tree has groups "prior" and "posterior".
     """
     prior, posterior = (tree[group].dataset[list(names)] for group in ("prior", "posterior"))
     ratio = posterior.var(DRAWS) / prior.var(DRAWS)

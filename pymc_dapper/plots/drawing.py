@@ -20,24 +20,24 @@ COLOURS = {"private": "#1b5fa6", "naive": "#c1500a", "confidential": "#595959"}
 """What the usual analyses are drawn in, in all figures."""
 
 
-def load_arviz_plots(backend: str) -> Any:
+def load_arviz_plots(
+    backend: str | None, plot_collection: "PlotCollection | None"
+) -> tuple[str, Any]:
     """Import arviz-plots: when a figure is asked for, since matplotlib comes with it.
 
-    Parameters
-    ----------
-    backend : str
-        The plotting library that it is to draw with.
-
-    Returns
-    -------
-    module
-        ``arviz_plots``.
-
-    Raises
-    ------
-    ImportError
-        If either isn't installed.
+    Returned are the name of the plotting library (the one asked for, that of the collection, or
+    ArviZ's default) and ``arviz_plots``. Raises ImportError if either isn't installed.
     """
+    if backend is not None:
+        choice(backend, "backend", ("matplotlib", "plotly", "bokeh", "none"))
+    elif plot_collection is not None:
+        backend = str(plot_collection.backend)
+    # ArviZ's answer where it finds no plotting library: it would draw nothing, and not say so.
+    elif (backend := str(rcParams["plot.backend"])) == "none":
+        raise ImportError(
+            "there is no plotting library to draw with: pip install matplotlib, or say "
+            "backend='none'"
+        )
     try:
         arviz_plots = import_module("arviz_plots")
         import_module(f"arviz_plots.backend.{backend}")
@@ -45,7 +45,7 @@ def load_arviz_plots(backend: str) -> Any:
         raise ImportError(
             f"this figure needs {error.name}, which isn't installed: pip install {error.name}"
         ) from error
-    return arviz_plots
+    return backend, arviz_plots
 
 
 def check_options(
@@ -58,13 +58,7 @@ def check_options(
     coords: Any = None,
     stats: Any = None,
 ) -> None:
-    """Check what all plots take, by the name that the caller gave it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it isn't of the type that arviz-plots takes.
-    """
+    """Check what all plots take, by the name that the caller gave it."""
     if plot_collection is not None and not hasattr(plot_collection, "facet_dims"):
         raise TypeError(f"plot_collection must be a PlotCollection, got {shown(plot_collection)}")
     if isinstance(var_names, str):
@@ -79,15 +73,7 @@ def check_options(
 
 
 def check_analyses(analyses: Any) -> None:
-    """Check that results were passed.
-
-    Raises
-    ------
-    TypeError
-        If ``analyses`` isn't a mapping, as a result itself is.
-    ValueError
-        If there are none.
-    """
+    """Check that there are results: by name, or one result, which is a mapping, too."""
     if not isinstance(analyses, Mapping):
         raise TypeError(
             f"analyses must be results by name, as in {{'private': idata}}, got {shown(analyses)}"
@@ -96,51 +82,10 @@ def check_analyses(analyses: Any) -> None:
         raise ValueError("analyses is empty: there is no analysis to draw")
 
 
-def chosen_backend(backend: str | None, plot_collection: "PlotCollection | None") -> str:
-    """Name the plotting library: the one asked for, that of the collection, or ArviZ's default.
-
-    Parameters
-    ----------
-    backend : str, optional
-        What the caller asks for.
-    plot_collection : PlotCollection, optional
-        What the caller draws in.
-
-    Returns
-    -------
-    str
-        A backend of arviz-plots.
-
-    Raises
-    ------
-    ImportError
-        If no plotting library is installed.
-    """
-    if backend is not None:
-        return choice(backend, "backend", ("matplotlib", "plotly", "bokeh", "none"))
-    if plot_collection is not None:
-        return str(plot_collection.backend)
-    # ArviZ's answer where it finds no plotting library: it would draw nothing, and not say so.
-    if rcParams["plot.backend"] == "none":
-        raise ImportError(
-            "there is no plotting library to draw with: pip install matplotlib, or say "
-            "backend='none'"
-        )
-    return str(rcParams["plot.backend"])
-
-
 def colours_of(names: Iterable[str]) -> dict[str, list[str]]:
     """Options that draw the usual analyses in their colours, wherever they stand.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Names of analyses.
-
-    Returns
-    -------
-    dict
-        ``color`` for a ``PlotCollection``; empty where no name is one of ``COLOURS``.
+    ``color`` for a ``PlotCollection``; empty where no name is one of ``COLOURS``.
     """
     listed = list(names)
     if not set(listed) & set(COLOURS):
@@ -151,22 +96,7 @@ def colours_of(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def figure_options(backend: str, given: Mapping[str, Any] | None, **defaults: Any) -> dict:
-    """Options of a figure: what the caller gives, over defaults that leave room for a legend.
-
-    Parameters
-    ----------
-    backend : str
-        The plotting library.
-    given : mapping, optional
-        ``figure_kwargs`` from the caller.
-    **defaults
-        Further defaults.
-
-    Returns
-    -------
-    dict
-        ``figure_kwargs`` for a ``PlotCollection``.
-    """
+    """Options of a figure: what the caller gives, over defaults that leave room for a legend."""
     layout = {"layout": "constrained"} if backend == "matplotlib" else {}
     return {**layout, **defaults, **(given or {})}
 
@@ -181,20 +111,8 @@ def draw(
 ) -> None:
     """Draw one visual everywhere in a collection, unless the caller leaves it out.
 
-    Parameters
-    ----------
-    collection : PlotCollection
-        Where to draw.
-    function : callable
-        A function of ``arviz_plots.visuals``.
-    name : str
-        Name of the visual.
-    visuals : mapping
-        What the caller asks of it.
-    data : DataArray
-        What to draw.
-    **defaults
-        Options for ``function`` and ``PlotCollection.map``, which the caller may override.
+    The function is one of ``arviz_plots.visuals``. Defaults are options for it, and for
+    ``PlotCollection.map``, which the caller may override.
     """
     options = _asked(visuals, name)
     if options is not None:
@@ -202,18 +120,9 @@ def draw(
 
 
 def add_legend(collection: "PlotCollection", dim: str, visuals: Visuals, **defaults: Any) -> None:
-    """Add a legend, unless the caller leaves it out.
+    """Add a legend of what the colours stand for, unless the caller leaves it out.
 
-    Parameters
-    ----------
-    collection : PlotCollection
-        Where to add it.
-    dim : str
-        What the colours stand for.
-    visuals : mapping
-        What the caller asks of it, as "legend".
-    **defaults
-        Options for ``PlotCollection.add_legend``, which the caller may override.
+    Defaults are options for ``PlotCollection.add_legend``, which the caller may override.
     """
     options = _asked(visuals, "legend")
     if options is not None:

@@ -14,7 +14,6 @@ from pymc_dapper.plots.drawing import (
     Visuals,
     add_legend,
     check_options,
-    chosen_backend,
     draw,
     figure_options,
     load_arviz_plots,
@@ -111,18 +110,15 @@ def plot_record_acceptance(
     visuals = validate_dict_argument(visuals, valid_keys=VISUALS)
     if by is not None:
         choice(by, "by", ("record", "draw"))
-    backend = chosen_backend(backend, plot_collection)
-    arviz_plots = load_arviz_plots(backend)
+    backend, arviz_plots = load_arviz_plots(backend, plot_collection)
     found = acceptance(idata, budget, neighbours=neighbours)
     if by is None:
         by = "record" if record_stats(idata["sample_stats"].data_vars) else "draw"
     if by == "record":
-        rates = record_acceptance(idata, step=step)
+        rates = _in_order(record_acceptance(idata, step=step))
     else:
         rates = _of_step(idata["sample_stats"][ACCEPT_STAT], step)
     rates = rates.rename("acceptance")
-    if by == "record":
-        rates = _in_order(rates)
     number = rates.sizes[by]
 
     collection = plot_collection or arviz_plots.PlotCollection.wrap(

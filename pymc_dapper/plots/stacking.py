@@ -16,30 +16,11 @@ def variables(
     var_names: str | list[str] | None,
     filter_vars: Literal["like", "regex"] | None,
 ) -> list[str]:
-    """Choose the variables to draw, among those that all analyses have.
+    """Choose the variables to draw, among those that are in these groups of all analyses.
 
-    Parameters
-    ----------
-    analyses : mapping of str to DataTree
-        The analyses, by name.
-    groups : sequence of str
-        Groups in which a variable must be.
-    var_names, filter_vars
-        As in arviz-plots.
-
-    Returns
-    -------
-    list of str
-        Names, in the order of the first analysis.
-
-    Raises
-    ------
-    ValueError
-        If there is no analysis, if one has no such group, or if the variables asked for aren't in
-        all of them.
+    Raises ValueError if one has no such group, or if the variables asked for aren't in all of them.
+    Returned are names, in the order of the first analysis.
     """
-    if not analyses:
-        raise ValueError("there is no analysis to draw")
     for name, tree in analyses.items():
         absent = [group for group in groups if group not in tree.children]
         if absent:
@@ -66,20 +47,8 @@ def variables(
 def stack(datasets: Mapping[str, xr.Dataset]) -> xr.Dataset:
     """Put analyses one behind the other, along a dimension "model".
 
-    Parameters
-    ----------
-    datasets : mapping of str to Dataset
-        The same variables of each analysis, by its name.
-
-    Returns
-    -------
-    Dataset
-        All of them.
-
-    Raises
-    ------
-    ValueError
-        If a variable has other dims, or other coordinates, in one analysis than in the first.
+    Raises ValueError if a variable has other dims, or other coordinates, in one analysis than in
+    the first.
     """
     first, *others = datasets
     for other in others:

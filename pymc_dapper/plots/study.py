@@ -14,7 +14,6 @@ from pymc_dapper.plots.drawing import (
     Visuals,
     add_legend,
     check_options,
-    chosen_backend,
     colours_of,
     draw,
     figure_options,
@@ -133,8 +132,7 @@ def plot_study(
     text(x, "x")
     text(utility, "utility")
     visuals = validate_dict_argument(visuals, valid_keys=VISUALS)
-    backend = chosen_backend(backend, plot_collection)
-    arviz_plots = load_arviz_plots(backend)
+    backend, arviz_plots = load_arviz_plots(backend, plot_collection)
     found = _found(result, var_names, x, utility)
     if coords:
         found = found.sel(coords)

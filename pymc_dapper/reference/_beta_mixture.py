@@ -13,16 +13,10 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class BetaMixture:
-    """Mixture of ``Beta(a_j, concentration - a_j)``.
+    """Mixture of ``Beta(a_j, concentration - a_j)``, with weights that add up to 1.
 
-    Attributes
-    ----------
-    weights : (W,) array
-        Probabilities of the components; they add up to 1.
-    a : (W,) array
-        First parameters, positive, below `concentration`.
-    concentration : float
-        Sum of the two parameters, the same for every component.
+    The first parameters `a` are positive and below the concentration, which is the same for every
+    component.
     """
 
     weights: FloatArray
@@ -55,11 +49,5 @@ class BetaMixture:
         return np.where(inside, np.exp(log_density) @ self.weights, 0.0)
 
     def quantile(self, q: ArrayLike) -> FloatArray:
-        """Quantiles at probabilities `q`, of the shape of `q`.
-
-        Raises
-        ------
-        ValueError
-            If a probability isn't strictly between 0 and 1.
-        """
+        """Quantiles at probabilities `q`, strictly between 0 and 1, of the shape of `q`."""
         return invert_cdf(lambda x: float(self.cdf(x)), q, low=0.0, high=1.0)

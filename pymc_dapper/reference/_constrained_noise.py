@@ -20,12 +20,8 @@ def log_normaliser(noise: Any, elimination: Elimination) -> float:
 
     For noise of whole numbers that is P(A e = 0). For continuous noise it is the integral over the
     free cells: the density of A e at 0 divided by that of the solved cells' change of variables.
-
-    Raises
-    ------
-    ValueError
-        If the noise is continuous and neither normal nor, with one equality, Laplace; or if there
-        are too many equalities for the grid.
+    Raises ValueError if the noise is continuous and neither normal nor, with one equality, Laplace;
+    or if there are too many equalities for the grid.
     """
     rows = _independent_rows(elimination)
     if len(rows) == 0:

@@ -23,31 +23,13 @@ FloatArray = NDArray[np.float64]
 class ForwardModel:
     """Draws of a model's free variables from their prior, with its factors evaluated there.
 
-    The factors are the model's Potentials and the log-densities of its observed variables. A batch
-    is a compiled loop over the model's own graph, so that whatever the graph does to one draw it
-    does to each.
+    The factors are the model's Potentials, which come first, and the log-densities of its observed
+    variables. A batch is a compiled loop over the model's own graph, so that whatever the graph
+    does to one draw it does to each.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    var_names : sequence of str, optional
-        Which variables to return; all free and deterministic ones by default.
-
-    Attributes
-    ----------
-    model : Model
-        The model.
-    var_names : list of str
-        The variables that are returned.
-    factor_names : list of str
-        The factors, Potentials first.
-
-    Raises
-    ------
-    ValueError
-        If the model has no factor or no free variable, if a name isn't of such a variable, or if
-        the model's prior isn't what its forward graph draws from.
+    Returned are the variables of the given names, or all free and deterministic ones. Raises
+    ValueError if the model has no factor or no free variable, if a name isn't of such a variable,
+    or if the model's prior isn't what its forward graph draws from.
     """
 
     def __init__(self, model: pm.Model, var_names: Sequence[str] | None = None) -> None:
@@ -98,20 +80,7 @@ class ForwardModel:
             shared.set_value(child, borrow=True)
 
     def draw(self, size: int) -> tuple[dict[str, NDArray[Any]], FloatArray]:
-        """Draw from the model.
-
-        Parameters
-        ----------
-        size : int
-            Number of draws.
-
-        Returns
-        -------
-        draws : dict of str to (size, ...) array
-            The variables.
-        log_factors : (size, F) array
-            The logarithm of each factor.
-        """
+        """Draw variables, shape (size, ...), and the logarithms of the factors, shape (size, F)."""
         outputs = self._function(size)
         n = len(self.var_names)
         draws = dict(zip(self.var_names, outputs[:n], strict=True))

@@ -33,16 +33,9 @@ QUANTILE_MARGIN = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class InvertedLaw:
-    """A continuous law on the line, tabulated as a characteristic function on midpoints.
+    """A continuous law on the line, tabulated as a characteristic function `phi` on midpoints.
 
-    Attributes
-    ----------
-    low, high : float
-        The interval outside of which probability is neglected.
-    t : (J,) array
-        Midpoints ``(j + 1/2) 2 pi / (high - low)``.
-    phi : (J,) complex array
-        The characteristic function there.
+    They are ``t = (j + 1/2) 2 pi / (high - low)``. Outside of low to high probability is neglected.
     """
 
     low: float
@@ -64,13 +57,7 @@ class InvertedLaw:
         return np.where(np.less(x, self.low) | np.greater(x, self.high), 0.0, inside)
 
     def quantile(self, q: ArrayLike) -> FloatArray:
-        """Quantiles at probabilities `q`, of the shape of `q`.
-
-        Raises
-        ------
-        ValueError
-            If a probability is within `QUANTILE_MARGIN` of 0 or 1.
-        """
+        """Quantiles at probabilities `q`, not within `QUANTILE_MARGIN` of 0 or 1; shape of `q`."""
         return invert_cdf(
             lambda x: float(self.cdf(x)), q, self.low, self.high, margin=QUANTILE_MARGIN
         )
@@ -91,28 +78,12 @@ def invert(
 ) -> InvertedLaw:
     """Tabulate a characteristic function finely and far enough for a cdf of known accuracy.
 
-    Parameters
-    ----------
-    characteristic_function : callable
-        phi(t) for t > 0.
-    envelope : callable
-        Maps t > 0 to ``(bound, rate)`` with ``|phi(u)| <= bound * exp(-rate * (u - t))`` for all
-        u >= t; the bound non-increasing and the rate non-decreasing in t.
-    low, high : float
-        An interval that holds the law but for a probability of, at most, the discretisation error
-        that is allowed.
-    tolerance : float
-        Largest error of the cdf allowed to the truncation of the series.
+    The envelope maps t > 0 to ``(bound, rate)`` with ``|phi(u)| <= bound * exp(-rate * (u - t))``
+    for all u >= t; the bound non-increasing and the rate non-decreasing in t.
 
-    Returns
-    -------
-    InvertedLaw
-        Its cdf is off by at most P(outside of low to high) + tolerance + rounding.
-
-    Raises
-    ------
-    ValueError
-        If more than `MAX_TERMS` terms would be needed.
+    The tolerance is what the truncation of the series may add to the error of the cdf. Altogether
+    this is at most P(outside of low to high) + tolerance + rounding. Raises ValueError if more than
+    `MAX_TERMS` terms would be needed.
     """
     step = 2 * math.pi / (high - low)
 

@@ -16,16 +16,8 @@ IntArray = NDArray[np.int64]
 class Elimination:
     """Cells split into free ones and solved ones: ``A[:, solved] e[solved] = -A[:, free] e[free]``.
 
-    Attributes
-    ----------
-    matrix : (m, cells) array
-        The equalities A.
-    free, solved : int arrays
-        The cells. There are as many solved ones as A has rank.
-    solution : (solved, free) array
-        Maps the noise of the free cells to that of the solved ones.
-    whole : bool
-        Whether the noise is of whole numbers.
+    There are as many solved cells as A, the matrix, has rank. The solution, shape (solved, free),
+    maps the noise of the free cells to theirs. `whole` says whether the noise is of whole numbers.
     """
 
     matrix: FloatArray
@@ -35,17 +27,10 @@ class Elimination:
     whole: bool
 
     def complete(self, noise: FloatArray) -> NDArray[np.bool_]:
-        """Overwrite the solved cells' noise by what the free cells' demands.
+        """Overwrite the solved cells' noise, in place, by what the free cells' demands.
 
-        Parameters
-        ----------
-        noise : (draws, cells) array
-            Changed in place.
-
-        Returns
-        -------
-        (draws,) bool array
-            Whether there is a solution: with noise of whole numbers there may be none.
+        Returned is for each row whether there is a solution: with noise of whole numbers there may
+        be none.
         """
         solved = noise[:, self.free] @ self.solution.T
         if not self.whole:
@@ -61,23 +46,9 @@ def eliminate(
 ) -> Elimination:
     """Choose cells to solve for, or check those that were chosen.
 
-    Parameters
-    ----------
-    equalities : (m, cells) array_like or None
-        Coefficients A. Rows may depend on each other.
-    cells : int
-        Number of cells.
-    whole : bool
-        Whether the noise is of whole numbers. A must then be, too, and the elimination is exact: it
-        pivots on coefficients of 1 and -1 where there are any, so that the others can be solved for
-        in whole numbers.
-    solve_for : (rank,) array_like of int, optional
-        The cells to solve for.
-
-    Raises
-    ------
-    ValueError
-        If a shape or number makes no sense, or if the chosen cells can't be solved for.
+    The rows of the equalities A, shape (m, cells), may depend on each other. With noise of whole
+    numbers A must be whole, too, and the elimination is exact: it pivots on coefficients of 1 and
+    -1 where there are any, so that the others can be solved for in whole numbers.
     """
     matrix = np.zeros((0, cells)) if equalities is None else np.array(equalities, dtype=float)
     if matrix.ndim != 2 or matrix.shape[1] != cells or not np.all(np.isfinite(matrix)):

@@ -82,13 +82,7 @@ class LogContrast:
         return self._centred.pdf(np.asarray(x, dtype=float) - self.mean)
 
     def quantile(self, q: ArrayLike) -> FloatArray:
-        """Quantiles at probabilities `q`, of the shape of `q`.
-
-        Raises
-        ------
-        ValueError
-            If a probability is within 1e-9 of 0 or 1.
-        """
+        """Quantiles at probabilities `q`, not within 1e-9 of 0 or 1, of the shape of `q`."""
         return self._centred.quantile(q) + self.mean
 
     @cached_property

@@ -17,18 +17,10 @@ FloatArray = NDArray[np.float64]
 class LouisMoments:
     """Score and information at theta, estimated from a weighted sample drawn there.
 
-    Attributes
-    ----------
-    score : (P,) array
-        Derivative of the observed log-likelihood.
-    score_mc_cov : (P, P) array
-        Monte Carlo covariance of `score`.
-    complete, missing : (P, P) array
-        Mean of the complete data's information, and covariance of their score.
-    information_mc_se : (P, P) array
-        Monte Carlo standard error of each entry of `information`.
-    ess : float
-        Effective number of draws.
+    `complete` and `missing` are the mean of the complete data's information and the covariance of
+    their score. `score_mc_cov` is the Monte Carlo covariance of the score, `information_mc_se` the
+    Monte Carlo standard error of each entry of the information, and `ess` the effective number of
+    draws.
     """
 
     score: FloatArray
@@ -60,20 +52,8 @@ class LouisMoments:
 def louis(weights: FloatArray, score: FloatArray, hessian: FloatArray, ess: float) -> LouisMoments:
     """Weighted moments of the complete score and information, summed over the blocks.
 
-    Parameters
-    ----------
-    weights : (M, K) array
-        Weights of M draws for K independent blocks; they add up to 1 over the draws.
-    score : (M, K, P) array
-        Score of the complete data.
-    hessian : (M, K, P, P) array
-        Second derivative of their log-likelihood.
-    ess : float
-        Effective number of draws.
-
-    Returns
-    -------
-    LouisMoments
+    The weights of M draws for K independent blocks, shape (M, K), add up to 1 over the draws. Score
+    (M, K, P) and Hessian (M, K, P, P) are those of the complete data's log-likelihood.
     """
     mean_score = np.einsum("mk,mkp->kp", weights, score)
     centred = score - mean_score

@@ -58,18 +58,8 @@ def mechanism_log_bound(mechanism: Mechanism, released: ArrayLike) -> float:
 def mechanism_log_density(mechanism: Mechanism, released: ArrayLike) -> Callable[[Any], FloatArray]:
     """Log-density of a release as a function of statistics.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The mechanism.
-    released : array_like
-        What was released, of the shape of one statistic.
-
-    Returns
-    -------
-    callable
-        Maps statistics of shape ``(size, *shape)`` to log-densities of shape ``(size,)``. Raises
-        ValueError where the shape isn't that of the release.
+    It maps statistics of shape ``(size, *shape)`` to log-densities of shape ``(size,)``, and raises
+    ValueError where the shape isn't that of the release.
     """
     values = np.asarray(released)
     mechanism.check_released("released", values)

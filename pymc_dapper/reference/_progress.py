@@ -16,22 +16,7 @@ class Report(Protocol):
 
 @contextmanager
 def progress(description: str, total: float | None, *, show: bool) -> Iterator[Report]:
-    """Show a progress bar while the context lasts.
-
-    Parameters
-    ----------
-    description : str
-        What is going on.
-    total : float or None
-        Amount of work; None if it isn't known beforehand.
-    show : bool
-        Whether to show anything.
-
-    Yields
-    ------
-    Report
-        A function of the work done so far and of a note.
-    """
+    """Show a progress bar while the context lasts; total None if it isn't known."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -121,14 +121,9 @@ def check_alternative(alternative: str) -> None:
 
 
 def p_value_of(below: FloatArray, above: FloatArray, alternative: Alternative) -> FloatArray:
-    """p-value, from the probabilities of what lies below and above.
+    """p-value, from the one-sided ones: against "less" (below) and against "greater" (above).
 
-    Parameters
-    ----------
-    below, above : ndarray
-        One-sided p-values: against "less" and against "greater".
-    alternative : {"greater", "less", "two-sided"}
-        Two-sided is twice the smaller one: equal tails.
+    Two-sided is twice the smaller one: equal tails.
     """
     check_alternative(alternative)
     if alternative == "two-sided":
@@ -146,14 +141,9 @@ def tail_test(
 ) -> ProportionTest:
     """Test that rejects in one tail of the released value, or in both with half the level each.
 
-    Parameters
-    ----------
-    n, theta0, alternative, level
-        As in `ProportionTest`.
-    critical : callable
-        The value above which, under the null hypothesis, lies a given probability (nominally).
-    exceeds : callable
-        Maps a value to the probabilities that the release exceeds it, given x = 0..n.
+    `critical` gives the value above which, under the null hypothesis, lies a given probability
+    (nominally). `exceeds` maps a value to the probabilities that the release exceeds it, given x =
+    0..n.
     """
     check_alternative(alternative)
     tail = check_open_unit(level, "level") / (2 if alternative == "two-sided" else 1)

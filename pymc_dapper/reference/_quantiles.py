@@ -14,28 +14,10 @@ def invert_cdf(
     high: float,
     margin: float = 0.0,
 ) -> NDArray[np.float64]:
-    """Solve ``cdf(x) = q`` for each `q` by a bracketing root find.
+    """Solve ``cdf(x) = q`` for each `q` by a bracketing root find: ``cdf(low) <= q <= cdf(high)``.
 
-    Parameters
-    ----------
-    cdf : callable
-        Continuous, non-decreasing distribution function of one float.
-    q : array_like
-        Probabilities, of any shape.
-    low, high : float
-        Bracket: ``cdf(low) <= q <= cdf(high)`` for all of `q`.
-    margin : float
-        Distance that each probability must keep from 0 and 1.
-
-    Returns
-    -------
-    numpy.ndarray
-        The quantiles, of the shape of `q`.
-
-    Raises
-    ------
-    ValueError
-        If a probability isn't strictly between `margin` and ``1 - margin``.
+    The cdf is continuous and non-decreasing. Raises ValueError if a probability isn't strictly
+    between `margin` and ``1 - margin``.
     """
     probabilities = np.asarray(q, dtype=float)
     if not np.all((probabilities > margin) & (probabilities < 1 - margin)):

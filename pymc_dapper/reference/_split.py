@@ -37,15 +37,10 @@ class BackwardKernel(NamedTuple):
 class SplitLaw:
     """A law of splits, held as the marginal law of each cell and a backward chain.
 
-    Attributes
-    ----------
-    supports : tuple of (W_k,) arrays
-        The counts that cell k can hold.
-    pmfs : tuple of (W_k,) arrays
-        Their marginal probabilities.
-    kernels : tuple of BackwardKernel
-        One for each cell from the second on. The first kernel's `previous` points into
-        ``supports[0]``; the last kernel has one row, the total.
+    Cell k can hold the counts ``supports[k]``, with the marginal probabilities ``pmfs[k]``. There
+    is a kernel for each cell from the second on. The first kernel's `previous` points into
+    ``supports[0]``; the last kernel has one row, the total. The functions of counts that the
+    methods take are given by their values on the supports.
     """
 
     supports: tuple[CountArray, ...]
@@ -53,39 +48,21 @@ class SplitLaw:
     kernels: tuple[BackwardKernel, ...]
 
     def mean_of_product(self, factors: Sequence[NDArray[np.inexact]]) -> complex:
-        """Mean of ``prod_k factors[k](n_k)``; stable as long as no factor exceeds 1 in modulus.
-
-        Parameters
-        ----------
-        factors : sequence of (W_k,) arrays
-            Real or complex values on the supports.
-        """
+        """Mean of ``prod_k factors[k](n_k)``; stable as long as no factor exceeds 1 in modulus."""
         value: NDArray[np.inexact] = factors[0]
         for kernel, factor in zip(self.kernels, factors[1:], strict=True):
             value = (kernel.probability * value[kernel.previous]) @ factor
         return complex(value[0])
 
     def log_mean_of_product(self, log_factors: Sequence[FloatArray]) -> float:
-        """Log of the mean of ``prod_k exp(log_factors[k](n_k))``, for factors of any size.
-
-        Parameters
-        ----------
-        log_factors : sequence of (W_k,) arrays
-            Real values on the supports.
-        """
+        """Log of the mean of ``prod_k exp(log_factors[k](n_k))``, for factors of any size."""
         value = log_factors[0]
         for kernel, log_factor in zip(self.kernels, log_factors[1:], strict=True):
             value = log_sum_exp(kernel.log_probability + value[kernel.previous] + log_factor)
         return float(value[0])
 
     def moments_of_sum(self, terms: Sequence[FloatArray]) -> tuple[float, float]:
-        """Mean and variance of ``sum_k terms[k](n_k)``, the cells' dependence included.
-
-        Parameters
-        ----------
-        terms : sequence of (W_k,) arrays
-            Real values on the supports.
-        """
+        """Mean and variance of ``sum_k terms[k](n_k)``, the cells' dependence included."""
         mean, variance = terms[0], np.zeros_like(terms[0])
         for kernel, term in zip(self.kernels, terms[1:], strict=True):
             total = term + mean[kernel.previous]
@@ -132,15 +109,8 @@ def log_convolve(a: FloatArray, b: FloatArray, size: int) -> FloatArray:
 def log_marginal_weights(log_weights: FloatArray) -> FloatArray:
     """Unnormalised log marginal law of each cell's count, by leave-one-out convolutions.
 
-    Parameters
-    ----------
-    log_weights : (K, N + 1) array, K >= 2
-        Log weight of each count in each cell.
-
-    Returns
-    -------
-    (K, N + 1) array
-        Its rows all add up, as exponentials, to the total weight of the splits of N.
+    Given are log weights of each count in each cell, shape (K, N + 1) with K >= 2, and so is what
+    is returned. Its rows all add up, as exponentials, to the total weight of the splits of N.
     """
     size = log_weights.shape[1]
 
@@ -154,15 +124,10 @@ def log_marginal_weights(log_weights: FloatArray) -> FloatArray:
 
 
 def latent_split(log_weights: FloatArray, pmf: FloatArray) -> SplitLaw:
-    """Law of the splits of N with the given log weights.
+    """Law of the splits of N with these log weights of each count in each cell, shape (K, N + 1).
 
-    Parameters
-    ----------
-    log_weights : (K, N + 1) array
-        Log weight of each count in each cell.
-    pmf : (K, N + 1) array
-        Marginal law of each cell's count, as `log_marginal_weights` gives it, normalised. Counts
-        in either tail, with probability `NEGLIGIBLE` altogether, are left out.
+    `pmf` is the marginal law of each cell's count, as `log_marginal_weights` gives it, normalised.
+    Counts in either tail, with probability `NEGLIGIBLE` altogether, are left out.
     """
     total = log_weights.shape[1] - 1
     low = (pmf.cumsum(axis=1) > NEGLIGIBLE).argmax(axis=1)

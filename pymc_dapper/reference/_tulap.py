@@ -18,14 +18,9 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TulapNoise:
-    """Tulap(0, b, q) noise for a count (Awan and Slavkovic 2018).
+    """Tulap(0, b, q) noise for a count (Awan and Slavkovic 2018), with b = exp(-epsilon).
 
-    Attributes
-    ----------
-    b : float
-        exp(-epsilon), within (0, 1).
-    q : float
-        Probability that truncation takes off, half of it at either end.
+    Truncation takes off probability q, half of it at either end.
     """
 
     b: float

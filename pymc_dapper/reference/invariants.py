@@ -472,10 +472,8 @@ class _Problem:
 def _accept(log_weights: FloatArray, log_uniform: FloatArray, log_weight: float) -> IntArray:
     """Go through the proposals, and accept one if log u < its log-weight - the state's.
 
-    Returns
-    -------
-    (proposals + 1,) int array
-        Which proposal the state is at; 0 before the first is accepted.
+    Returned is, before and after each, which proposal the state is at; 0 before the first is
+    accepted.
     """
     moves, at = [0], 0
     for i, (proposed, threshold) in enumerate(

@@ -47,20 +47,11 @@ type Build = Callable[..., pm.Model]
 
 @dataclass(frozen=True)
 class CellResult:
-    """What became of a cell.
+    """What became of a cell: how it ended, and what went wrong, if anything.
 
-    Attributes
-    ----------
-    status : str
-        "done", or what else it ended as.
-    message : str
-        What went wrong; empty if nothing did.
-    numbers : dict of str to float
-        By the names in ``NUMBER_FIELDS``; what is unknown may be missing.
-    parameters : list of dict
-        The parameters' statistics, one dict for each entry of each.
-    unfinished : bool
-        Whether something still runs in the worker's process that couldn't be stopped.
+    ``numbers`` have the names in ``NUMBER_FIELDS``; what is unknown may be missing. ``parameters``
+    has a dict of statistics for each entry of each parameter. ``unfinished`` says whether something
+    still runs in the worker's process that couldn't be stopped.
     """
 
     status: str
@@ -74,22 +65,7 @@ class CellResult:
 class CellRunner:
     """Runs cells of one study, in whichever process it is called.
 
-    Attributes
-    ----------
-    simulate, build : callable
-        The user's functions.
-    seed : int
-        The study's seed.
-    var_names : tuple of str or None
-        Parameters to report.
-    prob : float
-        Probability of intervals.
-    timeout : float or None
-        Seconds that simulating a cell may take, and sampling it.
-    missing_information : bool
-        Whether to estimate it.
-    sample_kwargs : dict
-        Arguments of ``pmd.sample``.
+    The fields are arguments of :func:`pymc_dapper.study`.
     """
 
     simulate: Simulate

@@ -21,12 +21,7 @@ class Claims:
 
     A claim is a lock of the operating system on one byte of the file, at a place made from a name.
     So it ends with the process, however that dies, and leaves nothing behind. Processes forked from
-    this one don't hold it.
-
-    Parameters
-    ----------
-    path : Path
-        The file. Made if it isn't there; nothing is written into it.
+    this one don't hold it. The file is made if it isn't there; nothing is written into it.
     """
 
     def __init__(self, path: Path):
@@ -44,10 +39,7 @@ class Claims:
     def take(self, name: str) -> bool:
         """Claim a name, and say whether it is ours now.
 
-        Warns
-        -----
-        UserWarning
-            If the file system has no locks. All names are then taken for ours.
+        Warns if the file system has no locks. All names are then taken for ours.
         """
         place = _place(name)
         with _guard:

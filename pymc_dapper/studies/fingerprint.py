@@ -31,17 +31,8 @@ def fingerprint(simulate: Callable[..., Any], build: Callable[..., Any]) -> dict
     """Summarise the code that a cell runs, and the versions of what it runs on.
 
     Functions are followed to what they use of the user's own modules: other functions, classes,
-    constants. It is compiled code that is compared, so comments and layout don't count.
-
-    Parameters
-    ----------
-    simulate, build : callable
-        The user's functions.
-
-    Returns
-    -------
-    dict
-        Of ``source``, a hash by the name of each thing that was found; and of ``versions``.
+    constants. It is compiled code that is compared, so comments and layout don't count. Returned
+    are ``source``, a hash by the name of each thing that was found, and ``versions``.
     """
     walk = _Walk()
     for name, function in (("simulate", simulate), ("build", build)):

@@ -32,14 +32,8 @@ LARGEST = 2**63 - 1
 class Cell:
     """One simulated release and its analysis.
 
-    Attributes
-    ----------
-    settings : dict of str to bool, int, float or str
-        What ``simulate`` and ``build`` are called with.
-    replicate : int
-        Which of the simulated data sets with these settings.
-    index : tuple of int
-        Where the cell's results go, in arrays with the dims of the grid and of replicates.
+    ``simulate`` and ``build`` are called with the settings. The index says where the cell's results
+    go, in arrays with the dims of the grid and of replicates.
     """
 
     settings: dict[str, Value]
@@ -78,17 +72,9 @@ def _plain(value: Value) -> Value:
 class Grid:
     """The cells of a study, as arrays will hold their results.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the settings.
-    coords : dict
-        Coordinates, as xarray takes them: of the settings' dims, or, where not all combinations are
-        in the study, of the dim ``cell``; and of the replicates.
-    dims : dict of str to int
-        Length of each dim, that of the replicates last.
-    cells : tuple of Cell
-        All cells, those of equal settings next to each other.
+    ``coords`` are those of the settings' dims or, where not all combinations are in the study, of
+    the dim ``cell``; and of the replicates, whose dim is the last. Cells of equal settings are next
+    to each other.
     """
 
     names: tuple[str, ...]
@@ -98,26 +84,11 @@ class Grid:
 
 
 def read_grid(grid: Any, replicates: int) -> Grid:
-    """Read what a user passes as a grid.
+    """Read what a user passes as a grid: all combinations of lists' values, or a table.
 
-    Parameters
-    ----------
-    grid : mapping of str to list, DataFrame, or sequence of mappings
-        All combinations of the lists' values; or a table with a row for each setting.
-    replicates : int
-        Number of simulated data sets for each setting.
-
-    Returns
-    -------
-    Grid
-        The cells.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the grid isn't of such a form, is empty or repeats a setting; if a name can't be that of
-        an argument or means something else in the result; if a value isn't a number, a bool or a
-        string; if there are no replicates.
+    Raises TypeError or ValueError if the grid isn't of such a form, is empty or repeats a setting;
+    if a name can't be that of an argument or means something else in the result; if a value isn't a
+    number, a bool or a string; if there are no replicates.
     """
     if isinstance(replicates, bool) or not isinstance(replicates, int) or replicates < 1:
         raise ValueError(f"replicates must be a whole number, 1 or more, got {replicates!r}")

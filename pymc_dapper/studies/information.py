@@ -28,27 +28,11 @@ def missing_information(
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Estimate the fraction of missing information from points that chains came by.
 
-    As :func:`pymc_dapper.diagnostics.missing_information` does it, with the steps that sampled.
-
-    Parameters
-    ----------
-    prepared : PreparedModel
-        The model, after sampling: NUTS is tuned.
-    points : sequence of sequences of dict
-        For each chain, values of the model's value variables at draws after tuning.
-    names : sequence of str
-        Variables to find the fraction of: parameters, or functions of parameters and records.
-    seed : SeedSequence
-        Seed.
-    check_time : callable
-        Raises if time is up.
-
-    Returns
-    -------
-    dict of str to tuple of ndarray
-        For each variable the fraction and its Monte Carlo error. Empty where nothing is latent, or
-        if a parameter is moved by other steps than conjugate draws and NUTS, such as a CountStep
-        that integrates it out.
+    As :func:`pymc_dapper.diagnostics.missing_information` does it, with the steps that sampled, of
+    which NUTS is tuned by now. Each chain has values of the model's value variables at draws after
+    tuning. Returned are, by name, the fraction and its Monte Carlo error; nothing where nothing is
+    latent, or if a parameter is moved by other steps than conjugate draws and NUTS, such as a
+    CountStep that integrates it out.
     """
     steps = _parameter_steps(prepared)
     if not steps:

@@ -23,22 +23,9 @@ def error_message(where: str, error: BaseException, names: Iterable[str] = ()) -
     """Say what went wrong, without values: an exception's text may hold confidential ones.
 
     Of the text are kept the words that are written in the statement that raised it; in a package,
-    those that are written in the package's module; and names. All other words and all numbers are
-    left out, and the line of the user's own code is told instead.
-
-    Parameters
-    ----------
-    where : str
-        What was being done.
-    error : BaseException
-        The exception.
-    names : iterable of str
-        Names that may be told.
-
-    Returns
-    -------
-    str
-        A text that arrays and files can hold.
+    those that are written in the package's module; and the given names. All other words and all
+    numbers are left out, and the line of the user's own code is told instead. Arrays and files can
+    hold what is returned.
     """
     text, places = str(error), list(_places(error.__traceback__))
     if not isinstance(error, StudyError | MemoryError):  # which tell of shapes at most

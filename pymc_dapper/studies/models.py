@@ -26,18 +26,10 @@ MODELS_KEPT = 8
 class Structure:
     """All that a sampler can see of a model.
 
-    Attributes
-    ----------
-    model : Model
-        The model.
-    names : tuple
-        What has no graph: names, dims and their lengths, coordinates, initial values.
-    graphs : list of Variable
-        How variables are drawn, and the terms of the log-density.
-    inputs : list of Variable
-        The graphs' own inputs: value variables, random generators, data, lengths of dims.
-    data : list of SharedVariable
-        The ``pm.Data``, by name: what may have other values.
+    ``names`` is what has no graph: names, dims and their lengths, coordinates, initial values.
+    ``graphs`` say how variables are drawn, and are the terms of the log-density; ``inputs`` are
+    their own: value variables, random generators, data, lengths of dims. ``data`` are the
+    ``pm.Data``, by name: what may have other values.
     """
 
     model: Model
@@ -86,12 +78,7 @@ def _comparable(initial_value: Any) -> Any:
 class PreparedModel:
     """A model with its steps, ready for one cell after another.
 
-    Parameters
-    ----------
-    structure : Structure
-        What the model is like.
-    options : dict
-        Arguments of :func:`pymc_dapper.assign_steps`; records and counts by name.
+    The options are arguments of :func:`pymc_dapper.assign_steps`, records and counts by name.
     """
 
     def __init__(self, structure: Structure, options: Mapping[str, Any]):
@@ -143,17 +130,7 @@ class ModelCache:
     def prepare(self, structure: Structure, options: Mapping[str, Any]) -> PreparedModel:
         """Find a model that differs from a cell's in its data only, and take over these.
 
-        Parameters
-        ----------
-        structure : Structure
-            What the cell's model is like.
-        options : dict
-            As for :class:`PreparedModel`.
-
-        Returns
-        -------
-        PreparedModel
-            One from before, or else a new one.
+        If there is none, make a new one.
         """
         for kept in self.prepared:
             if kept.matches(structure, options):

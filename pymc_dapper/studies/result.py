@@ -14,21 +14,9 @@ from pymc_dapper.studies.grid import REPLICATE_DIM, Cell, Grid
 
 
 def collect(grid: Grid, results: Mapping[Cell, CellResult], attrs: Mapping[str, Any]) -> DataTree:
-    """Collect the results of all cells.
+    """Collect what became of each cell.
 
-    Parameters
-    ----------
-    grid : Grid
-        The cells.
-    results : mapping of Cell to CellResult
-        What became of each.
-    attrs : dict
-        Attributes of the whole.
-
-    Returns
-    -------
-    DataTree
-        At its root what is known of cells; below, a group for each parameter.
+    At the root of the tree is what is known of cells; below, a group for each parameter.
     """
     shape = tuple(grid.dims.values())
     cells: dict[str, Any] = {name: np.full(shape, "", dtype=object) for name in STATUS_FIELDS}

@@ -32,13 +32,7 @@ type Results = Iterator[tuple[Cell, CellResult]]
 
 
 def check_picklable(runner: CellRunner) -> None:
-    """Check that other processes can be given what the user passed.
-
-    Raises
-    ------
-    ValueError
-        If they can't.
-    """
+    """Check that other processes can be given what the user passed."""
     for name in ("simulate", "build", "sample_kwargs"):
         given = getattr(runner, name)
         try:
@@ -67,22 +61,10 @@ def _unpicklable(name: str, reason: str) -> ValueError:
 
 
 def run_in_executor(runner: CellRunner, cells: Iterable[Cell], executor: Executor) -> Results:
-    """Run cells in an executor of the user's.
+    """Run cells in an executor of the user's, which is left open, and yield results as they come.
 
-    Parameters
-    ----------
-    runner : CellRunner
-        What to do with a cell.
-    cells : iterable of Cell
-        The cells.
-    executor : Executor
-        Where to. It is left open.
-
-    Yields
-    ------
-    tuple of Cell and CellResult
-        As they come. A cell of which the executor reports an error has failed; if the executor
-        itself broke, or cancelled the cell, it wasn't run.
+    A cell of which the executor reports an error has failed; if the executor itself broke, or
+    cancelled the cell, it wasn't run.
     """
     futures: dict[Future[CellResult], Cell] = {}
     try:
@@ -122,25 +104,8 @@ def run_in_processes(runner: CellRunner, cells: Iterable[Cell], workers: int) ->
     """Run cells in processes on this machine, and put a new one in the place of one that dies.
 
     Each process has a pool of its own. So if it dies, we know in which cell, and only that is lost.
-
-    Parameters
-    ----------
-    runner : CellRunner
-        What to do with a cell.
-    cells : iterable of Cell
-        The cells. Each is asked for when there is a process to run it.
-    workers : int
-        Number of processes.
-
-    Yields
-    ------
-    tuple of Cell and CellResult
-        As they come.
-
-    Raises
-    ------
-    RuntimeError
-        If processes can't be started.
+    Each cell is asked for when there is a process to run it. Raises RuntimeError if processes can't
+    be started.
     """
     new = ((cell, 1) for cell in cells)
     waiting = deque(islice(new, 1))

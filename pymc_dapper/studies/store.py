@@ -34,24 +34,9 @@ CLAIMS = "_claims"
 class Store:
     """A directory of finished cells, which several processes may fill. All files are one table.
 
-    Parameters
-    ----------
-    path : Path
-        The directory. Made if it isn't there.
-    fingerprint : dict
-        Of the present code and versions, see :func:`~pymc_dapper.studies.fingerprint.fingerprint`.
-
-    Attributes
-    ----------
-    changed : dict of Cell to list of str
-        Of cells that were read, in what the code or the versions that made them differ.
-
-    Raises
-    ------
-    ImportError
-        If pyarrow isn't installed.
-    OSError
-        If the directory can't be made or written to.
+    The directory is made if it isn't there. Of cells that were read, ``changed`` says in what the
+    code or the versions that made them differ from the fingerprint of the present ones. Raises
+    ImportError if pyarrow isn't installed, OSError if the directory can't be made or written to.
     """
 
     def __init__(self, path: Path, fingerprint: Mapping[str, Any]):
@@ -91,15 +76,8 @@ class Store:
     def take_over(self, identity: Mapping[str, Any]) -> None:
         """Take the store for a study, or check that it is this study's already.
 
-        Parameters
-        ----------
-        identity : dict
-            All settings that results depend on.
-
-        Raises
-        ------
-        ValueError
-            If the store holds results of other settings, or its settings can't be read.
+        The identity has all settings that results depend on. Raises ValueError if the store holds
+        results of other ones, or if its own can't be read.
         """
         mine = json.loads(json.dumps(identity, default=_plain))
         found = self._identity()
@@ -143,21 +121,8 @@ class Store:
     def read(self, cells: Iterable[Cell]) -> dict[Cell, CellResult]:
         """Read what is there of some cells.
 
-        Parameters
-        ----------
-        cells : iterable of Cell
-            The cells.
-
-        Returns
-        -------
-        dict of Cell to CellResult
-            Those that are there.
-
-        Warns
-        -----
-        UserWarning
-            If a file can't be read, or isn't what this study wrote of the cell, which is then taken
-            as missing.
+        Warns if a file can't be read, or isn't what this study wrote of the cell, which is then
+        taken as missing.
         """
         there = {path.name for path in self.path.iterdir()}
         read = ((cell, self._read(cell)) for cell in cells if _file(cell) in there)
@@ -204,13 +169,8 @@ class Store:
     def write(self, cell: Cell, result: CellResult) -> None:
         """Write a finished cell, then those that couldn't be written before; give up their claims.
 
-        A file is there as a whole or not at all.
-
-        Warns
-        -----
-        UserWarning
-            If it can't be written, at the first time. The result is kept in memory, to be written
-            later.
+        A file is there as a whole or not at all. Warns the first time that one can't be written:
+        the result is then kept in memory, to be written later.
         """
         error = self._write_cell(cell, result)
         if error is None:
@@ -293,12 +253,9 @@ def _to_rows(cell: Cell, result: CellResult, made_with: str) -> list[dict[str, A
 def _from_rows(
     cell: Cell, rows: list[dict[str, Any]], study: str
 ) -> tuple[CellResult, dict[str, Any]]:
-    """Check rows, and return the result that they hold with what it was made with.
+    """Return the result that rows hold, with what it was made with.
 
-    Raises
-    ------
-    ValueError
-        If they aren't this cell's and this study's, or aren't what was written.
+    Raises ValueError if they aren't this cell's and this study's, or aren't what was written.
     """
     settings = _settings(cell)
     if any({name: row[name] for name in settings} != settings for row in rows):

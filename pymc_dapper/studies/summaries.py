@@ -26,29 +26,9 @@ def summarise(
 ) -> Iterator[dict[str, Any]]:
     """Summarise the posterior of a parameter, entry by entry.
 
-    Parameters
-    ----------
-    draws : DataArray, dims (chain, draw, ...)
-        Draws of the parameter.
-    truth : array_like, optional
-        Value that the data were simulated with, in the parameter's shape.
-    prob : float
-        Probability of the equal-tailed interval.
-    seconds : float
-        Time that sampling took.
-    information : mapping of str to ndarray
-        The statistics that don't come from the draws alone, in the parameter's shape.
-
-    Yields
-    ------
-    dict
-        For each entry, its place as JSON text and a number for each of ``STATISTICS``, nan where
-        there is none.
-
-    Raises
-    ------
-    StudyError
-        If the true value hasn't the parameter's shape.
+    ``information`` has the statistics that don't come from the draws alone; they and the true value
+    have the parameter's shape. Each entry gives a dict of its place, as JSON text, and a number for
+    each of ``STATISTICS``, nan where there is none.
     """
     draws = draws.transpose("chain", "draw", ...)
     dims, shape = draws.dims[2:], draws.shape[2:]

@@ -10,17 +10,7 @@ GRACE = 1.0
 
 
 class CellTimeout(Exception):
-    """A cell has taken longer than it may.
-
-    Parameters
-    ----------
-    what : str
-        What took so long.
-    seconds : float
-        The time that it had.
-    unfinished : bool, default False
-        Whether it couldn't be stopped.
-    """
+    """What took longer than the seconds that it had, and whether it couldn't be stopped."""
 
     def __init__(self, what: str, seconds: float, *, unfinished: bool = False):
         super().__init__(f"{what} took longer than {seconds:g} s, the study's timeout")
@@ -28,29 +18,10 @@ class CellTimeout(Exception):
 
 
 def within[T](seconds: float | None, function: Callable[[], T], what: str) -> T:
-    """Call a function; if it takes too long, stop it.
+    """Call a function; if it takes too long, stop it and raise `CellTimeout`.
 
     It is called in a thread of its own. A loop in Python can be stopped; a call that doesn't return
-    to Python can't, and is left alone.
-
-    Parameters
-    ----------
-    seconds : float or None
-        The time that it has; as much as it wants if None.
-    function : callable
-        The function.
-    what : str
-        What it is called in the error.
-
-    Returns
-    -------
-    object
-        What the function returns.
-
-    Raises
-    ------
-    CellTimeout
-        If time is up.
+    to Python can't, and is left alone. Without seconds there is no limit.
     """
     if seconds is None:
         return function()

@@ -25,7 +25,6 @@ def test_variables_are_those_that_all_have_in_the_order_of_the_first():
 @pytest.mark.parametrize(
     ("analyses", "groups", "names", "message"),
     [
-        ({}, ["posterior"], None, "there is no analysis"),
         ({"one": analysis(["p"])}, ["posterior", "prior"], None, "'one' has no group 'prior'"),
         ({"one": analysis(["p"])}, ["posterior"], ["q"], r"Variables in posterior of 'one': 'p'"),
         (
