@@ -2,8 +2,8 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pymc as pm
@@ -17,7 +17,6 @@ from scipy import stats
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.checks import (
-    as_array,
     choice,
     finite_number,
     places,
@@ -33,9 +32,6 @@ from pymc_dapper.distributions._rounded import (
     rounded_laplace,
     rounded_tulap,
 )
-from pymc_dapper.distributions.discrete_gaussian import DiscreteGaussianRV
-from pymc_dapper.distributions.discrete_laplace import DiscreteLaplaceRV
-from pymc_dapper.distributions.tulap import TulapRV
 from pymc_dapper.mechanisms.base import (
     MAX_RELEASE,
     Mechanism,
@@ -45,16 +41,20 @@ from pymc_dapper.mechanisms.base import (
     positive,
     whole_release,
 )
+from pymc_dapper.mechanisms.groups import SensitivityLike, by_group, largest_loss, one_scale
 from pymc_dapper.mechanisms.whole import has_fractions
 from pymc_dapper.sensitivity import Sensitivities, in_norm
 
-SensitivityLike = Sensitivities | ArrayLike
 Limits = tuple[float | None, float | None]
+Law = Callable[..., TensorVariable]
+"""A function of a value and of the parameters of noise."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AdditiveNoise(Mechanism):
     """Independent noise, symmetric around zero, on each entry of a statistic.
+
+    The fields of a subclass are the parameters of its noise, as ``_law`` takes them.
 
     Attributes
     ----------
@@ -68,6 +68,13 @@ class AdditiveNoise(Mechanism):
     clamp: Limits | None = field(default=None, kw_only=True)
     rounding: bool = field(default=False, kw_only=True)
 
+    _law: ClassVar[Any]
+    """The noise as a distribution of PyMC, of which the first parameter is the location."""
+    _log_tail: ClassVar[Law | None] = None
+    """Log-probability of noise at or below a limit; None for what PyMC has."""
+    _log_rounded: ClassVar[Law]
+    """Log-probability of noise that rounding takes to a distance from zero, of 0 or more."""
+
     def __post_init__(self) -> None:
         """Check the options."""
         check_rounding(self.rounding)
@@ -75,28 +82,33 @@ class AdditiveNoise(Mechanism):
             raise ValueError(f"{type(self).__name__} adds integer noise: leave rounding out")
         if self.clamp is not None:
             object.__setattr__(self, "clamp", _checked_limits(self.clamp, self.integer))
+        self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        """Check the parameters of the noise."""
+        for name, value in self._parameters.items():
+            positive(name, value)
 
     @property
-    @abstractmethod
+    def _parameters(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self) if not f.kw_only}
+
+    @property
+    def _symbolic(self) -> list[TensorVariable]:
+        return [as_tensor(value) for value in self._parameters.values()]
+
+    @property
     def _discrete(self) -> bool:
         """Whether the noise is an integer."""
+        return issubclass(self._law, pm.Discrete)
 
-    @abstractmethod
     def _noise(self, **kwargs: Any) -> TensorVariable:
         """Return the noise, around zero, as an unnamed random variable."""
-
-    @abstractmethod
-    def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """Draw noise."""
-
-    @property
-    @abstractmethod
-    def _noise_shape(self) -> tuple[int, ...]:
-        """Shape of the noise scale: an entry of the statistic has the scale in its place."""
+        return self._law.dist(0.0, *self._symbolic, **kwargs)
 
     def _check_shape(self, shape: tuple[int | None, ...]) -> None:
         """Check that the noise scale doesn't have more entries than the statistic of a shape."""
-        scale = self._noise_shape
+        scale = np.broadcast_shapes(*map(np.shape, self._parameters.values()))
         pairs = zip(reversed(scale), reversed(shape), strict=False)
         if len(scale) > len(shape) or any(k not in (1, n) and n is not None for k, n in pairs):
             raise ValueError(
@@ -125,29 +137,18 @@ class AdditiveNoise(Mechanism):
         return self._discrete or self.rounding
 
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
-        """Log-density of released values, given the confidential statistic.
+        """Log-density of released values, or log-probability of discrete ones.
 
-        Parameters
-        ----------
-        released, statistic : tensor_like
-            Of broadcastable shapes.
-
-        Returns
-        -------
-        TensorVariable
-            The normalised log-density (log-probability where the release is discrete) of each
-            entry.
-
-        Raises
-        ------
-        ValueError
-            If there are more noise scales than entries.
+        As of each `Mechanism`; a ValueError is raised if there are more noise scales than entries.
         """
         released, statistic = as_tensor(released, "the release"), as_tensor(statistic)
         check_broadcast(released, statistic)
         distance = released - statistic
         self._check_shape(distance.type.shape)
-        logp = self._log_rounded(pt.abs(distance)) if self.rounding else self._at(distance)
+        if self.rounding:
+            logp = self._log_rounded(pt.abs(distance), *self._symbolic)
+        else:
+            logp = pm.logp(self._noise(), distance)
         if self.clamp is None:
             return logp
         # Noise is symmetric: the upper tail is the lower one, seen from the other side.
@@ -175,7 +176,7 @@ class AdditiveNoise(Mechanism):
         TensorVariable
             The log-density of each entry.
         """
-        return self._at(as_tensor(noise))
+        return pm.logp(self._noise(), as_tensor(noise))
 
     def range_before_clamping(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Range in which noisy values lay before they were clamped.
@@ -195,21 +196,13 @@ class AdditiveNoise(Mechanism):
         highest = released if upper is None else np.where(released >= upper, np.inf, released)
         return lowest, highest
 
-    def _at(self, distance: TensorVariable) -> TensorVariable:
-        return pm.logp(self._noise(), distance)
-
     def _log_at_limit(self, distance: TensorVariable) -> TensorVariable:
         """Log-probability of a release at a lower limit this far above the statistic."""
         # The cast keeps PyTensor from adding the half to the limit: it is lost beside 1e17.
-        return self._log_tail(distance.astype("float64") + 0.5 if self.rounding else distance)
-
-    def _log_tail(self, limit: TensorVariable) -> TensorVariable:
-        """Log-probability of noise at or below a limit."""
-        return pm.logcdf(self._noise(), limit)
-
-    def _log_rounded(self, distance: TensorVariable) -> TensorVariable:
-        """Log-probability of noise that rounding takes to this distance, 0 or more, from zero."""
-        raise NotImplementedError  # of whole noise, which isn't rounded
+        limit = distance.astype("float64") + 0.5 if self.rounding else distance
+        if self._log_tail is None:
+            return pm.logcdf(self._noise(), limit)
+        return self._log_tail(limit, *self._symbolic)
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
         # Without a size, each entry still has noise of its own.
@@ -228,23 +221,22 @@ class AdditiveNoise(Mechanism):
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         self._check_shape(statistic.shape)
+        name, whole = type(self).__name__, statistic == np.round(statistic)
+        if self._discrete and not np.all(whole):
+            raise ValueError(
+                f"{name} adds integer noise to integers. The statistic must hold integers: "
+                f"{places(~whole)}"
+            )
+        parameters = self._parameters.values()
+        noise = np.asarray(self._law.rv_op.rng_fn(rng, 0.0, *parameters, statistic.shape))
         if self._discrete:
-            whole = statistic == np.round(statistic)
-            if not np.all(whole):
-                raise ValueError(
-                    f"{type(self).__name__} adds integer noise to integers. The statistic must "
-                    f"hold integers: {places(~whole)}"
-                )
-            statistic = whole_release(statistic, type(self).__name__)
-        noise = self._draw_noise(statistic.shape, rng)
-        if self._discrete:
-            noise = whole_release(noise, type(self).__name__)
+            statistic, noise = whole_release(statistic, name), whole_release(noise, name)
         released = statistic + noise
         if self.rounding:
             released = np.round(released)
         if self.clamp is not None:
             released = np.clip(released, *self.clamp)
-        return whole_release(released, type(self).__name__) if self.integer else released
+        return whole_release(released, name) if self.integer else released
 
     def error_bound(self, k: int = 1, beta: float = 0.05) -> np.ndarray:
         """Size of the noise that all of k entries stay within, with probability 1 - beta or more.
@@ -272,21 +264,11 @@ class AdditiveNoise(Mechanism):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LaplaceMechanism(AdditiveNoise):
-    """Laplace noise on each entry: pure differential privacy (Dwork et al. 2006).
-
-    Attributes
-    ----------
-    scale : array_like
-        Scale of the noise, in units of the statistic; its standard deviation is sqrt(2) scale.
-    """
-
+class _LaplaceFamily(AdditiveNoise):
     scale: float | np.ndarray
 
-    def __post_init__(self) -> None:
-        """Check the options."""
-        super().__post_init__()
-        positive("scale", self.scale)
+    _scale_for: ClassVar[Callable[..., float]]
+    _budget_of: ClassVar[Callable[..., PureDP]]
 
     @classmethod
     def calibrate(cls, budget: PureDP, *, sensitivity: SensitivityLike, **options: Any) -> Self:
@@ -297,42 +279,41 @@ class LaplaceMechanism(AdditiveNoise):
         budget : PureDP
             The budget.
         sensitivity : Sensitivities, float, or an array of either
-            The statistic's, of which the L1 sensitivity is taken; or that number. An array is for
-            groups of records, see the notes of `by_group`.
+            The statistic's, of which the L1 sensitivity is taken; or that number, a whole one for
+            noise of integers. An array is for groups of records, see the notes of `by_group`.
         **options
-            ``clamp`` and ``rounding``.
+            ``clamp`` and, of continuous noise, ``rounding``.
         """
-        scale = by_group(lambda s: accounting.laplace_scale(budget, sensitivity=s), sensitivity)
+        scale = by_group(lambda s: cls._scale_for(budget, sensitivity=s), sensitivity)
         return cls(scale, budget=budget, **options)
 
     def privacy_loss(self, *, sensitivity: SensitivityLike) -> PureDP:
         """Budget that a release spends, by the L1 sensitivity, or that of each group."""
-        return _largest_loss(accounting.laplace_budget, self.scale, sensitivity)
+        return largest_loss(self._budget_of, self.scale, sensitivity)
 
-    _discrete = False
 
-    def _noise(self, **kwargs: Any) -> TensorVariable:
-        return pm.Laplace.dist(0.0, b=as_tensor(self.scale), **kwargs)
+@dataclass(frozen=True, eq=False, repr=False)
+class LaplaceMechanism(_LaplaceFamily):
+    """Laplace noise on each entry: pure differential privacy (Dwork et al. 2006).
 
-    @property
-    def _noise_shape(self) -> tuple[int, ...]:
-        return np.shape(self.scale)
+    Attributes
+    ----------
+    scale : array_like
+        Scale of the noise, in units of the statistic; its standard deviation is sqrt(2) scale.
+    """
 
-    def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        return rng.laplace(0.0, self.scale, size=size)
-
-    def _log_tail(self, limit: TensorVariable) -> TensorVariable:
-        return laplace_log_tail(limit, as_tensor(self.scale))
-
-    def _log_rounded(self, distance: TensorVariable) -> TensorVariable:
-        return rounded_laplace(distance, as_tensor(self.scale))
+    _law = pm.Laplace
+    _log_tail = staticmethod(laplace_log_tail)
+    _log_rounded = staticmethod(rounded_laplace)
+    _scale_for = staticmethod(accounting.laplace_scale)
+    _budget_of = staticmethod(accounting.laplace_budget)
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:
         return -np.asarray(self.scale) * np.log(p)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DiscreteLaplaceMechanism(AdditiveNoise):
+class DiscreteLaplaceMechanism(_LaplaceFamily):
     """Discrete Laplace (double geometric) noise on each entry of an integer statistic.
 
     Attributes
@@ -345,47 +326,9 @@ class DiscreteLaplaceMechanism(AdditiveNoise):
     Ghosh, Roughgarden and Sundararajan (2012). Universally utility-maximizing privacy mechanisms.
     """
 
-    scale: float | np.ndarray
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        super().__post_init__()
-        positive("scale", self.scale)
-
-    @classmethod
-    def calibrate(cls, budget: PureDP, *, sensitivity: SensitivityLike, **options: Any) -> Self:
-        """Choose the noise for a budget.
-
-        Parameters
-        ----------
-        budget : PureDP
-            The budget.
-        sensitivity : Sensitivities, int, or an array of either
-            The statistic's, of which the L1 sensitivity is taken; or that number. An array is for
-            groups of records, see the notes of `by_group`.
-        **options
-            ``clamp``.
-        """
-        scale = by_group(
-            lambda s: accounting.discrete_laplace_scale(budget, sensitivity=s), sensitivity
-        )
-        return cls(scale, budget=budget, **options)
-
-    def privacy_loss(self, *, sensitivity: SensitivityLike) -> PureDP:
-        """Budget that a release spends, by the L1 sensitivity, or that of each group."""
-        return _largest_loss(accounting.discrete_laplace_budget, self.scale, sensitivity)
-
-    _discrete = True
-
-    def _noise(self, **kwargs: Any) -> TensorVariable:
-        return DiscreteLaplace.dist(0.0, as_tensor(self.scale), **kwargs)
-
-    @property
-    def _noise_shape(self) -> tuple[int, ...]:
-        return np.shape(self.scale)
-
-    def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        return np.asarray(DiscreteLaplaceRV.rng_fn(rng, 0.0, self.scale, size))
+    _law = DiscreteLaplace
+    _scale_for = staticmethod(accounting.discrete_laplace_scale)
+    _budget_of = staticmethod(accounting.discrete_laplace_budget)
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:
         # P(abs(noise) > t) = 2 q^(t + 1) / (1 + q) with q = exp(-1 / scale).
@@ -397,15 +340,6 @@ class DiscreteLaplaceMechanism(AdditiveNoise):
 @dataclass(frozen=True, eq=False, repr=False)
 class _GaussianFamily(AdditiveNoise):
     sigma: float | np.ndarray
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        super().__post_init__()
-        positive("sigma", self.sigma)
-
-    @property
-    def _noise_shape(self) -> tuple[int, ...]:
-        return np.shape(self.sigma)
 
     @classmethod
     def calibrate(
@@ -459,7 +393,7 @@ class _GaussianFamily(AdditiveNoise):
         ZCDP or ApproxDP
         """
         choice(bound, "bound", ("simple", "tight"))
-        spent = _largest_loss(accounting.gaussian_budget, self.sigma, sensitivity)
+        spent = largest_loss(accounting.gaussian_budget, self.sigma, sensitivity)
         return spent if delta is None else spent.to_approx(delta=delta, bound=bound)
 
 
@@ -473,19 +407,9 @@ class GaussianMechanism(_GaussianFamily):
         Standard deviation of the noise (not its square), in units of the statistic.
     """
 
-    _discrete = False
-
-    def _noise(self, **kwargs: Any) -> TensorVariable:
-        return pm.Normal.dist(0.0, as_tensor(self.sigma), **kwargs)
-
-    def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        return rng.normal(0.0, self.sigma, size=size)
-
-    def _log_tail(self, limit: TensorVariable) -> TensorVariable:
-        return gaussian_log_tail(limit, as_tensor(self.sigma))
-
-    def _log_rounded(self, distance: TensorVariable) -> TensorVariable:
-        return rounded_gaussian(distance, as_tensor(self.sigma))
+    _law = pm.Normal
+    _log_tail = staticmethod(gaussian_log_tail)
+    _log_rounded = staticmethod(rounded_gaussian)
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:
         return np.asarray(self.sigma) * stats.norm.isf(p / 2)
@@ -501,13 +425,7 @@ class DiscreteGaussianMechanism(_GaussianFamily):
         The probability of k is proportional to exp(-k^2 / (2 sigma^2)).
     """
 
-    _discrete = True
-
-    def _noise(self, **kwargs: Any) -> TensorVariable:
-        return DiscreteGaussian.dist(0.0, as_tensor(self.sigma), **kwargs)
-
-    def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        return np.asarray(DiscreteGaussianRV.rng_fn(rng, 0.0, self.sigma, size))
+    _law = DiscreteGaussian
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:
         # Its tails are no heavier than those of the continuous Gaussian's bound: P(noise >= t) <=
@@ -530,9 +448,10 @@ class TulapMechanism(AdditiveNoise):
     b: float | np.ndarray
     q: float | np.ndarray = 0.0
 
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        super().__post_init__()
+    _law = Tulap
+    _log_rounded = staticmethod(rounded_tulap)
+
+    def _check_parameters(self) -> None:
         b, q = real_numbers(self.b, "b"), real_numbers(self.q, "q")
         if not np.all((b > 0) & (b < 1)) or not np.all((q >= 0) & (q < 1)):
             raise ValueError(
@@ -576,26 +495,11 @@ class TulapMechanism(AdditiveNoise):
     def privacy_loss(self, *, sensitivity: int | Sensitivities = 1) -> PureDP | ApproxDP:
         """Budget that a release of a count spends."""
         _check_unit(sensitivity)
-        b, q = _one(self.b), _one(self.q)
+        b, q = one_scale(self.b), one_scale(self.q)
         epsilon = -float(np.log(b))
         if q == 0:
             return PureDP(epsilon)
         return ApproxDP(epsilon, q * (1 - b) / (2 * b * (1 - q)))
-
-    _discrete = False
-
-    def _noise(self, **kwargs: Any) -> TensorVariable:
-        return Tulap.dist(0.0, as_tensor(self.b), as_tensor(self.q), **kwargs)
-
-    @property
-    def _noise_shape(self) -> tuple[int, ...]:
-        return np.broadcast_shapes(np.shape(self.b), np.shape(self.q))
-
-    def _draw_noise(self, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        return np.asarray(TulapRV.rng_fn(rng, 0.0, self.b, self.q, size))
-
-    def _log_rounded(self, distance: TensorVariable) -> TensorVariable:
-        return rounded_tulap(distance, as_tensor(self.b), as_tensor(self.q))
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:
         return pm.icdf(self._noise(), 1 - p / 2).eval()
@@ -637,76 +541,3 @@ def _check_unit(sensitivity: Any) -> None:
             f"Tulap noise is made for counts, of sensitivity 1, got {sensitivity:g}. For another "
             "integer sensitivity use DiscreteLaplaceMechanism"
         )
-
-
-def by_group(scale_of: Callable[[Any], float], sensitivity: SensitivityLike) -> Any:
-    """Choose the noise scale for a statistic, or for each group of records.
-
-    Parameters
-    ----------
-    scale_of : callable
-        Maps a sensitivity to a scale.
-    sensitivity : Sensitivities, float, or a (nested) list or array of either
-        Of the statistic as a whole; or of each group, in a shape that broadcasts to the
-        statistic's: one number for each entry, or of shape (groups, 1) where groups are rows.
-
-    Returns
-    -------
-    float or ndarray
-        In the shape of ``sensitivity``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As ``scale_of``; or if there is no group.
-
-    Notes
-    -----
-    Each record is in one group, which is public and the same in neighbouring data sets, and each
-    entry depends on the records of one group only. So one record changes the entries of one group,
-    and the whole release spends the budget once: parallel composition. The sensitivity is that of
-    the group's entries together. Where a record enters several entries, as the columns of a
-    matrix do, give the sensitivity of the statistic as a whole.
-
-    References
-    ----------
-    McSherry, F. (2009). Privacy integrated queries. SIGMOD 2009, 19-30. Theorem 4.
-    """
-    if not _is_by_group(sensitivity):
-        return scale_of(sensitivity)
-    groups = _as_groups(sensitivity)
-    return np.array([scale_of(each) for each in groups.flat]).reshape(groups.shape)
-
-
-def _is_by_group(sensitivity: Any) -> bool:
-    """Whether there is a sensitivity for each group of records."""
-    if np.ma.is_masked(sensitivity):
-        raise ValueError("sensitivity must be a number, or one for each group: some are masked")
-    return isinstance(sensitivity, list | tuple | np.ndarray) and as_array(sensitivity).ndim > 0
-
-
-def _as_groups(sensitivity: Any) -> np.ndarray:
-    groups = np.array(sensitivity, dtype=object)
-    if groups.size == 0:
-        raise ValueError("sensitivity must be a number, or one for each group: it is empty")
-    return groups
-
-
-def _largest_loss(budget_of: Callable[..., Any], scale: Any, sensitivity: SensitivityLike) -> Any:
-    """Budget that a release spends; of groups of records, the largest."""
-    if not _is_by_group(sensitivity):
-        return budget_of(_one(scale), sensitivity=sensitivity)
-    pairs = np.broadcast(np.asarray(scale, dtype=float), _as_groups(sensitivity))
-    return max((budget_of(float(b), sensitivity=s) for b, s in pairs), key=astuple)
-
-
-def _one(scale: float | np.ndarray) -> float:
-    """Return the noise scale, where it is the same for all entries."""
-    values = np.unique(np.asarray(scale, dtype=float))
-    if values.size != 1:
-        raise ValueError(
-            "the entries have noise of different scales: the privacy loss depends on how each "
-            "entry can change. If each is of a group of records of its own, give an array of their "
-            "sensitivities; else work it out entry by entry and add up the budgets"
-        )
-    return float(values[0])

@@ -25,6 +25,7 @@ from pymc_dapper.mechanisms.released import (
     Release,
     as_release,
     check_call,
+    kind_of,
     only_released,
     real_array,
     release_dims,
@@ -95,7 +96,15 @@ class Mechanism(ABC):
         Returns
         -------
         TensorVariable
-            The normalised log-density, one value per independent noise term.
+            The normalised log-density (log-probability where the release is discrete), one value
+            per independent noise term.
+
+        Raises
+        ------
+        TypeError
+            If one of them doesn't hold real numbers.
+        ValueError
+            If their shapes don't go together, or aren't those of the mechanism.
         """
 
     @abstractmethod
@@ -185,18 +194,15 @@ class Mechanism(ABC):
         -----
         PyMC leaves Potentials out of predictive draws: use :meth:`observe` to draw releases.
         """
-        released = only_released(name, "potential", released, observed)
-        data, statistic, dims = self._checked(name, statistic, "potential", released, dims)
+        data, statistic, dims = self._checked(
+            "potential", name, statistic, released, observed, dims
+        )
         if not isinstance(data, SharedVariable):
             data = pm.Data(f"{name}_released", data, dims=dims)
         logp = self.logp(data, statistic)
         # Of noise that is joint over an axis, there is one log-density, and no dim for that axis.
         potential = pm.Potential(name, logp, dims=(dims and dims[: logp.type.ndim]) or None)
-        potential.tag.mechanism = self
-        potential.tag.statistic, potential.tag.released = statistic, data
-        # pm.set_data can change the release: steps look at it again when a chain starts.
-        potential.tag.check_data = self._release_check(name, statistic, data)
-        return potential
+        return self._tagged(potential, name, statistic, data)
 
     def observe(
         self,
@@ -207,52 +213,28 @@ class Mechanism(ABC):
         dims: Dims = None,
         observed: Any = NOT_GIVEN,
     ) -> TensorVariable:
-        """Add a release to the model in context as an observed variable.
+        """Add a release to the model in context as an observed variable, of this name.
 
-        Predictive draws in PyMC then give releases, as they don't for a Potential.
-
-        Parameters
-        ----------
-        name : str
-            Name of the observed variable.
-        statistic : tensor_like
-            The confidential statistic, a function of latent records.
-        released : array_like or shared variable
-            The released values; a ``pm.Data`` is used as it is.
-        dims : str or sequence of str, optional
-            Dims of the release, as for :meth:`potential`.
-        observed : array_like or shared variable
-            Another name of ``released``, which is taken with a warning.
+        Predictive draws in PyMC then give releases, as they don't for a Potential. Arguments and
+        errors are those of :meth:`potential`.
 
         Returns
         -------
         TensorVariable
             The observed variable.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As :meth:`potential`.
         """
-        released = only_released(name, "observe", released, observed)
-        data, statistic, dims = self._checked(name, statistic, "observe", released, dims)
+        data, statistic, dims = self._checked("observe", name, statistic, released, observed, dims)
+        options = {"dist": self._random, **self._event(statistic)}
         variable = pm.CustomDist(
-            name,
-            statistic,
-            logp=self.logp,
-            observed=data,
-            dims=dims,
-            **{"dist": self._random, **self._event(statistic)},
+            name, statistic, logp=self.logp, observed=data, dims=dims, **options
         )
-        variable.tag.mechanism = self
-        variable.tag.statistic, variable.tag.released = statistic, as_tensor(data)
-        variable.tag.check_data = self._release_check(name, statistic, data)
-        return variable
+        return self._tagged(variable, name, statistic, data)
 
     def _checked(
-        self, name: str, statistic: Any, method: str, released: Any, dims: Dims
+        self, method: str, name: str, statistic: Any, released: Any, observed: Any, dims: Dims
     ) -> tuple[Release, TensorVariable, tuple[str | None, ...] | None]:
         """Check what a release is to be added with: the release, the statistic and its dims."""
+        released = only_released(name, method, released, observed)
         model = check_call(method, name, statistic)
         given, data = statistic, as_release(name, released)
         statistic = as_tensor(given)
@@ -262,6 +244,16 @@ class Mechanism(ABC):
         shape = self._released_shape(name, statistic)
         alike = [given] if tuple(shape) == tuple(statistic.type.shape) else []
         return data, statistic, release_dims(model, name, dims, shape, [data, *alike])
+
+    def _tagged(
+        self, variable: TensorVariable, name: str, statistic: TensorVariable, data: Release
+    ) -> TensorVariable:
+        """Keep with a variable what it stands for, for steps and for checks of releases."""
+        variable.tag.mechanism = self
+        variable.tag.statistic, variable.tag.released = statistic, as_tensor(data)
+        # pm.set_data can change the release: steps look at it again when a chain starts.
+        variable.tag.check_data = self._release_check(name, statistic, data)
+        return variable
 
     def _as_kept(self, name: str, released: np.ndarray) -> np.ndarray:
         """Turn released values into an array that PyMC keeps as it is."""
@@ -434,26 +426,20 @@ def as_tensor(value: Any, what: str = "a statistic") -> TensorVariable:
     value = getattr(value, "value", value)
     if not isinstance(value, Variable):
         value = as_array(value)  # PyTensor would hold a plain float in single precision
-    if not isinstance(value, Variable | np.ndarray) or _kind(value) not in "biuf":
+    if not isinstance(value, Variable | np.ndarray) or kind_of(value) not in "biuf":
+        holds_variables = isinstance(value, np.ndarray) and any(
+            isinstance(x, Variable) for x in value.flat
+        )
         symbolic = "it is an array of variables, which NumPy's functions make nothing else of. "
         raise TypeError(
             f"{what} must be a tensor, or an array, of real numbers, got {shown(given)}: "
-            f"{symbolic if isinstance(value, np.ndarray) and _holds_variables(value) else ''}"
+            f"{symbolic if holds_variables else ''}"
             "In a model, compute it with pytensor.tensor or with pymc_dapper.statistics"
         )
     if isinstance(value, np.ndarray) and value.dtype.kind == "u" and np.any(value > MAX_RELEASE):
         value = value.astype("float64")
     tensor = pt.as_tensor_variable(value)
     return tensor.astype("int64") if np.dtype(tensor.dtype).kind in "bu" else tensor
-
-
-def _kind(value: Any) -> str:
-    dtype = getattr(value, "dtype", None)
-    return "O" if dtype is None else np.dtype(dtype).kind
-
-
-def _holds_variables(values: np.ndarray) -> bool:
-    return any(isinstance(x, Variable) for x in values.flat)
 
 
 def positive(name: str, value: ArrayLike) -> np.ndarray:

@@ -171,38 +171,28 @@ class KNormMechanism(Mechanism):
         return accounting.laplace_budget(self.scale, sensitivity=number)
 
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
-        """Log-density of released vectors, given the confidential statistic.
+        """Log-density of each released vector, given the statistic's: there is one axis less.
 
-        Parameters
-        ----------
-        released, statistic : tensor_like
-            Of broadcastable shapes, the last axis of which is the vector's.
-
-        Returns
-        -------
-        TensorVariable
-            The normalised log-density of each vector: one axis less.
-
-        Raises
-        ------
-        ValueError
-            If the statistic is a scalar.
+        As of each `Mechanism`; a ValueError is raised if the statistic is a scalar.
         """
         released, statistic = as_tensor(released, "the release"), as_tensor(statistic)
         check_broadcast(released, statistic)
         _check_vector(statistic)
         steps = (released - statistic) / np.asarray(self.scale)
-        match self.norm:
-            case 1:
-                radius = pt.abs(steps).sum(axis=-1)
-            case 2:
-                radius = pt.sqrt(pt.sqr(steps).sum(axis=-1))
-            case _:
-                radius = pt.abs(steps).max(axis=-1)
+        radius = self._length(steps)
         d = steps.type.shape[-1]
         if d is not None:
             return -radius - np.asarray(self._log_normaliser(d, gammaln))
         return -radius - self._log_normaliser(steps.shape[-1], pt.gammaln)
+
+    def _length(self, vectors: TensorVariable, **axis: bool) -> TensorVariable:
+        match self.norm:
+            case 1:
+                return pt.abs(vectors).sum(axis=-1, **axis)
+            case 2:
+                return pt.sqrt(pt.sqr(vectors).sum(axis=-1, **axis))
+            case _:
+                return pt.abs(vectors).max(axis=-1, **axis)
 
     def _log_normaliser(self, d: Any, log_gamma: Any) -> Any:
         """Log of d! V scale^d."""
@@ -223,17 +213,12 @@ class KNormMechanism(Mechanism):
         d = statistic.shape[-1]
         batch = statistic.shape[:-1] if rv_size_is_none(size) else size
         shape = pt.concatenate([pt.as_tensor(batch, dtype="int64", ndim=1), [d]])
-        match self.norm:
-            case 1:
-                return statistic + pm.Laplace.dist(0.0, np.asarray(self.scale), size=shape)
-            case 2:
-                towards = pm.Normal.dist(0.0, 1.0, size=shape)
-                length = pt.sqrt(pt.sqr(towards).sum(axis=-1, keepdims=True))
-            case _:
-                towards = pm.Uniform.dist(-1.0, 1.0, size=shape)
-                length = pt.abs(towards).max(axis=-1, keepdims=True)
+        if self.norm == 1:
+            return statistic + pm.Laplace.dist(0.0, np.asarray(self.scale), size=shape)
+        law, start = (pm.Normal, 0.0) if self.norm == 2 else (pm.Uniform, -1.0)
+        towards = law.dist(start, 1.0, size=shape)
         radius = pm.Gamma.dist(d, 1 / np.asarray(self.scale), size=batch)
-        return statistic + radius[..., None] * towards / length
+        return statistic + radius[..., None] * towards / self._length(towards, keepdims=True)
 
     def _event(self, statistic: TensorVariable) -> dict[str, Any]:
         _check_vector(statistic)
@@ -242,13 +227,10 @@ class KNormMechanism(Mechanism):
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         _check_vector(statistic)
         *batch, d = statistic.shape
-        match self.norm:
-            case 1:
-                return np.asarray(statistic + rng.laplace(0.0, self.scale, size=statistic.shape))
-            case 2:
-                towards = rng.standard_normal(statistic.shape)
-            case _:
-                towards = rng.uniform(-1.0, 1.0, size=statistic.shape)
+        if self.norm == 1:
+            return np.asarray(statistic + rng.laplace(0.0, self.scale, size=statistic.shape))
+        law, start = (rng.normal, 0.0) if self.norm == 2 else (rng.uniform, -1.0)
+        towards = law(start, 1.0, size=statistic.shape)
         length = np.linalg.norm(towards, ord=self.norm, axis=-1, keepdims=True)
         radius = rng.gamma(d, self.scale, size=(*batch, 1))
         return np.asarray(statistic + radius * towards / length)

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from numpy.typing import ArrayLike
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import bernoulli, factorial
@@ -58,9 +57,10 @@ class NoisyStats(Mechanism):
 
     Notes
     -----
-    The statistic is the vector of the sums of x, y, xy and x^2: make it with `statistic`. The
-    algorithm as published gives the line's heights at 0.25 and 0.75 instead of its slope and
-    intercept; either pair follows from the other: see the documentation.
+    The statistic is the vector of the sums of x, y, xy and x^2, of shape (..., 4): make it with
+    `statistic`. A release is of shape (..., 2). The algorithm as published gives the line's heights
+    at 0.25 and 0.75 instead of its slope and intercept; either pair follows from the other: see the
+    documentation.
 
     References
     ----------
@@ -271,20 +271,7 @@ class NoisyStats(Mechanism):
         return {"signature": "(s)->(r)"}
 
     def check_released(self, name: str, released: np.ndarray) -> None:
-        """Check that a release can have come from the mechanism.
-
-        Parameters
-        ----------
-        name : str
-            What the release is called, for the message.
-        released : ndarray, shape (..., 2)
-            The released values.
-
-        Raises
-        ------
-        ValueError
-            If a value isn't finite and the release isn't `NoisyStats.NA`.
-        """
+        """Check that releases are two finite numbers, or `NoisyStats.NA`: else a ValueError."""
         values = np.asarray(released)
         if not np.all(np.isfinite(values).all(axis=-1) | (values == self.NA).all(axis=-1)):
             raise ValueError(
@@ -301,31 +288,6 @@ class NoisyStats(Mechanism):
                 f"it, but it has shape {statistic.type.shape}"
             )
         return (*batch, 2)
-
-    def release(self, statistic: ArrayLike, random_seed: Any = None) -> np.ndarray:
-        """Simulate a release, to study what privacy costs.
-
-        Not for production: floating-point noise can be attacked. To protect real data, use a
-        vetted library such as OpenDP.
-
-        Parameters
-        ----------
-        statistic : array_like, shape (..., 4)
-            The confidential sums, as `statistic` makes them.
-        random_seed : int, Generator, ..., optional
-            Seed.
-
-        Returns
-        -------
-        ndarray, shape (..., 2)
-            Slope and intercept, or `NoisyStats.NA`.
-
-        Raises
-        ------
-        ValueError
-            If the statistic isn't four sums.
-        """
-        return super().release(statistic, random_seed)
 
 
 def _scaled(records: Any, clamp: Any, name: str) -> Any:

@@ -106,10 +106,7 @@ class RandomizedResponse(Mechanism):
                 f"that the value was changed to another one, {1 - keep:.6g}"
             )
 
-    @property
-    def integer(self) -> bool:
-        """Whether the released values are integers: they are."""
-        return True
+    integer = True
 
     @classmethod
     def calibrate(cls, budget: PureDP, categories: int) -> Self:
@@ -173,24 +170,9 @@ class RandomizedResponse(Mechanism):
         return np.log(self.keep_probability), log_change - np.log(self.categories - 1)
 
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
-        """Log-probability of answers, given the true categories.
+        """Log-probability of each answer, given the true categories; -inf where either isn't one.
 
-        Parameters
-        ----------
-        released : tensor_like
-            The answers.
-        statistic : tensor_like of int
-            The true categories, of a shape that broadcasts against the answers'.
-
-        Returns
-        -------
-        TensorVariable
-            The normalised log-probability of each answer; -inf where either isn't a category.
-
-        Raises
-        ------
-        TypeError
-            If the statistic isn't of an integer type.
+        As of each `Mechanism`; a TypeError is raised if the categories aren't of an integer type.
         """
         released, truth = as_tensor(released, "the release"), _as_categories(statistic)
         check_broadcast(released, truth)
@@ -205,20 +187,7 @@ class RandomizedResponse(Mechanism):
         return (values >= 0) & (values < self.categories)
 
     def check_released(self, name: str, released: np.ndarray) -> None:
-        """Check that answers can have come from the mechanism.
-
-        Parameters
-        ----------
-        name : str
-            What the answers are called, for the message.
-        released : ndarray
-            The answers.
-
-        Raises
-        ------
-        ValueError
-            If one isn't a category 0, ..., k - 1.
-        """
+        """Check that answers are categories 0, ..., k - 1: else a ValueError."""
         super().check_released(name, released)
         if not np.all(self._is_category(released)):
             raise ValueError(

@@ -58,7 +58,7 @@ def only_released(name: str, method: str, released: Any, observed: Any) -> Any:
         f"'{name}': {method} takes the release as released=...: write that in the place of "
         "observed=...",
         FutureWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
     return observed
 
@@ -74,7 +74,7 @@ def as_release(name: str, released: Any) -> Release:
         If some of it is missing.
     """
     if isinstance(released, SharedVariable):
-        if _kind(released) not in "biuf":
+        if kind_of(released) not in "biuf":
             raise TypeError(f"'{name}': the release must be real numbers: it is {released.type}")
         return released
     if isinstance(released, Constant):
@@ -122,8 +122,9 @@ def real_array(values: Any, what: str, unmask: str) -> np.ndarray:
     return array
 
 
-def _kind(shared: SharedVariable) -> str:
-    dtype = getattr(shared.type, "dtype", None)
+def kind_of(value: Any) -> str:
+    """Return NumPy's letter for the numbers in an array or a variable; "O" of anything else."""
+    dtype = getattr(getattr(value, "type", value), "dtype", None)
     return "O" if dtype is None else np.dtype(dtype).kind
 
 

@@ -1,0 +1,86 @@
+"""Noise for groups of records, each of which has a sensitivity of its own: parallel composition."""
+
+from collections.abc import Callable
+from dataclasses import astuple
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pymc_dapper.checks import as_array
+from pymc_dapper.sensitivity import Sensitivities
+
+SensitivityLike = Sensitivities | ArrayLike
+
+
+def by_group(scale_of: Callable[[Any], float], sensitivity: SensitivityLike) -> Any:
+    """Choose the noise scale for a statistic, or for each group of records.
+
+    Parameters
+    ----------
+    scale_of : callable
+        Maps a sensitivity to a scale.
+    sensitivity : Sensitivities, float, or a (nested) list or array of either
+        Of the statistic as a whole; or of each group, in a shape that broadcasts to the
+        statistic's: one number for each entry, or of shape (groups, 1) where groups are rows.
+
+    Returns
+    -------
+    float or ndarray
+        In the shape of ``sensitivity``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As ``scale_of``; or if there is no group.
+
+    Notes
+    -----
+    Each record is in one group, which is public and the same in neighbouring data sets, and each
+    entry depends on the records of one group only. So one record changes the entries of one group,
+    and the whole release spends the budget once: parallel composition. The sensitivity is that of
+    the group's entries together. Where a record enters several entries, as the columns of a
+    matrix do, give the sensitivity of the statistic as a whole.
+
+    References
+    ----------
+    McSherry, F. (2009). Privacy integrated queries. SIGMOD 2009, 19-30. Theorem 4.
+    """
+    if not _is_by_group(sensitivity):
+        return scale_of(sensitivity)
+    groups = _as_groups(sensitivity)
+    return np.array([scale_of(each) for each in groups.flat]).reshape(groups.shape)
+
+
+def _is_by_group(sensitivity: Any) -> bool:
+    """Whether there is a sensitivity for each group of records."""
+    if np.ma.is_masked(sensitivity):
+        raise ValueError("sensitivity must be a number, or one for each group: some are masked")
+    return isinstance(sensitivity, list | tuple | np.ndarray) and as_array(sensitivity).ndim > 0
+
+
+def _as_groups(sensitivity: Any) -> np.ndarray:
+    groups = np.array(sensitivity, dtype=object)
+    if groups.size == 0:
+        raise ValueError("sensitivity must be a number, or one for each group: it is empty")
+    return groups
+
+
+def largest_loss(budget_of: Callable[..., Any], scale: Any, sensitivity: SensitivityLike) -> Any:
+    """Budget that a release spends; of groups of records, the largest."""
+    if not _is_by_group(sensitivity):
+        return budget_of(one_scale(scale), sensitivity=sensitivity)
+    pairs = np.broadcast(np.asarray(scale, dtype=float), _as_groups(sensitivity))
+    return max((budget_of(float(b), sensitivity=s) for b, s in pairs), key=astuple)
+
+
+def one_scale(scale: float | np.ndarray) -> float:
+    """Return the noise scale, where it is the same for all entries."""
+    values = np.unique(np.asarray(scale, dtype=float))
+    if values.size != 1:
+        raise ValueError(
+            "the entries have noise of different scales: the privacy loss depends on how each "
+            "entry can change. If each is of a group of records of its own, give an array of their "
+            "sensitivities; else work it out entry by entry and add up the budgets"
+        )
+    return float(values[0])
