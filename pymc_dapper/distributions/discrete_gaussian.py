@@ -70,7 +70,6 @@ from numpy.typing import NDArray
 from pymc.distributions.dist_math import check_parameters
 from pymc.distributions.distribution import Discrete
 from pymc.distributions.shape_utils import rv_size_is_none
-from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.numba_ops import draws
@@ -85,6 +84,7 @@ from pymc_dapper.distributions._lattice import (
     steps_from,
     whole_steps_from,
 )
+from pymc_dapper.distributions._noise import NoiseRV, log_tails
 
 DUAL_FROM = 0.5
 """From this sigma on the normaliser is the dual series."""
@@ -134,67 +134,6 @@ REJECTION_FROM = 1.0
 """Draws invert the cumulative weights below this sigma, and reject from a normal from it on."""
 INVERSION_REACH = 9
 """Integers on either side of the nearest that an inversion may draw: others have mass < 4e-20."""
-
-
-class DiscreteGaussianRV(RandomVariable):
-    """Random variable of a discrete Gaussian distribution."""
-
-    name = "discrete_gaussian"
-    signature = "(),()->()"
-    dtype = "int64"
-    _print_name = ("DiscreteGaussian", "\\operatorname{DiscreteGaussian}")
-
-    @classmethod
-    def rng_fn(
-        cls,
-        rng: np.random.Generator,
-        mu: Any,
-        sigma: Any,
-        size: tuple[int, ...] | None = None,
-    ) -> NDArray[np.int64]:
-        """Draw from the distribution.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            The only source of randomness.
-        mu, sigma : array_like
-            Parameters, of shapes that broadcast against `size`.
-        size : tuple of int, optional
-            Shape of the result; by default that of the parameters.
-
-        Returns
-        -------
-        ndarray of int64
-
-        Raises
-        ------
-        ValueError
-            If a parameter isn't finite, sigma isn't positive, or draws wouldn't fit into int64.
-        """
-        mu, sigma = np.asarray(mu, dtype="float64"), np.asarray(sigma, dtype="float64")
-        with np.errstate(invalid="ignore"):
-            valid = (sigma > 0) & (np.abs(mu) + 40 * sigma < MAX_INT64)
-        if not np.all(valid):
-            raise ValueError(_INVALID)
-        if size is None:
-            size = np.broadcast_shapes(mu.shape, sigma.shape)
-        nearest = np.rint(mu)
-        remainder, sigma = mu - nearest, np.maximum(sigma, SMALLEST_SIGMA)
-        if np.all(sigma >= REJECTION_FROM):
-            steps = _reject(rng, remainder, sigma, size)
-        elif np.all(sigma < REJECTION_FROM):
-            steps = _invert(rng, remainder, sigma, size)
-        else:
-            steps = np.empty(size, dtype="int64")
-            wide = np.broadcast_to(sigma >= REJECTION_FROM, size)
-            remainder, sigma = np.broadcast_to(remainder, size), np.broadcast_to(sigma, size)
-            for chosen, draw in ((wide, _reject), (~wide, _invert)):
-                steps[chosen] = draw(rng, remainder[chosen], sigma[chosen], (chosen.sum(),))
-        return nearest.astype("int64") + steps
-
-
-_INVALID = "sigma must be positive, mu and sigma finite, and mu +- 40 sigma within int64"
 
 
 @register_jitable
@@ -286,95 +225,52 @@ def _draw_step(rng, remainder, sigma):  # type: ignore[no-untyped-def]  # for nu
     return np.int64(0)
 
 
+@register_jitable
+def _valid(mu, sigma):  # type: ignore[no-untyped-def]  # for numba, too
+    return (sigma > 0) & (np.abs(mu) + 40.0 * sigma < MAX_INT64)
+
+
+_EXPECTED = "sigma must be positive, mu and sigma finite, and mu +- 40 sigma within int64"
+
+
+class DiscreteGaussianRV(NoiseRV):
+    """Random variable of a discrete Gaussian distribution."""
+
+    name = "discrete_gaussian"
+    signature = "(),()->()"
+    dtype = "int64"
+    _print_name = ("DiscreteGaussian", "\\operatorname{DiscreteGaussian}")
+    expected = _EXPECTED
+    valid = staticmethod(_valid)
+
+    @staticmethod
+    def draw(rng: np.random.Generator, mu: Any, sigma: Any, size: Any) -> NDArray[np.int64]:
+        """Draw the steps from the nearest integer, by the method that suits each sigma."""
+        nearest = np.rint(mu)
+        remainder, sigma = mu - nearest, np.maximum(sigma, SMALLEST_SIGMA)
+        if np.all(sigma >= REJECTION_FROM):
+            steps = _reject(rng, remainder, sigma, size)
+        elif np.all(sigma < REJECTION_FROM):
+            steps = _invert(rng, remainder, sigma, size)
+        else:
+            steps = np.empty(size, dtype="int64")
+            wide = np.broadcast_to(sigma >= REJECTION_FROM, size)
+            remainder, sigma = np.broadcast_to(remainder, size), np.broadcast_to(sigma, size)
+            for chosen, draw in ((wide, _reject), (~wide, _invert)):
+                steps[chosen] = draw(rng, remainder[chosen], sigma[chosen], (chosen.sum(),))
+        return nearest.astype("int64") + steps
+
+
 @draws(DiscreteGaussianRV)
 def _draw(rng, mu, sigma):  # type: ignore[no-untyped-def]  # compiled by numba
-    if not (sigma > 0 and abs(mu) + 40.0 * sigma < MAX_INT64):
-        raise ValueError(_INVALID)
+    if not _valid(mu, sigma):
+        raise ValueError(_EXPECTED)
     nearest = np.rint(1.0 * mu)
     return np.int64(nearest) + _draw_step(rng, mu - nearest, max(sigma, SMALLEST_SIGMA))
 
 
-class DiscreteGaussian(Discrete):
-    r"""Discrete Gaussian distribution.
-
-    A Gaussian's density, restricted to the integers and normalised anew (Canonne, Kamath & Steinke
-    2020): the noise of the discrete Gaussian mechanism. It isn't a rounded Gaussian.
-
-    .. math::
-
-       P(k \mid \mu, \sigma) = \frac{e^{-(k - \mu)^2 / (2 \sigma^2)}}
-                                    {\sum_{j \in \mathbb{Z}} e^{-(j - \mu)^2 / (2 \sigma^2)}}
-
-    ========  ==================================================================
-    Support   :math:`k \in \mathbb{Z}`
-    Mean      :math:`\mu` if :math:`2 \mu` is an integer, else next to it unless
-              :math:`\sigma < 1`
-    Variance  at most :math:`\sigma^2` if :math:`\mu` is an integer, and next to
-              :math:`\sigma^2` unless :math:`\sigma < 1`
-    ========  ==================================================================
-
-    Parameters
-    ----------
-    mu : tensor_like of float or int
-        Location, any real number. The normaliser depends on its fractional part. An integer type
-        says that there is none, and makes the log-density cheaper where sigma is small.
-    sigma : tensor_like of float
-        Scale (sigma > 0): the standard deviation of the Gaussian with the same weights. Some
-        libraries ask for its square.
-
-    Notes
-    -----
-    For sigma from 1e-3 to 1e8 the log-normaliser is right to 1e-12, relative. ``logcdf`` and
-    ``logccdf`` are right in both tails. The module's docstring says why. There is no ``icdf``.
-
-    References
-    ----------
-    Canonne, C. L., Kamath, G. & Steinke, T. (2020). The discrete Gaussian for differential privacy.
-    Advances in Neural Information Processing Systems 33.
-
-    Examples
-    --------
-    >>> import pymc as pm
-    >>> from pymc_dapper.distributions import DiscreteGaussian
-    >>> pm.logp(DiscreteGaussian.dist(mu=120, sigma=6.32), 131).eval().round(4)
-    np.float64(-4.2773)
-    """
-
-    rv_op = DiscreteGaussianRV()
-
-    @classmethod
-    def dist(cls, mu: Any, sigma: Any, *args: Any, **kwargs: Any) -> TensorVariable:
-        """Create the distribution without adding it to a model."""
-        return super().dist([as_location(mu), as_parameter(sigma)], *args, **kwargs)
-
-    def support_point(rv: TensorVariable, size: Any, mu: Any, sigma: Any) -> TensorVariable:
-        """Return the integer nearest to mu."""
-        mode = pt.round(mu + pt.zeros_like(sigma))
-        return mode if rv_size_is_none(size) else pt.full(size, mode)
-
-    def logp(value: TensorVariable, mu: TensorVariable, sigma: TensorVariable) -> TensorVariable:
-        """Log-probability; minus infinity of what isn't an integer."""
-        known = known_value(sigma)
-        if known is not None and np.all(known >= NO_WAVES_FROM):
-            distance = steps_from(value, mu) / sigma
-            res = -0.5 * pt.sqr(distance) - pt.log(sigma) - 0.5 * math.log(2 * math.pi)
-        else:
-            nearest, remainder = split_location(mu)
-            steps = steps_from(value, nearest)
-            res = _log_weight(steps, remainder, sigma) - _log_weights_sum(remainder, sigma)
-        return check_parameters(only_integers(value, res), sigma > 0, msg="sigma > 0")
-
-    def logcdf(value: TensorVariable, mu: TensorVariable, sigma: TensorVariable) -> TensorVariable:
-        """Log of P(X <= value)."""
-        is_lower, log_tail = _smaller_tail(value, mu, sigma)
-        res = pt.switch(is_lower, log_tail, pt.log1mexp(log_tail))
-        return check_parameters(res, sigma > 0, msg="sigma > 0")
-
-    def logccdf(value: TensorVariable, mu: TensorVariable, sigma: TensorVariable) -> TensorVariable:
-        """Log of P(X > value)."""
-        is_lower, log_tail = _smaller_tail(value, mu, sigma)
-        res = pt.switch(is_lower, pt.log1mexp(log_tail), log_tail)
-        return check_parameters(res, sigma > 0, msg="sigma > 0")
+def _checked(res: TensorVariable, mu: TensorVariable, sigma: TensorVariable) -> TensorVariable:
+    return check_parameters(res, sigma > 0, msg="sigma > 0")
 
 
 def _log_weight(
@@ -464,3 +360,76 @@ def _tail_by_integrals(slope: TensorVariable, sigma: TensorVariable) -> TensorVa
     h = 0.5 / pt.sqr(sigma)
     waves = pt.sin(slope[..., None] * PLANA_NODES) * pt.exp(h[..., None] * PLANA_NODES**2)
     return integral + 0.5 + (waves * PLANA_WEIGHTS).sum(axis=-1)
+
+
+class DiscreteGaussian(Discrete):
+    r"""Discrete Gaussian distribution.
+
+    A Gaussian's density, restricted to the integers and normalised anew (Canonne, Kamath & Steinke
+    2020): the noise of the discrete Gaussian mechanism. It isn't a rounded Gaussian.
+
+    .. math::
+
+       P(k \mid \mu, \sigma) = \frac{e^{-(k - \mu)^2 / (2 \sigma^2)}}
+                                    {\sum_{j \in \mathbb{Z}} e^{-(j - \mu)^2 / (2 \sigma^2)}}
+
+    ========  ==================================================================
+    Support   :math:`k \in \mathbb{Z}`
+    Mean      :math:`\mu` if :math:`2 \mu` is an integer, else next to it unless
+              :math:`\sigma < 1`
+    Variance  at most :math:`\sigma^2` if :math:`\mu` is an integer, and next to
+              :math:`\sigma^2` unless :math:`\sigma < 1`
+    ========  ==================================================================
+
+    Parameters
+    ----------
+    mu : tensor_like of float or int
+        Location, any real number. The normaliser depends on its fractional part. An integer type
+        says that there is none, and makes the log-density cheaper where sigma is small.
+    sigma : tensor_like of float
+        Scale (sigma > 0): the standard deviation of the Gaussian with the same weights. Some
+        libraries ask for its square.
+
+    Notes
+    -----
+    For sigma from 1e-3 to 1e8 the log-normaliser is right to 1e-12, relative. ``logcdf`` and
+    ``logccdf`` are right in both tails. The module's docstring says why. There is no ``icdf``.
+
+    References
+    ----------
+    Canonne, C. L., Kamath, G. & Steinke, T. (2020). The discrete Gaussian for differential privacy.
+    Advances in Neural Information Processing Systems 33.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> from pymc_dapper.distributions import DiscreteGaussian
+    >>> pm.logp(DiscreteGaussian.dist(mu=120, sigma=6.32), 131).eval().round(4)
+    np.float64(-4.2773)
+    """
+
+    rv_op = DiscreteGaussianRV()
+
+    @classmethod
+    def dist(cls, mu: Any, sigma: Any, *args: Any, **kwargs: Any) -> TensorVariable:
+        """Create the distribution without adding it to a model."""
+        return super().dist([as_location(mu), as_parameter(sigma)], *args, **kwargs)
+
+    def support_point(rv: TensorVariable, size: Any, mu: Any, sigma: Any) -> TensorVariable:
+        """Return the integer nearest to mu."""
+        mode = pt.round(mu + pt.zeros_like(sigma))
+        return mode if rv_size_is_none(size) else pt.full(size, mode)
+
+    def logp(value: TensorVariable, mu: TensorVariable, sigma: TensorVariable) -> TensorVariable:
+        """Log-probability; minus infinity of what isn't an integer."""
+        known = known_value(sigma)
+        if known is not None and np.all(known >= NO_WAVES_FROM):
+            distance = steps_from(value, mu) / sigma
+            res = -0.5 * pt.sqr(distance) - pt.log(sigma) - 0.5 * math.log(2 * math.pi)
+        else:
+            nearest, remainder = split_location(mu)
+            steps = steps_from(value, nearest)
+            res = _log_weight(steps, remainder, sigma) - _log_weights_sum(remainder, sigma)
+        return _checked(only_integers(value, res), mu, sigma)
+
+    logcdf, logccdf = log_tails(_smaller_tail, _checked)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from pymc.distributions.dist_math import check_icdf_parameters, check_icdf_value, check_parameters
 from pymc.distributions.distribution import Discrete
 from pymc.distributions.shape_utils import rv_size_is_none
-from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.numba_ops import draws
@@ -28,55 +27,9 @@ from pymc_dapper.distributions._lattice import (
     steps_from,
     whole_steps_from,
 )
+from pymc_dapper.distributions._noise import NoiseRV, log_tails
 
-_INVALID = "scale must be positive, mu and scale finite, and mu +- 800 scale within int64"
-
-
-class DiscreteLaplaceRV(RandomVariable):
-    """Random variable of a discrete Laplace distribution."""
-
-    name = "discrete_laplace"
-    signature = "(),()->()"
-    dtype = "int64"
-    _print_name = ("DiscreteLaplace", "\\operatorname{DiscreteLaplace}")
-
-    @classmethod
-    def rng_fn(
-        cls,
-        rng: np.random.Generator,
-        mu: Any,
-        scale: Any,
-        size: tuple[int, ...] | None = None,
-    ) -> NDArray[np.int64]:
-        """Draw from the distribution.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            The only source of randomness.
-        mu, scale : array_like
-            Parameters, of shapes that broadcast against `size`.
-        size : tuple of int, optional
-            Shape of the result; by default that of the parameters.
-
-        Returns
-        -------
-        ndarray of int64
-
-        Raises
-        ------
-        ValueError
-            If a parameter isn't finite, scale isn't positive, or draws wouldn't fit into int64.
-        """
-        mu, scale = np.asarray(mu, dtype="float64"), np.asarray(scale, dtype="float64")
-        with np.errstate(invalid="ignore"):
-            valid = (scale > 0) & (np.abs(mu) + 800 * scale < MAX_INT64)
-        if not np.all(valid):
-            raise ValueError(_INVALID)
-        if size is None:
-            size = np.broadcast_shapes(mu.shape, scale.shape)
-        uniform, exponential = rng.random(size), rng.standard_exponential(size)
-        return np.asarray(_from_noise(uniform, exponential, mu, scale)).astype("int64")
+_EXPECTED = "scale must be positive, mu and scale finite, and mu +- 800 scale within int64"
 
 
 @register_jitable
@@ -93,11 +46,57 @@ def _from_noise(uniform, exponential, mu, scale):  # type: ignore[no-untyped-def
     return below + upper + (2.0 * upper - 1.0) * np.floor(exponential * scale)
 
 
+@register_jitable
+def _valid(mu, scale):  # type: ignore[no-untyped-def]  # for numba, too
+    return (scale > 0) & (np.abs(mu) + 800.0 * scale < MAX_INT64)
+
+
+class DiscreteLaplaceRV(NoiseRV):
+    """Random variable of a discrete Laplace distribution."""
+
+    name = "discrete_laplace"
+    signature = "(),()->()"
+    dtype = "int64"
+    _print_name = ("DiscreteLaplace", "\\operatorname{DiscreteLaplace}")
+    expected = _EXPECTED
+    valid = staticmethod(_valid)
+
+    @staticmethod
+    def draw(rng: np.random.Generator, mu: Any, scale: Any, size: Any) -> NDArray[np.int64]:
+        """Draw a side and a distance for each."""
+        uniform, exponential = rng.random(size), rng.standard_exponential(size)
+        return np.asarray(_from_noise(uniform, exponential, mu, scale)).astype("int64")
+
+
 @draws(DiscreteLaplaceRV)
 def _draw(rng, mu, scale):  # type: ignore[no-untyped-def]  # compiled by numba
-    if not (scale > 0 and abs(mu) + 800.0 * scale < MAX_INT64):
-        raise ValueError(_INVALID)
+    if not _valid(mu, scale):
+        raise ValueError(_EXPECTED)
     return np.int64(_from_noise(rng.random(), rng.standard_exponential(), 1.0 * mu, scale))
+
+
+def _checked(res: TensorVariable, mu: TensorVariable, scale: TensorVariable) -> TensorVariable:
+    return check_parameters(res, scale > 0, msg="scale > 0")
+
+
+def _excess(steps: TensorVariable, remainder: TensorVariable) -> TensorVariable:
+    """``abs(steps - remainder) - abs(remainder)`` of whole steps, without cancellation."""
+    sign = pt.sign(steps)
+    return pt.abs(steps) - sign * remainder - pt.abs(sign) * pt.abs(remainder)
+
+
+def _log_sides(remainder: TensorVariable, scale: TensorVariable) -> TensorVariable:
+    """Log of what both sides of mu weigh, in units of the side of the nearest integer."""
+    return pt.log1p(pt.exp(-(1.0 - 2.0 * pt.abs(remainder)) / scale))
+
+
+def _smaller_tail(
+    value: TensorVariable, mu: TensorVariable, scale: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Whether P(X <= value) is the smaller tail, else P(X > value), and that one's logarithm."""
+    nearest, remainder = split_location(mu)
+    is_lower, steps = start_of_smaller_tail(whole_steps_from(value, nearest), remainder)
+    return is_lower, -_excess(steps, remainder) / scale - _log_sides(remainder, scale)
 
 
 class DiscreteLaplace(Discrete):
@@ -161,19 +160,9 @@ class DiscreteLaplace(Discrete):
         nearest, remainder = split_location(mu)
         excess = _excess(steps_from(value, nearest), remainder)
         res = -excess / scale + pt.log1mexp(-1.0 / scale) - _log_sides(remainder, scale)
-        return check_parameters(only_integers(value, res), scale > 0, msg="scale > 0")
+        return _checked(only_integers(value, res), mu, scale)
 
-    def logcdf(value: TensorVariable, mu: TensorVariable, scale: TensorVariable) -> TensorVariable:
-        """Log of P(X <= value)."""
-        is_lower, log_tail = _smaller_tail(value, mu, scale)
-        res = pt.switch(is_lower, log_tail, pt.log1mexp(log_tail))
-        return check_parameters(res, scale > 0, msg="scale > 0")
-
-    def logccdf(value: TensorVariable, mu: TensorVariable, scale: TensorVariable) -> TensorVariable:
-        """Log of P(X > value)."""
-        is_lower, log_tail = _smaller_tail(value, mu, scale)
-        res = pt.switch(is_lower, pt.log1mexp(log_tail), log_tail)
-        return check_parameters(res, scale > 0, msg="scale > 0")
+    logcdf, logccdf = log_tails(_smaller_tail, _checked)
 
     def icdf(value: TensorVariable, mu: TensorVariable, scale: TensorVariable) -> TensorVariable:
         """Smallest integer k (as a float) with P(X <= k) at least `value`."""
@@ -199,23 +188,3 @@ class DiscreteLaplace(Discrete):
         at_ends = pt.switch(pt.le(value, 0), -np.inf, np.inf)
         res = pt.switch(inside, nearest + steps, at_ends)
         return check_icdf_parameters(check_icdf_value(res, value), scale > 0, msg="scale > 0")
-
-
-def _excess(steps: TensorVariable, remainder: TensorVariable) -> TensorVariable:
-    """``abs(steps - remainder) - abs(remainder)`` of whole steps, without cancellation."""
-    sign = pt.sign(steps)
-    return pt.abs(steps) - sign * remainder - pt.abs(sign) * pt.abs(remainder)
-
-
-def _log_sides(remainder: TensorVariable, scale: TensorVariable) -> TensorVariable:
-    """Log of what both sides of mu weigh, in units of the side of the nearest integer."""
-    return pt.log1p(pt.exp(-(1.0 - 2.0 * pt.abs(remainder)) / scale))
-
-
-def _smaller_tail(
-    value: TensorVariable, mu: TensorVariable, scale: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
-    """Whether P(X <= value) is the smaller tail, else P(X > value), and that one's logarithm."""
-    nearest, remainder = split_location(mu)
-    is_lower, steps = start_of_smaller_tail(whole_steps_from(value, nearest), remainder)
-    return is_lower, -_excess(steps, remainder) / scale - _log_sides(remainder, scale)

@@ -13,67 +13,20 @@ q/2 off either end: F(x) = (F0(x) - q/2) / (1 - q), within 0 and 1.
 from typing import Any
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 from pymc.distributions.dist_math import check_icdf_parameters, check_icdf_value, check_parameters
 from pymc.distributions.distribution import Continuous
 from pymc.distributions.shape_utils import rv_size_is_none
-from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.numba_ops import draws
 from pymc_dapper.distributions._lattice import as_parameter
+from pymc_dapper.distributions._noise import NoiseRV, log_tails
 
-_INVALID = "b must be between 0 and 1, q at least 0 and below 1, and m finite"
+_EXPECTED = "b must be between 0 and 1, q at least 0 and below 1, and m finite"
 _MSG = "0 < b < 1, 0 <= q < 1"
-
-
-class TulapRV(RandomVariable):
-    """Random variable of a Tulap distribution."""
-
-    name = "tulap"
-    signature = "(),(),()->()"
-    dtype = "floatX"
-    _print_name = ("Tulap", "\\operatorname{Tulap}")
-
-    @classmethod
-    def rng_fn(
-        cls,
-        rng: np.random.Generator,
-        m: Any,
-        b: Any,
-        q: Any,
-        size: tuple[int, ...] | None = None,
-    ) -> NDArray[np.floating]:
-        """Draw from the distribution.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            The only source of randomness.
-        m, b, q : array_like
-            Parameters, of shapes that broadcast against `size`.
-        size : tuple of int, optional
-            Shape of the result; by default that of the parameters.
-
-        Returns
-        -------
-        ndarray of float
-
-        Raises
-        ------
-        ValueError
-            If a parameter is outside of its range.
-        """
-        m, b, q = (np.asarray(parameter, dtype="float64") for parameter in (m, b, q))
-        if not (np.all(np.isfinite(m)) and np.all((b > 0) & (b < 1) & (q >= 0) & (q < 1))):
-            raise ValueError(_INVALID)
-        if size is None:
-            size = np.broadcast_shapes(m.shape, b.shape, q.shape)
-        drawn = _from_uniform(rng.random(size), m, b, q)
-        return np.asarray(drawn, dtype=pytensor.config.floatX)
 
 
 @register_jitable
@@ -89,11 +42,75 @@ def _from_uniform(uniform, m, b, q):  # type: ignore[no-untyped-def]  # for numb
     return m + (2.0 * upper - 1.0) * np.maximum(cell + 0.5 - left, 0.0)
 
 
+@register_jitable
+def _valid(m, b, q):  # type: ignore[no-untyped-def]  # for numba, too
+    return np.isfinite(m) & (b > 0) & (b < 1) & (q >= 0) & (q < 1)
+
+
+class TulapRV(NoiseRV):
+    """Random variable of a Tulap distribution."""
+
+    name = "tulap"
+    signature = "(),(),()->()"
+    dtype = "floatX"
+    _print_name = ("Tulap", "\\operatorname{Tulap}")
+    expected = _EXPECTED
+    valid = staticmethod(_valid)
+
+    @staticmethod
+    def draw(rng: np.random.Generator, m: Any, b: Any, q: Any, size: Any) -> NDArray[np.float64]:
+        """Draw by inversion."""
+        return np.asarray(_from_uniform(rng.random(size), m, b, q))
+
+
 @draws(TulapRV)
 def _draw(rng, m, b, q):  # type: ignore[no-untyped-def]  # compiled by numba
-    if not (np.isfinite(m) and b > 0 and b < 1 and q >= 0 and q < 1):
-        raise ValueError(_INVALID)
+    if not _valid(m, b, q):
+        raise ValueError(_EXPECTED)
     return _from_uniform(rng.random(), m, b, q)
+
+
+def _conditions(b: TensorVariable, q: TensorVariable) -> list[TensorVariable]:
+    return [b > 0, b < 1, q >= 0, q < 1]
+
+
+def _checked(
+    res: TensorVariable, m: TensorVariable, b: TensorVariable, q: TensorVariable
+) -> TensorVariable:
+    return check_parameters(res, *_conditions(b, q), msg=_MSG)
+
+
+def _cell(distance: TensorVariable) -> TensorVariable:
+    """Which integer's cell, (n - 1/2, n + 1/2], a distance from m is in."""
+    return pt.maximum(pt.ceil(distance - 0.5), 0.0)
+
+
+def _log_tail(distance: TensorVariable, b: TensorVariable) -> TensorVariable:
+    """Log-probability of less than minus the distance, without truncation."""
+    cell = _cell(distance)
+    left = pt.switch(pt.isinf(distance), 0.0, cell + 0.5 - distance)
+    return cell * pt.log(b) - pt.log1p(b) + pt.log(b + left * (1.0 - b))
+
+
+def _smaller_tail(
+    value: TensorVariable, m: TensorVariable, b: TensorVariable, q: TensorVariable
+) -> tuple[TensorVariable, TensorVariable]:
+    """Whether P(X <= value) is the smaller tail, else P(X > value), and that one's logarithm."""
+    log_tail = _log_tail(pt.abs(value - m), b)
+    # Where exp(-700) or less is left a truncation has cut it off, unless there is none.
+    cut = 0.5 * q * pt.exp(-pt.maximum(log_tail, -700.0))
+    inside = pt.lt(cut, 1.0)
+    kept = log_tail + pt.log1p(-pt.switch(inside, cut, 0.0)) - pt.log1p(-q)
+    return pt.le(value, m), pt.switch(inside, kept, -np.inf)
+
+
+def _tail_quantile(tail: TensorVariable, b: TensorVariable) -> TensorVariable:
+    """Distance below m beyond which this much probability lies, without truncation."""
+    log_b = pt.log(b)
+    log_scaled = pt.log(tail) + pt.log1p(b)
+    cell = pt.maximum(pt.floor(log_scaled / log_b), 0.0)
+    left = pt.clip((pt.exp(log_scaled - cell * log_b) - b) / (1.0 - b), 0.0, 1.0)
+    return pt.maximum(cell + 0.5 - left, 0.0)
 
 
 class Tulap(Continuous):
@@ -176,21 +193,9 @@ class Tulap(Continuous):
         distance = pt.abs(value - m)
         density = _cell(distance) * pt.log(b) + pt.log1p(-b) - pt.log1p(b) - pt.log1p(-q)
         res = pt.switch(pt.ge(pt.exp(_log_tail(distance, b)), 0.5 * q), density, -np.inf)
-        return _checked(res, b, q)
+        return _checked(res, m, b, q)
 
-    def logcdf(
-        value: TensorVariable, m: TensorVariable, b: TensorVariable, q: TensorVariable
-    ) -> TensorVariable:
-        """Log of P(X <= value)."""
-        tail = _log_truncated_tail(pt.abs(value - m), b, q)
-        return _checked(pt.switch(pt.le(value, m), tail, pt.log1mexp(tail)), b, q)
-
-    def logccdf(
-        value: TensorVariable, m: TensorVariable, b: TensorVariable, q: TensorVariable
-    ) -> TensorVariable:
-        """Log of P(X > value)."""
-        tail = _log_truncated_tail(pt.abs(value - m), b, q)
-        return _checked(pt.switch(pt.le(value, m), pt.log1mexp(tail), tail), b, q)
+    logcdf, logccdf = log_tails(_smaller_tail, _checked)
 
     def icdf(
         value: TensorVariable, m: TensorVariable, b: TensorVariable, q: TensorVariable
@@ -201,44 +206,3 @@ class Tulap(Continuous):
         distance = pt.switch(inside, _tail_quantile(pt.switch(inside, tail, 0.5), b), np.inf)
         res = m + pt.switch(pt.le(value, 0.5), -distance, distance)
         return check_icdf_parameters(check_icdf_value(res, value), *_conditions(b, q), msg=_MSG)
-
-
-def _conditions(b: TensorVariable, q: TensorVariable) -> list[TensorVariable]:
-    return [b > 0, b < 1, q >= 0, q < 1]
-
-
-def _checked(res: TensorVariable, b: TensorVariable, q: TensorVariable) -> TensorVariable:
-    return check_parameters(res, *_conditions(b, q), msg=_MSG)
-
-
-def _cell(distance: TensorVariable) -> TensorVariable:
-    """Which integer's cell, (n - 1/2, n + 1/2], a distance from m is in."""
-    return pt.maximum(pt.ceil(distance - 0.5), 0.0)
-
-
-def _log_tail(distance: TensorVariable, b: TensorVariable) -> TensorVariable:
-    """Log-probability of less than minus the distance, without truncation."""
-    cell = _cell(distance)
-    left = pt.switch(pt.isinf(distance), 0.0, cell + 0.5 - distance)
-    return cell * pt.log(b) - pt.log1p(b) + pt.log(b + left * (1.0 - b))
-
-
-def _log_truncated_tail(
-    distance: TensorVariable, b: TensorVariable, q: TensorVariable
-) -> TensorVariable:
-    """Log-probability of less than minus the distance."""
-    log_tail = _log_tail(distance, b)
-    # Where exp(-700) or less is left a truncation has cut it off, unless there is none.
-    cut = 0.5 * q * pt.exp(-pt.maximum(log_tail, -700.0))
-    inside = pt.lt(cut, 1.0)
-    kept = log_tail + pt.log1p(-pt.switch(inside, cut, 0.0)) - pt.log1p(-q)
-    return pt.switch(inside, kept, -np.inf)
-
-
-def _tail_quantile(tail: TensorVariable, b: TensorVariable) -> TensorVariable:
-    """Distance below m beyond which this much probability lies, without truncation."""
-    log_b = pt.log(b)
-    log_scaled = pt.log(tail) + pt.log1p(b)
-    cell = pt.maximum(pt.floor(log_scaled / log_b), 0.0)
-    left = pt.clip((pt.exp(log_scaled - cell * log_b) - b) / (1.0 - b), 0.0, 1.0)
-    return pt.maximum(cell + 0.5 - left, 0.0)

@@ -76,7 +76,6 @@ class AdditiveNoise(Mechanism):
     """Log-probability of noise that rounding takes to a distance from zero, of 0 or more."""
 
     def __post_init__(self) -> None:
-        """Check the options."""
         check_rounding(self.rounding)
         if self.rounding and self._discrete:
             raise ValueError(f"{type(self).__name__} adds integer noise: leave rounding out")
@@ -164,32 +163,13 @@ class AdditiveNoise(Mechanism):
         return logp
 
     def noise_logp(self, noise: TensorVariable) -> TensorVariable:
-        """Log-density of noise itself, before anything was rounded or clamped.
-
-        Parameters
-        ----------
-        noise : tensor_like
-            The noise.
-
-        Returns
-        -------
-        TensorVariable
-            The log-density of each entry.
-        """
+        """Log-density of noise itself, entry by entry, before anything was rounded or clamped."""
         return pm.logp(self._noise(), as_tensor(noise))
 
     def range_before_clamping(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Range in which noisy values lay before they were clamped.
+        """Range in which noisy values lay before they were clamped: its lowest, its highest.
 
-        Parameters
-        ----------
-        released : ndarray
-            The released values.
-
-        Returns
-        -------
-        lowest, highest : ndarray
-            Both are the released value, unless that is a limit of ``clamp``.
+        Both are the released value, unless that is a limit of ``clamp``.
         """
         lower, upper = self.clamp or (None, None)
         lowest = released if lower is None else np.where(released <= lower, -np.inf, released)
@@ -264,7 +244,9 @@ class AdditiveNoise(Mechanism):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _LaplaceFamily(AdditiveNoise):
+class LaplaceNoise(AdditiveNoise):
+    """Laplace noise, continuous or discrete, of a scale that a pure budget gives."""
+
     scale: float | np.ndarray
 
     _scale_for: ClassVar[Callable[..., float]]
@@ -293,7 +275,7 @@ class _LaplaceFamily(AdditiveNoise):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LaplaceMechanism(_LaplaceFamily):
+class LaplaceMechanism(LaplaceNoise):
     """Laplace noise on each entry: pure differential privacy (Dwork et al. 2006).
 
     Attributes
@@ -313,7 +295,7 @@ class LaplaceMechanism(_LaplaceFamily):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DiscreteLaplaceMechanism(_LaplaceFamily):
+class DiscreteLaplaceMechanism(LaplaceNoise):
     """Discrete Laplace (double geometric) noise on each entry of an integer statistic.
 
     Attributes
@@ -338,7 +320,9 @@ class DiscreteLaplaceMechanism(_LaplaceFamily):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _GaussianFamily(AdditiveNoise):
+class GaussianNoise(AdditiveNoise):
+    """Gaussian noise, continuous or discrete, of a sigma that a zCDP budget gives."""
+
     sigma: float | np.ndarray
 
     @classmethod
@@ -398,7 +382,7 @@ class _GaussianFamily(AdditiveNoise):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GaussianMechanism(_GaussianFamily):
+class GaussianMechanism(GaussianNoise):
     """Gaussian noise on each entry: zero-concentrated privacy (Bun and Steinke 2016).
 
     Attributes
@@ -416,7 +400,7 @@ class GaussianMechanism(_GaussianFamily):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DiscreteGaussianMechanism(_GaussianFamily):
+class DiscreteGaussianMechanism(GaussianNoise):
     """Discrete Gaussian noise on each entry of an integer statistic (Canonne et al. 2020).
 
     Attributes

@@ -37,7 +37,6 @@ class CustomMechanism(Mechanism):
     whole_numbers: bool = False
 
     def __post_init__(self) -> None:
-        """Check the arguments."""
         function(self.log_density, "log_density", "log_density(released, statistic)")
         if self.draw is not None:
             function(self.draw, "draw", "draw(statistic, rng)")

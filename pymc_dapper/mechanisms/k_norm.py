@@ -86,7 +86,6 @@ class KNormMechanism(Mechanism):
     rounding: InitVar[bool] = field(default=False, kw_only=True)
 
     def __post_init__(self, clamp: Any, rounding: bool) -> None:
-        """Check the options."""
         scale = positive("scale", self.scale)
         if scale.ndim:
             raise TypeError(

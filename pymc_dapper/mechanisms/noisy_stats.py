@@ -17,9 +17,10 @@ from pymc_dapper.checks import real_numbers, shown, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
 from pymc_dapper.statistics.arrays import (
     Records,
+    as_pair,
     as_records,
-    check_same_length,
     module_of,
+    n_records,
 )
 
 _N_SUMS = 4
@@ -80,7 +81,6 @@ class NoisyStats(Mechanism):
     NA: ClassVar[tuple[float, float]] = (math.inf, math.inf)
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
         object.__setattr__(self, "n", whole_number(self.n, "n", at_least=2))
 
@@ -177,13 +177,10 @@ class NoisyStats(Mechanism):
             If x and y aren't vectors of n numbers, or limits aren't finite and in order.
         """
         covariate, outcome = as_records(x, "x", max_ndim=1), as_records(y, "y", max_ndim=1)
-        check_same_length(covariate, outcome, "x", "y")
-        for z in (covariate, outcome):
-            length = z.shape[0] if isinstance(z, np.ndarray) else z.type.shape[0]
+        covariate, outcome = as_pair(covariate, outcome, "x", "y")
+        for length in (n_records(covariate), n_records(outcome)):
             if length not in (None, self.n):
                 raise ValueError(f"the mechanism is for n={self.n} records, got {length}")
-        if isinstance(covariate, np.ndarray) != isinstance(outcome, np.ndarray):
-            covariate, outcome = as_tensor(covariate), as_tensor(outcome)
         u = _scaled(covariate, clamp_x, "clamp_x")
         v = _scaled(outcome, clamp_y, "clamp_y")
         return module_of(u).stack([u, v, u * v, u * u], axis=-1).sum(axis=0)

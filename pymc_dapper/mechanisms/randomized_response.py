@@ -81,7 +81,6 @@ class RandomizedResponse(Mechanism):
     categories: int
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         k = whole_number(self.categories, "categories", at_least=2)
         keep = finite_number(self.keep_probability, "keep_probability")
         object.__setattr__(self, "keep_probability", keep)

@@ -101,14 +101,23 @@ def module_of(x: Array) -> ModuleType:
     return np if isinstance(x, np.ndarray) else pt
 
 
-def check_same_length(x: Array, y: Array, x_name: str, y_name: str) -> None:
-    """Check that two arrays are about the same records, as far as their lengths are known.
+def n_records(x: Array) -> int | None:
+    """Return the number of records, or None if it isn't known."""
+    n: int | None = x.shape[0] if isinstance(x, np.ndarray) else x.type.shape[0]
+    return n
+
+
+def as_pair(x: Array, y: Array, x_name: str, y_name: str) -> tuple[Array, Array]:
+    """Check that two arrays are about the same records; make both symbolic if one of them is.
 
     Raises
     ------
     ValueError
-        If they differ.
+        If they differ in length, as far as that is known.
     """
-    nx, ny = (z.shape[0] if isinstance(z, np.ndarray) else z.type.shape[0] for z in (x, y))
+    nx, ny = n_records(x), n_records(y)
     if nx is not None and ny is not None and nx != ny:
         raise ValueError(f"{x_name} has {nx} records, but {y_name} has {ny}")
+    if isinstance(x, np.ndarray) != isinstance(y, np.ndarray):
+        return pt.as_tensor(x), pt.as_tensor(y)
+    return x, y

@@ -8,12 +8,13 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from pymc_dapper.checks import as_array, shown, whole_number
-from pymc_dapper.sensitivity import Neighbours
+from pymc_dapper.sensitivity import Neighbours, Sensitivities
 from pymc_dapper.statistics.arrays import (
     Records,
     as_records,
     module_of,
     n_columns,
+    n_records,
 )
 from pymc_dapper.statistics.statistic import (
     Array,
@@ -64,14 +65,10 @@ def clamped_sum(
     records, low, high = _with_limits(x, lower, upper)
     check_neighbours(neighbours)
     _check_sum(records, low, high, 1)
-    by_column = []
-    for a, b in _fractions(low, high):
-        distance = b - a if neighbours == "replace" else max(abs(a), abs(b))
-        by_column.append((distance, distance**2, distance))
     value = _clamp(records, low, high).sum(axis=0)
     if isinstance(records, np.ndarray):
         value = np.asarray(value)
-    return Statistic(value, exact_sensitivities(by_column, neighbours))
+    return Statistic(value, _sensitivities(low, high, 1, neighbours))
 
 
 def clamped_moments(
@@ -129,14 +126,13 @@ def clamped_moments(
     """
     order = whole_number(order, "order", at_least=1)
     records, low, high = _with_limits(x, lower, upper)
-    largest = _largest_change if check_neighbours(neighbours) == "replace" else _largest_value
+    check_neighbours(neighbours)
     low, high = low.astype(np.float64), high.astype(np.float64)
     _check_sum(records, low, high, order)
-    by_column = [largest(a, b, order) for a, b in _fractions(low, high)]
     clamped = _clamp(records, low, high)
     powers = [clamped**k for k in range(1, order + 1)]
     value = module_of(records).stack(powers, axis=-1).sum(axis=0)
-    return Statistic(value, exact_sensitivities(by_column, neighbours))
+    return Statistic(value, _sensitivities(low, high, order, neighbours))
 
 
 def _with_limits(
@@ -189,7 +185,7 @@ def _check_sum(records: Array, low: np.ndarray, high: np.ndarray, order: int) ->
     ValueError
         If one can.
     """
-    n = records.shape[0] if isinstance(records, np.ndarray) else records.type.shape[0]
+    n = n_records(records)
     largest = max(abs(limit) for limits in _fractions(low, high) for limit in limits)
     bound = (1 if n is None else n) * max(largest, largest**order)
     whole = low.dtype.kind == "i" and np.dtype(records.dtype).kind in "biu"
@@ -200,6 +196,14 @@ def _check_sum(records: Array, low: np.ndarray, high: np.ndarray, order: int) ->
             + ("64-bit integers: give them as floats, or" if whole else "a float:")
             + " scale the records"
         )
+
+
+def _sensitivities(
+    low: np.ndarray, high: np.ndarray, order: int, neighbours: Neighbours
+) -> Sensitivities:
+    largest = _largest_change if neighbours == "replace" else _largest_value
+    by_column = [largest(a, b, order) for a, b in _fractions(low, high)]
+    return exact_sensitivities(by_column, neighbours)
 
 
 def _largest_value(a: Fraction, b: Fraction, order: int) -> tuple[Fraction, Fraction, Fraction]:

@@ -5,15 +5,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pytensor.tensor as pt
 from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import flag, shown, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, sensitivities
 from pymc_dapper.statistics.arrays import (
     Records,
+    as_pair,
     as_records,
-    check_same_length,
     module_of,
     n_columns,
 )
@@ -83,7 +82,7 @@ def regression(
     array([ 1.5 ,  0.  ,  0.2 ,  1.25, -0.5 ,  1.25,  0.4 , -0.4 ,  0.16])
     """
     covariates, outcome = as_records(x, "x"), as_records(y, "y", max_ndim=1)
-    check_same_length(covariates, outcome, "x", "y")
+    covariates, outcome = as_pair(covariates, outcome, "x", "y")
     columns = n_columns(covariates, "x")
     p = 1 if columns is None else columns
     if p == 0:
@@ -93,8 +92,6 @@ def regression(
     terms = _terms(p)
     sensitivity = _sensitivity(p, sharp, check_neighbours(neighbours))
 
-    if isinstance(covariates, np.ndarray) != isinstance(outcome, np.ndarray):
-        covariates, outcome = pt.as_tensor(covariates), pt.as_tensor(outcome)
     raw = [outcome, *([covariates] if columns is None else [covariates[:, j] for j in range(p)])]
     module = module_of(outcome)
     # Vectors, not a matrix: PyTensor then makes one pass over the records for each.

@@ -13,8 +13,8 @@ from pymc_dapper.sensitivity import Neighbours, Sensitivities
 from pymc_dapper.statistics.arrays import (
     Records,
     as_categories,
+    as_pair,
     as_records,
-    check_same_length,
     n_columns,
 )
 from pymc_dapper.statistics.statistic import Statistic, check_neighbours, exact_sensitivities
@@ -95,10 +95,7 @@ def cross_counts(
     ka, kb = whole_number(ka, "ka", at_least=2), whole_number(kb, "kb", at_least=2)
     first = as_categories(a, "a", ka, max_ndim=1)
     second = as_categories(b, "b", kb, max_ndim=1)
-    if isinstance(first, np.ndarray) != isinstance(second, np.ndarray):
-        # One of them public: `&` below is PyTensor's, whichever side it is on.
-        first, second = pt.as_tensor(first), pt.as_tensor(second)
-    check_same_length(first, second, "a", "b")
+    first, second = as_pair(first, second, "a", "b")
     sensitivity = _one_cell_each(None, ka * kb, neighbours)
     if isinstance(first, np.ndarray):
         return Statistic(
