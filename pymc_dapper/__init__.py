@@ -31,6 +31,7 @@ from pymc_dapper.reading import (
     NotConjugateError,
     ReadingError,
     UnknownOperationError,
+    action_of,
     follow_records,
 )
 from pymc_dapper.records.step import DapperStep
@@ -65,6 +66,7 @@ __all__ = [
     "Tulap",
     "TulapMechanism",
     "UnknownOperationError",
+    "action_of",
     "assign_steps",
     "conjugacy",
     "diagnostics",

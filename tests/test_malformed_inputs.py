@@ -33,6 +33,7 @@ MALFORMED += [[[1, 2], [3]], pt.vector("symbolic"), lambda: None]
 # A mechanism derives from this one, and PyMC calls what its own classes have.
 NOT_CALLED_BY_USERS = {
     "Mechanism": "is derived from",
+    "action_of": "is called by walks through graphs, with an operation and its node",
     "follow_records": "is called by PyTensor's graph walk, with an operation and its node",
     "DiscreteGaussian": "is a distribution: PyMC takes its arguments apart",
     "DiscreteLaplace": "is a distribution: PyMC takes its arguments apart",

@@ -5,6 +5,7 @@ from functools import singledispatch
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
@@ -17,6 +18,7 @@ from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.random.op import RandomVariable
 
+from pymc_dapper.backend.entries import EntryOf
 from pymc_dapper.backend.kernel_key import MODEL_KEYS, kernel_key
 
 __all__ = ["compiles", "draws", "from_source", "function_of", "numba_function", "numba_njit"]
@@ -74,20 +76,21 @@ def draws[F: Callable](rv_type: type[RandomVariable]) -> Callable[[F], F]:
     return register
 
 
-def function_of(part: FrozenFunctionGraph | Composite, name: str = "scalar") -> Callable:
-    """Make a numba function of a graph, or of a scalar operation.
+def function_of(part: FrozenFunctionGraph | Composite | Apply, name: str = "scalar") -> Callable:
+    """Make a numba function of a graph, or of an operation.
 
     Parameters
     ----------
-    part : FrozenFunctionGraph or Composite
+    part : FrozenFunctionGraph, Composite or Apply
         What it evaluates. A graph is rewritten already for the numba backend. A single output is
         returned by itself.
     name : str
         Name of a graph's function.
     """
     if isinstance(part, Composite):
-        node = part.make_node(*part.fgraph.inputs)
-        function, key = numba_funcify_and_cache_key(part, node=node)
+        part = part.make_node(*part.fgraph.inputs)
+    if isinstance(part, Apply):
+        function, key = numba_funcify_and_cache_key(part.op, node=part)
     else:
         function, key = numba_funcify_and_cache_key(part, squeeze_output=True, fgraph_name=name)
     MODEL_KEYS[function], MODEL_PARTS[function] = key, part
@@ -109,3 +112,19 @@ def from_source(source: str, name: str, **names: Any) -> Callable:
     defined = {"__name__": __name__, **names}
     exec(compile(source, f"<{name}>", "exec"), defined)
     return defined[name]
+
+
+@compiles(EntryOf)
+def _entry_of(op: EntryOf) -> Callable:
+    """Call the operation with arrays of one entry."""
+    numbers = [f"x{k}" for k in range(len(op.types))]
+    arrays = [
+        f"np.full({(1,) * of.ndim}, {x})" if of.ndim else f"np.asarray({x})"
+        for x, of in zip(numbers, op.types, strict=True)
+    ]
+    first = (0,) * op.node.outputs[0].type.ndim
+    source = f"""
+def entry_of({", ".join(numbers)}):
+    return on_arrays({", ".join(arrays)})[{first}]
+"""
+    return numba_njit(from_source(source, "entry_of", np=np, on_arrays=function_of(op.node)))

@@ -11,37 +11,28 @@ from typing import Any
 
 import pytensor.scalar as ps
 import pytensor.tensor as pt
-from pytensor.compile.ops import DeepCopyOp, ViewOp
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
 from pytensor.graph.traversal import io_toposort
-from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import ScalarOp
-from pytensor.tensor.basic import (
-    Alloc,
-    ExtractDiag,
-    Join,
-    MakeVector,
-    ScalarFromTensor,
-    TensorFromScalar,
-)
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.extra_ops import CumOp
-from pytensor.tensor.math import Dot
-from pytensor.tensor.reshape import JoinDims, SplitDims
-from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
-from pytensor.tensor.subtensor import (
-    AdvancedIncSubtensor,
-    AdvancedSubtensor,
-    IncSubtensor,
-    Subtensor,
-)
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.naming import describe
+from pymc_dapper.graphs.ops import (
+    Accumulates,
+    Increments,
+    Keeps,
+    Maps,
+    Measures,
+    Moves,
+    Multiplies,
+    Reduces,
+    action_of,
+    scalar_of,
+)
 
 FOR_POSITIVE_ONLY = (ps.Abs, ps.Sign, ps.Sqrt, ps.Sqr, ps.Pow, ps.Reciprocal)
 
@@ -127,8 +118,7 @@ def read_relations(
 
 def _check_power_free(node: Apply, relations: Sequence[Relation], positive: bool) -> None:
     """Refuse what holds for positive parameters only."""
-    scalar_op = node.op.scalar_op if isinstance(node.op, Elemwise) else None
-    if not positive and isinstance(scalar_op, FOR_POSITIVE_ONLY):
+    if not positive and isinstance(scalar_of(node), FOR_POSITIVE_ONLY):
         raise neither(node)
 
 
@@ -141,8 +131,9 @@ def neither(node: Apply, why: str = "is neither a power of it nor linear in it")
 def follow_parameter(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
     """Say how the outputs of an operation depend on the parameter.
 
-    Dispatched on the type of ``op``; register a rule for an operation of your own with
-    ``@follow_parameter.register(MyOp)``.
+    Dispatched on the type of ``op``. What an operation of your own does to entries is said with
+    :func:`pymc_dapper.action_of`, for all samplers. If that says too little, such as of one that
+    takes powers, register a rule for it: ``@follow_parameter.register(MyOp)``.
 
     Parameters
     ----------
@@ -163,7 +154,43 @@ def follow_parameter(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequ
     NotConjugateError
         If it is neither a power nor linear, or if there is no rule for the operation.
     """
+    match action_of(op, node):
+        case Maps():
+            return [follow_scalar(scalar_of(node), node, relations)]
+        case Keeps():
+            return [relations[0]]
+        case Moves(inputs=[0]):
+            return [_selected(node, relations)]
+        case Moves(inputs=taken):
+            # Which entry is which could be told, but a parameter is seldom taken apart and joined.
+            return [_linear(node, relations, len(taken))]
+        case Increments():
+            return [_linear(node, relations, 2)]
+        case Reduces(by=ps.Add()) | Accumulates():
+            return [_linear(node, relations, 1)]
+        case Multiplies():
+            _one_dependent(node, relations)
+            return [_linear(node, relations, 2)]
+        case Measures():
+            return [Independent()]
     raise neither(node)
+
+
+@follow_parameter.register(Blockwise)
+def _blockwise(op: Blockwise, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
+    return follow_parameter.dispatch(type(op.core_op))(op.core_op, node, relations)
+
+
+def _linear(node: Apply, relations: Sequence[Relation], n_arrays: int) -> Affine:
+    """Check that the first inputs are at most affine, and that others don't depend on it."""
+    _check_indices(node, relations[n_arrays:])
+    affine(node, relations)
+    return Affine()
+
+
+def _check_indices(node: Apply, relations: Sequence[Relation]) -> None:
+    if not all(isinstance(relation, Independent) for relation in relations):
+        raise neither(node, "uses it as an index or a shape")
 
 
 def affine(node: Apply, relations: Sequence[Relation]) -> list[Affine | Independent]:
@@ -191,13 +218,8 @@ def _one_dependent(node: Apply, relations: Sequence[Relation]) -> int:
 # -- entry by entry ------------------------------------------------------------------------------
 
 
-@follow_parameter.register(Elemwise)
-def _elemwise(op: Elemwise, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
-    return [follow_scalar(op.scalar_op, node, relations)]
-
-
 @singledispatch
-def follow_scalar(op: ScalarOp, node: Apply, relations: Sequence[Relation]) -> Relation:
+def follow_scalar(op: ScalarOp | None, node: Apply, relations: Sequence[Relation]) -> Relation:
     """Say how the output of an operation on entries depends on the parameter."""
     raise neither(node)
 
@@ -335,103 +357,23 @@ def _broadcast(node: Apply, entries: TensorVariable) -> TensorVariable:
 # -- selecting, reshaping, repeating -------------------------------------------------------------
 
 
-@follow_parameter.register(DimShuffle)
-@follow_parameter.register(Reshape)
-@follow_parameter.register(SpecifyShape)
-@follow_parameter.register(JoinDims)
-@follow_parameter.register(SplitDims)
-@follow_parameter.register(Subtensor)
-@follow_parameter.register(AdvancedSubtensor)
-@follow_parameter.register(Alloc)
-@follow_parameter.register(ExtractDiag)
-@follow_parameter.register(ScalarFromTensor)
-@follow_parameter.register(TensorFromScalar)
-def _select(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
+def _selected(node: Apply, relations: Sequence[Relation]) -> Relation:
     relation, *others = relations
-    if not all(isinstance(other, Independent) for other in others):
-        raise neither(node, "uses it as an index or a shape")
+    _check_indices(node, others)
 
     def select(entries: TensorVariable) -> TensorVariable:
         return node.clone_with_new_inputs([entries, *node.inputs[1:]], strict=False).outputs[0]
 
     if isinstance(relation, Power):
         entries = _full(relation.entries, node.inputs[0])
-        return [Power(select(entries), relation.exponent, relation.scaled)]
+        return Power(select(entries), relation.exponent, relation.scaled)
     assert isinstance(relation, Affine)
     if relation.entries is None:
-        return [relation]
-    return [Affine(select(_full(relation.entries, node.inputs[0])))]
+        return relation
+    return Affine(select(_full(relation.entries, node.inputs[0])))
 
 
 def _full(entries: TensorVariable, like: Variable) -> TensorVariable:
     if entries.type.broadcastable == like.type.broadcastable:
         return entries
     return pt.broadcast_to(entries, like.shape)
-
-
-@follow_parameter.register(Shape)
-@follow_parameter.register(Shape_i)
-def _shape(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
-    return [Independent()]
-
-
-@follow_parameter.register(ViewOp)
-@follow_parameter.register(DeepCopyOp)
-@follow_parameter.register(CheckAndRaise)
-def _unchanged(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
-    return [relations[0]]
-
-
-@follow_parameter.register(MakeVector)
-@follow_parameter.register(Join)
-def _join(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
-    # Which entry is which could be told, but a parameter is seldom taken apart and joined again.
-    affine(node, relations)
-    return [Affine()]
-
-
-@follow_parameter.register(IncSubtensor)
-@follow_parameter.register(AdvancedIncSubtensor)
-def _put(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
-    whole, part, *index = relations
-    if not all(isinstance(other, Independent) for other in index):
-        raise neither(node, "uses it as an index")
-    affine(node, [whole, part])
-    return [Affine()]
-
-
-# -- linear --------------------------------------------------------------------------------------
-
-
-@follow_parameter.register(CAReduce)
-def _reduce(op: CAReduce, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
-    if not isinstance(op.scalar_op, ps.Add):
-        raise neither(node)
-    affine(node, relations)
-    return [Affine()]
-
-
-@follow_parameter.register(CumOp)
-def _cumulate(op: CumOp, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
-    if op.mode != "add":
-        raise neither(node)
-    affine(node, relations)
-    return [Affine()]
-
-
-@follow_parameter.register(Dot)
-def _dot(op: Dot, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
-    affine(node, relations)
-    _one_dependent(node, relations)
-    return [Affine()]
-
-
-@follow_parameter.register(Blockwise)
-def _blockwise(op: Blockwise, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
-    # The same operation on each of a batch of arrays. Powers would need the batch's layout.
-    if isinstance(op.core_op, Reshape | Subtensor | AdvancedSubtensor):
-        affine(node, relations[:1])
-        if not all(isinstance(other, Independent) for other in relations[1:]):
-            raise neither(node, "uses it as an index or a shape")
-        return [Affine()] * len(node.outputs)
-    return follow_parameter.dispatch(type(op.core_op))(op.core_op, node, relations)

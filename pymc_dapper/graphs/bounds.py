@@ -8,28 +8,12 @@ import numpy as np
 import pytensor.scalar as ps
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import io_toposort
-from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.basic import (
-    Alloc,
-    ARange,
-    Eye,
-    Join,
-    MakeVector,
-    ScalarFromTensor,
-    TensorFromScalar,
-)
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.math import All, Max, Min
-from pytensor.tensor.reshape import JoinDims
-from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
+from pytensor.tensor.basic import ARange, Eye
+from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.special import Softmax
-from pytensor.tensor.subtensor import (
-    AdvancedIncSubtensor,
-    AdvancedSubtensor,
-    IncSubtensor,
-    Subtensor,
-)
+from pytensor.tensor.subtensor import IncSubtensor
 
+from pymc_dapper.graphs.ops import Increments, Keeps, Measures, Moves, Reduces, action_of, scalar_of
 from pymc_dapper.graphs.rebuild import dependent_variables
 
 LARGEST_EXPONENT = 700.0
@@ -110,46 +94,38 @@ def _of_input(x: Variable) -> Bounds | None:
 
 
 def _of_node(node: Apply, inputs: Sequence[Bounds | None]) -> Bounds | None:
-    match node.op:
-        case Elemwise():
-            return _of_scalars(node.op.scalar_op, node, inputs)
-        case ps.ScalarOp():
-            return _of_scalars(node.op, node, inputs)
-        case DimShuffle() | Reshape() | JoinDims() | SpecifyShape() | Subtensor() | Alloc():
+    match action_of(node.op, node):
+        case _ if (on_entries := scalar_of(node)) is not None:
+            return _of_scalars(on_entries, node, inputs)
+        case Keeps() | Reduces(by=ps.AND() | ps.ScalarMaximum() | ps.ScalarMinimum()):
             return inputs[0]
-        case AdvancedSubtensor() | TensorFromScalar() | ScalarFromTensor() | CheckAndRaise():
-            return inputs[0]
-        case All() | Max() | Min():
-            return inputs[0]
-        case MakeVector():
-            return _union(inputs)
-        case Join():
-            return _union(inputs)
-        case IncSubtensor() | AdvancedIncSubtensor() if node.op.set_instead_of_inc:
-            return _union(inputs[:2])
-        case Softmax() | Eye():
-            return TRUTH_VALUE if isinstance(node.op, Eye) or inputs[0] is not None else None
-        case ARange():
-            return ANY_NUMBER
-        case IncSubtensor() | AdvancedIncSubtensor():
+        case Moves(inputs=taken):
+            return _union([inputs[k] for k in taken])
+        case Increments():
             # All of the increments, or none, may go to one entry.
             increment, none = inputs[1], Bounds(0.0, 0.0)
             increments = _sum(_union([increment, none]), _number_of_increments(node))
             known = [x for x in (inputs[0], increments) if x is not None]
             return _add(*known) if len(known) == 2 else None
-        case CAReduce() if isinstance(node.op.scalar_op, ps.Add):
-            return _sum(inputs[0], _number_of_terms(node))
-        case Shape_i() | Shape() if None not in node.inputs[0].type.shape:
+        case Reduces(by=ps.Add(), axes=axes):
+            return _sum(inputs[0], _number_of_terms(node, axes))
+        case Measures() if None not in node.inputs[0].type.shape:
             lengths = node.inputs[0].type.shape
             lengths = [lengths[node.op.i]] if isinstance(node.op, Shape_i) else lengths
             return Bounds(float(min(lengths)), float(max(lengths))) if lengths else None
+    match node.op:
+        case ps.ScalarOp():
+            return _of_scalars(node.op, node, inputs)
+        case Softmax() | Eye():
+            return TRUTH_VALUE if isinstance(node.op, Eye) or inputs[0] is not None else None
+        case ARange():
+            return ANY_NUMBER
     return None
 
 
-def _number_of_terms(node: Apply) -> int | None:
+def _number_of_terms(node: Apply, axes: Sequence[int]) -> int | None:
     """Return how many entries a reduction takes together; None if that isn't known."""
-    shape = node.inputs[0].type.shape
-    lengths = shape if node.op.axis is None else [shape[axis] for axis in node.op.axis]
+    lengths = [node.inputs[0].type.shape[axis] for axis in axes]
     return None if None in lengths else prod(lengths)
 
 

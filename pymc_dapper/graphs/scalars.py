@@ -4,6 +4,7 @@ Compiled as operations on arrays, a record's contributions are written out and r
 operation after the other. As scalars they stay in the processor's registers.
 """
 
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -14,13 +15,20 @@ import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.tensor.basic import Join
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.shape import Reshape, SpecifyShape
-from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.ops import (
+    Keeps,
+    Moves,
+    Origins,
+    Reduces,
+    action_of,
+    find_origins,
+    on_entries,
+    scalar_of,
+)
 from pymc_dapper.graphs.rebuild import dependent_variables
 
 MOST_STEPS = 256
@@ -88,6 +96,7 @@ class _Reader:
         self._arrays = set(arrays)
         self._dependent = dependent_variables(arrays, [array])
         self._found: dict[tuple[Variable, Index], TensorVariable] = {}
+        self._origins: dict[Apply, Origins | None] = {}
 
     def entry(self, x: Variable, index: Index) -> TensorVariable:
         """Return an entry of a variable, as a variable of shape ()."""
@@ -103,7 +112,7 @@ class _Reader:
             return pt.tensor_from_scalar(scalar)
         if x not in self._dependent:
             return self._fixed(x, index)
-        if x.owner is None or None in x.type.shape:
+        if x.owner is None:
             raise _UnknownEntryError
         return self._computed(x.owner, index).astype(x.type.dtype)
 
@@ -120,51 +129,35 @@ class _Reader:
         if len(node.outputs) > 1:
             raise _UnknownEntryError
         first = node.inputs[0]
-        match node.op:
-            case Elemwise():
-                operands = [self.entry(x, _broadcast(x, index)) for x in node.inputs]
-                return node.op(*operands)
-            case DimShuffle(new_order=new_order):
-                place = dict(zip(new_order, index, strict=True))
-                return self.entry(first, tuple(place.get(k, 0) for k in range(first.type.ndim)))
-            case CAReduce(scalar_op=scalar_op):
-                [output] = node.outputs
-                across = range(first.type.ndim) if node.op.axis is None else node.op.axis
-                operands = [
-                    self.entry(first, k).astype(node.op.acc_dtype or output.dtype)
-                    for k in _along(first, across, index)
-                ]
-                return reduce(Elemwise(scalar_op), operands)
-            case Join():
-                return self._joined(node, index)
-            case Subtensor():
-                return self.entry(
-                    first, _index_at(_places(first)[_constant_indices(node)][index], first)
-                )
-            case Reshape():
-                shape = node.outputs[0].type.shape
-                if None in shape:
-                    raise _UnknownEntryError
-                return self.entry(first, _index_at(_places(first).reshape(shape)[index], first))
-            case SpecifyShape():
+        match action_of(node.op, node):
+            case _ if scalar_of(node) is not None:
+                return on_entries(node, [self.entry(x, _broadcast(x, index)) for x in node.inputs])
+            case Reduces(axes=axes, by=by):
+                dtype = getattr(node.op, "acc_dtype", None) or node.outputs[0].dtype
+                operands = [self.entry(first, k).astype(dtype) for k in _along(first, axes, index)]
+                return reduce(Elemwise(by), operands)
+            case Keeps() if all(isinstance(x, Constant) for x in node.inputs[1:]):
                 return self.entry(first, index)
+            case Moves():
+                return self._moved(node, index)
             case _:
                 raise _UnknownEntryError
 
-    def _joined(self, node: Apply, index: Index) -> TensorVariable:
-        axis, place = node.op.axis % len(index), list(index)
-        for x in node.inputs:
-            length = x.type.shape[axis]
-            if length is None:
-                break
-            if place[axis] < length:
-                return self.entry(x, tuple(place))
-            place[axis] -= length
-        raise _UnknownEntryError
+    def _moved(self, node: Apply, index: Index) -> TensorVariable:
+        if node not in self._origins:
+            self._origins[node] = find_origins(node, [_shape(x) for x in node.inputs], known_value)
+        origins = self._origins[node]
+        if origins is None:
+            raise _UnknownEntryError
+        number = int(origins.numbers[index])
+        place = bisect(origins.starts, number) - 1
+        x = node.inputs[origins.inputs[place]]
+        return self.entry(x, _index_at(number - origins.starts[place], x))
 
 
 def _broadcast(x: Variable, index: Index) -> Index:
-    return tuple(0 if length == 1 else k for length, k in zip(x.type.shape, index, strict=True))
+    own = index[len(index) - x.type.ndim :]
+    return tuple(0 if length == 1 else k for length, k in zip(x.type.shape, own, strict=True))
 
 
 def _along(x: Variable, across: Sequence[int], index: Index) -> list[Index]:
@@ -176,19 +169,8 @@ def _along(x: Variable, across: Sequence[int], index: Index) -> list[Index]:
     return list(product(*ranges))
 
 
-def _constant_indices(node: Apply) -> tuple[slice | int, ...]:
-    """Return the indices of a Subtensor, as numbers."""
-    if not all(isinstance(x, Constant) for x in node.inputs[1:]):
-        raise _UnknownEntryError
-    values = [int(x.data) for x in node.inputs[1:]]
-    return tuple(indices_from_subtensor(values, node.op.idx_list))
-
-
-def _places(x: Variable) -> np.ndarray:
-    """Return the numbers of a variable's entries, in an array of its shape."""
-    if None in x.type.shape:
-        raise _UnknownEntryError
-    return np.arange(prod(x.type.shape)).reshape(x.type.shape)
+def _shape(x: Variable) -> tuple[int | None, ...]:
+    return getattr(x.type, "shape", ())
 
 
 def _index_at(place: int, x: Variable) -> Index:

@@ -11,10 +11,10 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors, io_toposort
 from pytensor.scalar import Sub
 from pytensor.tensor.elemwise import Elemwise
-from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.ops import only_measures
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
 from pymc_dapper.graphs.values import dim_lengths, forward, frozen_dims, shared_data
 from pymc_dapper.releases.noise_law import NoiseLaw
@@ -132,7 +132,7 @@ def _is_noise(log_density: Callable[[np.ndarray], np.ndarray], shape: tuple[int,
 def _data_seen(graphs: Sequence[Variable]) -> frozenset[Variable]:
     """Return the shared data that graphs depend on in another way than by their shape."""
     nodes = io_toposort([], list(graphs))
-    shapes = [node.outputs[0] for node in nodes if isinstance(node.op, Shape | Shape_i)]
+    shapes = [node.outputs[0] for node in nodes if only_measures(node)]
     seen = set(ancestors(list(graphs), blockers=shapes))
     return frozenset(x for x in shared_data(graphs) if x in seen)
 

@@ -13,8 +13,6 @@ from pytensor.graph import rewrite_graph
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import io_toposort
 from pytensor.scalar.basic import Composite
-from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
@@ -26,6 +24,7 @@ from pymc_dapper.counts.kernels.line import Structure
 from pymc_dapper.counts.kernels.sweep import Packed, Schedule, SweepOutcome, pack
 from pymc_dapper.counts.reading.model import CountReading, Terms
 from pymc_dapper.counts.reading.moves import BLOCK_PASSES, Moves
+from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 
 
@@ -282,9 +281,10 @@ def _composite(arguments: Sequence[Variable], function: TensorVariable) -> Compo
 
 
 def _scalar_output(node: Apply, inputs: list[Variable]) -> Variable:
-    if isinstance(node.op, Elemwise):
-        return node.op.scalar_op.make_node(*inputs).outputs[0]
-    if isinstance(node.op, DimShuffle | ScalarFromTensor | TensorFromScalar):
+    on_numbers = ops.scalar_of(node)
+    if on_numbers is not None:
+        return on_numbers.make_node(*inputs).outputs[0]
+    if isinstance(ops.action_of(node.op, node), ops.Keeps | ops.Moves) and len(inputs) == 1:
         return inputs[0]
     raise NotImplementedError(f"{node.op} of scalars")
 

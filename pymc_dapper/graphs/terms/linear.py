@@ -3,45 +3,26 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pytensor.sparse.math as sparse_math
 import pytensor.tensor as pt
 from pytensor import scalar as ps
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.tensor.basic import Alloc, Join, MakeVector, ScalarFromTensor, TensorFromScalar
-from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.elemwise import DimShuffle
-from pytensor.tensor.extra_ops import CumOp
-from pytensor.tensor.math import Dot
-from pytensor.tensor.reshape import JoinDims, SplitDims
-from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
-from pytensor.tensor.subtensor import (
-    AdvancedIncSubtensor,
-    AdvancedSubtensor,
-    IncSubtensor,
-    Subtensor,
-    indices_from_subtensor,
-)
+from pytensor.tensor.subtensor import indices_from_subtensor
 from scipy import sparse
 
 from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.ops import (
+    Accumulates,
+    Increments,
+    Multiplies,
+    Origins,
+    action_of,
+    only_measures,
+    scalar_of,
+)
 from pymc_dapper.graphs.rebuild import with_inputs
 from pymc_dapper.graphs.terms.roles import Fixed, Indices, Linear, Role, all_indices, size
 
 Known = Callable[[Variable], np.ndarray | None]
-
-MOVES_FIRST_INPUT = (
-    Alloc,
-    DimShuffle,
-    JoinDims,
-    Reshape,
-    ScalarFromTensor,
-    SpecifyShape,
-    SplitDims,
-    Subtensor,
-    AdvancedSubtensor,
-    TensorFromScalar,
-)
-MOVES_ALL_INPUTS = (Join, MakeVector)
 
 
 def elemwise(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Linear | None:
@@ -79,7 +60,7 @@ def _coefficients(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) ->
     if not all(isinstance(role, Fixed | Linear) for role in roles):
         return None
     [output] = node.outputs
-    match node.op.scalar_op:
+    match scalar_of(node):
         case ps.Add():
             return [1.0] * len(roles)
         case ps.Sub():
@@ -100,7 +81,7 @@ def _coefficients(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) ->
 
 def _scaling(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> list | None:
     places = [k for k, role in enumerate(roles) if isinstance(role, Linear)]
-    divides = isinstance(node.op.scalar_op, ps.TrueDiv)
+    divides = isinstance(scalar_of(node), ps.TrueDiv)
     if len(places) != 1 or (divides and places != [0]):
         return None
     # By constants only: what is shared data may change from chain to chain.
@@ -134,23 +115,21 @@ def transform(
     """Apply a matrix product, a cumulative sum or an addition to some entries."""
     if not all(isinstance(role, Fixed | Linear) for role in roles):
         return None
-    op = node.op
-    if isinstance(op, Blockwise) and op.batch_ndim(node) == 0:
-        op = op.core_op
-    if isinstance(op, IncSubtensor | AdvancedIncSubtensor):
-        return _addition(node, roles, shape, known)
-    if isinstance(op, Dot | sparse_math.StructuredDot | sparse_math.Dot):
-        matrix = _matrix_product(node, roles, known)
-    elif isinstance(op, CumOp):
-        matrix = _cumulative_sum(node, roles)
-    else:
-        return None
+    match action_of(node.op, node):
+        case Increments():
+            return _addition(node, roles, shape, known)
+        case Multiplies():
+            matrix = _matrix_product(node, roles, known)
+        case Accumulates(axes=[axis]):
+            matrix = _cumulative_sum(roles[0], axis)
+        case _:
+            return None
     return None if matrix is None else Linear(shape, matrix.tocsr(), _offset(node, roles))
 
 
 def _matrix_product(node: Apply, roles: Sequence[Role], known: Known) -> sparse.csr_array | None:
     left, right = roles
-    if isinstance(left, Linear) and isinstance(right, Linear):
+    if (isinstance(left, Linear) and isinstance(right, Linear)) or node.outputs[0].type.ndim > 2:
         return None
     other = node.inputs[1] if isinstance(left, Linear) else node.inputs[0]
     values = _known_matrix(other, known)
@@ -175,14 +154,8 @@ def _known_matrix(x: Variable, known: Known) -> sparse.csr_array | None:
     return sparse.csr_array(np.atleast_2d(value.astype(float)))
 
 
-def _cumulative_sum(node: Apply, roles: Sequence[Role]) -> sparse.csr_array | None:
-    [role, *_] = roles
-    if node.op.mode != "add" or not isinstance(role, Linear):
-        return None
-    axis = known_value(node.inputs[1]) if len(node.inputs) > 1 else node.op.axis
-    if axis is None and len(role.shape) != 1:
-        return None
-    axis = 0 if axis is None else int(axis) % len(role.shape)
+def _cumulative_sum(role: Role, axis: int) -> sparse.csr_array:
+    assert isinstance(role, Linear)
     before = size(role.shape[:axis])
     after = size(role.shape[axis + 1 :])
     below = sparse.csr_array(np.tri(role.shape[axis]))
@@ -193,32 +166,24 @@ def _cumulative_sum(node: Apply, roles: Sequence[Role]) -> sparse.csr_array | No
 def _addition(
     node: Apply, roles: Sequence[Role], shape: tuple[int, ...], known: Known
 ) -> Linear | None:
-    """Add to some entries, or replace them."""
+    """Add to some entries."""
     indices = _indices(node, node.inputs[2:], known)
     if indices is None:
         return None
     base, added, *_ = roles
     at = all_indices(shape)[indices]
-    y = node.inputs[1]
-    inside = added.shape if isinstance(added, Linear) else tuple(y.type.shape)
+    inside = added.shape if isinstance(added, Linear) else tuple(node.inputs[1].type.shape)
     if None in inside:
         return None
-    from_ = np.broadcast_to(all_indices(inside), at.shape).ravel()
-    at = at.ravel()
     if isinstance(base, Linear):
         matrix = base.matrix
-        if node.op.set_instead_of_inc:
-            kept = np.ones(size(shape))
-            kept[at] = 0
-            matrix = sparse.diags_array(kept) @ matrix
     else:
         assert isinstance(added, Linear)
         matrix = sparse.csr_array((size(shape), added.matrix.shape[1]))
     if isinstance(added, Linear):
-        if node.op.set_instead_of_inc and len(np.unique(at)) < len(at):
-            return None
+        from_ = np.broadcast_to(all_indices(inside), at.shape).ravel()
         to = sparse.csr_array(
-            (np.ones(len(at)), (at, from_)), shape=(size(shape), added.matrix.shape[0])
+            (np.ones(at.size), (at.ravel(), from_)), shape=(size(shape), added.matrix.shape[0])
         )
         matrix = matrix + to @ added.matrix
     return Linear(shape, matrix.tocsr(), _offset(node, roles))
@@ -226,74 +191,25 @@ def _addition(
 
 def _indices(node: Apply, inputs: Sequence[Variable], known: Known) -> tuple | None:
     values = [known(x) for x in inputs]
-    if any(value is None for value in values):
+    if any(value is None for value in values) or not hasattr(node.op, "idx_list"):
         return None
     as_indices = [v.item() if v.ndim == 0 else v for v in values if v is not None]
-
     return tuple(indices_from_subtensor(as_indices, node.op.idx_list))
 
 
-def moved_entries(
-    node: Apply, roles: Sequence[Role], known: Known
-) -> tuple[list[tuple[int, int]], Indices] | None:
-    """Find out where an operation that only moves entries about takes each of them from.
-
-    Parameters
-    ----------
-    node : Apply
-        The operation.
-    roles : sequence of Role
-        The roles of its inputs.
-    known : callable
-        Value of a variable that is constant, or held fixed.
-
-    Returns
-    -------
-    sources : list of (int, int)
-        The inputs whose entries are moved, each with the number that its first entry has.
-    positions : ndarray of int
-        The number of the entry that each (flat) entry of the output is.
-    """
-    if isinstance(node.op, MOVES_FIRST_INPUT):
-        places = [0]
-    elif isinstance(node.op, MOVES_ALL_INPUTS):
-        places = [k for k, x in enumerate(node.inputs)]
-    elif isinstance(node.op, IncSubtensor | AdvancedIncSubtensor) and node.op.set_instead_of_inc:
-        places = [0, 1]
-    else:
-        return None
-    inputs: list[Variable] = []
-    sources: list[tuple[int, int]] = []
-    start = 0
-    for k, x in enumerate(node.inputs):
-        if k not in places:
-            value = known(x) if isinstance(x.type, pt.TensorType) else None
-            inputs.append(x if value is None else pt.constant(value))
-            continue
-        shape: tuple = getattr(roles[k], "shape", getattr(x.type, "shape", ()))
-        if None in shape:
-            return None
-        numbers = pt.constant(start + all_indices(shape))
-        scalar = not isinstance(x.type, pt.TensorType)
-        inputs.append(pt.scalar_from_tensor(numbers) if scalar else numbers)
-        sources.append((k, start))
-        start += size(shape)
-    [output] = with_inputs(node, inputs)
-    if not isinstance(output.type, pt.TensorType):
-        output = pt.tensor_from_scalar(output)
-    positions = known_value(output)
-    return None if positions is None else (sources, positions.ravel().astype(np.int64))
+def shapes_of_inputs(node: Apply, roles: Sequence[Role]) -> list[tuple]:
+    """Return the shapes of a node's inputs, from their roles where their types don't say."""
+    return [
+        getattr(role, "shape", getattr(x.type, "shape", ()))
+        for x, role in zip(node.inputs, roles, strict=True)
+    ]
 
 
 def joined(
-    node: Apply,
-    roles: Sequence[Role],
-    shape: tuple[int, ...],
-    sources: Sequence[int],
-    positions: Indices,
+    node: Apply, roles: Sequence[Role], shape: tuple[int, ...], moved: Origins
 ) -> Linear | None:
-    """Join inputs whose entries come to stand in ``positions``; None if one isn't linear."""
-    chosen = [roles[k] for k in sources]
+    """Join inputs whose entries are moved; None if one isn't linear."""
+    chosen = [roles[k] for k in moved.inputs]
     if not all(isinstance(role, Fixed | Linear) for role in chosen):
         return None
     n_cells = next(role.matrix.shape[1] for role in chosen if isinstance(role, Linear))
@@ -301,9 +217,10 @@ def joined(
         role.matrix
         if isinstance(role, Linear)
         else sparse.csr_array((size(node.inputs[k].type.shape), n_cells))
-        for k, role in zip(sources, chosen, strict=True)
+        for k, role in zip(moved.inputs, chosen, strict=True)
     ]
-    return Linear(shape, sparse.vstack(matrices, format="csr")[positions], _offset(node, roles))
+    rows = sparse.vstack(matrices, format="csr")[moved.numbers.ravel()]
+    return Linear(shape, rows, _offset(node, roles))
 
 
 def constant_value(x: Variable) -> np.ndarray | None:
@@ -316,7 +233,7 @@ def constant_value(x: Variable) -> np.ndarray | None:
         if variable.owner is None:
             if not isinstance(variable, Constant):
                 return None
-        elif not isinstance(variable.owner.op, Shape | Shape_i):
+        elif not only_measures(variable.owner):
             new = [each for each in variable.owner.inputs if each not in seen]
             pending += new
             seen.update(new)

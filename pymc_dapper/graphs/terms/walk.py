@@ -7,17 +7,21 @@ import pytensor.tensor as pt
 from pytensor import scalar as ps
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import io_toposort
-from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.basic import Alloc
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.reshape import JoinDims, SplitDims
-from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
-from pymc_dapper.backend.internals import CheckParameterValue
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.naming import describe
+from pymc_dapper.graphs.ops import (
+    Keeps,
+    Moves,
+    Reduces,
+    action_of,
+    find_origins,
+    on_entries,
+    only_measures,
+    scalar_of,
+)
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.terms import linear
 from pymc_dapper.graphs.terms.roles import (
@@ -36,17 +40,6 @@ from pymc_dapper.graphs.terms.roles import (
     take,
     take_values,
 )
-
-KEEPS_ALL_ENTRIES = (
-    Alloc,
-    CheckAndRaise,
-    DimShuffle,
-    JoinDims,
-    Reshape,
-    SpecifyShape,
-    SplitDims,
-)
-"""Operations of which the first input can't be -inf anywhere if what comes of it isn't."""
 
 
 class CountWalk:
@@ -88,9 +81,7 @@ class CountWalk:
             if node.outputs[0] in self.roles:
                 continue  # met in another factor
             roles = [self.role(variable) for variable in node.inputs]
-            if all(isinstance(role, Fixed) for role in roles) or isinstance(
-                node.op, Shape | Shape_i
-            ):
+            if all(isinstance(role, Fixed) for role in roles) or only_measures(node):
                 continue
             mixed = [role for role in roles if isinstance(role, Mixed)]
             role = (
@@ -119,24 +110,41 @@ class CountWalk:
         return value
 
     def _visit(self, node: Apply, roles: Sequence[Role]) -> Role:
-        shape = _shape(node)
+        shape = self._shape(node, roles)
         if shape is None or len(node.outputs) > 1:
             return Mixed(f"the operation {describe(node)} has a shape that isn't known beforehand")
         role: Role | None = None
-        if isinstance(node.op, Elemwise):
-            role = self._elemwise(node, roles, shape)
-        elif isinstance(node.op, CAReduce):
-            role = self._reduction(node, roles, shape)
-        elif isinstance(node.op, CheckAndRaise | CheckParameterValue):
-            role = roles[0] if all(isinstance(each, Fixed) for each in roles[1:]) else None
-        else:
-            role = linear.transform(node, roles, shape, self.known)
-            if role is None:
+        match action_of(node.op, node):
+            case _ if scalar_of(node) is not None:
+                role = self._elemwise(node, roles, shape)
+            case Reduces() as action:
+                role = self._reduction(node, roles, shape, action)
+            case Keeps():
+                role = roles[0] if all(isinstance(each, Fixed) for each in roles[1:]) else None
+            case Moves():
                 role = self._moved(node, roles, shape)
+            case _:
+                role = linear.transform(node, roles, shape, self.known)
         if role is None:
             reason = f"the operation {describe(node)} ties entries together"
             return Mixed(reason, _still_required(node, roles))
         return role
+
+    def _shape(self, node: Apply, roles: Sequence[Role]) -> tuple[int, ...] | None:
+        """Shape of a node's output, where it is known beforehand."""
+        output = node.outputs[0]
+        shape = getattr(output.type, "shape", ())
+        if None not in shape:
+            return tuple(shape)
+        lengths = known_value(pt.as_tensor(output.shape))
+        if lengths is not None:
+            return tuple(int(length) for length in lengths)
+        # An operation of the user's may not say: it follows from what it does.
+        shapes = linear.shapes_of_inputs(node, roles)
+        if scalar_of(node) is not None and not any(None in each for each in shapes):
+            return np.broadcast_shapes(*shapes)
+        moved = find_origins(node, shapes, self.known)
+        return None if moved is None else moved.numbers.shape
 
     # Elementwise operations -------------------------------------------------------------------
 
@@ -157,7 +165,7 @@ class CountWalk:
             fixed.update(each.fixed)
         return Entrywise(
             shape,
-            node.op(*(each.function for each in entries)),
+            on_entries(node, [each.function for each in entries]),
             of_counts,
             fixed,
             self._equality(node, roles, shape),
@@ -184,7 +192,7 @@ class CountWalk:
     def _equality(
         self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]
     ) -> tuple[LinearEntries, bool] | None:
-        scalar_op = node.op.scalar_op
+        scalar_op = scalar_of(node)
         if isinstance(scalar_op, ps.EQ | ps.NEQ) and all(
             isinstance(role, Fixed | Linear) for role in roles
         ):
@@ -211,16 +219,17 @@ class CountWalk:
 
     # Sums, and conditions on several entries --------------------------------------------------
 
-    def _reduction(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Role | None:
+    def _reduction(
+        self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...], action: Reduces
+    ) -> Role | None:
         [x], [role] = node.inputs, roles
-        kind = _kind(node.op.scalar_op)
+        kind = _kind(action.by)
         if kind is None:
             return None
         if kind != "add" and x.type.dtype != "bool":
             return None
         inside = role.shape  # type: ignore[attr-defined]
-        axes = range(len(inside)) if node.op.axis is None else node.op.axis
-        kept = [1 if axis in axes else length for axis, length in enumerate(inside)]
+        kept = [1 if axis in action.axes else length for axis, length in enumerate(inside)]
         targets = np.broadcast_to(all_indices(tuple(kept)), inside).ravel()
         if isinstance(role, Linear):
             return linear.total(node, role, targets, shape)
@@ -246,13 +255,13 @@ class CountWalk:
     def _elemwise_of_sums(
         self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]
     ) -> Reduced | None:
-        match node.op.scalar_op:
+        match scalar_of(node):
             case ps.Add() | ps.Sub() | ps.Neg():
                 return self._sum(node, roles, shape)
             case ps.Mul() | ps.TrueDiv():
                 return self._scaled(node, roles, shape)
             case ps.OR() | ps.AND():
-                return self._joined(node, roles, shape, _kind(node.op.scalar_op))
+                return self._joined(node, roles, shape, _kind(scalar_of(node)))
             case ps.Invert():
                 return self._inverted(roles[0])
             case ps.Cast() | ps.Identity():
@@ -269,15 +278,15 @@ class CountWalk:
             reduced = self._reduced(x, role, shape, "add")
             if reduced is None:
                 return None
-            minus = isinstance(node.op.scalar_op, ps.Neg) or (
-                isinstance(node.op.scalar_op, ps.Sub) and k == 1
+            minus = isinstance(scalar_of(node), ps.Neg) or (
+                isinstance(scalar_of(node), ps.Sub) and k == 1
             )
             parts += [_mapped(part, lambda f: -f) if minus else part for part in reduced.parts]
         return Reduced(shape, "add", tuple(parts))
 
     def _scaled(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
         of_counts = [k for k, role in enumerate(roles) if not isinstance(role, Fixed)]
-        if len(of_counts) != 1 or (isinstance(node.op.scalar_op, ps.TrueDiv) and of_counts != [0]):
+        if len(of_counts) != 1 or (isinstance(scalar_of(node), ps.TrueDiv) and of_counts != [0]):
             return None
         [place] = of_counts
         reduced = self._reduced(node.inputs[place], roles[place], shape, "add")
@@ -300,7 +309,7 @@ class CountWalk:
                     fixed[own] = take_values(values, part.targets)
             scaled = Entrywise(
                 part.terms.shape,
-                node.op(*arguments),
+                on_entries(node, arguments),
                 dict(part.terms.linear),
                 fixed,
                 requires=part.terms.requires if keeps else (),
@@ -380,19 +389,19 @@ class CountWalk:
     # Operations that move entries about -------------------------------------------------------
 
     def _moved(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Role | None:
-        moved = linear.moved_entries(node, roles, self.known)
+        moved = find_origins(node, linear.shapes_of_inputs(node, roles), self.known)
         if moved is None:
             return None
-        sources, positions = moved
-        of_counts = [k for k, _ in sources if not isinstance(roles[k], Fixed)]
-        if len(sources) == 1 and len(of_counts) == 1:
-            return take(roles[of_counts[0]], positions, shape)
-        joined = linear.joined(node, roles, shape, [k for k, _ in sources], positions)
+        of_counts = [k for k in moved.inputs if not isinstance(roles[k], Fixed)]
+        if len(moved.inputs) == 1 and len(of_counts) == 1:
+            return take(roles[of_counts[0]], moved.numbers, shape)
+        joined = linear.joined(node, roles, shape, moved)
         if joined is not None:
             return joined
         kind: Kind = "add" if node.outputs[0].type.dtype != "bool" else "or"
         parts: list[Part] = []
-        for k, start in sources:
+        positions = moved.numbers.ravel()
+        for k, start in zip(moved.inputs, moved.starts, strict=True):
             x, role = node.inputs[k], roles[k]
             inside = () if x.type.ndim == 0 else getattr(role, "shape", x.type.shape)
             reduced = self._reduced(x, role, inside, kind)
@@ -432,7 +441,7 @@ def _hard(part: Part, *, impossible_if: bool) -> Part:
 
 def _required(node: Apply, entries: Sequence[Role]) -> tuple[LinearEntries, ...]:
     """Say what must be zero for what comes of an operation not to be -inf anywhere."""
-    match node.op.scalar_op:
+    match scalar_of(node):
         case ps.Add() | ps.Cast() | ps.Identity():
             return tuple(rows for each in entries for rows in requires(each))
         case ps.Sub():
@@ -454,10 +463,12 @@ def _required(node: Apply, entries: Sequence[Role]) -> tuple[LinearEntries, ...]
 
 def _still_required(node: Apply, roles: Sequence[Role]) -> tuple[LinearEntries, ...]:
     """Say the same of an operation whose result can't be split into terms."""
-    if isinstance(node.op, Elemwise):
-        return _required(node, roles)
-    sums = isinstance(node.op, CAReduce) and isinstance(node.op.scalar_op, ps.Add)
-    return requires(roles[0]) if sums or isinstance(node.op, KEEPS_ALL_ENTRIES) else ()
+    match action_of(node.op, node):
+        case _ if scalar_of(node) is not None:
+            return _required(node, roles)
+        case Keeps() | Moves(all=True, inputs=[0]) | Reduces(by=ps.Add()):
+            return requires(roles[0])
+    return ()
 
 
 def requires(role: Role) -> tuple[LinearEntries, ...]:
@@ -489,7 +500,7 @@ def _is_indicator(node: Apply) -> bool:
 
 def _is_positive_scaling(node: Apply, place: int) -> bool:
     """Say whether an operation multiplies one of its inputs by positive constants."""
-    if isinstance(node.op.scalar_op, ps.TrueDiv) and place != 0:
+    if isinstance(scalar_of(node), ps.TrueDiv) and place != 0:
         return False
     others = [linear.constant_value(x) for k, x in enumerate(node.inputs) if k != place]
     return all(value is not None and bool(np.all(value > 0)) for value in others)
@@ -498,9 +509,9 @@ def _is_positive_scaling(node: Apply, place: int) -> bool:
 def says_only_what_is_required(terms: Entrywise) -> bool:
     """Say whether terms are zero wherever they are not -inf."""
     node = terms.function.owner
-    if len(terms.requires) != 1 or node is None or not isinstance(node.op, Elemwise):
+    if len(terms.requires) != 1 or node is None:
         return False
-    return isinstance(node.op.scalar_op, ps.Switch) and all(
+    return isinstance(scalar_of(node), ps.Switch) and all(
         linear.constant_value(branch) is not None for branch in node.inputs[1:]
     )
 
@@ -518,7 +529,7 @@ def _mapped(
     return Part(mapped, part.targets)
 
 
-def _kind(scalar_op: ps.ScalarOp) -> Kind | None:
+def _kind(scalar_op: ps.ScalarOp | None) -> Kind | None:
     match scalar_op:
         case ps.Add():
             return "add"
@@ -527,16 +538,6 @@ def _kind(scalar_op: ps.ScalarOp) -> Kind | None:
         case ps.AND():
             return "and"
     return None
-
-
-def _shape(node: Apply) -> tuple[int, ...] | None:
-    """Shape of a node's output, where it is known beforehand."""
-    output = node.outputs[0]
-    shape = getattr(output.type, "shape", ())
-    if None not in shape:
-        return tuple(shape)
-    lengths = known_value(pt.as_tensor(output.shape))
-    return None if lengths is None else tuple(int(length) for length in lengths)
 
 
 def _single_value(x: Variable) -> TensorVariable | None:

@@ -5,41 +5,34 @@ They aren't sums over records themselves, but a polynomial of them, summed, is o
 """
 
 from collections.abc import Callable, Sequence
-from functools import singledispatch
 from itertools import product
 
 import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant
-from pytensor.graph.op import Op
-from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.math import Dot
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import NotAdditiveError
 from pymc_dapper.graphs.naming import describe
+from pymc_dapper.graphs.ops import Maps, Moves, Multiplies, Reduces, action_of
 from pymc_dapper.records.reading.roles import Combination, Fixed, FunctionOfSums, Role, Rows
 
 MAX_POWER = 4
 
 Terms = tuple[tuple[TensorVariable, TensorVariable], ...]
+Combined = tuple[Role, TensorVariable | None]
 NewSum = Callable[[TensorVariable], TensorVariable]
 
 
-@singledispatch
-def combine(
-    op: Op, node: Apply, roles: Sequence[Role], new_sum: NewSum
-) -> tuple[Role, TensorVariable | None]:
+def combine(node: Apply, roles: Sequence[Role], new_sum: NewSum) -> Combined:
     """Say what an operation makes of combinations of records and sums over them.
 
     Parameters
     ----------
-    op : Op
-        The operation.
     node : Apply
-        Its application.
+        The operation.
     roles : sequence of Role
         The role of each input.
     new_sum : callable
@@ -58,6 +51,17 @@ def combine(
     NotAdditiveError
         If the result isn't a polynomial of sums.
     """
+    match action_of(node.op, node):
+        case Maps() if isinstance(node.op, Elemwise):
+            axis = _record_axis(node, roles)
+            operands = [_terms(node, x, r, axis) for x, r in zip(node.inputs, roles, strict=True)]
+            return Combination(axis, _polynomial(node.op.scalar_op, node, operands)), None
+        case Moves() if isinstance(node.op, DimShuffle):
+            return _dimshuffle(node, roles), None
+        case Reduces(by=ps.Add()) as action:
+            return _sum(node, roles, action.axes, new_sum)
+        case Multiplies() if node.outputs[0].type.ndim == 2:
+            return _matrix_product(node, roles, new_sum)
     raise _no_polynomial(node)
 
 
@@ -89,18 +93,7 @@ def _terms(node: Apply, x: TensorVariable, role: Role, axis: int) -> Terms:
     raise _no_polynomial(node)
 
 
-@combine.register(Elemwise)
-def _elemwise(
-    op: Elemwise, node: Apply, roles: Sequence[Role], new_sum: NewSum
-) -> tuple[Role, None]:
-    axis = _record_axis(node, roles)
-    operands = [_terms(node, x, r, axis) for x, r in zip(node.inputs, roles, strict=True)]
-    return Combination(axis, _polynomial(op.scalar_op, node, operands, roles)), None
-
-
-def _polynomial(
-    scalar_op: ps.ScalarOp, node: Apply, operands: list[Terms], roles: Sequence[Role]
-) -> Terms:
+def _polynomial(scalar_op: ps.ScalarOp, node: Apply, operands: list[Terms]) -> Terms:
     """Apply an operation of polynomials to combinations."""
     first, *others = operands
     match scalar_op:
@@ -146,35 +139,25 @@ def _small_power(exponent: TensorVariable) -> int | None:
     return None
 
 
-@combine.register(DimShuffle)
-def _dimshuffle(
-    op: DimShuffle, node: Apply, roles: Sequence[Role], new_sum: NewSum
-) -> tuple[Role, None]:
+def _dimshuffle(node: Apply, roles: Sequence[Role]) -> Role:
     [role] = roles
     assert isinstance(role, Combination)
-    x = node.inputs[0]
-    if role.axis not in op.new_order:
+    x, order = node.inputs[0], node.op.new_order
+    if role.axis not in order:
         raise _no_polynomial(node)
     terms = []
     for pair in role.terms:
         # Coefficients, and rows that are all alike, may be shorter than the whole.
-        dropped = [k for k in range(x.type.ndim) if k not in op.new_order]
+        dropped = [k for k in range(x.type.ndim) if k not in order]
         if any(part.type.shape[k] != 1 for part in pair for k in dropped):
             raise _no_polynomial(node)
-        terms.append(tuple(part.dimshuffle(op.new_order) for part in pair))
-    return Combination(op.new_order.index(role.axis), tuple(terms)), None
+        terms.append(tuple(part.dimshuffle(order) for part in pair))
+    return Combination(order.index(role.axis), tuple(terms))
 
 
-@combine.register(CAReduce)
-def _sum(
-    op: CAReduce, node: Apply, roles: Sequence[Role], new_sum: NewSum
-) -> tuple[Role, TensorVariable | None]:
-    [role] = roles
-    [x] = node.inputs
+def _sum(node: Apply, roles: Sequence[Role], axes: Sequence[int], new_sum: NewSum) -> Combined:
+    [role], [x] = roles, node.inputs
     assert isinstance(role, Combination)
-    axes = tuple(range(x.type.ndim)) if op.axis is None else tuple(op.axis)
-    if not isinstance(op.scalar_op, ps.Add):
-        raise _no_polynomial(node)
     if role.axis not in axes:
         if any(c.type.shape[k] != 1 for c, _ in role.terms for k in axes):
             raise _no_polynomial(node)
@@ -204,13 +187,7 @@ def _total(rows: TensorVariable, axis: int, new_sum: NewSum) -> TensorVariable:
     return pt.expand_dims(new_sum(pt.moveaxis(rows, axis, 0)), axis)
 
 
-@combine.register(Dot)
-@combine.register(Blockwise)
-def _matrix_product(
-    op: Dot | Blockwise, node: Apply, roles: Sequence[Role], new_sum: NewSum
-) -> tuple[Role, TensorVariable | None]:
-    if isinstance(op, Blockwise) and not (isinstance(op.core_op, Dot) and op.batch_ndim(node) == 0):
-        raise _no_polynomial(node)
+def _matrix_product(node: Apply, roles: Sequence[Role], new_sum: NewSum) -> Combined:
     left, right = node.inputs
     if [getattr(role, "axis", None) for role in roles] != [1, 0]:
         raise _no_polynomial(node)

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import io_toposort
-from pytensor.tensor.basic import Join
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
+from pymc_dapper.graphs.ops import Maps, Moves, Reduces, action_of, scalar_of
 from pymc_dapper.graphs.rebuild import dependent_variables
 from pymc_dapper.records.reading.roles import Fixed, Role, Rows
 from pymc_dapper.records.reading.rules import follow_records
@@ -44,19 +44,38 @@ def rows_of_others(
         if dependent.isdisjoint(node.outputs):
             continue
         given = [roles.get(x, Fixed()) for x in node.inputs]
-        try:
-            role, *others = follow_records(node.op, node, given)
-        except (NotAdditiveError, UnknownOperationError):
+        rows = _only_rows(node, given)
+        if rows is None:
             return None
-        if others or not isinstance(role, Rows) or role.records is not None:
-            return None
-        inputs = _inputs(node, role, [new.get(x) for x in node.inputs], covariate)
+        inputs = _inputs(node, rows, [new.get(x) for x in node.inputs], covariate)
         if inputs is None:
             return None
-        roles[node.outputs[0]] = role
-        new[node.outputs[0]] = node.clone_with_new_inputs(inputs, strict=False).outputs[0]
-    rows = new.get(contributions)
-    return rows if isinstance(rows, TensorVariable) else None
+        of_others = node.clone_with_new_inputs(inputs, strict=False)
+        same = _only_rows(of_others, given)
+        if same is None or same.axis != rows.axis:
+            return None
+        roles[node.outputs[0]] = rows
+        new[node.outputs[0]] = _of_known_shape(of_others)
+    written = new.get(contributions)
+    return written if isinstance(written, TensorVariable) else None
+
+
+def _only_rows(node: Apply, roles: Sequence[Role]) -> Rows | None:
+    """Return the role of the only output, if slice i depends on record i."""
+    try:
+        role, *others = follow_records(node.op, node, roles)
+    except (NotAdditiveError, UnknownOperationError):
+        return None
+    return role if not others and isinstance(role, Rows) and role.records is None else None
+
+
+def _of_known_shape(node: Apply) -> TensorVariable:
+    """Return the only output; its shape is told where it follows from what the operation does."""
+    [output], on_entries = node.outputs, scalar_of(node)
+    if None not in output.type.shape or on_entries is None:
+        return output
+    shape = Elemwise(on_entries)(*node.inputs).type.shape
+    return output if shape == output.type.shape else pt.specify_shape(output, shape)
 
 
 def _inputs(
@@ -68,22 +87,29 @@ def _inputs(
     """Return the inputs for other records; None if the operation isn't one of these."""
 
     def in_place(x: Variable, replaced: Variable | None) -> Variable | None:
-        if replaced is not None or x.type.shape[role.axis] == 1:
+        axis = role.axis + x.type.ndim - node.outputs[0].type.ndim
+        if replaced is not None or axis < 0 or x.type.shape[axis] == 1:
             return x if replaced is None else replaced
-        return covariate(x, role.axis)
+        return covariate(x, axis)
 
+    pairs = list(zip(node.inputs, new, strict=True))
     kept: list[Variable | None]
-    match node.op:
-        case Elemwise() | Join():
-            kept = [in_place(x, replaced) for x, replaced in zip(node.inputs, new, strict=True)]
-        case DimShuffle() | CAReduce():
-            kept = list(new)
-        case Subtensor():
-            kept = [new[0], *node.inputs[1:]]
-        case AdvancedSubtensor():
-            # A public table that is looked up by records, and by nothing else.
-            kept = [node.inputs[0] if new[0] is None else None, *new[1:]]
+    match action_of(node.op, node):
+        case Maps(inputs=None) | Moves(inputs=[_, _, *_]):
+            kept = [in_place(x, replaced) for x, replaced in pairs]
+        case Moves(all=True) if len(pairs) > 1:
+            return None  # to a shape that may name the number of records
+        case Moves() | Reduces():
+            # A table that is looked up, and the bounds of a slice, are the same for all.
+            kept = [
+                x if replaced is None and (x is node.inputs[0] or _is_number(x)) else replaced
+                for x, replaced in pairs
+            ]
         case _:
             return None
     found = [x for x in kept if x is not None]
     return found if len(found) == len(node.inputs) else None
+
+
+def _is_number(x: Variable) -> bool:
+    return getattr(x.type, "ndim", 0) == 0

@@ -7,32 +7,35 @@ contributes and what the mechanism does with the total.
 
 from collections.abc import Sequence
 from functools import singledispatch
-from math import prod
 
 import numpy as np
+import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable, equal_computations
 from pytensor.graph.op import Op
-from pytensor.raise_op import CheckAndRaise
-from pytensor.scalar.basic import Add
 from pytensor.sparse.basic import dense_from_sparse
-from pytensor.sparse.math import Dot as SparseDot
-from pytensor.sparse.math import StructuredDot
 from pytensor.sparse.type import SparseTensorType
-from pytensor.tensor.basic import Alloc, Join, ScalarFromTensor, TensorFromScalar
+from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.extra_ops import CumOp, SearchsortedOp
-from pytensor.tensor.math import Argmax, Dot
+from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.reshape import JoinDims
-from pytensor.tensor.shape import Reshape, SpecifyShape
-from pytensor.tensor.sort import ArgSortOp, SortOp
+from pytensor.tensor.shape import Reshape
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.known import known_size, known_value
 from pymc_dapper.graphs.naming import describe
+from pymc_dapper.graphs.ops import (
+    AlongAxes,
+    Keeps,
+    Maps,
+    Moves,
+    Multiplies,
+    Reduces,
+    action_of,
+    find_origins,
+)
 from pymc_dapper.records.reading.roles import Fixed, Role, Rows, SumOverRecords
 
 
@@ -40,8 +43,9 @@ from pymc_dapper.records.reading.roles import Fixed, Role, Rows, SumOverRecords
 def follow_records(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     """Say how the outputs of an operation depend on the records.
 
-    Dispatched on the type of ``op``. To teach the reader an operation of your own, register a rule
-    for it: ``@follow_records.register(MyOp)``.
+    Dispatched on the type of ``op``. What an operation of your own does to entries is said with
+    :func:`pymc_dapper.action_of`, for all samplers. If that says too little, such as of one that
+    sums over records in its own way, register a rule for it: ``@follow_records.register(MyOp)``.
 
     Parameters
     ----------
@@ -64,10 +68,23 @@ def follow_records(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]
     UnknownOperationError
         If there is no rule for the operation.
     """
+    match action_of(op, node):
+        case Maps(inputs=mapped):
+            return _mapped(node, roles, mapped)
+        case Keeps():
+            return _mapped(node, roles, (0,))
+        case Moves(inputs=moved):
+            return [_moved(node, roles, moved)]
+        case Multiplies():
+            return [_product(node, roles)]
+        case AlongAxes() as action:
+            return _along_axes(node, roles, action)
+    name = type(op).__name__
     raise UnknownOperationError(
         f"no rule says what the operation {describe(node)} does to the record axis. Write the "
-        "statistic with other operations, or teach the reader this one with "
-        f"`pymc_dapper.reading.follow_records.register({type(op).__name__})`"
+        "statistic with other operations, or teach all samplers this one with "
+        f"`pymc_dapper.action_of.register({name})`, or DapperStep alone with "
+        f"`pymc_dapper.follow_records.register({name})`"
     )
 
 
@@ -96,26 +113,111 @@ def single_record(value: TensorVariable, record: TensorVariable) -> SumOverRecor
     return SumOverRecords(value[None], record[None])
 
 
-def _check_not_repeated(node: Apply, length: int | None, axis: int) -> None:
-    """Check that a single record isn't broadcast to many entries."""
-    if length == 1 and node.outputs[0].type.shape[axis] != 1:
-        raise mixes(node, "repeats the only record")
-
-
 def _same_order(a: TensorVariable | None, b: TensorVariable | None) -> bool:
     if a is None or b is None:
         return a is b
     return equal_computations([a], [b])
 
 
-@follow_records.register(Elemwise)
-def _elemwise(op: Elemwise, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    # All inputs have as many axes as the output; one without the record axis has length 1 there.
+def _mapped(node: Apply, roles: Sequence[Role], mapped: Sequence[int] | None) -> Sequence[Role]:
+    """Make each entry from those in the same place, where one record's entries may be made of."""
+    entrywise = range(len(roles)) if mapped is None else mapped
+    if any(isinstance(role, Rows) for k, role in enumerate(roles) if k not in entrywise):
+        raise mixes(node, "depends on all records at once")
     rows = common_rows(node, roles)
-    for x, role in zip(node.inputs, roles, strict=True):
-        if isinstance(role, Rows):
-            _check_not_repeated(node, x.type.shape[rows.axis], rows.axis)
+    # One without the record axis has length 1 there, or is a single number.
+    shapes = [node.inputs[k].type.shape for k in entrywise]
+    lengths = [shape[rows.axis] for shape in shapes if len(shape) > rows.axis]
+    of_records = [node.inputs[k].type.shape for k in entrywise if isinstance(roles[k], Rows)]
+    if any(shape[rows.axis] == 1 for shape in of_records) and any(n != 1 for n in lengths):
+        raise mixes(node, "repeats the only record")
     return [rows] * len(node.outputs)
+
+
+def _moved(node: Apply, roles: Sequence[Role], moved: Sequence[int]) -> Role:
+    """Find an axis along which entries of different records come to stand, in whatever order."""
+    if any(isinstance(role, Rows) for k, role in enumerate(roles) if k not in moved):
+        raise mixes(node, "moves entries to places that depend on a record")
+    rows = common_rows(node, roles)
+    origins = find_origins(node, [getattr(x.type, "shape", ()) for x in node.inputs], known_value)
+    if origins is None or origins.numbers.size == 0:
+        raise mixes(node, "moves records to places that aren't known beforehand")
+    # Which slice each entry is of, and so of which record; -1: of none.
+    of_inputs = [
+        np.indices(node.inputs[k].type.shape)[rows.axis].ravel()
+        if isinstance(roles[k], Rows)
+        else np.full(known_size(node.inputs[k]) or 0, -1)
+        for k in origins.inputs
+    ]
+    slices = np.concatenate(of_inputs)[origins.numbers]
+    length = max(int(numbers.max(initial=-1)) for numbers in of_inputs) + 1
+    order = pt.arange(length) if rows.records is None else rows.records
+    found = _lines_of_one(slices)
+    in_order = [axis for axis, own in found.items() if np.array_equal(own, np.arange(length))]
+    if in_order:
+        return Rows(rows.axis if rows.axis in in_order else in_order[0], rows.records)
+    if length == 1 or slices.ndim == 0:
+        return single_record(node.outputs[0], order[slices.max()])
+    if not found:
+        raise mixes(node, "moves entries of different records to one place")
+    axis, own = next(iter(found.items()))
+    return Rows(axis, order[pt.constant(own)])
+
+
+def _lines_of_one(slices: np.ndarray) -> dict[int, np.ndarray]:
+    """Find the axes at each place of which all entries are of one slice, and of which."""
+    found = {}
+    for axis in range(slices.ndim):
+        lines = np.moveaxis(slices, axis, 0).reshape(slices.shape[axis], -1)
+        own = lines.max(axis=1)
+        if own.min() >= 0 and np.all((lines == own[:, None]) | (lines == -1)):
+            found[axis] = own
+    return found
+
+
+def _along_axes(node: Apply, roles: Sequence[Role], action: AlongAxes) -> Sequence[Role]:
+    rows = common_rows(node, roles)
+    if rows.axis not in action.axes:
+        n_dropped = sum(axis < rows.axis for axis in action.axes) if action.dropped else 0
+        return [Rows(rows.axis - n_dropped, rows.records)] * len(node.outputs)
+    if not isinstance(action, Reduces):
+        raise mixes(node, "orders or accumulates the records")
+    if not isinstance(action.by, ps.Add):
+        raise mixes(node, "reduces the record axis by something else than a sum")
+    # What one record adds: the same sum over the other axes only, in the dtype of the total.
+    [x], [total] = node.inputs, node.outputs
+    others = [axis + (axis < rows.axis) for axis in action.axes if axis != rows.axis]
+    contributions = pt.moveaxis(x, rows.axis, 0)
+    if others:
+        contributions = contributions.sum(axis=others)
+    return [SumOverRecords(contributions.astype(total.dtype), rows.records)]
+
+
+def _product(node: Apply, roles: Sequence[Role]) -> Role:
+    """Product of two matrices: keeps the record axis, or sums over it."""
+    pairs = list(zip(node.inputs, roles, strict=True))
+    if any(isinstance(role, Rows) and _is_sparse(x) for x, role in pairs):
+        raise mixes(node, "takes records as a sparse matrix")
+    left, right = (_dense(x) if _is_sparse(x) else x for x in node.inputs)
+    left_axis, right_axis = (role.axis if isinstance(role, Rows) else None for role in roles)
+    match left_axis, right_axis:
+        case (1, 0) | (1, None) | (None, 0):
+            contracted = [Rows(0, role.records) for role in roles if isinstance(role, Rows)]
+            terms = (left.T[:, :, None] * right[:, None, :]).astype(node.outputs[0].dtype)
+            return SumOverRecords(terms, common_rows(node, contracted).records)
+        case (0, None):
+            return roles[0]
+        case (None, 1):
+            return roles[1]
+    raise mixes(node, "multiplies different records with each other")
+
+
+def _is_sparse(x: Variable) -> bool:
+    return isinstance(x.type, SparseTensorType)
+
+
+def _dense(x: Variable) -> TensorVariable:
+    return pt.constant(x.data.toarray()) if isinstance(x, Constant) else dense_from_sparse(x)
 
 
 @follow_records.register(DimShuffle)
@@ -130,59 +232,6 @@ def _dimshuffle(op: DimShuffle, node: Apply, roles: Sequence[Role]) -> Sequence[
     return [Rows(op.new_order.index(rows.axis), rows.records)]
 
 
-@follow_records.register(CAReduce)
-def _reduction(op: CAReduce, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    [x], rows = node.inputs, common_rows(node, roles)
-    axes = tuple(range(x.type.ndim)) if op.axis is None else op.axis
-    if rows.axis not in axes:
-        return [Rows(rows.axis - sum(axis < rows.axis for axis in axes), rows.records)]
-    if not isinstance(op.scalar_op, Add):
-        raise mixes(node, "reduces the record axis by something else than a sum")
-    # What one record adds: the same sum over the other axes only, in the dtype of the total.
-    [total] = node.outputs
-    others = [axis + (axis < rows.axis) for axis in axes if axis != rows.axis]
-    contributions = pt.moveaxis(x, rows.axis, 0)
-    if others:
-        contributions = contributions.sum(axis=others)
-    return [SumOverRecords(contributions.astype(total.dtype), rows.records)]
-
-
-@follow_records.register(Dot)
-def _dot(op: Dot, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    """Matrix product of two matrices: keeps the record axis, or sums over it."""
-    left, right = node.inputs
-    left_axis, right_axis = (role.axis if isinstance(role, Rows) else None for role in roles)
-    match left_axis, right_axis:
-        case (1, 0) | (1, None) | (None, 0):
-            contracted = [Rows(0, role.records) for role in roles if isinstance(role, Rows)]
-            terms = (left.T[:, :, None] * right[:, None, :]).astype(node.outputs[0].dtype)
-            return [SumOverRecords(terms, common_rows(node, contracted).records)]
-        case (0, None):
-            return [roles[0]]
-        case (None, 1):
-            return [roles[1]]
-    raise mixes(node, "multiplies different records with each other")
-
-
-@follow_records.register(StructuredDot)
-@follow_records.register(SparseDot)
-def _sparse_dot(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    """Product with a sparse public matrix: as with a dense one."""
-    pairs = zip(node.inputs, roles, strict=True)
-    if any(isinstance(role, Rows) and _is_sparse(x) for x, role in pairs):
-        raise mixes(node, "takes records as a sparse matrix")
-    product = pt.dot(*(_dense(x) if _is_sparse(x) else x for x in node.inputs)).owner
-    return follow_records(product.op, product, roles)
-
-
-def _is_sparse(x: Variable) -> bool:
-    return isinstance(x.type, SparseTensorType)
-
-
-def _dense(x: Variable) -> TensorVariable:
-    return pt.constant(x.data.toarray()) if isinstance(x, Constant) else dense_from_sparse(x)
-
-
 @follow_records.register(Blockwise)
 def _blockwise(op: Blockwise, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     batch_ndim = op.batch_ndim(node)
@@ -191,6 +240,9 @@ def _blockwise(op: Blockwise, node: Apply, roles: Sequence[Role]) -> Sequence[Ro
     rows = common_rows(node, roles)
     if rows.axis < batch_ndim:
         return [rows] * len(node.outputs)
+    action = action_of(op, node)
+    if isinstance(action, Moves):
+        return [_moved(node, roles, action.inputs)]
     raise mixes(node, "applies a function of matrices across the record axis")
 
 
@@ -205,34 +257,21 @@ def _join(op: Join, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
 @follow_records.register(Reshape)
 def _reshape(op: Reshape, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     x, rows = node.inputs[0], common_rows(node, roles)
-    length = x.type.shape[rows.axis]
-    kept = node.outputs[0].type.shape
-    if rows.axis != 0 or length is None:
-        raise mixes(node, "reshapes the record axis")
-    if kept and kept[0] == length:
-        return [rows]
-    if length == 1 and rows.records is None:
-        return [single_record(node.outputs[0], pt.constant(0))]
-    size = known_size(x)
-    if kept == (size,) and size is not None:  # flattened: each record has several entries in a row
-        order = pt.arange(length) if rows.records is None else rows.records
-        return [Rows(0, pt.repeat(order, size // length))]
-    raise mixes(node, "reshapes the record axis")
+    length, kept = x.type.shape[rows.axis], node.outputs[0].type.shape[:1]
+    if rows.axis == 0 and length is not None and kept == (length,):
+        return [rows]  # whatever the lengths of other axes are
+    return [_moved(node, roles, (0,))]
 
 
 @follow_records.register(JoinDims)
 def _join_dims(op: JoinDims, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    x, rows = node.inputs[0], common_rows(node, roles)
+    rows = common_rows(node, roles)
     first, last = op.start_axis, op.start_axis + op.n_axes
     if rows.axis < first:
         return [rows]
     if rows.axis >= last:
         return [Rows(rows.axis - op.n_axes + 1, rows.records)]
-    length, inner = x.type.shape[rows.axis], x.type.shape[rows.axis + 1 : last]
-    if rows.axis != first or length is None or None in inner:
-        raise mixes(node, "reshapes the record axis")
-    order = pt.arange(length) if rows.records is None else rows.records
-    return [Rows(first, pt.repeat(order, prod(inner)))]
+    return [_moved(node, roles, (0,))]
 
 
 @follow_records.register(Alloc)
@@ -242,40 +281,9 @@ def _alloc(op: Alloc, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     if not isinstance(rows, Rows):
         raise mixes(node, "makes an array whose shape depends on a record")
     axis = rows.axis + len(shape) - value.type.ndim
-    _check_not_repeated(node, value.type.shape[rows.axis], axis)
+    if value.type.shape[rows.axis] == 1 != node.outputs[0].type.shape[axis]:
+        raise mixes(node, "repeats the only record")
     return [Rows(axis, rows.records)]
-
-
-@follow_records.register(SearchsortedOp)
-def _searchsorted(op: SearchsortedOp, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    if not all(isinstance(role, Fixed) for k, role in enumerate(roles) if k != 1):
-        raise mixes(node, "sorts values in between records")
-    return [roles[1]]
-
-
-@follow_records.register(CumOp)
-@follow_records.register(Argmax)
-@follow_records.register(SortOp)
-@follow_records.register(ArgSortOp)
-def _along_an_axis(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    ndim, rows = node.inputs[0].type.ndim, common_rows(node, roles)
-    axis = known_value(node.inputs[1]) if len(node.inputs) > 1 else op.axis
-    axes = range(ndim) if axis is None else [int(k) % ndim for k in np.atleast_1d(axis)]
-    if rows.axis in axes:
-        raise mixes(node, "orders or accumulates the records")
-    dropped = sum(k < rows.axis for k in axes) if isinstance(op, Argmax) else 0
-    return [Rows(rows.axis - dropped, rows.records)] * len(node.outputs)
-
-
-@follow_records.register(SpecifyShape)
-@follow_records.register(TensorFromScalar)
-@follow_records.register(ScalarFromTensor)
-@follow_records.register(CheckAndRaise)
-def _same(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    value, *others = roles
-    if not all(isinstance(role, Fixed) for role in others):
-        raise mixes(node, "checks a condition over all records at once")
-    return [value]
 
 
 @follow_records.register(RandomVariable)

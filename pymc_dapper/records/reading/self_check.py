@@ -469,6 +469,6 @@ def _misread(factor: Factor, why: str) -> ReadingError:
         f"DapperStep can't read the factor '{factor.name}' exactly: {why}. Nothing has been "
         "sampled. If the records lie far from zero compared with how they vary, digits are lost "
         "in a variance or the like: subtract a public constant from them first. Otherwise this is "
-        "a fault of pymc_dapper's, or of a rule registered with `follow_records`; please report "
-        "the model"
+        "a fault of pymc_dapper's, or of what was registered with `action_of` or "
+        "`follow_records`; please report the model"
     )

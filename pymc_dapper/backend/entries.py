@@ -1,0 +1,53 @@
+"""Operations on arrays that act entry by entry, as operations on numbers."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytensor.scalar as ps
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+
+
+class EntryOf(ps.ScalarOp):
+    """An operation that acts entry by entry, on numbers.
+
+    Parameters
+    ----------
+    op : Op
+        The operation on arrays.
+    types : tuple of TensorType
+        Types of its inputs.
+    """
+
+    def __init__(self, op: Op, types: tuple):
+        self.op, self.types, self.nin = op, types, len(types)
+        dtype = self.node.outputs[0].type.dtype
+        super().__init__(ps.specific_out(ps.get_scalar_type(dtype)), name=str(op))
+
+    @property
+    def node(self) -> Apply:
+        """An application of the operation on arrays."""
+        return self.op.make_node(*(each() for each in self.types))
+
+    def impl(self, *numbers: float) -> float:
+        """Evaluate in Python."""
+        arrays = [
+            np.full((1,) * of.ndim, x, of.dtype) for x, of in zip(numbers, self.types, strict=True)
+        ]
+        return performed(self.node, arrays).item()
+
+    def __eq__(self, other: object) -> bool:
+        """Tell it from that of another operation."""
+        same = isinstance(other, EntryOf) and self.op == other.op
+        return same and self.types == other.types  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        """Return a hash of the operation."""
+        return hash((EntryOf, self.op, self.types))
+
+
+def performed(node: Apply, values: Sequence[np.ndarray | None]) -> np.ndarray:
+    """Evaluate an operation on arrays, in Python."""
+    storage: list[list] = [[None] for _ in node.outputs]
+    node.op.perform(node, list(values), storage)
+    return storage[0][0]
