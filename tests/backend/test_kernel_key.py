@@ -40,7 +40,7 @@ from pymc_dapper.records.compiled.op import (
     ValueSweep,
 )
 from pymc_dapper.records.compiled.truncated_counts import TruncatedCount
-from tests.backend.test_caches import compiled_in
+from tests.test_caches import compiled_in
 
 PACKAGE = Path(pmd.__file__).parent
 

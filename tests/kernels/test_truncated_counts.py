@@ -1,14 +1,10 @@
 """Counts within bounds, drawn by inversion: each takes its share of the uniform numbers."""
 
 import numpy as np
-import pymc as pm
 import pytest
-from pymc.logprob import logp
 from scipy import stats
 
-from pymc_dapper.graphs.noise import truncated_draw
 from pymc_dapper.kernels.truncated_counts import truncated_count
-from pymc_dapper.records.compiled import truncated_counts  # noqa: F401  (registers the draws)
 
 M = 20_001
 UNIFORMS = (np.arange(M) + 0.5) / M
@@ -42,22 +38,3 @@ def test_shares_are_those_of_the_truncated_distribution(law, a, b, lower, upper)
 @pytest.mark.parametrize("bounds", [(3, 2), (2.2, 2.8), (np.inf, np.inf), (np.nan, 3)])
 def test_bounds_that_hold_no_count_give_none(bounds):
     assert np.isnan(truncated_count(0.3, *bounds, 0.0, 2.0))
-
-
-@pytest.mark.parametrize(
-    "base",
-    [
-        lambda: pm.Poisson.dist(2.5),
-        lambda: pm.Binomial.dist(7, 0.4),
-        lambda: pm.Binomial.dist(5, 1.0),
-        lambda: pm.NegativeBinomial.dist(mu=3.0, alpha=0.7),
-    ],
-)
-def test_pymcs_parameters_are_understood(base):
-    node = base().owner
-    draws = truncated_draw(node.op, pm.math.constant(UNIFORMS), 1, 6, *node.op.dist_params(node))
-    values = np.arange(1, 7)
-    log_weights = logp(base(), values).eval(mode="FAST_COMPILE")
-    exact = np.exp(log_weights - np.logaddexp.reduce(log_weights))
-    found = np.bincount(draws.eval(mode="FAST_COMPILE").astype(int), minlength=7)[1:] / M
-    assert np.abs(found - exact).max() <= 2 / M

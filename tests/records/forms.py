@@ -7,6 +7,9 @@ import pytensor.sparse
 import pytensor.tensor as pt
 import scipy.sparse
 
+from pymc_dapper.reading import read_model
+from pymc_dapper.records.reading.self_check import check_reading
+
 N = 7
 RNG = np.random.default_rng(0)
 Z = RNG.normal(size=N)
@@ -567,3 +570,25 @@ def correlated_noise():
     x = pm.Normal("record", pm.Normal("mu"), 1, shape=(N, 2))
     error = x.sum(axis=0) - np.array([0.5, 2.0])
     pm.Potential("privacy", -(error @ pt.constant([[2.0, 0.9], [0.9, 1.0]]) @ error) / 2)
+
+
+# Read, and compared with the model ---------------------------------------------------------------
+
+
+def random_point(model, rng):
+    point = model.initial_point()
+    return {
+        name: value + 0.3 * rng.normal(size=value.shape) if value.dtype.kind == "f" else value
+        for name, value in point.items()
+    }
+
+
+def checked(name):
+    """A model, a point, and how the model was read."""
+    model = FORMS[name]()
+    rng = np.random.default_rng(12)
+    point = random_point(model, rng)
+    rvs = [rv for rv in model.free_RVs if rv.name.startswith("record")][::-1]  # in any order
+    reading = read_model(model, [model.rvs_to_values[rv] for rv in rvs], point)
+    check_reading(reading, point)
+    return model, point, reading, rng

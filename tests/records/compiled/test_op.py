@@ -5,10 +5,8 @@ import pytest
 from pymc.pytensorf import compile as pymc_compile
 
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
-from pymc_dapper.reading import AdditiveFactor, FullFactor, SeparableFactor, read_model
-from pymc_dapper.records.reading.self_check import check_reading
 from pymc_dapper.steps.data import SharedData
-from tests.records.forms import FORMS
+from tests.records.forms import FORMS, checked
 from tests.sweep_parts import take_apart
 
 NEVER, ALWAYS = np.inf, -np.inf
@@ -25,32 +23,6 @@ class Judge:
 
     def __call__(self, point, records):
         return float(self.function({**point, **records}))
-
-
-def random_point(model, rng):
-    point = model.initial_point()
-    return {
-        name: value + 0.3 * rng.normal(size=value.shape) if value.dtype.kind == "f" else value
-        for name, value in point.items()
-    }
-
-
-def checked(name):
-    """A model, a point, and how the model was read."""
-    model = FORMS[name]()
-    rng = np.random.default_rng(12)
-    point = random_point(model, rng)
-    rvs = [rv for rv in model.free_RVs if rv.name.startswith("record")][::-1]  # in any order
-    reading = read_model(model, [model.rvs_to_values[rv] for rv in rvs], point)
-    check_reading(reading, point)
-    return model, point, reading, rng
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_every_form_is_read(name):
-    *_, reading, _ = checked(name)
-    assert any(isinstance(f, FullFactor) for f in reading.factors) == name.startswith("full")
-    assert not reading.proposes_conditionally
 
 
 # The test above compares the sums of all forms with the model in Python. Compiling takes seconds.
@@ -135,23 +107,3 @@ def rvs_named(model, names):
     return [
         model[model.values_to_rvs[value].name] for value in model.value_vars if value.name in names
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "kinds"),
-    [
-        (
-            "several_releases_mixed",
-            [AdditiveFactor, AdditiveFactor, AdditiveFactor, SeparableFactor],
-        ),
-        ("noisy_microdata_column", [SeparableFactor]),
-        ("latent_child", [AdditiveFactor, AdditiveFactor, SeparableFactor]),
-        ("variance", [AdditiveFactor]),
-        ("full_median", [FullFactor]),
-    ],
-)
-def test_factors_are_told_apart(name, kinds):
-    model = FORMS[name]()
-    values = [model.rvs_to_values[rv] for rv in model.free_RVs if rv.name.startswith("record")]
-    factors = read_model(model, values, model.initial_point()).factors
-    assert sorted((type(factor) for factor in factors), key=str) == sorted(kinds, key=str)

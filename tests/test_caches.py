@@ -104,7 +104,7 @@ def reports(cache):
     flags = f"base_compiledir={cache}"
 
     def run(*densities, workers=()):
-        code = f"from tests.backend.test_caches import report; report({densities!r}, {workers!r})"
+        code = f"from tests.test_caches import report; report({densities!r}, {workers!r})"
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", code],
             env=os.environ | {"PYTENSOR_FLAGS": flags, "PYTHONPATH": "."},

@@ -9,9 +9,7 @@ import pytest
 
 from pymc_dapper.reading import read_model
 from pymc_dapper.records.reading.contributions import (
-    RECORDS_IN_BLOCK,
     RowsAtOnce,
-    RowsByBlock,
     by_array,
     by_entry,
 )
@@ -132,15 +130,3 @@ def test_blocks_leave_the_exact_conditional_posterior_invariant(name):
 )
 def test_broken_blocks_do_not(fault, name):
     assert invariance_error(name, fault) > 1e-4
-
-
-def test_a_matrix_of_shared_covariates_is_known_by_entry():
-    """Its number of columns isn't part of its type: it is that of the present data."""
-    with pm.Model() as model:
-        design = pm.Data("design", np.ones((9, 2)))
-        record = pm.Normal("record", design @ np.array([0.5, -1.0]), shape=9)
-        pm.Potential("privacy", -pt.abs(design.T @ record - 1.0).sum())
-    rows = read(model).plan.rows
-    assert isinstance(rows, RowsByBlock)
-    assert rows.places is not None
-    assert rows.records_in_block == RECORDS_IN_BLOCK

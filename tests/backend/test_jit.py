@@ -1,0 +1,61 @@
+"""Compiled functions, called without PyTensor's overhead."""
+
+import pickle
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.random.variable import shared_rng
+
+from pymc_dapper.backend.jit import JitFunction, damaged_cache, numba_mode, with_parameter_checks
+
+X = pt.dvector("x")
+
+
+def compiled(inputs, outputs):
+    return JitFunction(inputs, outputs, model=pm.Model(), compile_kwargs={})
+
+
+def test_arrays_go_in_and_come_out():
+    function = compiled([X], [2 * X, X.sum()])
+    x = np.array([1.0, 2.5])
+    for each in (function, pickle.loads(pickle.dumps(function))):
+        twice, total = each(x)
+        np.testing.assert_array_equal(twice, [2, 5])
+        assert total == 3.5
+    np.testing.assert_array_equal(x, [1, 2.5])
+
+
+def test_a_generator_is_advanced_in_place():
+    rng = shared_rng(np.random.default_rng(0)).type("rng")
+    _, draw = pt.random.uniform(0, 1, size=3, rng=rng, return_next_rng=True)
+    function, ours, numpys = compiled([rng], [draw]), *map(np.random.default_rng, (1, 1))
+    for _ in range(2):
+        [drawn] = function(ours)
+        np.testing.assert_array_equal(drawn, numpys.random(3))
+
+
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "PYTORCH"])
+def test_other_modes_than_numbas_are_refused(mode):
+    assert numba_mode(None) == numba_mode("NUMBA")
+    with pytest.raises(ValueError, match="doesn't compile with numba"):
+        numba_mode(mode)
+
+
+@pytest.mark.parametrize("check_bounds", [True, False])
+def test_invalid_parameters_are_impossible_or_not_looked_at(check_bounds):
+    sigma = pt.dscalar("sigma")
+    graph = FunctionGraph([sigma], [pm.logp(pm.Normal.dist(0, sigma), 0.5)])
+    model = pm.Model(check_bounds=check_bounds)
+    with_parameter_checks(numba_mode(None), model).optimizer.rewrite(graph)
+    kinds = [str(node.op) for node in graph.toposort()]
+    assert not any("Check" in kind for kind in kinds)
+    assert any("Switch" in kind or "switch" in kind for kind in kinds) == check_bounds
+
+
+def test_an_error_of_another_kind_is_no_damaged_cache():
+    with pytest.raises(IndexError) as caught:
+        np.zeros(2)[3]
+    assert damaged_cache(caught.value) is None

@@ -1,0 +1,68 @@
+"""The tests mirror the package.
+
+What is in `pymc_dapper/x/y.py` is tested in `tests/x/test_y.py`. Tests of whole samplers are in
+`tests/statistical/`, and those of what goes through several folders beside them.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE, TESTS = ROOT / "pymc_dapper", ROOT / "tests"
+
+ELSEWHERE = {
+    "records/compiled/exchange.py": "statistical/test_known_totals.py",
+}
+"""Modules that are tested through whole samplers, or through what they are a part of, and where."""
+
+SEVERAL = {"statistical"}
+"""Folders of tests that are about whole samplers; and so are those beside this one."""
+
+
+def has_code(file):
+    """Whether a module does anything: it isn't names, exceptions or containers of data alone."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return any(isinstance(node, functions) for node in ast.walk(ast.parse(file.read_text())))
+
+
+def modules():
+    """Modules by their path. One with an underscore is a part of its folder's others."""
+    files = (file for file in PACKAGE.rglob("*.py") if not file.name.startswith("_"))
+    return {file.relative_to(PACKAGE).as_posix(): file for file in files if has_code(file)}
+
+
+def mirror(module):
+    """Where a module is tested."""
+    path = Path(module)
+    return (path.parent / f"test_{path.name.lstrip('_')}").as_posix()
+
+
+@pytest.mark.parametrize("module", sorted(modules()))
+def test_each_module_is_tested_where_one_looks_for_it(module):
+    expected = ELSEWHERE.get(module, mirror(module))
+    assert (TESTS / expected).is_file(), f"pymc_dapper/{module} has no tests/{expected}"
+
+
+def test_each_test_file_has_a_module():
+    mirrors = {mirror(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py")}
+    files = [file.relative_to(TESTS) for file in TESTS.rglob("test_*.py")]
+    without = [
+        file.as_posix()
+        for file in files
+        if file.as_posix() not in mirrors and len(file.parts) > 1 and file.parts[0] not in SEVERAL
+    ]
+    assert without == []
+
+
+@pytest.mark.parametrize("module", ELSEWHERE)
+def test_what_is_tested_elsewhere_is_named_there(module):
+    assert module in modules()
+    assert not (TESTS / mirror(module)).exists()
+    assert re.search(rf"\b{Path(module).stem}\b", (TESTS / ELSEWHERE[module]).read_text())
+
+
+def test_there_are_few_of_these():
+    assert len(ELSEWHERE) < 0.1 * len(modules())
