@@ -18,22 +18,10 @@ TOLERANCE = {"float64": 1e-6, "float32": 1e-3}
 
 
 def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray]) -> None:
-    """Compare ratios of the conditional's density with ratios of the model's own.
+    """Refuse a conditional whose density doesn't have the ratios of the model's own.
 
     Between two values of theta, given everything else, both must be the same. They are compared
     at a draw of everything else from the prior, if there is one, and else at the given point.
-
-    Parameters
-    ----------
-    conditional : Conditional
-        What was read from the model.
-    point : mapping of str to ndarray
-        Values of the value variables.
-
-    Raises
-    ------
-    NotConjugateError
-        If they aren't the same.
     """
     names = " and ".join(f"'{rv.name}'" for rv in conditional.rvs)
     rng = np.random.default_rng(0)

@@ -20,24 +20,16 @@ from pymc_dapper.graphs.values import at_values
 
 @dataclass(frozen=True, eq=False)
 class Child:
-    """A random variable, as a function of the parameters that are looked at.
-
-    Attributes
-    ----------
-    name : str
-        Its name in the model.
-    op : Op
-        Its random variable operation: the family of its distribution.
-    value : TensorVariable
-        Its value, in its natural space.
-    parameters : tuple of TensorVariable
-        The parameters of its distribution, in the order of ``op.dist_params``.
-    """
+    """A random variable, as a function of the parameters that are looked at."""
 
     name: str
+    """Its name in the model."""
     op: Op
+    """Its random variable operation: the family of its distribution."""
     value: TensorVariable
+    """Its value, in its natural space."""
     parameters: tuple[TensorVariable, ...]
+    """The parameters of its distribution, in the order of ``op.dist_params``."""
 
     @property
     def family(self) -> str:
@@ -58,19 +50,8 @@ def read_children(
 ) -> list[Child]:
     """Find the random variables whose distribution depends on parameters.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    parameters : mapping of TensorVariable to TensorVariable
-        The parameters: random variables, and what stands for their values in the result.
-    known : mapping of Variable to Variable
-        What to put in the place of other variables, such as dim lengths.
-
-    Returns
-    -------
-    list of Child
-        The children, and the parameters themselves where they depend on each other.
+    The parameters themselves are among them. Each is given with what stands for its value in the
+    result; ``known`` is what to put in the place of other variables, such as dim lengths.
 
     Raises
     ------
@@ -202,10 +183,7 @@ class Link:
 def read_link(child: Child, theta: TensorVariable, *, positive: bool) -> Link:
     """Find out which parameter of a child theta enters, and how.
 
-    Raises
-    ------
-    NotConjugateError
-        If theta enters several parameters, or one in another way than entry by entry as a power.
+    Refused is what enters several, or one in another way than entry by entry as a power.
     """
     relations: list[Relation] = []
     for k, parameter in enumerate(child.parameters):

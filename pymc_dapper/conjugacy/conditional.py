@@ -31,50 +31,32 @@ from pymc_dapper.graphs.values import (
 
 @dataclass(frozen=True, eq=False)
 class Conditional:
-    """The conditional of one or several parameters.
-
-    Attributes
-    ----------
-    model : Model
-        The model.
-    rvs : tuple of TensorVariable
-        The parameters: random variables.
-    shapes : tuple of tuple of int
-        Their shapes.
-    family : str
-        The family of the conditional.
-    children : tuple of str
-        Names of the variables whose distribution depends on them.
-    parameters : tuple of TensorVariable
-        Parameters of the conditional, in terms of value variables.
-    to_values : tuple of TensorVariable or None
-        Value variables as functions of ``thetas``; None where nothing is transformed.
-    thetas : tuple of TensorVariable
-        Stand for draws of the parameters.
-    draw, log_density : callable
-        See :class:`~pymc_dapper.conjugacy.families.Family`. Several parameters are one vector,
-        flattened and put one after the other.
-    given : tuple of TensorVariable
-        Value variables of the other variables that the graphs depend on.
-    data : tuple of SharedVariable
-        Shared data (``pm.Data``) that the graphs depend on.
-    dim_lengths : dict of str to int
-        Lengths of the model's dims when it was read; constants of the graphs.
-    """
+    """The conditional of one or several parameters."""
 
     model: Model
     rvs: tuple[TensorVariable, ...]
+    """The parameters: random variables."""
     shapes: tuple[tuple[int, ...], ...]
+    """Their shapes."""
     family: str
     children: tuple[str, ...]
+    """Names of the variables whose distribution depends on them."""
     parameters: tuple[TensorVariable, ...]
+    """Parameters of the conditional, in terms of value variables."""
     to_values: tuple[TensorVariable, ...] | None
+    """Value variables as functions of ``thetas``; None where nothing is transformed."""
     thetas: tuple[TensorVariable, ...]
+    """Stand for draws of the parameters."""
     draw: Callable[..., np.ndarray]
     log_density: Callable[..., float]
+    """See :class:`~pymc_dapper.conjugacy.families.Family`. Several parameters are one vector,
+    flattened and put one after the other."""
     given: tuple[TensorVariable, ...]
+    """Value variables of the other variables that the graphs depend on."""
     data: tuple[SharedVariable, ...]
+    """Shared data (``pm.Data``) that the graphs depend on."""
     dim_lengths: dict[str, int]
+    """Lengths of the model's dims when it was read; constants of the graphs."""
 
     def split(self, draw: np.ndarray) -> list[np.ndarray]:
         """Take one vector of all parameters apart."""
@@ -90,21 +72,10 @@ class Conditional:
 
 
 def read_conditionals(model: Model, rvs: Sequence[TensorVariable]) -> list[Conditional]:
-    """Read the conditionals of parameters.
+    """Read the conditionals of parameters: free random variables, in their order.
 
-    Normal ones that the density ties together are read as one, others one by one.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    rvs : sequence of TensorVariable
-        The parameters: free random variables.
-
-    Returns
-    -------
-    list of Conditional
-        In the order of the parameters, of the last one where there are several.
+    Normal ones that the density ties together are read as one, in the place of the last; others one
+    by one.
 
     Raises
     ------

@@ -159,13 +159,7 @@ def rv_type(distribution: Any) -> type[Op]:
 
 
 def check_prior(op: Op) -> None:
-    """Check that a prior belongs to a conjugate family.
-
-    Raises
-    ------
-    NotConjugateError
-        If it doesn't.
-    """
+    """Refuse a prior that belongs to no conjugate family."""
     if type(op) not in _priors:
         raise NotConjugateError(
             f"its prior ({family_name(type(op))}) belongs to no conjugate family known here; known "
@@ -174,13 +168,7 @@ def check_prior(op: Op) -> None:
 
 
 def read_prior(op: Op, parameters: Sequence[TensorVariable]) -> tuple[Family, Parameters]:
-    """Write a prior as a member of a conjugate family.
-
-    Raises
-    ------
-    NotConjugateError
-        If it belongs to none.
-    """
+    """Write a prior as a member of a conjugate family; refuse one that belongs to none."""
     check_prior(op)
     return _priors[type(op)](*parameters)
 

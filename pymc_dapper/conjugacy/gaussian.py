@@ -29,25 +29,17 @@ NORMAL = (NormalRV, MvNormalRV)
 
 @dataclass(frozen=True, eq=False)
 class Residual:
-    """A normal residual, value minus mean, that is linear in theta.
-
-    Attributes
-    ----------
-    value, mean : TensorVariable
-        Its two parts, in terms of theta.
-    spread : TensorVariable
-        Standard deviation of each entry; or if ``joint``, the covariance matrix of the last axis.
-    joint : bool
-        Whether the entries of the last axis are correlated.
-    entries : TensorVariable or None
-        Which entry of theta each entry depends on, where it is one.
-    """
+    """A normal residual, value minus mean, that is linear in theta."""
 
     value: TensorVariable
     mean: TensorVariable
+    """Its two parts, in terms of theta."""
     spread: TensorVariable
+    """Standard deviation of each entry; or if ``joint``, the covariance matrix of the last axis."""
     joint: bool
+    """Whether the entries of the last axis are correlated."""
     entries: TensorVariable | None
+    """Which entry of theta each entry depends on, where it is one."""
 
     def at(self, values: dict[Variable, Variable]) -> TensorVariable:
         """Evaluate the residual at values of theta."""
@@ -56,19 +48,7 @@ class Residual:
 
 
 def read_residuals(children: Sequence[Child], thetas: Sequence[TensorVariable]) -> list[Residual]:
-    """Read the priors and children of parameters as normal residuals that are linear in them.
-
-    Parameters
-    ----------
-    children : sequence of Child
-        All variables whose distribution depends on the parameters, and these themselves.
-    thetas : sequence of TensorVariable
-        The parameters.
-
-    Returns
-    -------
-    list of Residual
-        One for each child.
+    """Read children of parameters, and these themselves, as normal residuals linear in them.
 
     Raises
     ------
@@ -118,17 +98,7 @@ def _names(thetas: Sequence[TensorVariable]) -> str:
 def entrywise_normal(residuals: Sequence[Residual], theta: TensorVariable) -> list[TensorVariable]:
     """Mean and standard deviation of a parameter whose entries are independent given the rest.
 
-    Parameters
-    ----------
-    residuals : sequence of Residual
-        None is joint, and all know their ``entries``.
-    theta : TensorVariable
-        The parameter.
-
-    Returns
-    -------
-    list of TensorVariable
-        Mean and standard deviation, in the shape of theta.
+    Of the residuals none is joint, and all know their ``entries``.
     """
     zero, one = pt.zeros(theta.type.shape), pt.ones(theta.type.shape)
     precision, weighted = [], []
@@ -157,20 +127,8 @@ def joint_normal(
 ) -> list[TensorVariable]:
     """Put all residuals, as functions of all parameters together, in units of their sd.
 
-    Parameters
-    ----------
-    residuals : sequence of Residual
-        The residuals.
-    thetas : sequence of TensorVariable
-        The parameters.
-    shapes : sequence of sequence of int
-        Their shapes.
-
-    Returns
-    -------
-    list of TensorVariable
-        Slopes J, shape (d, n), and residuals r, shape (n,), such that all densities together are
-        exp(-|r + J' theta|^2 / 2), with theta the parameters flattened, one after the other.
+    Returns slopes J, shape (d, n), and residuals r, shape (n,), such that all densities together
+    are exp(-|r + J' theta|^2 / 2), with theta the parameters flattened, one after the other.
     """
     sizes = [int(np.prod(shape)) for shape in shapes]
     dim = sum(sizes)

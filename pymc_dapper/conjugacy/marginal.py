@@ -53,20 +53,10 @@ def _fixed_theta(conditional: Conditional) -> np.ndarray:
 
 
 def integrable_parameters(model: Model, counts: Sequence[TensorVariable]) -> list[TensorVariable]:
-    """Find the parameters that can be integrated out above counts.
+    """Find the parameters that can be integrated out above counts, all of them random variables.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    counts : sequence of TensorVariable
-        Its counts: random variables.
-
-    Returns
-    -------
-    list of TensorVariable
-        Random variables with a conditional of a known family, on which the distribution of some
-        counts depends. No two of them have a child in common.
+    They have a conditional of a known family, and the distribution of some counts depends on them.
+    No two of them have a child in common.
     """
     names, found, taken = {rv.name for rv in counts}, [], set[str]()
     for rv in model.free_RVs:
@@ -87,24 +77,12 @@ def integrable_parameters(model: Model, counts: Sequence[TensorVariable]) -> lis
 def integrate_out(
     model: Model, parameters: Sequence[TensorVariable], counts: Sequence[TensorVariable]
 ) -> dict[str, TensorVariable]:
-    """Write a model's log-density with parameters integrated out.
+    """Write a model's log-density, factor by factor, with parameters integrated out.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    parameters : sequence of TensorVariable
-        The parameters: random variables.
-    counts : sequence of TensorVariable
-        Random variables whose distribution depends on them.
-
-    Returns
-    -------
-    dict of str to TensorVariable
-        The log-density of each factor, in terms of the value variables but for the parameters'.
-        Factors that depend on a parameter, its own prior among them, are at a fixed value of it;
-        what that lacks of the integral is part of the factor of the first of the counts that
-        depend on the parameter. A constant may be left out.
+    It is in terms of the value variables but for the parameters'. Factors that depend on a
+    parameter, its own prior among them, are at a fixed value of it; what that lacks of the integral
+    is part of the factor of the first of the counts that depend on the parameter. A constant may be
+    left out.
 
     Raises
     ------

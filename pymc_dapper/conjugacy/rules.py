@@ -23,24 +23,15 @@ Rule = Callable[[Link], Sequence[TensorVariable]]
 
 @dataclass(frozen=True)
 class Pair:
-    """Where in a child's distribution theta has to stand for a rule to hold.
-
-    Attributes
-    ----------
-    rule : callable
-        The rule.
-    position : int
-        Which of the child's parameters.
-    power : float
-        Which power of theta it must be.
-    scaled : bool
-        Whether it may be a multiple of that power.
-    """
+    """Where in a child's distribution theta has to stand for a rule to hold."""
 
     rule: Rule
     position: int
+    """Which of the child's parameters."""
     power: float
+    """Which power of theta it must be."""
     scaled: bool
+    """Whether it may be a multiple of that power."""
 
 
 _pairs: dict[tuple[str, type[Op]], list[Pair]] = {}
@@ -91,13 +82,7 @@ def conjugate_rule(
 
 
 def find_rule(family: Family, link: Link) -> Rule:
-    """Find the rule for a child.
-
-    Raises
-    ------
-    NotConjugateError
-        If there is none: it says what doesn't match.
-    """
+    """Find the rule for a child; where there is none, say what doesn't match."""
     child, relation = link.child, link.relation
     pairs = _pairs.get((family.name, type(child.op)))
     if pairs is None:

@@ -13,21 +13,10 @@ from pymc_dapper.graphs.rebuild import rebuild
 def total(
     terms: TensorVariable, entries: TensorVariable, parameter: TensorVariable
 ) -> TensorVariable:
-    """Add up terms by the entry of the parameter that they belong to.
+    """Add up terms by the entry of the parameter that they belong to, in its (static) shape.
 
-    Parameters
-    ----------
-    terms : TensorVariable
-        The terms; may have more axes than ``entries``, or be longer where that has length 1.
-    entries : TensorVariable
-        A selection of the parameter's entries: which one each term belongs to.
-    parameter : TensorVariable
-        The parameter, of a static shape.
-
-    Returns
-    -------
-    TensorVariable
-        The sums, in the shape of the parameter.
+    ``entries`` selects entries of the parameter, one for each term; terms may have more axes, or be
+    longer where ``entries`` has length 1.
     """
     # In double precision, whatever the model's is: counts must not be rounded.
     terms = _sum_to(terms.astype("float64"), entries)
@@ -43,19 +32,8 @@ def total_by_category(
 ) -> TensorVariable:
     """Count categories by the entry of a vector of probabilities that they belong to.
 
-    Parameters
-    ----------
-    categories : TensorVariable of int
-        Numbers of the last axis of ``entries``.
-    entries : TensorVariable
-        A selection of the parameter's entries; its leading axes are broadcast to ``categories``.
-    parameter : TensorVariable
-        The parameter, of a static shape.
-
-    Returns
-    -------
-    TensorVariable
-        The counts, in the shape of the parameter.
+    They are numbers of the last axis of ``entries``, a selection of the parameter's entries, whose
+    leading axes are broadcast to them. The counts have the parameter's shape, which is static.
     """
     numbers = _numbers(entries, parameter)
     n_categories = numbers.shape[-1]

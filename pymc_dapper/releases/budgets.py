@@ -15,19 +15,13 @@ BUDGETS = {kind.__name__: kind for kind in (PureDP, ZCDP, ApproxDP)}
 
 @dataclass(frozen=True)
 class Releases:
-    """The factors through which records act, and the budgets of those that are mechanisms.
-
-    Attributes
-    ----------
-    budgets : dict of str to budget or None
-        Budget that each release's mechanism was calibrated to, by the release's name; None where
-        the mechanism doesn't say.
-    other_factors : tuple of str
-        Names of the factors that the records enter and that aren't mechanisms known as such.
-    """
+    """The factors through which records act, and the budgets of those that are mechanisms."""
 
     budgets: dict[str, PureDP | ZCDP | ApproxDP | None]
+    """Budget that each release's mechanism was calibrated to, by the release's name; None where the
+    mechanism doesn't say."""
     other_factors: tuple[str, ...]
+    """Names of the factors that the records enter and that aren't mechanisms known as such."""
 
     def to_json(self) -> str:
         """Write as text."""
@@ -55,19 +49,9 @@ def _budget(content: dict[str, Any] | None) -> PureDP | ZCDP | ApproxDP | None:
 
 
 def read_releases(model: Model, factors: Sequence[str]) -> Releases:
-    """Find out which factors of a model are mechanisms, and what they were calibrated to.
+    """Find out which factors are mechanisms, and what they were calibrated to.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    factors : sequence of str
-        Names of the factors that the records enter, their prior not included.
-
-    Returns
-    -------
-    Releases
-        What is known.
+    The factors are those that the records enter, by name, their prior not included.
     """
     mechanisms = {name: getattr(model[name].tag, "mechanism", None) for name in factors}
     return Releases(

@@ -44,14 +44,9 @@ DRAWN_RECORDS = 2_000_000
 class ReleaseCheck:
     """Compare the releases that latent variables enter with what these can give.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    values : sequence of TensorVariable
-        Value variables of the latent records or counts.
-    latent : str
-        What they are, for messages: "400 records".
+    What is compared are mechanisms that add independent noise, and other Potentials and observed
+    variables that depend on free variables through a difference from released values only. Messages
+    call the latent variables, of which the value variables are given, ``latent``: "400 records".
 
     Raises
     ------
@@ -63,11 +58,6 @@ class ReleaseCheck:
     -----
     UserWarning
         If a release is further from anything that the model can give than noise explains.
-
-    Notes
-    -----
-    What is compared are mechanisms that add independent noise, and other Potentials and observed
-    variables that depend on free variables through a difference from released values only.
     """
 
     def __init__(self, model: Model, values: Sequence[TensorVariable], latent: str):

@@ -22,45 +22,24 @@ from pymc_dapper.releases.noise_law import NoiseLaw
 
 @dataclass(frozen=True)
 class Release:
-    """A release: a statistic to which noise of a known law was added.
-
-    Attributes
-    ----------
-    name : str
-        Name of the Potential or observed variable.
-    statistic : TensorVariable
-        What the noise was added to, in terms of random variables.
-    noisy_range : callable
-        ``noisy_range() -> (lowest, highest)``, arrays: where the noisy value lay, by the present
-        data. Both are the released value, unless that was clamped.
-    noise : callable
-        ``noise(difference) -> ndarray``, the log-density of the noise: a value for each entry of
-        the difference, or one in all.
-    other_data : frozenset of SharedVariable
-        Data, other than what was released, that statistic and noise depend on.
-    """
+    """A release: a statistic to which noise of a known law was added."""
 
     name: str
+    """Name of the Potential or observed variable."""
     statistic: TensorVariable
+    """What the noise was added to, in terms of random variables."""
     noisy_range: Callable[[], tuple[np.ndarray, np.ndarray]]
+    """``noisy_range() -> (lowest, highest)``, arrays: where the noisy value lay, by the present
+    data. Both are the released value, unless that was clamped."""
     noise: Callable[[np.ndarray], np.ndarray]
+    """``noise(difference) -> ndarray``, the log-density of the noise: a value for each entry of the
+    difference, or one in all."""
     other_data: frozenset[Variable]
+    """Data, other than what was released, that statistic and noise depend on."""
 
 
 def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Release]:
-    """Find the releases that latent variables enter, and whose noise has a law that is known.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    values : sequence of TensorVariable
-        Value variables of the latent records or counts.
-
-    Yields
-    ------
-    Release
-    """
+    """Find the releases that latent variables enter, and whose noise has a law that is known."""
     constants = frozen_dims(model, dim_lengths(model))
     naturals = {x: x for x in model.free_RVs}
     as_random = dict(zip(model.value_vars, forward(model, naturals), strict=True))
@@ -96,11 +75,8 @@ def _as_difference(
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable, TensorVariable] | None:
     """Find the difference between data and a statistic that is all a log-density depends on.
 
-    Returns
-    -------
-    statistic, data, difference, log_density
-        The last is a function of the difference, and of no free variable, with its top at zero.
-        None if there is none.
+    Returns statistic, data, difference and log-density; the last is a function of the difference,
+    and of no free variable, with its top at zero. None if there is none.
     """
     free = model.value_vars
     dependent = dependent_variables(free, [log_density])

@@ -33,55 +33,31 @@ FLATTEST = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class BlockMoves:
-    """Directions in which the cells of a block move.
-
-    Attributes
-    ----------
-    directions : csr_array of int64, shape (number of directions, number of cells of the table)
-        The directions; in each, some cell gains people.
-    joint : list of ndarray of int
-        Which of them move together.
-    factors : list of ndarray
-        For each of these, the Cholesky factor of the directions' scalar products.
-    """
+    """Directions in which the cells of a block move."""
 
     directions: sparse.csr_array
+    """Int64, shape (number of directions, number of cells of the table): the directions; in each,
+    some cell gains people."""
     joint: list[np.ndarray]
+    """Which of them move together."""
     factors: list[np.ndarray]
+    """For each of these, the Cholesky factor of the directions' scalar products."""
 
 
 @dataclass(frozen=True, eq=False)
 class BlockMetric:
-    """A block, with the linear functions that see its cells.
-
-    Attributes
-    ----------
-    block : Block
-        The block.
-    rows : ndarray of int
-        The linear functions.
-    coefficients : csr_array, shape (number of these, number of cells of the block)
-        Their coefficients.
-    """
+    """A block, with the linear functions that see its cells."""
 
     block: Block
     rows: np.ndarray
+    """The linear functions."""
     coefficients: sparse.csr_array
+    """Shape (number of these, number of cells of the block): their coefficients."""
 
     def moves(self, table: np.ndarray, curvatures: np.ndarray) -> BlockMoves:
         """Find directions that are nearly orthogonal in the metric of the curvature.
 
-        Parameters
-        ----------
-        table : ndarray, shape (number of cells,)
-            The table at which they were measured.
-        curvatures : ndarray of float64, shape (number of linear functions,)
-            How strongly terms bend there.
-
-        Returns
-        -------
-        BlockMoves
-            The directions.
+        Curvatures, one for each linear function, say how strongly terms bend at the table.
         """
         bends = self.coefficients.T @ sparse.diags_array(curvatures[self.rows]) @ self.coefficients
         # No cell has room for much more than its count, whatever bends. So 1 / count^2 is added, as

@@ -8,13 +8,7 @@ from pymc_dapper.steps.data import SharedData
 
 
 class CountData(SharedData):
-    """Values of the shared data that a compiled sweep over counts depends on.
-
-    Parameters
-    ----------
-    reading : CountReading
-        The reading that the sweep was compiled from.
-    """
+    """Values of the shared data that a compiled sweep over counts depends on."""
 
     _reading: CountReading
 
@@ -23,12 +17,7 @@ class CountData(SharedData):
         super().__init__(reading, f"the CountStep for the counts {names}")
 
     def read(self) -> list[SharedVariable]:
-        """Take over the present values.
-
-        Returns
-        -------
-        list of SharedVariable
-            The data that changed.
+        """Take over the present values, and return the data that changed.
 
         Raises
         ------

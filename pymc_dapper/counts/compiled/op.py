@@ -20,21 +20,14 @@ from pymc_dapper.counts.kernels.sweep import sweep_counts, sweep_jointly, unpack
 
 
 class TermFunction(NamedTuple):
-    """A function that terms of the log-density have in common.
-
-    Attributes
-    ----------
-    op : Composite
-        The function, of float64 scalars: linear functions of the counts, then the context.
-    n_linear : int
-        How many of its arguments are linear functions of the counts.
-    n_fixed : int
-        How many come from the context.
-    """
+    """A function that terms of the log-density have in common."""
 
     op: Composite
+    """The function, of float64 scalars: linear functions of the counts, then the context."""
     n_linear: int
+    """How many of its arguments are linear functions of the counts."""
     n_fixed: int
+    """How many come from the context."""
 
 
 class CountSweep(KernelOp):
@@ -84,10 +77,7 @@ class JointCountSweep(CountSweep):
 def compile_log_density(op: CountSweep) -> Callable:
     """Compile the log-density in the form that the kernel takes.
 
-    Returns
-    -------
-    callable
-        As in :func:`pymc_dapper.counts.kernels.line.log_density_at`.
+    That is the one in :func:`pymc_dapper.counts.kernels.line.log_density_at`.
     """
     names = {f"function_{k}": function_of(each.op) for k, each in enumerate(op.functions)}
     log_term = from_source(_term_source(op.functions), "log_term", **names)

@@ -33,26 +33,11 @@ def find_held(
     moved: NDArray[np.bool_],
     n_sweeps: int,
 ) -> NDArray[np.bool_]:
-    """Find cells that should have moved in a chain and didn't.
+    """Find cells that should have moved in a chain of so many sweeps and didn't.
 
-    Parameters
-    ----------
-    reading : CountReading
-        How the model was read.
-    log_density : callable
-        The log-density of a table that satisfies what is known exactly.
-    table : ndarray of int64, shape (number of cells,)
-        Where the chain ended.
-    moved : ndarray of bool, shape (number of cells,)
-        The cells that moved in it.
-    n_sweeps : int
-        Its length.
-
-    Returns
-    -------
-    ndarray of bool, shape (number of cells,)
-        The cells that are different in some table that is nearly as probable as the last one: more
-        than ``EXPECTED / n_sweeps`` times.
+    These are different in some table that is nearly as probable as the last one: more than
+    ``EXPECTED / n_sweeps`` times. ``log_density`` is that of a table that satisfies what is known
+    exactly; ``moved`` says which cells moved, and the result which of the others should have.
     """
     held = np.zeros(len(table), dtype=bool)
     if moved.all() or n_sweeps < 2 * EXPECTED:

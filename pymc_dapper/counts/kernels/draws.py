@@ -13,18 +13,13 @@ from numba.extending import register_jitable
 
 
 class Draws(NamedTuple):
-    """Uniform numbers, and how many were asked for.
-
-    Attributes
-    ----------
-    uniforms : ndarray of float64
-        The numbers, at least 0 and less than 1.
-    used : ndarray of int64, shape (1,)
-        How many were asked for. If more than there are, what came of them is of no use.
-    """
+    """Uniform numbers, and how many were asked for."""
 
     uniforms: np.ndarray
+    """Float64: the numbers, at least 0 and less than 1."""
     used: np.ndarray
+    """Int64, shape (1,): how many were asked for. If more than there are, what came of them is of
+    no use."""
 
 
 @njit

@@ -35,77 +35,52 @@ FARTHEST = 2.0**40
 
 
 class Directions(NamedTuple):
-    """Directions that a table moves in together. All of it is fixed.
-
-    Attributes
-    ----------
-    starts, cells, steps : ndarray of int64
-        The cells of all directions and by how many people they change: direction d has the entries
-        from ``starts[d]`` to ``starts[d + 1]``.
-    chosen : ndarray of int64, shape (number of directions that move together,)
-        Which of them move.
-    factor : ndarray of float64, shape (number that move together, number that move together)
-        Lower Cholesky factor of their scalar products in the metric of the curvature.
-    """
+    """Directions that a table moves in together. All of it is fixed."""
 
     starts: np.ndarray
     cells: np.ndarray
     steps: np.ndarray
+    """Int64: the cells of all directions and by how many people they change: direction d has the
+    entries from ``starts[d]`` to ``starts[d + 1]``."""
     chosen: np.ndarray
+    """Int64, shape (number of directions that move together,): which of them move."""
     factor: np.ndarray
+    """Float64, shape (number that move together, number that move together): lower Cholesky factor
+    of their scalar products in the metric of the curvature."""
 
 
 class LocalDensity(NamedTuple):
-    """What is known of the log-density near a table.
-
-    Attributes
-    ----------
-    densities : ndarray of float64, shape (number of terms + 1,)
-        The terms, and last what is evaluated as a whole.
-    slopes : ndarray of float64, shape (number of linear functions,)
-        How strongly it changes with each linear function.
-    """
+    """What is known of the log-density near a table."""
 
     densities: np.ndarray
+    """Float64, shape (number of terms + 1,): the terms, and last what is evaluated as a whole."""
     slopes: np.ndarray
+    """Float64, shape (number of linear functions,): how strongly it changes with each linear
+    function."""
 
 
 class Memory(NamedTuple):
-    """Working memory.
-
-    Attributes
-    ----------
-    line, probe : Line
-        The move, of which t = 1 is the proposed table, and single terms.
-    present, reached : LocalDensity
-        Of the present and of the proposed table; the same between updates.
-    place : ndarray of int64, shape (number of cells,)
-        Where each cell stands in the line; -1 between updates.
-    """
+    """Working memory."""
 
     line: Line
     probe: Line
+    """The move, of which t = 1 is the proposed table, and single terms."""
     present: LocalDensity
     reached: LocalDensity
+    """Of the present and of the proposed table; the same between updates."""
     place: np.ndarray
+    """Int64, shape (number of cells,): where each cell stands in the line; -1 between updates."""
 
 
 class Proposal(NamedTuple):
-    """Some steps along several directions. ``Memory.line`` says which cells they change.
-
-    Attributes
-    ----------
-    numbers : ndarray of int64, shape (number of directions,)
-        How many steps along each.
-    log_probability : float
-        How probable these were.
-    n_cells : int
-        How many cells change; -1 if one of them would have less than nobody, or too many.
-    """
+    """Some steps along several directions. ``Memory.line`` says which cells they change."""
 
     numbers: np.ndarray
+    """Int64, shape (number of directions,): how many steps along each."""
     log_probability: float
+    """How probable these were."""
     n_cells: int
+    """How many cells change; -1 if one of them would have less than nobody, or too many."""
 
 
 @njit

@@ -33,92 +33,63 @@ LARGEST = 2**53
 
 
 class Structure(NamedTuple):
-    """What the log-density sees of the counts. All of it is fixed.
-
-    Attributes
-    ----------
-    starts : ndarray of int64, shape (number of cells + 1,)
-        Where each cell's column in ``rows`` and ``coefficients`` starts.
-    rows : ndarray of int64
-        The linear functions that see the cell.
-    coefficients : ndarray of float64
-        And by what they multiply its count.
-    terms : ndarray of int64, shape (number of linear functions,)
-        The term that uses each linear function; -1 for those of what is evaluated as a whole.
-    kinds : ndarray of int64, shape (number of terms,)
-        Which function each term is.
-    first : ndarray of int64, shape (number of terms,)
-        The first linear function of each term.
-    contexts : ndarray of int64, shape (number of terms,)
-        Where each term's values in the context start.
-    """
+    """What the log-density sees of the counts. All of it is fixed."""
 
     starts: np.ndarray
+    """Int64, shape (number of cells + 1,): where each cell's column in ``rows`` and
+    ``coefficients`` starts."""
     rows: np.ndarray
+    """Int64: the linear functions that see the cell."""
     coefficients: np.ndarray
+    """Float64: by what they multiply its count."""
     terms: np.ndarray
+    """Int64, shape (number of linear functions,): the term that uses each linear function; -1 for
+    those of what is evaluated as a whole."""
     kinds: np.ndarray
+    """Int64, shape (number of terms,): which function each term is."""
     first: np.ndarray
+    """Int64, shape (number of terms,): the first linear function of each term."""
     contexts: np.ndarray
+    """Int64, shape (number of terms,): where each term's values in the context start."""
 
 
 class State(NamedTuple):
-    """A table, and what is known of it.
-
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (number of cells,)
-        The table.
-    values : ndarray of float64, shape (number of linear functions,)
-        Values of the linear functions.
-    """
+    """A table, and what is known of it."""
 
     counts: np.ndarray
+    """Int64, shape (number of cells,): the table."""
     values: np.ndarray
+    """Float64, shape (number of linear functions,): values of the linear functions."""
 
 
 class Line(NamedTuple):
-    """Working memory for a line.
-
-    Attributes
-    ----------
-    cells, steps : ndarray of int64
-        The cells that change, and by how many people for each unit of t.
-    slopes : ndarray of float64, shape (number of linear functions,)
-        By how much the linear functions change; zero between updates.
-    rows : ndarray of int64, shape (number of linear functions,)
-        The linear functions that see one of the cells.
-    met : ndarray of bool, shape (number of linear functions,)
-        Which those are; False between updates.
-    terms : ndarray of int64, shape (number of terms,)
-        The terms that change.
-    marked : ndarray of bool, shape (number of terms,)
-        Which those are; False between updates.
-    """
+    """Working memory for a line."""
 
     cells: np.ndarray
     steps: np.ndarray
+    """Int64: the cells that change, and by how many people for each unit of t."""
     slopes: np.ndarray
+    """Float64, shape (number of linear functions,): by how much the linear functions change; zero
+    between updates."""
     rows: np.ndarray
+    """Int64, shape (number of linear functions,): the linear functions that see one of the
+    cells."""
     met: np.ndarray
+    """Bool, shape (number of linear functions,): which those are; False between updates."""
     terms: np.ndarray
+    """Int64, shape (number of terms,): the terms that change."""
     marked: np.ndarray
+    """Bool, shape (number of terms,): which those are; False between updates."""
 
 
 class Change(NamedTuple):
-    """What changes along a line.
-
-    Attributes
-    ----------
-    n_rows, n_terms : int
-        How many linear functions see the cells, and how many terms change.
-    whole : bool
-        Whether something that is evaluated as a whole changes.
-    """
+    """What changes along a line."""
 
     n_rows: int
     n_terms: int
+    """How many linear functions see the cells, and how many terms change."""
     whole: bool
+    """Whether something that is evaluated as a whole changes."""
 
 
 @njit

@@ -35,92 +35,63 @@ SPARE_LINES = 8
 
 
 class Schedule(NamedTuple):
-    """The moves of a sweep. All of it is fixed.
-
-    Attributes
-    ----------
-    single : ndarray of int64
-        Cells that move by themselves.
-    group_starts, group_cells : ndarray of int64
-        Groups of cells that exchange people in pairs: group k has the cells from
-        ``group_starts[k]`` to ``group_starts[k + 1]``.
-    passes : ndarray of int64, shape (number of groups,)
-        How often each group is gone through.
-    grid_rows, grid_columns : ndarray of int64, shape (number of grids,)
-        Numbers of rows and columns of tables with known margins.
-    grid_places : ndarray of int64, shape (number of grids,)
-        Where the places of each grid start in ``place_starts``, row by row.
-    place_starts, place_cells : ndarray of int64
-        The cells at each place of the grids, as for groups.
-    grid_passes : ndarray of int64, shape (number of grids,)
-        How often each grid is gone through.
-    direction_starts, direction_cells, direction_steps : ndarray of int64
-        Other moves: the cells of each, as for groups, and by how many people they change.
-    joint_starts, joint_directions : ndarray of int64
-        Directions that a table moves in together, as for groups.
-    joint_factors : ndarray of float64
-        For each of these, the Cholesky factor that :class:`Directions` has, raveled.
-    """
+    """The moves of a sweep. All of it is fixed."""
 
     single: np.ndarray
+    """Int64: cells that move by themselves."""
     group_starts: np.ndarray
     group_cells: np.ndarray
+    """Int64: groups of cells that exchange people in pairs: group k has the cells from
+    ``group_starts[k]`` to ``group_starts[k + 1]``."""
     passes: np.ndarray
+    """Int64, shape (number of groups,): how often each group is gone through."""
     grid_rows: np.ndarray
     grid_columns: np.ndarray
+    """Int64, shape (number of grids,): numbers of rows and columns of tables with known margins."""
     grid_places: np.ndarray
+    """Int64, shape (number of grids,): where the places of each grid start in ``place_starts``, row
+    by row."""
     place_starts: np.ndarray
     place_cells: np.ndarray
+    """Int64: the cells at each place of the grids, as for groups."""
     grid_passes: np.ndarray
+    """Int64, shape (number of grids,): how often each grid is gone through."""
     direction_starts: np.ndarray
     direction_cells: np.ndarray
     direction_steps: np.ndarray
+    """Int64: other moves: the cells of each, as for groups, and by how many people they change."""
     joint_starts: np.ndarray
     joint_directions: np.ndarray
+    """Int64: directions that a table moves in together, as for groups."""
     joint_factors: np.ndarray
+    """Float64: for each of these, the Cholesky factor that :class:`Directions` has, raveled."""
 
 
 class SweepOutcome(NamedTuple):
-    """What came of a sweep.
-
-    Attributes
-    ----------
-    counts : ndarray of int64
-        The table after it.
-    moved : float
-        The share of moves that changed the table, of those that could; 1 if none could.
-    n_able : int
-        How many could.
-    log_density : float
-        Log-density of the table, without what doesn't depend on it.
-    gain : float
-        By how much the moves said that they changed it.
-    curvatures : ndarray of float64
-        The curvatures that were used.
-    """
+    """What came of a sweep."""
 
     counts: np.ndarray
+    """Int64: the table after it."""
     moved: float
+    """The share of moves that changed the table, of those that could; 1 if none could."""
     n_able: int
+    """How many could."""
     log_density: float
+    """Log-density of the table, without what doesn't depend on it."""
     gain: float
+    """By how much the moves said that they changed it."""
     curvatures: np.ndarray
+    """Float64: the curvatures that were used."""
 
 
 class Packed(NamedTuple):
-    """Structure, schedule and curvatures in two arrays: each array that is passed takes time.
-
-    Attributes
-    ----------
-    integers : ndarray of int64
-        Where each array of integers starts and the last one stops, then the arrays. The last two
-        say the same of ``numbers``, and how many random numbers a sweep is likely to need.
-    numbers : ndarray of float64
-        Coefficients, Cholesky factors, curvatures.
-    """
+    """Structure, schedule and curvatures in two arrays: each array that is passed takes time."""
 
     integers: np.ndarray
+    """Int64: where each array of integers starts and the last one stops, then the arrays. The last
+    two say the same of ``numbers``, and how many random numbers a sweep is likely to need."""
     numbers: np.ndarray
+    """Float64: coefficients, Cholesky factors, curvatures."""
 
     @property
     def room(self) -> int:

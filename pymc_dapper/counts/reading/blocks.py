@@ -26,18 +26,12 @@ PRECISION = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Cells that overlapping sums tie together.
-
-    Attributes
-    ----------
-    cells : ndarray of int
-        The cells.
-    basis : ndarray of int, shape (number of vectors, number of cells of the block)
-        A basis of the changes of these cells that keep the invariants.
-    """
+    """Cells that overlapping sums tie together."""
 
     cells: Indices
     basis: Indices
+    """Int, shape (number of vectors, number of cells of the block): a basis of the changes of these
+    cells that keep the invariants."""
 
 
 def find_blocks(
@@ -45,21 +39,10 @@ def find_blocks(
     statistics: Sequence[sparse.csr_array],
     ties: Sequence[sparse.csr_array] = (),
 ) -> tuple[Block, ...]:
-    """Find the blocks of a table.
+    """Find the blocks of a table: disjoint; none where all sums are of disjoint or nested groups.
 
-    Parameters
-    ----------
-    invariants : csr_array, shape (number of equations, number of cells)
-        Coefficients of what is known exactly.
-    statistics : sequence of csr_array, shape (any, number of cells)
-        What else is seen of the cells.
-    ties : sequence of csr_array, shape (any, number of cells)
-        Sums of cells that the prior makes grow together, as if they had a parameter in common.
-
-    Returns
-    -------
-    tuple of Block
-        Disjoint; none where all sums are of disjoint or nested groups.
+    ``ties`` are sums of cells that the prior makes grow together, as if they had a parameter in
+    common.
     """
     rows, tied = _sums([invariants, *statistics]), _sums([invariants[:0], *ties])
     tied = tied[~_is_difference(tied) & ~_is_fixed(tied, invariants)]
@@ -142,18 +125,7 @@ def _pieces(rows: sparse.csr_array) -> list[Indices]:
 
 
 def integer_kernel(matrix: Indices) -> Indices:
-    """Find a basis of the integer vectors that a matrix takes to zero.
-
-    Parameters
-    ----------
-    matrix : ndarray of int, shape (number of equations, number of cells)
-        The matrix.
-
-    Returns
-    -------
-    ndarray of int, shape (number of vectors, number of cells)
-        The basis.
-    """
+    """Find a basis of the integer vectors that a matrix takes to zero, a vector in each row."""
     basis = np.eye(matrix.shape[1], dtype=np.int64)
     images = matrix.T.copy()
     done = 0

@@ -13,20 +13,7 @@ NAMED_CELLS = 6
 
 
 def describe_counts(reading: CountReading, moves: Moves) -> str:
-    """Describe how a model's log-density sees the counts, and how they are moved.
-
-    Parameters
-    ----------
-    reading : CountReading
-        How the model was read.
-    moves : Moves
-        The moves of a sweep.
-
-    Returns
-    -------
-    str
-        Several lines.
-    """
+    """Describe how a model's log-density sees the counts, and how they are moved."""
     lines = [f"{reading.n_cells} cells:"]
     lines += [
         f"  {rv.name}  {_shape(count.type.shape)}  {type(rv.owner.op).__name__.removesuffix('RV')}"
@@ -58,20 +45,7 @@ def summarise_counts(reading: CountReading) -> str:
 
 
 def name_cells(reading: CountReading, chosen: NDArray[np.bool_]) -> str:
-    """Name cells, variable by variable.
-
-    Parameters
-    ----------
-    reading : CountReading
-        How the model was read.
-    chosen : ndarray of bool, shape (number of cells,)
-        The cells.
-
-    Returns
-    -------
-    str
-        Such as "'total', 'table' at [0, 2], [1, 1]".
-    """
+    """Name the chosen ones of all cells: such as "'total', 'table' at [0, 2], [1, 1]"."""
     named, start = [], 0
     for count in reading.counts:
         shape = count.type.shape

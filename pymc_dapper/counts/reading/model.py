@@ -57,24 +57,16 @@ BOUNDED_FAMILIES = (BinomialRV, BetaBinomialRV)
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Terms of the log-density, one for each entry of something linear in the counts.
-
-    Attributes
-    ----------
-    factors : tuple of str
-        Names of the Potentials and random variables that they come from.
-    function : TensorVariable, scalar
-        A term, as a function of the scalars in ``linear`` and ``fixed``.
-    linear : dict of TensorVariable to csr_array, shape (number of terms, number of cells)
-        What is linear in the counts: the coefficients.
-    fixed : dict of TensorVariable to TensorVariable
-        What isn't a function of the counts; vectors with a value for each term.
-    """
+    """Terms of the log-density, one for each entry of something linear in the counts."""
 
     factors: tuple[str, ...]
+    """Names of the Potentials and random variables that they come from."""
     function: TensorVariable
+    """A scalar: a term, as a function of the scalars in ``linear`` and ``fixed``."""
     linear: dict[Variable, sparse.csr_array]
+    """What is linear in the counts: coefficients, shape (number of terms, number of cells)."""
     fixed: dict[Variable, TensorVariable]
+    """What isn't a function of the counts; vectors with a value for each term."""
 
     @property
     def size(self) -> int:
@@ -84,86 +76,55 @@ class Terms:
 
 @dataclass(frozen=True, eq=False)
 class WholeFactor:
-    """A factor that isn't a sum of terms: it is evaluated as a whole.
-
-    Attributes
-    ----------
-    factor : str
-        Name of the Potential or random variable.
-    log_density : TensorVariable, scalar
-        The log-density, a function of the keys of ``linear``.
-    linear : dict of TensorVariable to Linear
-        What it sees of the counts.
-    reason : str
-        Why it isn't a sum of terms.
-    """
+    """A factor that isn't a sum of terms: it is evaluated as a whole."""
 
     factor: str
+    """Name of the Potential or random variable."""
     log_density: TensorVariable
+    """A scalar: the log-density, a function of the keys of ``linear``."""
     linear: dict[Variable, Linear]
+    """What it sees of the counts."""
     reason: str
+    """Why it isn't a sum of terms."""
 
 
 @dataclass(frozen=True, eq=False)
 class Invariant:
-    """What is known exactly: ``matrix @ counts + offset == 0``.
-
-    Attributes
-    ----------
-    factor : str
-        Name of the Potential or random variable that says so.
-    rows : LinearEntries
-        The linear functions that are zero.
-    """
+    """What is known exactly: ``matrix @ counts + offset == 0``."""
 
     factor: str
+    """Name of the Potential or random variable that says so."""
     rows: LinearEntries
+    """The linear functions that are zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class CountReading:
-    """How a model sees its counts. All graphs are in terms of value variables.
-
-    Attributes
-    ----------
-    model : Model
-        The model that was read.
-    counts : tuple of TensorVariable
-        The counts: variables with the names of their value variables and with static shapes.
-    terms : tuple of Terms
-        The parts of the log-density that see the counts entry by entry, their prior among them.
-    wholes : tuple of WholeFactor
-        Other factors of the log-density.
-    invariants : tuple of Invariant
-        What the log-density holds fixed.
-    totals : Totals
-        Counts that follow from others by the log-density. All matrices above are of the others.
-    as_written : dict of str to TensorVariable
-        Each factor as the model has it, a scalar.
-    parameters : tuple of TensorVariable
-        Value variables of all other free variables that the graphs depend on.
-    data : tuple of SharedVariable
-        Shared data that the graphs depend on.
-    placeholders : dict of SharedVariable to TensorVariable
-        What stands for the data in the graphs.
-    frozen : dict of SharedVariable to ndarray
-        Data that the linear structure was read from, with the values they had.
-    dim_lengths : dict of str to int
-        Lengths of the model's dims when it was read.
-    """
+    """How a model sees its counts. All graphs are in terms of value variables."""
 
     model: Model
     counts: tuple[TensorVariable, ...]
+    """The counts: variables with the names of their value variables and with static shapes."""
     terms: tuple[Terms, ...]
+    """The parts of the log-density that see the counts entry by entry, their prior among them."""
     wholes: tuple[WholeFactor, ...]
+    """Other factors of the log-density."""
     invariants: tuple[Invariant, ...]
+    """What the log-density holds fixed."""
     totals: Totals
+    """Counts that follow from others by the log-density. All matrices above are of the others."""
     as_written: dict[str, TensorVariable]
+    """Each factor as the model has it, a scalar."""
     parameters: tuple[TensorVariable, ...]
+    """Value variables of all other free variables that the graphs depend on."""
     data: tuple[SharedVariable, ...]
+    """Shared data that the graphs depend on."""
     placeholders: dict[Variable, TensorVariable]
+    """What stands for the data in the graphs."""
     frozen: dict[Variable, np.ndarray]
+    """Data that the linear structure was read from, with the values they had."""
     dim_lengths: dict[str, int]
+    """Lengths of the model's dims when it was read."""
 
     @property
     def rvs(self) -> list[TensorVariable]:
@@ -200,13 +161,7 @@ class CountReading:
 
 
 def check_counts(model: Model, rvs: Sequence[TensorVariable]) -> None:
-    """Check that variables are counts.
-
-    Raises
-    ------
-    ReadingError
-        If one of them isn't.
-    """
+    """Refuse variables that aren't counts."""
     for rv in rvs:
         if not isinstance(rv.type, TensorType):
             raise ReadingError(
@@ -237,23 +192,10 @@ def read_counts(
     point: Mapping[str, np.ndarray],
     log_densities: Mapping[str, TensorVariable] | None = None,
 ) -> CountReading:
-    """Find out how tables of counts enter a model's log-density.
+    """Find out how tables of counts enter a model's log-density, and split it into terms.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    values : sequence of TensorVariable
-        Value variables of the counts.
-    point : mapping of str to ndarray
-        Values of the model's value variables, for shapes.
-    log_densities : mapping of str to TensorVariable, optional
-        The log-density of each factor, in terms of value variables. The model's own if not given.
-
-    Returns
-    -------
-    CountReading
-        The log-density of everything that the counts enter, split into terms.
+    ``point`` is for shapes. ``log_densities`` are those of all factors, in terms of value
+    variables; the model's own if not given.
 
     Raises
     ------

@@ -51,46 +51,30 @@ PASS_A_BASIS = (
 
 @dataclass(frozen=True)
 class Grid:
-    """A table whose margins swaps of 2 x 2 cells keep.
-
-    Attributes
-    ----------
-    cells : tuple of tuple of ndarray of int
-        The cells at each row and column: one, or several that exchange people with each other.
-    passes : int
-        How often in a sweep it is gone through.
-    """
+    """A table whose margins swaps of 2 x 2 cells keep."""
 
     cells: tuple[tuple[Indices, ...], ...]
+    """The cells at each row and column: one, or several that exchange people with each other."""
     passes: int
+    """How often in a sweep it is gone through."""
 
 
 @dataclass(frozen=True)
 class Moves:
-    """The moves of a sweep.
-
-    Attributes
-    ----------
-    single : ndarray of int
-        Cells that move by themselves.
-    groups : tuple of ndarray of int
-        Groups of cells that exchange people in pairs.
-    passes : ndarray of int
-        How often in a sweep each group is gone through.
-    grids : tuple of Grid
-        Tables in which people swap places.
-    directions : csr_array, shape (number of directions, number of cells)
-        Other moves, a row each.
-    blocks : tuple of Block
-        Cells that overlapping statistics tie together, which move in directions of their own.
-    """
+    """The moves of a sweep."""
 
     single: Indices
+    """Cells that move by themselves."""
     groups: tuple[Indices, ...]
+    """Groups of cells that exchange people in pairs."""
     passes: Indices
+    """How often in a sweep each group is gone through."""
     grids: tuple[Grid, ...]
+    """Tables in which people swap places."""
     directions: sparse.csr_array
+    """Shape (number of directions, number of cells): other moves, a row each."""
     blocks: tuple[Block, ...]
+    """Cells that overlapping statistics tie together, which move in directions of their own."""
 
     @classmethod
     def none(cls) -> Self:
@@ -110,27 +94,21 @@ def find_moves(
 ) -> Moves:
     """Find moves that keep the invariants and connect all tables.
 
+    All matrices have a column for each cell; where there are ``totals``, they are of the cells that
+    don't follow from others.
+
     Parameters
     ----------
-    invariants : csr_array, shape (number of equations, number of cells)
-        Coefficients of the equations.
-    statistics : sequence of csr_array, shape (any, number of cells)
+    invariants
+        Coefficients of the equations, called by their ``names`` in messages.
+    statistics
         What else sees several cells at once: within those, people are exchanged as well.
-    bounded : ndarray of bool, shape (number of cells,)
+    bounded
         Cells with a largest count of their own.
-    names : sequence of str
-        What to call each equation in a message.
-    given : array_like, shape (number of moves, number of cells), optional
-        A Markov basis of the invariants that aren't recognised.
-    ties : sequence of csr_array, shape (any, number of cells)
+    given
+        A Markov basis of the invariants that aren't recognised, a row for each move.
+    ties
         Those of the statistics that are parts of the counts' own prior.
-    totals : Totals, optional
-        Cells that follow from others: invariants and statistics are of the others.
-
-    Returns
-    -------
-    Moves
-        The moves.
 
     Raises
     ------
@@ -411,10 +389,7 @@ def _pairs_all(moving: Sequence[Indices]) -> bool:
 def _margins(matrix: NDArray[np.float64]) -> tuple[Indices, Indices] | None:
     """Say in which row and column of a table each class stands, if the equations are its margins.
 
-    Parameters
-    ----------
-    matrix : ndarray, shape (number of equations, number of classes)
-        Coefficients of the equations.
+    The matrix has an equation in each row and a class in each column.
     """
     signs = np.where(matrix.max(axis=1) > 0, 1.0, -1.0)
     sets = np.unique(signs[:, None] * matrix, axis=0)

@@ -14,15 +14,7 @@ TOLERANCE = 1e-8
 
 
 class WrittenFactors:
-    """The factors that counts enter, as the model has them.
-
-    Parameters
-    ----------
-    reading : CountReading
-        How the model was read.
-    given : sequence of ndarray
-        Values of its parameters and data.
-    """
+    """The factors that counts enter, as the model has them, given its parameters and data."""
 
     def __init__(self, reading: CountReading, given: Sequence[np.ndarray]):
         inputs = [*reading.counts, *reading.parameters, *reading.placeholders.values()]
@@ -38,13 +30,7 @@ class WrittenFactors:
         self._given = list(given)
 
     def __call__(self, counts: np.ndarray) -> np.ndarray:
-        """Log-density of each factor.
-
-        Raises
-        ------
-        ReadingError
-            If they can't be evaluated.
-        """
+        """Log-density of each factor; a ReadingError if they can't be evaluated."""
         table = self._reading.totals.completed(counts)
         try:
             values = self._evaluate(*split(self._reading, table), *self._given)
@@ -67,22 +53,7 @@ def split(reading: CountReading, counts: np.ndarray) -> list[np.ndarray]:
 
 
 def check_gain(written: WrittenFactors, before: np.ndarray, after: np.ndarray, gain: float) -> None:
-    """Check that moves changed the log-density by as much as they said.
-
-    Parameters
-    ----------
-    written : WrittenFactors
-        The factors as the model has them.
-    before, after : ndarray of int64, shape (number of cells,)
-        Counts before and after a sweep.
-    gain : float
-        By how much the log-density has grown, by what the moves computed.
-
-    Raises
-    ------
-    ReadingError
-        If it hasn't.
-    """
+    """Refuse a reading by which moves changed the log-density by another ``gain`` than they did."""
     at_before, at_after = written(before), written(after)
     expected = float(at_after.sum() - at_before.sum())
     scale = 1 + np.abs(at_before).sum() + np.abs(at_after).sum()

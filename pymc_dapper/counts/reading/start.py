@@ -17,23 +17,9 @@ def find_start(
     names: list[str],
     counts: Counts,
 ) -> Counts:
-    """Change a table, as little as is easily done, so that it has the known totals.
+    """Change a table, as little as is easily done, so that ``invariants @ counts == known``.
 
-    Parameters
-    ----------
-    invariants : csr_array, shape (number of equations, number of cells)
-        Coefficients of the equations.
-    known : ndarray, shape (number of equations,)
-        What they must come to.
-    names : list of str
-        What to call each equation in a message.
-    counts : ndarray of int64, shape (number of cells,)
-        The table.
-
-    Returns
-    -------
-    ndarray of int64
-        The table as it was, if it has the totals; else one that does.
+    It is left as it is if it does so already. Messages call the equations by their ``names``.
 
     Raises
     ------

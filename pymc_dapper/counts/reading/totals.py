@@ -21,19 +21,14 @@ Expression = Mapping[int, float]
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Which cells of a table follow from others.
-
-    Attributes
-    ----------
-    follows : ndarray of bool, shape (number of cells,)
-        The cells that do.
-    sums : csr_array, shape (number of cells, number of cells)
-        ``sums @ counts`` is the table of the cells that don't: these as they are, and their sums.
-        Coefficients are whole and positive, so that no sum is negative.
-    """
+    """Which cells of a table follow from others."""
 
     follows: NDArray[np.bool_]
+    """Bool, shape (number of cells,): the cells that do."""
     sums: sparse.csr_array
+    """Shape (number of cells, number of cells): ``sums @ counts`` is the table of the cells that
+    don't: these as they are, and their sums. Coefficients are whole and positive, so that no sum is
+    negative."""
 
     def completed(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return a table with the totals that follow from its other cells."""
@@ -60,18 +55,10 @@ def no_totals(n_cells: int) -> Totals:
 
 
 def find_totals(equations: sparse.csr_array) -> Totals:
-    """Find cells that follow from others.
+    """Find cells that are sums of others with whole and positive coefficients.
 
-    Parameters
-    ----------
-    equations : csr_array, shape (number of equations, number of cells)
-        Linear functions of the counts that are known to be zero.
-
-    Returns
-    -------
-    Totals
-        The cells that are sums of others with whole and positive coefficients, by one equation or
-        by several.
+    They may be so by one equation or by several: linear functions of the counts that are known to
+    be zero, a row each.
     """
     rows = [dict(zip(*entries, strict=True)) for entries in _entries(equations)]
     equations_of = defaultdict(set)

@@ -24,19 +24,9 @@ def compile_moves(
 ) -> JitFunction:
     """Compile the moves of a model's parameters.
 
-    Parameters
-    ----------
-    reading : NonCentredModel
-        The model's log-density with the noise held fixed.
-    compile_kwargs : dict, optional
-        Passed on to PyMC's ``compile``. The mode must be one of numba's.
-
-    Returns
-    -------
-    JitFunction
-        ``moves(*parameters, *records, *given, *data, *uniforms, *fit, *variates) -> (*parameters,
-        *records, path, outcome)``: parameters and records after the moves, and what the kernel
-        returns.
+    The result is called as ``moves(*parameters, *records, *given, *data, *uniforms, *fit,
+    *variates) -> (*parameters, *records, path, outcome)``: parameters and records after the moves,
+    and what the kernel returns.
     """
     compile_kwargs = compile_kwargs or {}
     mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)

@@ -27,35 +27,25 @@ MAX_SHRINKS = 24
 
 
 class Fit(NamedTuple):
-    """Location and scale matrix of the t distribution.
-
-    Attributes
-    ----------
-    mean : ndarray of float64, shape (d,)
-        Its location.
-    factor : ndarray of float64, shape (d, d)
-        Lower triangular Cholesky factor of its scale matrix.
-    """
+    """Location and scale matrix of the t distribution."""
 
     mean: np.ndarray
+    """Float64, shape (d,): its location."""
     factor: np.ndarray
+    """Float64, shape (d, d): lower triangular Cholesky factor of its scale matrix."""
 
 
 class Variates(NamedTuple):
-    """All that is random about k moves.
-
-    Attributes
-    ----------
-    normals : ndarray of float64, shape (k, 2 * d + DEGREES_OF_FREEDOM + 2)
-        Standard normal. First d for the ellipse; then as many as the scale has degrees of freedom,
-        whose sum of squares it is; then two whose sum of squares is twice a standard exponential
-        variate: how far below the present log-density the slice lies.
-    angles : ndarray of float64, shape (k, MAX_SHRINKS)
-        Uniform on (0, 1): where on the ellipse to look, at first and after each shrinking.
-    """
+    """All that is random about k moves."""
 
     normals: np.ndarray
+    """Float64, shape (k, 2 * d + DEGREES_OF_FREEDOM + 2): standard normal. First d for the ellipse;
+    then as many as the scale has degrees of freedom, whose sum of squares it is; then two whose sum
+    of squares is twice a standard exponential variate: how far below the present log-density the
+    slice lies."""
     angles: np.ndarray
+    """Float64, shape (k, MAX_SHRINKS): uniform on (0, 1): where on the ellipse to look, at first
+    and after each shrinking."""
 
 
 def draw_variates(rng: np.random.Generator, k: int, dim: int) -> Variates:

@@ -35,17 +35,9 @@ def unfitted(start: np.ndarray) -> Fit:
 
 
 def fit_draws(draws: np.ndarray) -> Fit:
-    """Fit location and scale to draws of the parameters.
+    """Fit location and scale to more than one draw of the parameters, shape (n, d).
 
-    Parameters
-    ----------
-    draws : ndarray, shape (n, d)
-        Draws, n > 1.
-
-    Returns
-    -------
-    Fit
-        Their mean, and their covariance drawn towards independence where n is small.
+    They are the draws' mean, and their covariance drawn towards independence where n is small.
     """
     n, dim = draws.shape
     covariance = np.atleast_2d(np.cov(draws, rowvar=False))
@@ -60,7 +52,12 @@ def fit_draws(draws: np.ndarray) -> Fit:
 
 
 def best_number_of_moves(paths: np.ndarray, evaluations: np.ndarray, n_records: int) -> int:
-    """Choose how many moves give the most effective draws for what they cost.
+    """Choose how many of k moves give the most effective draws for what they cost.
+
+    Between the moves of one iteration and those of the next, other steps move the parameters. The
+    autocorrelation of a whole iteration is about the product of what either leaves: it is exactly
+    that if parameters and records are normal. With autocorrelation r, n draws are worth
+    n (1 - r) / (1 + r).
 
     Parameters
     ----------
@@ -68,20 +65,6 @@ def best_number_of_moves(paths: np.ndarray, evaluations: np.ndarray, n_records: 
         The parameters before and after each of k moves, in m successive iterations.
     evaluations : ndarray, shape (m, k)
         How many evaluations each move took.
-    n_records : int
-        How many records there are.
-
-    Returns
-    -------
-    int
-        Between 0 and k.
-
-    Notes
-    -----
-    Between the moves of one iteration and those of the next, other steps move the parameters. The
-    autocorrelation of a whole iteration is about the product of what either leaves: it is exactly
-    that if parameters and records are normal. With autocorrelation r, n draws are worth
-    n (1 - r) / (1 + r).
     """
     if len(paths) < MIN_MEASURED:
         return min(DEFAULT_MOVES, evaluations.shape[1])
@@ -99,16 +82,7 @@ def moves_waste_time(paths: np.ndarray, evaluations: np.ndarray, n_records: int)
 
     That is where moves cost more than the rest of an iteration, and where the other steps leave an
     autocorrelation below 1/2, so that moves could give at most three times as many effective draws.
-
-    Parameters
-    ----------
-    paths, evaluations, n_records
-        As in :func:`best_number_of_moves`.
-
-    Returns
-    -------
-    bool
-        Whether moves can be given up.
+    Takes what :func:`best_number_of_moves` does.
     """
     per_evaluation, set_up, rest = _costs(n_records)
     moves = set_up + per_evaluation * evaluations.sum(axis=1).mean()

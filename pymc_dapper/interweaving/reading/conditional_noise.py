@@ -35,16 +35,8 @@ def read_conditional_noise(
 ) -> NonCentredModel | None:
     """Write the records as a function of parameters and of their conditional law's noise.
 
-    Parameters
-    ----------
-    model, parameters, records, point
-        See :func:`read_non_centred`.
-
-    Returns
-    -------
-    NonCentredModel or None
-        None if the records have too many values, if nothing is known of single ones, or if the
-        parameters don't enter that.
+    Takes what :func:`read_non_centred` does. Returns None if the records have too many values, if
+    nothing is known of single ones, or if the parameters don't enter that.
     """
     rvs = [model.values_to_rvs[value] for value in records]
     if possible_values(rvs) is None:

@@ -86,10 +86,7 @@ def record_map(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
 def quantile_map(node: Apply) -> RecordMap:
     """Map by PyMC's cdf and icdf; the noise of discrete records is drawn within their cdf's step.
 
-    Raises
-    ------
-    NoRecordMapError
-        If PyMC doesn't have them for this distribution.
+    Raises NoRecordMapError if PyMC doesn't have them for this distribution.
     """
     name = distribution_name(node)
     rv = node.default_output()

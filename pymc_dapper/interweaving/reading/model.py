@@ -29,24 +29,11 @@ def read_non_centred(
     records: Sequence[TensorVariable],
     point: Mapping[str, np.ndarray],
 ) -> NonCentredModel:
-    """Write the records as a function of parameters and noise.
+    """Write records as a function of parameters, both given as value variables, and noise.
 
     The noise is that of the records' prior or, where records have few values and each has factors
-    of its own, that of their conditional distribution (:func:`read_conditional_noise`).
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    parameters, records : sequence of TensorVariable
-        Value variables.
-    point : mapping of str to ndarray
-        Values of the model's value variables, for their shapes.
-
-    Returns
-    -------
-    NonCentredModel
-        The log-density with the noise held fixed.
+    of its own, that of their conditional distribution (:func:`read_conditional_noise`). ``point``
+    is for shapes.
 
     Raises
     ------
@@ -126,20 +113,10 @@ def read_non_centred(
 def can_interweave(
     model: Model, parameters: Sequence[TensorVariable], records: Sequence[TensorVariable]
 ) -> list[TensorVariable]:
-    """Which parameters can be moved together with the records.
+    """Return the parameters that can be moved together with the records.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    parameters, records : sequence of TensorVariable
-        Free random variables of the model.
-
-    Returns
-    -------
-    list of TensorVariable
-        Those of ``parameters`` for which ``InterweaveStep(..., records=records)`` can be built;
-        empty if there are none.
+    Those are the ones for which ``InterweaveStep(..., records=records)`` can be built; all are free
+    random variables of the model.
     """
     point = model.initial_point()
     record_values = [model.rvs_to_values[rv] for rv in records]

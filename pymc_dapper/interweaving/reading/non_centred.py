@@ -13,55 +13,37 @@ class NonCentredModel:
     """A model's log-density in terms of parameters and the records' noise.
 
     All graphs are in terms of value variables.
-
-    Attributes
-    ----------
-    model : Model
-        The model that was read.
-    parameters : tuple of TensorVariable
-        Value variables of the parameters that move records, with static shapes.
-    left_alone : tuple of str
-        Names of the parameters that were asked for and don't move any record.
-    records : tuple of TensorVariable
-        Value variables of the records that the parameters move, with static shapes.
-    uniforms : tuple of TensorVariable
-        Inputs of the graphs: uniform variates, as many as there are discrete records.
-    noise : tuple of TensorVariable
-        The noise of each of ``records``, computed from them and the parameters.
-    proposed : tuple of TensorVariable
-        Inputs of the graphs below: new values of ``parameters``.
-    moved_records : tuple of TensorVariable
-        The records at the proposed parameters and the present noise.
-    log_density : TensorVariable, scalar
-        Log-density of the proposed parameters given the noise, but for a constant: all factors
-        that the parameters or the records enter, less ``log_law``.
-    log_law : TensorVariable or None
-        Log-density of the records, as they are, by the law whose noise is held fixed. None if that
-        is their prior, which is then left out of the factors.
-    factors : tuple of str
-        Names of these factors.
-    given : tuple of TensorVariable
-        Value variables of all else that the graphs depend on.
-    data : tuple of SharedVariable
-        Shared data (``pm.Data``) that the graphs depend on.
-    dim_lengths : dict of str to int
-        Lengths of the model's dims when it was read; constants of the graphs.
     """
 
     model: Model
     parameters: tuple[TensorVariable, ...]
+    """Value variables of the parameters that move records, with static shapes."""
     left_alone: tuple[str, ...]
+    """Names of the parameters that were asked for and don't move any record."""
     records: tuple[TensorVariable, ...]
+    """Value variables of the records that the parameters move, with static shapes."""
     uniforms: tuple[TensorVariable, ...]
+    """Inputs of the graphs: uniform variates, as many as there are discrete records."""
     noise: tuple[TensorVariable, ...]
+    """The noise of each of ``records``, computed from them and the parameters."""
     proposed: tuple[TensorVariable, ...]
+    """Inputs of the graphs below: new values of ``parameters``."""
     moved_records: tuple[TensorVariable, ...]
+    """The records at the proposed parameters and the present noise."""
     log_density: TensorVariable
+    """A scalar: log-density of the proposed parameters given the noise, but for a constant: all
+    factors that the parameters or the records enter, less ``log_law``."""
     log_law: TensorVariable | None
+    """Log-density of the records, as they are, by the law whose noise is held fixed. None if that
+    is their prior, which is then left out of the factors."""
     factors: tuple[str, ...]
+    """Names of these factors."""
     given: tuple[TensorVariable, ...]
+    """Value variables of all else that the graphs depend on."""
     data: tuple[SharedVariable, ...]
+    """Shared data (``pm.Data``) that the graphs depend on."""
     dim_lengths: dict[str, int]
+    """Lengths of the model's dims when it was read; constants of the graphs."""
 
     def names(self, values: Sequence[TensorVariable]) -> list[str]:
         """Names of value variables' random variables, as the model has them."""

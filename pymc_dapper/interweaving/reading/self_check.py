@@ -23,24 +23,16 @@ LOG_DENSITY_ROUNDING = {"float64": 1e-8, "float32": 1e-4}
 
 
 class CheckedNoise(NamedTuple):
-    """A state at which the log-density with the noise held fixed is known.
-
-    Attributes
-    ----------
-    records : list of ndarray
-        The records that move.
-    uniforms : list of ndarray
-        The uniform variates.
-    log_density : float
-        The log-density there, the parameters as they are at the initial point.
-    rounding : float
-        By how much of itself it may be off.
-    """
+    """A state at which the log-density with the noise held fixed is known."""
 
     records: list[np.ndarray]
+    """The records that move."""
     uniforms: list[np.ndarray]
+    """The uniform variates."""
     log_density: float
+    """The log-density there, the parameters as they are at the initial point."""
     rounding: float
+    """By how much of itself it may be off."""
 
     def agrees(self, log_density: float) -> bool:
         """Compare with a log-density computed in another way."""
@@ -48,23 +40,12 @@ class CheckedNoise(NamedTuple):
 
 
 def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> CheckedNoise:
-    """Compare maps and log-density with the model.
+    """Compare maps and log-density with the model, and return a state and the log-density there.
 
     From a random state, the records must come back from their noise as they are. Other parameters
     must move them to where their noise is the same. There, the log-density must be the sum of the
-    factors as the model has them.
-
-    Parameters
-    ----------
-    reading : NonCentredModel
-        How the model was read.
-    point : dict of str to ndarray
-        Values of the value variables; the parameters' are used.
-
-    Returns
-    -------
-    CheckedNoise
-        A state, and the log-density there.
+    factors as the model has them. Of the point, which holds all value variables, the parameters'
+    values are used.
 
     Raises
     ------
@@ -118,13 +99,7 @@ def _check_same(
     found: Sequence[np.ndarray],
     expected: Sequence[np.ndarray],
 ) -> None:
-    """Check that records, or their noise, have come back.
-
-    Raises
-    ------
-    ReadingError
-        If one hasn't: the message names the records.
-    """
+    """Refuse records, by name, that haven't come back or whose noise hasn't."""
     for name, a, b in zip(reading.names(records), found, expected, strict=True):
         if _differ(a, b):
             raise ReadingError(
