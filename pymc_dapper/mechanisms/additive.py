@@ -72,13 +72,16 @@ class AdditiveNoise(Mechanism):
     """The noise as a distribution of PyMC, of which the first parameter is the location."""
     _log_tail: ClassVar[Law | None] = None
     """Log-probability of noise at or below a limit; None for what PyMC has."""
-    _log_rounded: ClassVar[Law]
-    """Log-probability of noise that rounding takes to a distance from zero, of 0 or more."""
+    _log_rounded: ClassVar[Law | None] = None
+    """Log-probability of noise that rounding takes to a distance from zero, of 0 or more; None
+    where releases can't be rounded."""
 
     def __post_init__(self) -> None:
         check_rounding(self.rounding)
         if self.rounding and self._discrete:
             raise ValueError(f"{type(self).__name__} adds integer noise: leave rounding out")
+        if self.rounding and self._log_rounded is None:
+            raise ValueError(f"{type(self).__name__} has no likelihood of rounded releases")
         if self.clamp is not None:
             object.__setattr__(self, "clamp", _checked_limits(self.clamp, self.integer))
         self._check_parameters()
@@ -144,7 +147,7 @@ class AdditiveNoise(Mechanism):
         check_broadcast(released, statistic)
         distance = released - statistic
         self._check_shape(distance.type.shape)
-        if self.rounding:
+        if self.rounding and self._log_rounded is not None:
             logp = self._log_rounded(pt.abs(distance), *self._symbolic)
         else:
             logp = pm.logp(self._noise(), distance)

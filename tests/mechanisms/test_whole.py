@@ -5,6 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
+from pymc_dapper.mechanisms import DiscreteGaussianMechanism, DiscreteLaplaceMechanism
 from pymc_dapper.mechanisms.whole import has_fractions
 
 COUNTS, NUMBERS = pt.lvector("counts"), pt.dvector("numbers")
@@ -28,3 +29,27 @@ COUNTS, NUMBERS = pt.lvector("counts"), pt.dvector("numbers")
 )
 def test_quotients_and_real_draws_hold_fractions(statistic, expected):
     assert has_fractions(statistic) == expected
+
+
+@pytest.mark.parametrize("kind", [DiscreteLaplaceMechanism, DiscreteGaussianMechanism])
+@pytest.mark.parametrize("how", ["potential", "observe"])
+def test_integer_noise_on_a_mean_is_refused(kind, how):
+    with pm.Model():
+        k = pm.Categorical("k", np.ones(3) / 3, shape=4)
+        x = pm.Normal("x", 0.0, 1.0, shape=4)
+        for name, statistic in {
+            "mean": k.mean(),
+            "share": pt.eye(3)[k].sum(axis=0)[:2] / 4,
+            "sum": pt.clip(x, 0, 1).sum(),
+            "both": pt.stack([k.sum().astype("float64"), x.sum()]),
+        }.items():
+            released = np.zeros(statistic.type.shape)
+            with pytest.raises(ValueError, match=f"'{name}': .* adds integer noise to integers"):
+                getattr(kind(1.0), how)(name, statistic, released=released)
+        for name, statistic in {
+            "counts": pt.eye(3)[k].sum(axis=0),
+            "above": (x > 0).sum(),
+            "whole": pt.round(x.sum()),
+            "pairs": pt.round(k.sum() / 2).astype("int64"),
+        }.items():
+            getattr(kind(1.0), how)(name, statistic, released=np.zeros(statistic.type.shape))
