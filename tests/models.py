@@ -65,10 +65,10 @@ def tiny_log_table_mechanism(records, weights=WEIGHTS):
     return -np.abs(TABLE_RELEASED - table).sum() / 1.5
 
 
-def tiny_table_model(weights=WEIGHTS):
+def tiny_table_model(weights=WEIGHTS, n_records=3):
     """Three records of three categories, weighted counts with Laplace noise."""
     with pm.Model() as m:
-        record = pm.Categorical("record", p=TABLE_PRIOR, shape=3)
+        record = pm.Categorical("record", p=TABLE_PRIOR, shape=n_records)
         table = (weights[:, None] * pt.eye(3)[record]).sum(axis=0)
         pm.Potential("privacy", -pt.abs(TABLE_RELEASED - table).sum() / 1.5)
     return m

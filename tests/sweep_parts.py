@@ -13,10 +13,10 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dapper.backend.jit import JitFunction, numba_mode
+from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.compiled.sweep import sweep_graph
 from pymc_dapper.records.reading.plan import NothingToDecide
-from pymc_dapper.steps.data import SharedData
 from tests.broken import in_place
 
 
@@ -45,52 +45,54 @@ class SweepParts:
         return *records, np.array([np.mean(accepted), logp]), accepted
 
 
+class PythonFunction:
+    """What takes the place of a `JitFunction` where nothing is to be compiled."""
+
+    def __init__(self, inputs, outputs, *, model, compile_kwargs, overwritten=()):
+        self.jitted = compile_in_python(model, inputs, outputs)
+
+    def __call__(self, *arguments):
+        return self.jitted(*arguments)
+
+
 _of_steps: WeakKeyDictionary = WeakKeyDictionary()
 
 
-def parts_of(step):
+def parts_of(step, function=JitFunction):
     """Take the sweep of a step apart; that of a twin made of halves is apart already."""
     if isinstance(step.sweep, SweepParts):
         return step.sweep
-    if step not in _of_steps:
-        _of_steps[step] = take_apart(step._reading, step.sweep.as_written)
-        _check_same(step, _of_steps[step])
-    return _of_steps[step]
+    made = _of_steps.setdefault(step, {})
+    if function not in made:
+        made[function] = take_apart(step._reading, step.sweep.as_written, function)
+        _check_same(step, made[function])
+    return made[function]
 
 
-def take_apart(reading, as_written=None, fault=None):
-    """Compile the halves of a sweep; that which proposes when it is first called.
+def broken_parts(reading, fault):
+    """The halves of a sweep with a fault of `tests.broken`, in Python."""
+    with in_place(fault):
+        return take_apart(reading, function=PythonFunction)
 
-    `fault` is one of `tests.broken`, in what decides.
-    """
+
+def take_apart(reading, as_written=None, function=JitFunction):
+    """Compile the halves of a sweep; that which proposes when it is first called."""
     sweep = sweep_graph(reading, numba_mode(None))
     data = {shared: shared.type(name=shared.name) for shared in reading.data}
     given = [*reading.parameters, *data.values()]
     log_uniforms = pt.vector("log_uniforms", dtype="float64")
     options = {"model": reading.model, "compile_kwargs": {}}
     decided = [*sweep.updated, sweep.accepted, sweep.log_density]
-    function = (
+    decide = function(
         [*reading.records, *sweep.proposed, log_uniforms, *given],
         rebuild(decided, {**data, sweep.exponentials: -log_uniforms}),
+        **options,
     )
-    if fault is None:
-        decide = JitFunction(*function, **options)
-    else:
-        point = reading.model.initial_point()
-        records, parameters = (
-            [point[x.name] for x in each] for each in (reading.records, reading.parameters)
-        )
-        values = [*parameters, *SharedData(reading).values]
-        with in_place(fault):
-            decide = JitFunction(*function, **options)
-            # Compiled when it is first called.
-            decide(*records, *records, np.zeros(reading.n_records), *values)
-            decide.jitted.disable_compile()  # for other arrays: without the fault
 
     @cache
     def from_noise():
         inputs = [*reading.randomness.inputs, *given]
-        return JitFunction(inputs, rebuild(reading.proposals, data), **options)
+        return function(inputs, rebuild(reading.proposals, data), **options)
 
     def propose(rng, *values):
         return from_noise()(*reading.randomness.draw(rng), *values)

@@ -3,7 +3,6 @@
 The rest of the package imports them from here, and the tests say of each what it is needed for.
 """
 
-from numba.np.unsafe.ndarray import to_fixed_tuple
 from pymc.blocking import PointType, StatsType
 from pymc.distributions.transforms import _default_transform as default_transform
 from pymc.logprob.transforms import IntervalTransform, Transform
@@ -37,5 +36,4 @@ __all__ = [
     "default_transform",
     "equal_dataclass_values",
     "get_random_generator",
-    "to_fixed_tuple",
 ]

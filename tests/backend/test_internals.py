@@ -26,7 +26,6 @@ PACKAGE = Path(__file__).parents[2] / "pymc_dapper"
 
 INTERNALS = {
     "numba.core.dispatcher.Dispatcher": "tell numba's functions from Python's in the cache's key",
-    "numba.np.unsafe.ndarray.to_fixed_tuple": "pass a row of numbers as arguments in a kernel",
     "pymc.blocking.PointType": "say what steps take",
     "pymc.blocking.StatsType": "say what steps return",
     "pymc.distributions.transforms._default_transform": "see that a transform keeps the support",

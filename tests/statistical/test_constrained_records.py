@@ -20,7 +20,7 @@ from tests import broken
 from tests.quadrature import Normal, Tabulated
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
 from tests.statistical.twins import with_decide, with_propose
-from tests.sweep_parts import take_apart
+from tests.sweep_parts import PythonFunction, take_apart
 
 N = 6
 NOISE = 1.5
@@ -264,7 +264,7 @@ def test_a_chain_never_leaves_what_its_values_can_reach(records):
     step = DapperStep([record], model=model)
     point = model.initial_point()
     step.setup_chain(np.random.default_rng(0), tune=0, draws=50)
-    propose = take_apart(step._reading).propose
+    propose = take_apart(step._reading, function=PythonFunction).propose
     lost = 0
     for _ in range(50):
         [value] = propose(step.rng)
@@ -282,6 +282,8 @@ def test_a_draw_without_a_value_is_not_taken_from_an_impossible_state_either():
     reading = read_model(model, model.value_vars, model.initial_point())
     records = [np.zeros(3), np.zeros(3)]
     proposals = [np.array([1.0, np.nan, -np.inf]), np.ones(3)]
-    *new, accepted, _ = take_apart(reading).decide(*records, *proposals, np.full(3, -1.0))
+    *new, accepted, _ = take_apart(reading, function=PythonFunction).decide(
+        *records, *proposals, np.full(3, -1.0)
+    )
     assert accepted.tolist() == [True, False, False]
     np.testing.assert_array_equal(new, [[1, 0, 0], [1, 0, 0]])

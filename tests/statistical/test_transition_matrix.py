@@ -7,6 +7,7 @@ import pytest
 
 from pymc_dapper import DapperStep, ReadingError
 from pymc_dapper.reading import read_model
+from pymc_dapper.records.compiled import sweep as compiled_sweep
 from pymc_dapper.records.reading.plan import ByEntries
 from pymc_dapper.reference import conditional_posterior
 from tests import broken
@@ -14,6 +15,7 @@ from tests.enumerate_sweep import transition_matrix
 from tests.models import (
     TABLE_PRIOR,
     TINY_PRIOR,
+    WEIGHTS,
     tiny_log_mechanism,
     tiny_log_norm_mechanism,
     tiny_log_table_mechanism,
@@ -21,7 +23,7 @@ from tests.models import (
     tiny_norm_model,
     tiny_table_model,
 )
-from tests.sweep_parts import parts_of, take_apart
+from tests.sweep_parts import PythonFunction, broken_parts, take_apart
 
 PRIOR = np.array([1 - TINY_PRIOR, TINY_PRIOR])
 # With the same weight for all records, what one contributes is looked up by its value.
@@ -42,12 +44,27 @@ MODELS = {
         lambda records: tiny_log_norm_mechanism(records, np.repeat(EQUAL, 3)),
     ),
 }
+# Of fewer records: all their states don't take long in Python, either.
+SMALLER = {
+    "a table, two records": (
+        lambda: tiny_table_model(WEIGHTS[:2], 2),
+        TABLE_PRIOR,
+        lambda records: tiny_log_table_mechanism(records, WEIGHTS[:2]),
+    ),
+    "by value, two records": (
+        lambda: tiny_table_model(EQUAL, 2),
+        TABLE_PRIOR,
+        lambda records: tiny_log_table_mechanism(records, np.repeat(EQUAL, 2)),
+    ),
+}
+FAULTS = ["UPSIDE_DOWN", "ACCEPT_ALL", "FLATTENED", "STALE_SUMS"]
 
 
 def invariance_error(decide, name):
     """Largest change that one sweep makes to the exact conditional posterior."""
-    _, prior, log_mechanism = MODELS[name]
-    posterior = conditional_posterior(prior, log_mechanism, n_records=3)
+    _, prior, log_mechanism = (MODELS | SMALLER)[name]
+    n_records = 2 if name in SMALLER else 3
+    posterior = conditional_posterior(prior, log_mechanism, n_records=n_records)
     proposal_probabilities = prior[posterior.states].prod(axis=1)
     matrix = transition_matrix(decide, posterior.states, proposal_probabilities)
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
@@ -55,38 +72,57 @@ def invariance_error(decide, name):
 
 
 def reading_of(name):
-    model = MODELS[name][0]()
+    model = (MODELS | SMALLER)[name][0]()
     return read_model(model, model.value_vars, model.initial_point())
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_sweep_leaves_the_exact_conditional_posterior_invariant(name):
-    model = MODELS[name][0]()
-    step = DapperStep([model["record"]], model=model)
-    assert invariance_error(parts_of(step).decide, name) < 1e-10
+    """As compiled; which does the same as the kernel in Python does, where faults are put below."""
+    reading = reading_of(name)
+    compiled = take_apart(reading).decide
+    assert invariance_error(compiled, name) < 1e-10
+    in_python, rng = take_apart(reading, function=PythonFunction).decide, np.random.default_rng(1)
+    outcomes = []
+    for _ in range(100):
+        states = rng.integers(len(MODELS[name][1]), size=(2, 3))
+        log_uniforms = -rng.standard_exponential(3)
+        outcomes.append(compiled(*states, log_uniforms))
+        for x, y in zip(outcomes[-1], in_python(*states, log_uniforms), strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
+    assert 0 < np.mean([accepted for _, accepted, _ in outcomes]) < 1
 
 
 @pytest.mark.parametrize(
     ("fault", "name"),
     [
-        *product(["STALE_SUMS", "UPSIDE_DOWN", "ACCEPT_ALL", "FLATTENED"], ["a norm"]),
-        *product(["STALE_TERMS", "UPSIDE_DOWN", "FLATTENED"], ["a table"]),
-        ("ONE_COLUMN_FORGOTTEN", "by value"),
+        *product(FAULTS, ["a norm", "a norm by value"]),
+        *product([*FAULTS, "STALE_TERMS"], ["one sum", *SMALLER]),
+        ("ONE_COLUMN_FORGOTTEN", "by value, two records"),
     ],
 )
 def test_a_broken_sweep_does_not(fault, name):
-    decide = take_apart(reading_of(name), fault=getattr(broken, fault)).decide
+    decide = broken_parts(reading_of(name), getattr(broken, fault)).decide
     assert invariance_error(decide, name) > 1e-4
+
+
+@pytest.mark.parametrize("name", SMALLER)
+def test_fewer_records_do_not_break_it(name):
+    decide = take_apart(reading_of(name), function=PythonFunction).decide
+    assert invariance_error(decide, name) < 1e-10
 
 
 @pytest.mark.parametrize(
     ("fault", "name"), [("FIRST_ENTRY_ONLY", "a table"), ("ONE_VALUE_LATER", "by value")]
 )
-def test_a_sweep_that_sees_other_entries_is_refused_before_it_runs(fault, name):
+def test_a_sweep_that_sees_other_entries_is_refused_before_it_runs(fault, name, monkeypatch):
+    monkeypatch.setattr(compiled_sweep, "JitFunction", PythonFunction)
     model = MODELS[name][0]()
-    step_class = broken.broken_step(getattr(broken, fault))
-    with pytest.raises(ReadingError, match="the compiled sweep gives the log-density"):
-        step_class([model["record"]], model=model)
+    with (
+        broken.in_place(getattr(broken, fault)),
+        pytest.raises(ReadingError, match="the compiled sweep gives the log-density"),
+    ):
+        DapperStep([model["record"]], model=model)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -8,30 +8,31 @@ import copy
 from dataclasses import replace
 from functools import partial
 
+from pymc_dapper.backend.jit import JitFunction
 from tests.sweep_parts import parts_of
 
 
 def with_propose(step, fault):
     """A copy of a step that proposes by `fault(propose, rng, *given)`."""
-    return _with(step, propose=partial(fault, parts_of(step).propose))
+    parts = parts_of(step)
+    return _with(step, replace(parts, propose=partial(fault, parts.propose)))
 
 
-def with_decide(step, fault):
+def with_decide(step, fault, function=JitFunction):
     """A copy of a step that decides by `fault(decide, records, proposals, log_uniforms, given)`."""
-    n = len(step.vars)
-    decide = parts_of(step).decide
+    n, parts = len(step.vars), parts_of(step, function)
 
     def faulty(*arguments):
         records, proposals = arguments[:n], arguments[n : 2 * n]
         log_uniforms, *given = arguments[2 * n :]
-        return fault(decide, list(records), list(proposals), log_uniforms, given)
+        return fault(parts.decide, list(records), list(proposals), log_uniforms, given)
 
-    return _with(step, decide=faulty)
+    return _with(step, replace(parts, decide=faulty))
 
 
-def _with(step, **parts):
+def _with(step, parts):
     twin = copy.copy(step)
-    twin.sweep = replace(parts_of(step), **parts)
+    twin.sweep = parts
     # Nor may the step itself notice: it is for the test to tell.
     twin._check_digits = lambda *_: None
     return twin

@@ -7,14 +7,14 @@ the kernel is compiled from, so that no model can be served another one's code.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.op import Op
 
-from pymc_dapper.backend.internals import FrozenFunctionGraph, to_fixed_tuple
+from pymc_dapper.backend.in_python import KernelOp
+from pymc_dapper.backend.internals import FrozenFunctionGraph
 from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, numba_njit
 from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
 from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
@@ -113,7 +113,7 @@ class ComputedRows:
 Rows = MatrixRows | TableRows | ComputedRows
 
 
-class _Sweep(Op):
+class _Sweep(KernelOp):
     """Record-wise Metropolis updates."""
 
     def make_node(self, *inputs: Variable) -> Apply:
@@ -124,10 +124,6 @@ class _Sweep(Op):
         """
         outputs = [pt.vector("accepted", dtype="bool"), pt.scalar("log_density", dtype="float64")]
         return Apply(self, list(inputs), outputs)
-
-    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        """Not available: the sweep exists as a numba kernel only."""
-        raise NotImplementedError("the record sweep runs in PyTensor's numba mode only")
 
 
 class RecordSweep(_Sweep):
@@ -360,17 +356,7 @@ def _compiled(density: LogDensity) -> Callable:
 
         return log_density
 
-    model_log_term = function_of(graph, "entry_log_density")
-    n_values = len(graph.inputs) - 1
-    if n_values == 0:
-
-        @numba_njit
-        def log_term(entry, values):  # type: ignore[no-untyped-def]
-            return model_log_term(entry)
-    else:
-
-        @numba_njit
-        def log_term(entry, values):  # type: ignore[no-untyped-def]
-            return model_log_term(entry, *to_fixed_tuple(values, n_values))  # type: ignore[call-arg]
-
-    return log_term
+    values = "".join(f", values[{k}]" for k in range(len(graph.inputs) - 1))
+    source = f"def log_term(entry, values):\n    return term(entry{values})"
+    term = function_of(graph, "entry_log_density")
+    return numba_njit(from_source(source, "log_term", term=term))

@@ -7,7 +7,6 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper.reading import read_model
-from pymc_dapper.records.compiled.op import RecordSweep
 from pymc_dapper.records.compiled.sweep import compile_sweep
 from tests import broken
 
@@ -43,15 +42,6 @@ def test_another_kernel_does_not_share_code():
     with broken.in_place(broken.ACCEPT_ALL):
         assert np.all(after_nothing(compile_sweep(reading))[0] != RECORDS)
     assert np.all(after_nothing(compile_sweep(reading))[0] == RECORDS)
-
-
-def test_the_sweep_runs_with_numba_only():
-    model = model_with_scale(1.0)
-    sweep = compile_sweep(read_model(model, model.value_vars, model.initial_point()))
-    nodes = sweep.function._function.maker.fgraph.apply_nodes
-    [node] = {node for node in nodes if isinstance(node.op, RecordSweep)}
-    with pytest.raises(NotImplementedError, match="numba"):
-        node.op.perform(node, [], [])
 
 
 def test_an_invalid_parameter_of_the_mechanism_makes_the_state_impossible():
