@@ -145,13 +145,7 @@ def sensitivities(
     *,
     exact: bool = True,
 ) -> Sensitivities:
-    """Round sensitivities up to floats, so that noise by them is never too small.
-
-    Raises
-    ------
-    ValueError
-        If one is too large for a float.
-    """
+    """Round sensitivities up to floats, so that noise by them is never too small."""
     try:
         values = _round_up(Fraction(l1)), _root_up(Fraction(l2_squared)), _round_up(Fraction(linf))
     except OverflowError:

@@ -28,13 +28,7 @@ def as_parameter(value: Any) -> TensorVariable:
 
 
 def as_location(value: Any) -> TensorVariable:
-    """Turn a location into floats or, where it is integers by its type, leave it as it is.
-
-    Raises
-    ------
-    ValueError
-        If it is an integer beyond 2^62 in size: a difference from it needn't fit into 64 bits.
-    """
+    """Turn a location into floats or, where it is integers by its type, leave it as it is."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_WHOLE:
         raise ValueError(_TOO_LARGE)
     tensor = pt.as_tensor_variable(value)

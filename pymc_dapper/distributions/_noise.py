@@ -39,11 +39,6 @@ class NoiseRV(RandomVariable):
         *parameters
             The law's, array_like; then the shape of the result, against which they broadcast. None
             is for that of the parameters.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or draws wouldn't fit into int64.
         """
         *given, size = parameters
         arrays = [np.asarray(parameter, dtype="float64") for parameter in given]

@@ -346,13 +346,7 @@ def _warn_once() -> None:
 
 
 def whole_release(released: np.ndarray, name: str) -> np.ndarray:
-    """Make integers of released floats.
-
-    Raises
-    ------
-    ValueError
-        If one is beyond 2^62 in size; ``name`` of the mechanism is in the message.
-    """
+    """Make integers of released floats; ``name`` releases none beyond 2^62 in size."""
     fits = (released <= MAX_RELEASE) & (released >= -MAX_RELEASE)
     if not np.all(fits):
         raise ValueError(
@@ -385,13 +379,7 @@ def _shown_release(released: np.ndarray) -> str:
 
 
 def check_broadcast(released: TensorVariable, statistic: TensorVariable) -> None:
-    """Check that a release and a statistic have shapes that go together, as far as is known.
-
-    Raises
-    ------
-    ValueError
-        If they don't.
-    """
+    """Check that a release and a statistic have shapes that go together, as far as is known."""
     pairs = zip(reversed(released.type.shape), reversed(statistic.type.shape), strict=False)
     if any(None not in (n, m) and 1 not in (n, m) and n != m for n, m in pairs):
         raise ValueError(
@@ -411,13 +399,6 @@ def as_tensor(value: Any, what: str = "a statistic") -> TensorVariable:
         What was passed.
     what : str
         What it is, for the message.
-
-    Raises
-    ------
-    TypeError
-        If it doesn't hold real numbers.
-    ValueError
-        If PyTensor is in single precision.
     """
     check_precision()
     if np.ma.is_masked(value):
@@ -443,15 +424,7 @@ def as_tensor(value: Any, what: str = "a statistic") -> TensorVariable:
 
 
 def positive(name: str, value: ArrayLike) -> np.ndarray:
-    """Check that a noise scale, or each of an array of them, is positive and finite.
-
-    Raises
-    ------
-    TypeError
-        If it isn't made of numbers; ``name`` is in the message.
-    ValueError
-        If there is none, or one isn't positive and finite.
-    """
+    """Check that a noise scale, or each of an array of them, is positive and finite."""
     if isinstance(value, Variable):
         raise TypeError(
             f"{name} must be known, got {shown(value)}, which is symbolic: a mechanism is public. "
@@ -470,13 +443,7 @@ def positive(name: str, value: ArrayLike) -> np.ndarray:
 
 
 def check_rounding(value: Any) -> None:
-    """Check whether releases are rounded: to whole numbers, or not at all.
-
-    Raises
-    ------
-    TypeError
-        If it isn't True or False.
-    """
+    """Check whether releases are rounded: to whole numbers, or not at all."""
     try:
         flag(value, "rounding")
     except TypeError as error:

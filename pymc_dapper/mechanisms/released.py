@@ -24,13 +24,7 @@ NOT_GIVEN = NotGiven()
 
 
 def check_call(method: str, name: Any, statistic: Any) -> Model:
-    """Check that a name comes first and a statistic second, inside a model's context.
-
-    Raises
-    ------
-    TypeError
-        If they don't, or if there is no model.
-    """
+    """Check that a name comes first and a statistic second, inside a model's context."""
     example = f'{method}("privacy", statistic, released=...)'
     if not isinstance(name, str):
         swapped = ": name and statistic are swapped" if isinstance(statistic, str) else ""
@@ -41,13 +35,7 @@ def check_call(method: str, name: Any, statistic: Any) -> Model:
 
 
 def only_released(name: str, method: str, released: Any, observed: Any) -> Any:
-    """Take the release by its keyword, or with a warning by the name that PyMC has for data.
-
-    Raises
-    ------
-    TypeError
-        If there is none, or two.
-    """
+    """Take the release by its keyword, or with a warning by the name that PyMC has for data."""
     if released is NOT_GIVEN and observed is NOT_GIVEN:
         raise TypeError(f"'{name}': {method} needs the release: pass released=...")
     if observed is NOT_GIVEN:
@@ -64,15 +52,7 @@ def only_released(name: str, method: str, released: Any, observed: Any) -> Any:
 
 
 def as_release(name: str, released: Any) -> Release:
-    """Take a release as it is if it is shared data, and as an array if not.
-
-    Raises
-    ------
-    TypeError
-        If it doesn't hold real numbers.
-    ValueError
-        If some of it is missing.
-    """
+    """Take a release as it is if it is shared data, and as an array of real numbers if not."""
     if isinstance(released, SharedVariable):
         if kind_of(released) not in "biuf":
             raise TypeError(f"'{name}': the release must be real numbers: it is {released.type}")
@@ -93,7 +73,7 @@ def as_release(name: str, released: Any) -> Release:
 
 
 def real_array(values: Any, what: str, unmask: str) -> np.ndarray:
-    """Make an array of real numbers.
+    """Make an array of real numbers, of which none may be masked.
 
     Parameters
     ----------
@@ -103,13 +83,6 @@ def real_array(values: Any, what: str, unmask: str) -> np.ndarray:
         What it is, for the message.
     unmask : str
         What to do about masked entries.
-
-    Raises
-    ------
-    TypeError
-        If they aren't real numbers.
-    ValueError
-        If some are masked.
     """
     if np.ma.is_masked(values):
         masked = f"{np.ma.count_masked(values)} of {np.size(values)}"
@@ -154,11 +127,6 @@ def release_dims(
     -------
     tuple of str or None, or None
         A dim for each axis; None if nothing names them.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the dims aren't the model's, or don't fit the release.
     """
     if dims is None:
         for x in like:

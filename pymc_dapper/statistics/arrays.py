@@ -20,13 +20,7 @@ type Records = ArrayLike | TensorVariable
 
 
 def as_records(x: Records, name: str, *, max_ndim: int = 2) -> Array:
-    """Check that ``x`` can hold records, the record axis first.
-
-    Raises
-    ------
-    ValueError
-        If it has another number of axes, isn't numeric, or is data with nan in it.
-    """
+    """Check that ``x`` holds numbers, none of them nan, for each record; the record axis first."""
     if isinstance(x, Variable):
         check_precision()
         if not isinstance(x.type, TensorType):
@@ -55,13 +49,7 @@ def as_records(x: Records, name: str, *, max_ndim: int = 2) -> Array:
 
 
 def as_categories(x: Records, name: str, k: int, *, max_ndim: int = 2) -> Array:
-    """Check that ``x`` can hold records that are categories 0, ..., k - 1.
-
-    Raises
-    ------
-    ValueError
-        If it isn't a suitable array of integers, or is data with a category out of range.
-    """
+    """Check that ``x`` holds integers for each record, and categories 0, ..., k - 1 if known."""
     x = as_records(x, name, max_ndim=max_ndim)
     if np.dtype(x.dtype).kind == "f":
         raise ValueError(
@@ -75,13 +63,7 @@ def as_categories(x: Records, name: str, k: int, *, max_ndim: int = 2) -> Array:
 
 
 def n_columns(x: Array, name: str) -> int | None:
-    """Return the number of columns of a record, or None if records are single numbers.
-
-    Raises
-    ------
-    ValueError
-        If a variable's number of columns can't be found.
-    """
+    """Return the number of columns of a record, or None if records are single numbers."""
     if x.ndim == 1:
         return None
     static = x.shape[1] if isinstance(x, np.ndarray) else x.type.shape[1]
@@ -108,13 +90,7 @@ def n_records(x: Array) -> int | None:
 
 
 def as_pair(x: Array, y: Array, x_name: str, y_name: str) -> tuple[Array, Array]:
-    """Check that two arrays are about the same records; make both symbolic if one of them is.
-
-    Raises
-    ------
-    ValueError
-        If they differ in length, as far as that is known.
-    """
+    """Check that two arrays have as many records, if known; make both symbolic if one is."""
     nx, ny = n_records(x), n_records(y)
     if nx is not None and ny is not None and nx != ny:
         raise ValueError(f"{x_name} has {nx} records, but {y_name} has {ny}")

@@ -178,13 +178,7 @@ def _fractions(low: np.ndarray, high: np.ndarray) -> list[tuple[Fraction, Fracti
 
 
 def _check_sum(records: Array, low: np.ndarray, high: np.ndarray, order: int) -> None:
-    """Check that no sum of powers of clamped records can overflow, if their number is known.
-
-    Raises
-    ------
-    ValueError
-        If one can.
-    """
+    """Check that no sum of powers of clamped records can overflow, if their number is known."""
     n = n_records(records)
     largest = max(abs(limit) for limits in _fractions(low, high) for limit in limits)
     bound = (1 if n is None else n) * max(largest, largest**order)

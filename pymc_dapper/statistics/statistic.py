@@ -85,13 +85,7 @@ def _statistic_as_tensor(
 
 
 def check_neighbours(neighbours: Neighbours) -> Neighbours:
-    """Refuse anything but a known relation.
-
-    Raises
-    ------
-    ValueError
-        If it isn't one.
-    """
+    """Refuse anything but a known relation."""
     if not isinstance(neighbours, str) or neighbours not in get_args(Neighbours):
         raise ValueError(
             f"neighbours must be 'replace' (one record has other values) or 'add_remove' (one "
