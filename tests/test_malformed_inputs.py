@@ -47,7 +47,15 @@ NOT_CALLED_BY_USERS = {
 }
 """Public names that stand for no call of a user's, and why."""
 
-EXTENSIONS = ("conjugacy.", "reading.", "reference.")
+EXTENSIONS = (
+    "backend.",
+    "conjugacy.",
+    "counts.reading.",
+    "interweaving.reading.",
+    "reading.",
+    "reference.",
+    "releases.",
+)
 """Parts for who extends the package, and references: they check values where they are used."""
 
 PROTOCOL = {"check_released", "noise_logp", "range_before_clamping"}
