@@ -1,0 +1,44 @@
+"""Operations that act entry by entry, on numbers."""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor import scalar as ps
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+
+from pymc_dapper.backend.entries import EntryOf, performed
+
+
+class Doubled(Op):
+    """An operation that acts on each entry by itself."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = 2 * inputs[0]
+
+
+MATRIX = pt.matrix("x", dtype="int64")
+
+
+def test_a_number_takes_the_place_of_an_array_of_one():
+    op = EntryOf(Doubled(), (MATRIX.type,))
+    assert op.impl(21) == 42
+    output = op(ps.int64("n"))
+    assert output.type.dtype == "int64"
+
+
+def test_operations_on_the_same_types_are_the_same():
+    op = EntryOf(Doubled(), (MATRIX.type,))
+    same, other = EntryOf(Doubled(), (MATRIX.type,)), EntryOf(Doubled(), (pt.dvector().type,))
+    assert op == same
+    assert hash(op) == hash(same)
+    assert op != other
+
+
+def test_a_node_is_evaluated_in_python():
+    node = Doubled()(MATRIX).owner
+    np.testing.assert_array_equal(performed(node, [np.array([[1, 2]])]), [[2, 4]])
