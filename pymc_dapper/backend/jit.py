@@ -94,7 +94,8 @@ def _with_named_arguments(function: Function) -> Any:
         f"def named({names}): return compiled({names})",
         "named",
         globals() | {"compiled": jitted},
-        cache_key=None if key is None else f"{key}_by_name",
+        # With this module's name: what numba has cached looks for the module that it was made in.
+        cache_key=None if key is None else f"{key}_by_name_in_{__name__}",
     )
     return numba_njit(named, final_function=True, cache=key is not None)
 
