@@ -1,6 +1,7 @@
 """Bayesian inference from privacy-protected data, in PyMC."""
 
 from pymc_dapper import conjugacy, diagnostics, statistics
+from pymc_dapper.assignment import assign_steps
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.counts.reading import invariant
@@ -35,7 +36,7 @@ from pymc_dapper.reading import (
     follow_records,
 )
 from pymc_dapper.records.step import DapperStep
-from pymc_dapper.sampling import assign_steps, sample
+from pymc_dapper.sampling import sample
 from pymc_dapper.steps.function import FunctionStep
 from pymc_dapper.studies import study
 

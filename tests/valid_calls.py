@@ -215,12 +215,12 @@ def of_mechanism(name):
 
 STOPS = {
     "DapperStep": ["records.step:read_model"],
-    "CountStep": ["counts.step:read_counts", "counts.step:_marginal"],
+    "CountStep": ["counts.step:read_counts", "counts.step:read_conditionals"],
     "InterweaveStep": ["interweaving.step:read_non_centred"],
     "ConjugateStep": ["conjugacy.step:read_conditionals"],
     "FunctionStep": ["steps.function:_CheckedDraw"],
-    "assign_steps": ["sampling:DapperStep", "sampling:CountStep"],
-    "sample": ["sampling:DapperStep", "sampling:CountStep"],
+    "assign_steps": ["assignment:read_model", "assignment:read_counts"],
+    "sample": ["assignment:read_model", "assignment:read_counts"],
     "study": ["studies.study:CellRunner"],
     "plot_record_acceptance": ["plots.record_acceptance:figure_options"],
     "plot_analyses": ["plots.analyses:figure_options"],

@@ -16,7 +16,7 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
+from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.conjugacy.families import BETA, DIRICHLET, GAMMA
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.rebuild import rebuild
@@ -52,30 +52,26 @@ def _fixed_theta(conditional: Conditional) -> np.ndarray:
     return np.full(shape, at[conditional.family])
 
 
-def integrable_parameters(model: Model, counts: Sequence[TensorVariable]) -> list[TensorVariable]:
-    """Find the parameters that can be integrated out above counts, all of them random variables.
+def integrable_parameters(
+    conditionals: Sequence[Conditional], counts: Sequence[TensorVariable]
+) -> list[Conditional]:
+    """Find the parameters, each with its own conditional, that can be integrated out above counts.
 
     They have a conditional of a known family, and the distribution of some counts depends on them.
     No two of them have a child in common.
     """
     names, found, taken = {rv.name for rv in counts}, [], set[str]()
-    for rv in model.free_RVs:
-        if rv in counts:
-            continue
-        try:
-            [conditional] = read_conditionals(model, [rv])
-        except NotConjugateError:
-            continue
-        about = {rv.name, *conditional.children}
+    for conditional in conditionals:
+        about = {*(rv.name for rv in conditional.rvs), *conditional.children}
         known = conditional.family in LOG_DENSITIES
         if known and names & about and taken.isdisjoint(about):
-            found.append(rv)
+            found.append(conditional)
             taken |= about
     return found
 
 
 def integrate_out(
-    model: Model, parameters: Sequence[TensorVariable], counts: Sequence[TensorVariable]
+    model: Model, conditionals: Sequence[Conditional], counts: Sequence[TensorVariable]
 ) -> dict[str, TensorVariable]:
     """Write a model's log-density, factor by factor, with parameters integrated out.
 
@@ -96,13 +92,12 @@ def integrate_out(
     fixed: dict[Variable, Variable] = {}
     marginal: dict[str, TensorVariable] = {}
     taken: dict[str, str] = {}
-    for rv in parameters:
-        [conditional] = read_conditionals(model, [rv])
+    for conditional in conditionals:
         first = _check(conditional, names, taken)
         theta = _fixed_theta(conditional)
         [at_theta] = conditional.to_values or conditional.thetas
         [at_theta] = rebuild([at_theta], {conditional.thetas[0]: pt.constant(theta)})
-        value = model.rvs_to_values[rv]
+        value = model.rvs_to_values[conditional.rvs[0]]
         fixed[value] = at_theta.astype(value.dtype)
         given = LOG_DENSITIES[conditional.family](theta, *conditional.parameters)
         marginal[first] = marginal.get(first, 0.0) - given

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from pymc.model import Model
-from pymc.step_methods import BlockedStep
 from pytensor.graph.basic import Variable
 
 from pymc_dapper.backend.internals import (
@@ -16,19 +15,12 @@ from pymc_dapper.backend.internals import (
     dataclass_state,
 )
 from pymc_dapper.backend.jit import JitFunction
-from pymc_dapper.checks import options as options_of
 from pymc_dapper.conjugacy.check import check_conditional
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
-from pymc_dapper.context import the_model
 from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
-from pymc_dapper.steps.variables import (
-    chain_generator,
-    check_call,
-    complete_point,
-    parameter_values,
-)
 
 
 @dataclass_state
@@ -36,7 +28,7 @@ class ConjugateStepState(StepMethodState):
     """Nothing but the generator: each draw starts afresh."""
 
 
-class ConjugateStep(BlockedStep):
+class ConjugateStep(Step):
     """Draw parameters exactly from their conditional distribution given everything else.
 
     The step finds in the model's graph which variables a parameter's value enters the distribution
@@ -58,7 +50,7 @@ class ConjugateStep(BlockedStep):
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
     initial_point : dict, optional
         Values of the model's value variables, to check the conditional at where the prior can't be
-        drawn from. The model's own initial point if not given.
+        drawn from. Those not given are taken from the model's own initial point.
 
     Raises
     ------
@@ -94,13 +86,7 @@ class ConjugateStep(BlockedStep):
     """
 
     name = "conjugate"
-    stats_dtypes_shapes: dict[str, tuple[type, list[int]]] = {}  # noqa: RUF012 (PyMC's protocol)
     _state_class = ConjugateStepState
-
-    def __new__(cls, vars: Variable | Sequence[Variable], **kwargs: Any) -> Any:
-        """Refuse what PyMC's own constructor would choke on."""
-        check_call(cls.__name__, vars, (), kwargs, "parameters")
-        return super().__new__(cls, [vars] if isinstance(vars, str) else vars, **kwargs)
 
     @tells_why
     def __init__(
@@ -113,26 +99,18 @@ class ConjugateStep(BlockedStep):
         compile_kwargs: dict[str, Any] | None = None,
         initial_point: PointType | None = None,
     ):
-        model = the_model(model)
-        options = options_of(compile_kwargs, "compile_kwargs")
-        self.vars = parameter_values(vars, model)
-        self.blocked = blocked
-        self.rng = chain_generator(rng)
-
-        point = complete_point(model, initial_point)
-        conditionals = read_conditionals(model, [model.values_to_rvs[x] for x in self.vars])
+        model, options, point = self._begin(
+            vars, model, rng, blocked, compile_kwargs, initial_point
+        )
+        rvs = [model.values_to_rvs[x] for x in self.vars]
+        conditionals = self._reading or read_conditionals(model, rvs)
         for conditional in conditionals:
             check_conditional(conditional, point)
         self._draws = [_Draw(conditional, options) for conditional in conditionals]
+        self._givens = [draw.given for draw in self._draws]
         for draw in self._draws:
             # PyTensor compiles at the first call. Here, forked workers inherit the result.
             draw.update(dict(point), np.random.default_rng(0))
-
-    def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
-        """Start a chain: take its generator, read shared data anew."""
-        super().setup_chain(rng, tune, draws)
-        for draw in self._draws:
-            draw.data.read()
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Draw each block of parameters given the present values of all other variables."""
@@ -172,8 +150,8 @@ class _Draw:
 
     def __init__(self, conditional: Conditional, compile_kwargs: dict[str, Any]):
         self.conditional = conditional
-        self.data = SharedData(conditional, f"ConjugateStep for {_names(conditional)}")
-        self._given_names = [x.name for x in conditional.given]
+        shared_data = SharedData(conditional, f"ConjugateStep for {_names(conditional)}")
+        self.given = Given(conditional.given, shared_data)
         model = conditional.model
         self._value_names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
 
@@ -189,8 +167,7 @@ class _Draw:
 
     def update(self, point: PointType, rng: np.random.Generator) -> None:
         """Put a draw in the place of the point's present values."""
-        given = [np.asarray(point[name], order="C") for name in self._given_names]
-        given += self.data.values
+        given = self.given(point)
         conditional = self.conditional
         values: Sequence[np.ndarray] = conditional.split(
             conditional.draw(rng, *self._parameters(*given))

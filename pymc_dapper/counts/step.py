@@ -7,15 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pymc import compile as pymc_compile
 from pymc.exceptions import SamplingError
 from pymc.model import Model
-from pymc.step_methods import BlockedStep
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
-from pytensor.tensor.variable import TensorVariable
-from rich.progress import TextColumn
-from rich.table import Column
-from scipy import sparse
 
 from pymc_dapper.backend.internals import (
     PointType,
@@ -25,32 +20,26 @@ from pymc_dapper.backend.internals import (
     StepMethodState,
     dataclass_state,
 )
-from pymc_dapper.checks import options as options_of
 from pymc_dapper.checks import real_numbers, whole_number
-from pymc_dapper.conjugacy.marginal import integrate_out
+from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.step import ConjugateStep
-from pymc_dapper.context import the_model
 from pymc_dapper.counts.compiled.data import CountData
 from pymc_dapper.counts.compiled.sweep import compile_count_sweep
 from pymc_dapper.counts.compiled.unmoved import find_held
 from pymc_dapper.counts.kernels.line import LARGEST
 from pymc_dapper.counts.kernels.sweep import Packed
 from pymc_dapper.counts.reading.description import describe_counts, name_cells, summarise_counts
-from pymc_dapper.counts.reading.model import CountReading, check_counts, read_counts
+from pymc_dapper.counts.reading.known_totals import KnownTotals
+from pymc_dapper.counts.reading.model import CountReading, read_counts
 from pymc_dapper.counts.reading.moves import find_moves
 from pymc_dapper.counts.reading.self_check import WrittenFactors, check_gain, split
 from pymc_dapper.counts.reading.start import find_start
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.releases import ReleaseCheck
+from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, never_moved
-from pymc_dapper.steps.variables import (
-    chain_generator,
-    check_call,
-    complete_point,
-    parameter_values,
-    record_values,
-)
+from pymc_dapper.steps.variables import count_values, parameter_values
 
 CHECKED_SWEEPS = 3
 LARGE_TABLE = 100
@@ -69,7 +58,7 @@ class CountStepState(StepMethodState):
     numbers: np.ndarray
 
 
-class CountStep(BlockedStep):
+class CountStep(Step):
     """Update latent tables of counts, given parameters and released values.
 
     People move between cells, or a cell's count changes by itself, one line of possible tables
@@ -99,8 +88,8 @@ class CountStep(BlockedStep):
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
     initial_point : dict, optional
-        Values of the model's value variables, to check the reading of the model at. The model's own
-        initial point if not given.
+        Values of the model's value variables, to check the reading of the model at. Those not
+        given are taken from the model's own initial point.
     moves : array_like of int, shape (number of moves, number of cells), optional
         A Markov basis of the invariants, if these are others than totals of disjoint or nested
         groups or the two margins of tables. Cells are numbered as the variables come, each raveled.
@@ -169,17 +158,15 @@ class CountStep(BlockedStep):
     """
 
     name = "counts"
-    stats_dtypes_shapes: dict[str, tuple[type, list[int] | None]] = {  # noqa: RUF012 (PyMC's)
+    stats_dtypes_shapes = {  # noqa: RUF012 (PyMC's)
         "count_accept": (np.float64, []),
         "count_logp": (np.float64, []),
         WARNING_STAT: WARNING_TYPE,
     }
     _state_class = CountStepState
-
-    def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
-        """Refuse what PyMC's own constructor would choke on."""
-        check_call(cls.__name__, vars, args, kwargs, "counts")
-        return super().__new__(cls, vars, **kwargs)
+    _takes = "counts"
+    _column = ("count_accept", "0.2f", "Moved")
+    _values = staticmethod(count_values)
 
     @tells_why
     def __init__(
@@ -195,32 +182,30 @@ class CountStep(BlockedStep):
         moves: ArrayLike | None = None,
         max_start_sweeps: int = 1000,
     ):
-        model = the_model(model)
-        options = options_of(compile_kwargs, "compile_kwargs")
-        whole_number(max_start_sweeps, "max_start_sweeps", at_least=1)
+        self.max_start_sweeps = whole_number(max_start_sweeps, "max_start_sweeps", at_least=1)
         if moves is not None:
             real_numbers(moves, "moves")
-        counts, parameters = count_values(vars, model), parameter_values(integrate, model)
+        model, options, point = self._begin(
+            vars, model, rng, blocked, compile_kwargs, initial_point
+        )
+        counts, parameters = self.vars, parameter_values(integrate, model)
         if parameters and not blocked:
             raise ValueError(
                 "blocked=False: parameters are integrated out above all counts at once"
             )
         self.vars = [*counts, *parameters]
-        self.blocked = blocked
-        self.rng = chain_generator(rng)
-        self.max_start_sweeps = max_start_sweeps
-
-        point = complete_point(model, initial_point)
-        log_densities = _marginal(model, parameters, counts) if parameters else None
-        self._reading = read_counts(model, counts, point, log_densities)
-        self._data = CountData(self._reading)
-        self._parameter_names = [x.name for x in self._reading.parameters]
-        self._invariants = _Invariants(self._reading)
+        if self._reading is None:
+            rvs = [model.values_to_rvs[value] for value in parameters]
+            conditionals = [x for rv in rvs for x in read_conditionals(model, [rv])]
+            self._reading = read_counts(model, counts, point, conditionals)
+        self._given = Given(self._reading.parameters, CountData(self._reading))
+        self._givens = [self._given]
+        self._known = KnownTotals(self._reading)
         self._moves = find_moves(
-            self._invariants.matrix,
+            self._known.matrix,
             [matrix for terms in self._reading.terms for matrix in terms.linear.values()],
             self._reading.bounded_cells(),
-            self._invariants.names,
+            self._known.names,
             moves,
             [matrix for terms in self._reading.prior_terms for matrix in terms.linear.values()],
             self._reading.totals,
@@ -228,9 +213,14 @@ class CountStep(BlockedStep):
         self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=options)
         self._integrated = None
         if parameters:
-            self._integrated = ConjugateStep(
-                parameters, model=model, compile_kwargs=compile_kwargs, initial_point=point
+            self._integrated = ConjugateStep.of_reading(
+                self._reading.integrated,
+                parameters,
+                model=model,
+                compile_kwargs=options,
+                initial_point=point,
             )
+            self._givens += self._integrated._givens
         self._releases = ReleaseCheck(model, counts, "the counts")
         self._first_tuning = self._check(model, point, may_set_initial=initial_point is None)
         self._start_chain(0, 0)
@@ -277,20 +267,8 @@ class CountStep(BlockedStep):
         """Summarise how the model was read."""
         return f"<CountStep: {summarise_counts(self._reading)}>"
 
-    def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
-        """Start a chain: take its generator, read shared data anew.
-
-        Raises
-        ------
-        ValueError
-            If shared data changed in shape since the step was built, or in what they say about
-            which counts are added up.
-        """
-        super().setup_chain(rng, tune, draws)
-        self._releases.data_changed(self._data.read())
-        if self._integrated is not None:
-            self._integrated.setup_chain(self.rng, tune, draws)
-        self._start_chain(tune, draws)
+    def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
+        self._releases.data_changed(changed)
 
     def _start_chain(self, tune: int, draws: int) -> None:
         self.sweeps_done = 0
@@ -338,9 +316,9 @@ class CountStep(BlockedStep):
         error: type[Exception],
     ) -> np.ndarray:
         """Return counts that have the known totals and a positive density."""
-        known, names = self._invariants.known(given), self._invariants.names
+        known, names = self._known.known(given), self._known.names
         _check_size({f"'{names[k]}'" for k in np.flatnonzero(np.abs(known) > LARGEST)}, error)
-        counts = find_start(self._invariants.matrix, known, names, counts)
+        counts = find_start(self._known.matrix, known, names, counts)
         large = self._reading.totals.completed(counts) > LARGEST
         _check_size({name_cells(self._reading, large)} - {""}, error)
         for _ in range(self.max_start_sweeps):
@@ -376,10 +354,6 @@ class CountStep(BlockedStep):
         values = [np.asarray(point[x.name]).ravel() for x in self._reading.counts]
         return np.concatenate(values).astype(np.int64)
 
-    def _given(self, point: PointType) -> list[np.ndarray]:
-        parameters = [np.asarray(point[name], order="C") for name in self._parameter_names]
-        return parameters + self._data.values
-
     def _impossible_start(self) -> str:
         names = ", ".join(f"'{rv.name}'" for rv in self._reading.rvs)
         factors = ", ".join(f"'{name}'" for name in self._reading.as_written)
@@ -390,70 +364,6 @@ class CountStep(BlockedStep):
             "reached, a wrong shape or scale, a nan), or they are hard to find: then give a start "
             f"that fits, as initval= of the variable, or raise max_start_sweeps"
         )
-
-    @staticmethod
-    def _progressbar_config(n_chains: int = 1) -> tuple[list[TextColumn], dict[str, list[float]]]:
-        columns = [
-            TextColumn(
-                "{task.fields[count_accept]:0.2f}",
-                table_column=Column("Moved", ratio=1),
-            )
-        ]
-        return columns, {"count_accept": [0.0] * n_chains}
-
-    @staticmethod
-    def _make_progressbar_update_functions() -> tuple[Any, ...]:
-        def update_stats(step_stats: dict[str, Any]) -> dict[str, Any]:
-            return {"count_accept": step_stats["count_accept"]}
-
-        return (update_stats,)
-
-
-def count_values(variables: Variable | Sequence[Variable], model: Model) -> list[TensorVariable]:
-    """Turn what a user passes as counts into value variables of the model.
-
-    Raises
-    ------
-    ReadingError
-        If one of them isn't a free random variable of the model.
-    """
-    try:
-        return record_values(variables, model)
-    except ReadingError as error:
-        raise ReadingError(str(error).replace("records", "counts")) from None
-
-
-def _marginal(
-    model: Model, parameters: Sequence[TensorVariable], counts: Sequence[TensorVariable]
-) -> dict[str, TensorVariable]:
-    rvs = ([model.values_to_rvs[value] for value in values] for values in (parameters, counts))
-    return integrate_out(model, *rvs)
-
-
-def can_be_counted(model: Model, rv: TensorVariable) -> bool:
-    """Say whether a variable is one that CountStep is for.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    rv : TensorVariable
-        A random variable of it.
-
-    Returns
-    -------
-    bool
-        Whether it is a free variable of one of the families, which something else in the model
-        depends on.
-    """
-    if rv not in model.free_RVs:
-        return False
-    try:
-        check_counts(model, [rv])
-        read_counts(model, [model.rvs_to_values[rv]], model.initial_point())
-    except ReadingError:
-        return False
-    return True
 
 
 def _check_size(too_large: set[str], error: type[Exception]) -> None:
@@ -478,44 +388,3 @@ def _warn_of_whole_evaluation(reading: CountReading, seconds: float) -> None:
         UserWarning,
         stacklevel=3,
     )
-
-
-class _Invariants:
-    """The linear equations that a model's counts satisfy.
-
-    Attributes
-    ----------
-    matrix : csr_array, shape (number of equations, number of cells)
-        Their coefficients.
-    names : list of str
-        The factor that each comes from.
-    """
-
-    def __init__(self, reading: CountReading):
-        empty = sparse.csr_array((0, reading.n_cells))
-        rows = [invariant.rows for invariant in reading.invariants]
-        self.matrix = sparse.vstack([empty, *(each.matrix for each in rows)], format="csr")
-        self.names = [
-            invariant.factor
-            for invariant in reading.invariants
-            for _ in range(invariant.rows.matrix.shape[0])
-        ]
-        offsets = [each.offset for each in rows]
-        unknown = reading.unknown_totals
-        if unknown:
-            listed = ", ".join(f"'{x.name}'" for x in unknown)
-            raise ReadingError(
-                f"the total that {', '.join(sorted({repr(name) for name in self.names}))} fixes "
-                f"depends on {listed}, which another step would change. If that is a latent count, "
-                "pass it to the same CountStep, which then moves it together with the table"
-            )
-        inputs = [*reading.parameters, *reading.placeholders.values()]
-        with reading.model:
-            self._offsets = pymc_compile(
-                inputs, offsets, mode="FAST_COMPILE", on_unused_input="ignore"
-            )
-
-    def known(self, given: Sequence[np.ndarray]) -> np.ndarray:
-        """Return what the equations must come to."""
-        values = [np.asarray(x, dtype=np.float64) for x in self._offsets(*given)]
-        return -np.concatenate([np.zeros(0), *values])

@@ -11,13 +11,13 @@ from pymc import compile as pymc_compile
 from pymc.step_methods import CompoundStep
 from pytensor.graph.basic import Variable
 
+from pymc_dapper.assignment import assign_parameter_steps, find_records
 from pymc_dapper.backend.internals import PointType, RandomState, get_random_generator
 from pymc_dapper.checks import random_generator, whole_number
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.context import the_model
 from pymc_dapper.diagnostics._result import group
 from pymc_dapper.graphs.values import forward
-from pymc_dapper.sampling import assign_parameter_steps, find_records
 from pymc_dapper.steps.variables import record_values
 
 MIN_DRAWS = 4

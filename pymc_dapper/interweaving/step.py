@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 from pymc.model import Model
-from pymc.step_methods import BlockedStep
 from pytensor.graph.basic import Variable
-from rich.progress import TextColumn
-from rich.table import Column
 
 from pymc_dapper.backend.internals import (
     PointType,
@@ -18,10 +15,7 @@ from pymc_dapper.backend.internals import (
     StepMethodState,
     dataclass_state,
 )
-from pymc_dapper.checks import options as options_of
 from pymc_dapper.checks import whole_number
-from pymc_dapper.context import the_model
-from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.interweaving.compiled.moves import compile_moves
 from pymc_dapper.interweaving.kernels.moves import draw_variates
 from pymc_dapper.interweaving.kernels.tuning import (
@@ -36,16 +30,10 @@ from pymc_dapper.interweaving.kernels.tuning import (
 )
 from pymc_dapper.interweaving.reading import read_non_centred
 from pymc_dapper.interweaving.reading.self_check import CheckedNoise, check_noise
+from pymc_dapper.steps.base import Given, Step, miscompiled
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
-from pymc_dapper.steps.variables import (
-    chain_generator,
-    check_call,
-    check_given,
-    complete_point,
-    parameter_values,
-    record_values,
-)
+from pymc_dapper.steps.variables import check_given, record_values
 
 
 @dataclass_state
@@ -61,7 +49,7 @@ class InterweaveStepState(StepMethodState):
     tuning_evaluations: list[list[int]]
 
 
-class InterweaveStep(BlockedStep):
+class InterweaveStep(Step):
     """Move parameters together with the records, the records' own randomness held fixed.
 
     A record is a function of the parameters and of noise that knows nothing of them,
@@ -95,8 +83,8 @@ class InterweaveStep(BlockedStep):
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
     initial_point : dict, optional
-        Values of the model's value variables, to check the reading of the model at. The model's own
-        initial point if not given.
+        Values of the model's value variables, to check the reading of the model at. Those not
+        given are taken from the model's own initial point.
     moves : int, optional
         Moves per iteration after tuning. Chosen in tuning if not given; 4 if there is hardly any.
 
@@ -144,16 +132,12 @@ class InterweaveStep(BlockedStep):
     """
 
     name = "interweave"
-    stats_dtypes_shapes: dict[str, tuple[type, list[int]]] = {  # noqa: RUF012 (PyMC's attribute)
+    stats_dtypes_shapes = {  # noqa: RUF012 (PyMC's)
         "interweave_accept": (np.float64, []),
         "interweave_moves": (np.int64, []),
     }
     _state_class = InterweaveStepState
-
-    def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
-        """Refuse what PyMC's own constructor would choke on."""
-        check_call(cls.__name__, vars, args, kwargs, "parameters")
-        return super().__new__(cls, vars, **kwargs)
+    _column = ("interweave_moves", "", "Interweaving moves")
 
     @tells_why
     def __init__(
@@ -168,32 +152,29 @@ class InterweaveStep(BlockedStep):
         initial_point: PointType | None = None,
         moves: int | None = None,
     ):
-        model = the_model(model)
-        if moves is not None:
-            moves = whole_number(moves, "moves", at_least=0)
-        options = options_of(compile_kwargs, "compile_kwargs")
-        self.blocked = blocked
-        self.rng = chain_generator(rng)
-        self.moves = moves
-
-        point = complete_point(model, initial_point)
-        parameters = parameter_values(vars, model)
+        self.moves = None if moves is None else whole_number(moves, "moves", at_least=0)
+        model, options, point = self._begin(
+            vars, model, rng, blocked, compile_kwargs, initial_point
+        )
         check_given(
             records, "InterweaveStep was given as records", "the records that are to follow"
         )
-        reading = read_non_centred(model, parameters, record_values(records, model), point)
+        followers = record_values(records, model)
+        reading = self._reading or read_non_centred(model, self.vars, followers, point)
         checked = check_noise(reading, point)
         self._move = compile_moves(reading, compile_kwargs=options)
         self._reading = reading
-        self._data = SharedData(reading, f"the InterweaveStep for {self._quoted(reading.records)}")
-        self._parameter_names = [x.name for x in reading.parameters]
+        state = (*reading.parameters, *reading.records, *reading.given)
+        data = SharedData(reading, f"the InterweaveStep for {self._quoted(reading.records)}")
+        self._given = Given(state, data)
+        self._givens = [self._given]
         self._moving_names = [x.name for x in (*reading.parameters, *reading.records)]
-        self._state_names = [*self._moving_names, *(x.name for x in reading.given)]
         self._uniform_shapes = [x.type.shape for x in reading.uniforms]
-        self.vars = [x for x in parameters if x.name in self._parameter_names]
+        moving = {x.name for x in reading.parameters}
+        self.vars = [x for x in self.vars if x.name in moving]
         self._dim = int(sum(np.prod(x.type.shape) for x in reading.parameters))
         self._n_records = sum(int(np.prod(x.type.shape)) for x in reading.records)
-        self._start_chain(0)
+        self._start_chain(0, 0)
         self._check_compiled(checked, point)
 
     def _check_compiled(self, checked: CheckedNoise, point: PointType) -> None:
@@ -206,11 +187,8 @@ class InterweaveStep(BlockedStep):
         rng = np.random.default_rng(0)
         *_, [log_density] = self._call(state, checked.uniforms, unfitted(self._flat(state)), 0, rng)
         if np.isfinite(log_density) and not checked.agrees(float(log_density)):
-            raise ReadingError(
-                f"the compiled log-density is {float(log_density):.10g} where the model has "
-                f"{checked.log_density:.10g}. If the model uses an operation of your own, its "
-                "numba implementation differs from its `perform`, or an older one was loaded from "
-                "PyTensor's cache"
+            raise miscompiled(
+                "the compiled log-density is", float(log_density), checked.log_density
             )
 
     def describe(self) -> str:
@@ -245,19 +223,7 @@ class InterweaveStep(BlockedStep):
     def _quoted(self, values: Sequence[Variable]) -> str:
         return ", ".join(f"'{name}'" for name in self._reading.names(values))
 
-    def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
-        """Start a chain: take its generator, forget what was learnt, read shared data anew.
-
-        Raises
-        ------
-        ValueError
-            If shared data changed in shape since the step was built.
-        """
-        super().setup_chain(rng, tune, draws)
-        self._data.read()
-        self._start_chain(tune)
-
-    def _start_chain(self, tune: int) -> None:
+    def _start_chain(self, tune: int, draws: int) -> None:
         self.steps_done = 0
         self.tuning_steps = tune
         self.n_moves = DEFAULT_MOVES if self.moves is None else self.moves
@@ -298,12 +264,11 @@ class InterweaveStep(BlockedStep):
         n_moves: int,
         rng: np.random.Generator,
     ) -> tuple[Any, ...]:
-        state = [np.asarray(point[name], order="C") for name in self._state_names]
         variates = draw_variates(rng, n_moves, self._dim)
-        return self._move(*state, *self._data.values, *uniforms, *fit, *variates)
+        return self._move(*self._given(point), *uniforms, *fit, *variates)
 
     def _flat(self, point: PointType) -> np.ndarray:
-        parts = [np.ravel(point[name]) for name in self._parameter_names]
+        parts = [np.ravel(point[x.name]) for x in self._reading.parameters]
         return np.concatenate(parts).astype(np.float64)
 
     def _tune(self) -> None:
@@ -365,23 +330,6 @@ class InterweaveStep(BlockedStep):
             UserWarning,
             stacklevel=2,
         )
-
-    @staticmethod
-    def _progressbar_config(n_chains: int = 1) -> tuple[list[TextColumn], dict[str, list[float]]]:
-        columns = [
-            TextColumn(
-                "{task.fields[interweave_moves]}",
-                table_column=Column("Interweaving moves", ratio=1),
-            )
-        ]
-        return columns, {"interweave_moves": [0] * n_chains}
-
-    @staticmethod
-    def _make_progressbar_update_functions() -> tuple[Any, ...]:
-        def update_stats(step_stats: dict[str, Any]) -> dict[str, Any]:
-            return {"interweave_moves": step_stats["interweave_moves"]}
-
-        return (update_stats,)
 
 
 def _is_doubling(done: int, first: int) -> bool:

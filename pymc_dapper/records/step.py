@@ -1,6 +1,5 @@
 """DapperStep: record-wise Metropolis updates of latent confidential records."""
 
-import warnings
 from collections.abc import Sequence
 from math import isfinite
 from time import perf_counter
@@ -9,13 +8,11 @@ from typing import Any
 import numpy as np
 from pymc.exceptions import SamplingError
 from pymc.model import Model
-from pymc.step_methods import BlockedStep
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
 from pytensor.tensor.variable import TensorVariable
-from rich.progress import TextColumn
-from rich.table import Column
 
 from pymc_dapper.backend.internals import (
     PointType,
@@ -26,11 +23,10 @@ from pymc_dapper.backend.internals import (
     dataclass_state,
 )
 from pymc_dapper.checks import flag, whole_number
-from pymc_dapper.checks import options as options_of
-from pymc_dapper.context import the_model
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.records.compiled.exchange import CompiledExchange, compile_exchange
 from pymc_dapper.records.compiled.sweep import compile_sweep
+from pymc_dapper.records.full_evaluation import check_full_evaluation, warn_of_full_evaluation
 from pymc_dapper.records.never_moved import NeverMoved
 from pymc_dapper.records.reading.description import describe_reading, summarise_reading
 from pymc_dapper.records.reading.exchange_groups import read_exchange
@@ -39,6 +35,7 @@ from pymc_dapper.records.reading.factors import AdditiveFactor
 from pymc_dapper.records.reading.model import ModelReading, read_model
 from pymc_dapper.records.reading.self_check import CheckedState, check_reading
 from pymc_dapper.releases import ReleaseCheck
+from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.stats import (
@@ -48,11 +45,7 @@ from pymc_dapper.steps.stats import (
     never_moved,
     record_stat,
 )
-from pymc_dapper.steps.variables import chain_generator, check_call, complete_point, record_values
-
-FULL_EVALUATION_LIMIT = 1_000
-"""With as many records, factors that take full evaluations are refused unless allowed."""
-
+from pymc_dapper.steps.variables import record_values
 
 LARGEST_ERROR = 1e-4
 """A log-density that is off by less changes the draws by less than can be seen in them."""
@@ -68,7 +61,7 @@ class DapperStepState(StepMethodState):
     tuning_sweeps: int
 
 
-class DapperStep(BlockedStep):
+class DapperStep(Step):
     """Update latent confidential records one by one, given parameters and released values.
 
     In every sweep each record is proposed anew from its prior given the parameters, and accepted
@@ -161,17 +154,15 @@ class DapperStep(BlockedStep):
     """
 
     name = "dapper"
-    stats_dtypes_shapes: dict[str, tuple[type, list[int] | None]] = {  # noqa: RUF012 (set by instance)
+    stats_dtypes_shapes = {  # noqa: RUF012 (PyMC's)
         "dapper_accept": (np.float64, []),
         "dapper_mechanism_logp": (np.float64, []),
         WARNING_STAT: WARNING_TYPE,
     }
     _state_class = DapperStepState
-
-    def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
-        """Refuse what PyMC's own constructor would choke on."""
-        check_call(cls.__name__, vars, args, kwargs, "records")
-        return super().__new__(cls, vars, **kwargs)
+    _takes = "records"
+    _column = ("dapper_accept", "0.2f", "Accepted")
+    _values = staticmethod(record_values)
 
     @tells_why
     def __init__(
@@ -187,50 +178,35 @@ class DapperStep(BlockedStep):
         allow_full_evaluation: bool = False,
         max_start_sweeps: int = 1000,
     ):
-        model = the_model(model)
-        whole_number(max_start_sweeps, "max_start_sweeps", at_least=1)
+        self.max_start_sweeps = whole_number(max_start_sweeps, "max_start_sweeps", at_least=1)
+        self.track_records = flag(track_records, "track_records")
         flag(allow_full_evaluation, "allow_full_evaluation")
-        flag(track_records, "track_records")
-        options = options_of(compile_kwargs, "compile_kwargs")
-        self.vars = record_values(vars, model)
-        self.blocked = blocked
-        self.rng = chain_generator(rng)
-        self.max_start_sweeps = max_start_sweeps
-
-        point = complete_point(model, initial_point)
-        reading = read_model(model, self.vars, point)
-        _check_full_evaluation(reading, allow_full_evaluation)
+        model, options, point = self._begin(
+            vars, model, rng, blocked, compile_kwargs, initial_point
+        )
+        reading = self._reading or read_model(model, self.vars, point)
+        check_full_evaluation(reading, allow_full_evaluation)
         checked = check_reading(reading, point)
         self._releases = ReleaseCheck(model, self.vars, f"{reading.n_records} records")
         self.sweep = compile_sweep(reading, compile_kwargs=options, tell_accepted=track_records)
         exchange = read_exchange(reading, point)
         self.exchange: CompiledExchange | None = None
         if exchange is not None:
-            self.exchange = compile_exchange(reading, exchange, compile_kwargs)
-            self.stats_dtypes_shapes = {**self.stats_dtypes_shapes, EXCHANGE_STAT: (np.float64, [])}
-        self._reading, self._point = reading, point
-        self._data = SharedData(reading, f"the DapperStep for the records {_quoted(reading)}")
-        self._record_names = [x.name for x in reading.records]
-        self._parameter_names = [x.name for x in reading.parameters]
-        self.track_records = track_records
+            self.exchange = compile_exchange(reading, exchange, options)
+            self._add_stat(EXCHANGE_STAT, np.float64)
         if track_records:
             first = model.values_to_rvs[self.vars[0]]
             self._record_stat = record_stat(model.free_RVs.index(first), first.name)
-            self.stats_dtypes_shapes = {
-                **self.stats_dtypes_shapes,
-                self._record_stat: (np.bool_, [reading.n_records]),
-            }
-        # PyMC's own backend makes arrays of a type; a shape can only be a part of it.
-        self.stats_dtypes = [
-            {
-                name: np.dtype((dtype, tuple(shape))) if shape else dtype
-                for name, (dtype, shape) in self.stats_dtypes_shapes.items()
-            }
-        ]
+            self._add_stat(self._record_stat, np.bool_, reading.n_records)
+        self._reading, self._point = reading, point
+        data = SharedData(reading, f"the DapperStep for the records {_quoted(reading)}")
+        self._given = Given(reading.parameters, data)
+        self._givens = [self._given]
+        self._record_names = [x.name for x in reading.records]
         # What is evaluated as the model has it, or in single precision, is no test of digits.
         tested = reading.additive_factors and not reading.full_factors and checked.is_double
         self._as_written = checked.log_density if tested else None
-        self._start_chain(0)
+        self._start_chain(0, 0)
 
         # PyTensor compiles at the first call. Here, forked workers inherit the result.
         self._update(self._records(point), self._given(point), np.random.default_rng(0))
@@ -238,7 +214,7 @@ class DapperStep(BlockedStep):
         if reading.full_factors:
             began = perf_counter()
             self._update(self._records(point), self._given(point), np.random.default_rng(0))
-            _warn_of_full_evaluation(reading, perf_counter() - began)
+            warn_of_full_evaluation(reading, perf_counter() - began)
 
     def _check_compiled(self, checked: CheckedState, given: list[np.ndarray]) -> None:
         """Compare what was compiled with the model's own log-density."""
@@ -251,12 +227,7 @@ class DapperStep(BlockedStep):
         records, (_, compiled, *_) = after[: len(self.vars)], after[len(self.vars)]
         expected = checked.log_density(records, checked.parameters)
         if not checked.same(compiled, expected):
-            raise ReadingError(
-                f"the compiled sweep gives the log-density {compiled:.10g} where the model has "
-                f"{expected:.10g}. If the model uses an operation of your own, its numba "
-                "implementation differs from its `perform`, or an older one was loaded from "
-                "PyTensor's cache: see docs/reading-a-model.md"
-            )
+            raise miscompiled("the compiled sweep gives the log-density", compiled, expected)
 
     @property
     def factors(self) -> list[str]:
@@ -298,20 +269,10 @@ class DapperStep(BlockedStep):
         """Summarise how the model was read."""
         return f"<DapperStep: {summarise_reading(self._reading)}>"
 
-    def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
-        """Start a chain: take its generator, read shared data anew.
-
-        Raises
-        ------
-        ValueError
-            If shared data, or the number of records, changed in shape since the step was built.
-        """
-        super().setup_chain(rng, tune, draws)
-        changed = self._data.read()
+    def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
         if self.exchange is not None and self._reading.data:
             self._check_exchange(self.exchange.exchange)
         self._releases.data_changed(changed)
-        self._start_chain(tune)
 
     def _check_exchange(self, exchange: Exchange) -> None:
         """Check that records still count for the known totals as when the step was built."""
@@ -323,7 +284,7 @@ class DapperStep(BlockedStep):
                 f"{names}: build the DapperStep anew"
             )
 
-    def _start_chain(self, tune: int) -> None:
+    def _start_chain(self, tune: int, draws: int) -> None:
         self._never_moved: NeverMoved | None = None
         self.sweeps_done = 0
         self.tuning_sweeps = tune
@@ -350,7 +311,7 @@ class DapperStep(BlockedStep):
             self._check_digits(float(self.sweep.as_written(*after[:n_variables], *given)[0]), logp)
         elif drawn > 0 and drawn & (drawn - 1) == 0 and self._as_written is not None:
             # At draws 1, 2, 4, 8, ...: in Python, which takes its time.
-            parameters = given[: len(self._parameter_names)]
+            parameters = given[: len(self._reading.parameters)]
             as_written = self._as_written(after[:n_variables], parameters)
             self._check_digits(as_written, logp, ROUNDING * abs(as_written))
 
@@ -386,17 +347,13 @@ class DapperStep(BlockedStep):
         watch.look(self.sweeps_done, records)
         message = None
         if self.sweeps_done == self.tuning_sweeps:
-            message = watch.message(records, given[: len(self._parameter_names)])
+            message = watch.message(records, given[: len(self._reading.parameters)])
         if watch.is_done or self.sweeps_done >= self.tuning_sweeps:
             self._never_moved = None
         return None if message is None else never_moved(message)
 
     def _records(self, point: PointType) -> list[np.ndarray]:
-        return [np.asarray(point[name], order="C") for name in self._record_names]
-
-    def _given(self, point: PointType) -> list[np.ndarray]:
-        parameters = [np.asarray(point[name], order="C") for name in self._parameter_names]
-        return parameters + self._data.values
+        return arrays_of(point, self._record_names)
 
     def _update(
         self,
@@ -430,7 +387,7 @@ class DapperStep(BlockedStep):
         records: Sequence[np.ndarray] = after[:n]
         (accept, logp), *accepted = after[n:]
         if not isfinite(logp):
-            records = exchange.start(rng, records, given[: len(self._parameter_names)])
+            records = exchange.start(rng, records, given[: len(self._reading.parameters)])
         *exchanged, (share, logp) = exchange.update(rng, records, given)
         for x, new in zip(records, exchanged, strict=True):
             for each in accepted:
@@ -479,23 +436,6 @@ class DapperStep(BlockedStep):
             f"pm.sample(initvals={{'{example}': ...}}), or raise max_start_sweeps"
         )
 
-    @staticmethod
-    def _progressbar_config(n_chains: int = 1) -> tuple[list[TextColumn], dict[str, list[float]]]:
-        columns = [
-            TextColumn(
-                "{task.fields[dapper_accept]:0.2f}",
-                table_column=Column("Accepted", ratio=1),
-            )
-        ]
-        return columns, {"dapper_accept": [0.0] * n_chains}
-
-    @staticmethod
-    def _make_progressbar_update_functions() -> tuple[Any, ...]:
-        def update_stats(step_stats: dict[str, Any]) -> dict[str, Any]:
-            return {"dapper_accept": step_stats["dapper_accept"]}
-
-        return (update_stats,)
-
 
 def _is_count(rv: TensorVariable) -> bool:
     whole = np.dtype(rv.dtype).kind in "iu"
@@ -504,34 +444,3 @@ def _is_count(rv: TensorVariable) -> bool:
 
 def _quoted(reading: ModelReading) -> str:
     return ", ".join(f"'{name}'" for name in reading.record_names)
-
-
-def _check_full_evaluation(reading: ModelReading, allowed: bool) -> None:
-    """Refuse a model of many records whose sweep would grow with their square."""
-    if reading.full_factors and reading.n_records >= FULL_EVALUATION_LIMIT and not allowed:
-        raise ReadingError(
-            f"{_full_evaluation(reading)} With {reading.n_records} records, from "
-            f"{FULL_EVALUATION_LIMIT} on, this is refused unless you pass "
-            "allow_full_evaluation=True"
-        )
-
-
-def _warn_of_full_evaluation(reading: ModelReading, seconds: float) -> None:
-    warnings.warn(
-        f"{_full_evaluation(reading)} A sweep over the {reading.n_records} records takes about "
-        f"{seconds:.2g} s here, and grows with the square of their number; from "
-        f"{FULL_EVALUATION_LIMIT} records on it takes allow_full_evaluation=True",
-        UserWarning,
-        stacklevel=3,
-    )
-
-
-def _full_evaluation(reading: ModelReading) -> str:
-    reasons = "; ".join(
-        f"'{factor.name}' isn't a function of sums over the records, because {factor.reason}"
-        for factor in reading.full_factors
-    )
-    return (
-        f"DapperStep has to evaluate the model anew from all records in each record's update: "
-        f"{reasons}. If you can, write it with sums over the records (counts, totals, means)."
-    )

@@ -1,6 +1,6 @@
 """Steps say why they can't be built, where the model isn't to blame."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
@@ -49,15 +49,35 @@ def tells_why[**P](build: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(build)
     def telling(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            with telling_of_damage():
-                build(*args, **kwargs)
-        except OutOfMemoryError:
-            raise
-        except MemoryError as error:
-            raise OutOfMemoryError(_message(args[0], _given(args, kwargs), error)) from error
+        names = [kind.__name__ for kind in type(args[0]).__mro__ if kind.__name__ in REMEDIES]
+        with telling_of_memory(names[0], _given(args, kwargs)), telling_of_damage():
+            build(*args, **kwargs)
 
     return telling
+
+
+@contextmanager
+def telling_of_memory(step: str, variables: Sequence[Any]) -> Iterator[None]:
+    """Say for which step and variables memory ran out, and what would need less.
+
+    Parameters
+    ----------
+    step : str
+        Name of the step's class.
+    variables : sequence
+        What the step is for.
+
+    Raises
+    ------
+    OutOfMemoryError
+        In the place of a MemoryError.
+    """
+    try:
+        yield
+    except OutOfMemoryError:
+        raise
+    except MemoryError as error:
+        raise OutOfMemoryError(_message(step, variables, error)) from error
 
 
 @contextmanager
@@ -89,14 +109,13 @@ def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     return list(variables) if isinstance(variables, list | tuple) else [variables]
 
 
-def _message(step: Any, variables: list[Any], error: MemoryError) -> str:
-    names = [kind.__name__ for kind in type(step).__mro__ if kind.__name__ in REMEDIES]
+def _message(step: str, variables: Sequence[Any], error: MemoryError) -> str:
     listed = ", ".join(_described(variable) for variable in variables)
     # What PyTensor adds to it is about its graph.
     reason = str(error).partition("\n")[0]
     return (
-        f"memory ran out while {names[0]} was built for {listed}"
-        f"{f': {reason}' if reason else ''}. {REMEDIES[names[0]]}"
+        f"memory ran out while {step} was built for {listed}"
+        f"{f': {reason}' if reason else ''}. {REMEDIES[step]}"
     )
 
 

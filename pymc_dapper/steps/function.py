@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from pymc.exceptions import SamplingError
 from pymc.model import Model
-from pymc.step_methods import BlockedStep
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
@@ -22,8 +21,6 @@ from pymc_dapper.backend.internals import (
 )
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.checks import function
-from pymc_dapper.checks import options as options_of
-from pymc_dapper.context import the_model
 from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.values import (
@@ -34,13 +31,8 @@ from pymc_dapper.graphs.values import (
     shared_data,
     static_shape,
 )
+from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.data import SharedData
-from pymc_dapper.steps.variables import (
-    chain_generator,
-    check_call,
-    complete_point,
-    parameter_values,
-)
 
 Draw = Callable[[np.random.Generator, Mapping[str, np.ndarray]], Mapping[str, Any]]
 
@@ -50,7 +42,7 @@ class FunctionStepState(StepMethodState):
     """Nothing but the generator: what a user's function remembers isn't known."""
 
 
-class FunctionStep(BlockedStep):
+class FunctionStep(Step):
     """Draw parameters with a function of your own.
 
     For a conditional distribution that you can draw from and :class:`ConjugateStep` doesn't know,
@@ -74,8 +66,8 @@ class FunctionStep(BlockedStep):
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
     initial_point : dict, optional
-        Values of the model's value variables, to try the function at. The model's own initial
-        point if not given.
+        Values of the model's value variables, to try the function at. Those not given are taken
+        from the model's own initial point.
 
     Raises
     ------
@@ -104,15 +96,9 @@ class FunctionStep(BlockedStep):
     """
 
     name = "function"
-    stats_dtypes_shapes: dict[str, tuple[type, list[int]]] = {}  # noqa: RUF012 (PyMC's protocol)
     _state_class = FunctionStepState
-
-    def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
-        """Refuse what PyMC's own constructor would choke on."""
-        check_call(cls.__name__, vars, args[1:], kwargs, "parameters and their draw")
-        if kwargs.get("blocked", True) is not True:
-            raise ValueError("FunctionStep draws all its variables together: blocked must be True")
-        return super().__new__(cls, vars, *args, **kwargs)
+    _takes = "parameters and their draw"
+    _n_by_position = 1
 
     def __init__(
         self,
@@ -126,22 +112,18 @@ class FunctionStep(BlockedStep):
         initial_point: PointType | None = None,
     ):
         function(draw, "draw", "draw(rng, point)")
-        model = the_model(model)
-        self.vars = parameter_values(vars, model)
-        self.blocked = blocked
-        self.rng = chain_generator(rng)
+        if blocked is not True:
+            raise ValueError("FunctionStep draws all its variables together: blocked must be True")
+        model, options, point = self._begin(
+            vars, model, rng, blocked, compile_kwargs, initial_point
+        )
         self._draw = draw
-        point = complete_point(model, initial_point)
-        self._checked = _CheckedDraw(model, self.vars, options_of(compile_kwargs, "compile_kwargs"))
+        self._checked = _CheckedDraw(model, self.vars, options)
+        self._givens = [self._checked.given]
         try:
             self._drawn(point, np.random.default_rng(0))
         except SamplingError as error:
             raise ValueError(f"tried at the initial point, {error}") from error.__cause__
-
-    def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
-        """Start a chain: take its generator, read shared data anew."""
-        super().setup_chain(rng, tune, draws)
-        self._checked.data.read()
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Let the function draw, and check what it returns."""
@@ -209,14 +191,12 @@ class _CheckedDraw:
 
         outputs = rebuild([*checks, *naturals], known)
         shared = shared_data(outputs)
-        self.data = SharedData(
-            _Reading(model, shared, lengths), f"the FunctionStep of {self.names}"
-        )
+        reading = _Reading(model, shared, lengths)
         data = {x: x.type(name=x.name) for x in shared}
         inputs = set(explicit_graph_inputs(outputs))
-        given = [x for x in model.value_vars if x in inputs]
-        self._given = [x.name for x in given]
-        given += data.values()
+        others = [x for x in model.value_vars if x in inputs]
+        self.given = Given(others, SharedData(reading, f"the FunctionStep of {self.names}"))
+        given = [*others, *data.values()]
         outputs = rebuild(outputs, data)
         options: dict[str, Any] = {"model": model, "compile_kwargs": compile_kwargs}
         self._check = JitFunction([*thetas, *given], outputs[: len(checks)], **options)
@@ -226,7 +206,7 @@ class _CheckedDraw:
         """Give all free variables in their natural space, as arrays that can't be written to."""
         named = {name: np.asarray(point[value]).view() for name, value in self._untransformed}
         if self._transformed:
-            values = self._naturals(*self._arguments(point))
+            values = self._naturals(*self.given(point))
             named.update(zip(self._transformed, map(np.asarray, values), strict=True))
         for value in named.values():
             value.flags.writeable = False
@@ -247,7 +227,7 @@ class _CheckedDraw:
                 f"returned values for {sorted(drawn)}, where it draws {sorted(self._shapes)}"
             )
         thetas = [self._array(name, drawn[name]) for name in self._shapes]
-        results = self._check(*thetas, *self._arguments(point))
+        results = self._check(*thetas, *self.given(point))
         values, log_densities = results[: len(thetas)], results[len(thetas) :]
         for name, log_density in zip(self._factor_names, log_densities, strict=True):
             if not np.isfinite(log_density):
@@ -259,9 +239,6 @@ class _CheckedDraw:
             if not np.all(np.isfinite(value)):
                 raise self._wrong(f"drew '{name}' = {theta}, which isn't inside its support")
         return dict(zip(self._value_names, map(np.asarray, values), strict=True))
-
-    def _arguments(self, point: PointType) -> list[np.ndarray]:
-        return [np.asarray(point[name], order="C") for name in self._given] + self.data.values
 
     def _array(self, name: str, value: Any) -> np.ndarray:
         array = np.asarray(value)

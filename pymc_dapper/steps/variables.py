@@ -112,6 +112,13 @@ def record_values(
     return _free_values(variables, model, "the latent records that it depends on")
 
 
+def count_values(
+    variables: Variable | str | Sequence[Variable | str], model: Model
+) -> list[TensorVariable]:
+    """Turn what a user passes as counts into value variables, as :func:`record_values` does."""
+    return _free_values(variables, model, "the latent counts that it depends on")
+
+
 def parameter_values(
     variables: Variable | str | Sequence[Variable | str], model: Model
 ) -> list[TensorVariable]:

@@ -13,10 +13,10 @@ from pytensor.graph.basic import Variable, equal_computations
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.random.type import RandomGeneratorType
 
+from pymc_dapper.assignment import assign_parameter_steps, assign_steps
 from pymc_dapper.backend.internals import equal_dataclass_values
 from pymc_dapper.counts.step import CountStep
 from pymc_dapper.graphs.dependence import records_seen
-from pymc_dapper.sampling import assign_parameter_steps, assign_steps
 
 MODELS_KEPT = 8
 """Models that a worker keeps: the settings that it is likely to be given in turn."""

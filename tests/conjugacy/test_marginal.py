@@ -7,6 +7,8 @@ import pytensor.tensor as pt
 import pytest
 from scipy.special import logsumexp
 
+from pymc_dapper.assignment import Readings
+from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.marginal import integrable_parameters, integrate_out
 
 
@@ -68,7 +70,7 @@ def log_ratios(write, *, leave_out=()):
     """Log-density ratios of points: by quadrature over the parameter, and as it is written."""
     with pm.Model() as model:
         p, counts, points = write()
-    factors = integrate_out(model, [p], counts)
+    factors = integrate_out(model, read_conditionals(model, [p]), counts)
     marginal = pt.add(*(graph.sum() for name, graph in factors.items() if name not in leave_out))
     value = model.rvs_to_values[p]
     others = [x for x in model.value_vars if x is not value]
@@ -106,5 +108,8 @@ def test_parameters_that_can_be_integrated_out_are_found():
         y = pm.Multinomial("y", n=x, p=q)
         z = pm.Poisson("z", rate)
         pm.Normal("released", x + y.sum() + z, 1.0, observed=5.0)
-    assert integrable_parameters(model, [x, y, z]) == [p, q]
-    assert integrable_parameters(model, [z]) == []
+    readings = Readings(model)
+    conditionals = [each for rv in (alpha, p, q, rate) for each in readings.conditionals([rv])]
+    found = integrable_parameters(conditionals, [x, y, z])
+    assert [each.rvs for each in found] == [(p,), (q,)]
+    assert integrable_parameters(conditionals, [z]) == []

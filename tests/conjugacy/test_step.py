@@ -157,8 +157,7 @@ def test_shared_data_are_read_again_when_a_chain_starts(model, step):
         judge = Judge(model)
         other = {**after, "mu": after["mu"] + [0.0, 0.0, 1.0]}
         draw = step._draws[0]
-        given = [after[x.name] for x in draw.conditional.given]
-        parameters = draw._parameters(*given, *draw.data.values)
+        parameters = draw._parameters(*draw.given(after))
         ours = [draw.conditional.log_density(x["mu"], *parameters) for x in (after, other)]
         np.testing.assert_allclose(np.diff(ours), judge(other) - judge(after), rtol=1e-10)
 

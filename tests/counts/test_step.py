@@ -13,7 +13,7 @@ from pymc.step_methods.state import equal_dataclass_values
 from pymc_dapper import ReadingError
 from pymc_dapper.counts.kernels.sweep import Packed
 from pymc_dapper.counts.reading import invariant
-from pymc_dapper.counts.step import CountStep, can_be_counted
+from pymc_dapper.counts.step import CountStep
 from tests.against_python import assert_same_in_python
 from tests.models import N_APPLICANTS, admissions_table
 
@@ -287,12 +287,6 @@ def refused():
 def test_what_is_no_latent_count_is_refused_by_name(refused, name, message):
     with pytest.raises(ReadingError, match=message):
         CountStep([refused[name]], model=refused)
-    assert not can_be_counted(refused, refused[name])
-
-
-def test_what_can_be_counted_is_said(model):
-    assert can_be_counted(model, model["x"])
-    assert not can_be_counted(model, model["p"])
 
 
 def test_other_arguments_go_by_name(model):

@@ -299,7 +299,9 @@ def test_records_of_a_noisy_vector_have_their_exact_posterior():
     posterior = conditional_posterior(PRIOR, log_mechanism, n_records=3)
     twin = conditional_posterior(PRIOR, lambda x: log_mechanism(x, 0.7 * 1.5), n_records=3)
     prior = PRIOR[posterior.states].prod(axis=1)
-    matrix = transition_matrix(parts_of(step).decide, posterior.states, prior, *step._data.values)
+    matrix = transition_matrix(
+        parts_of(step).decide, posterior.states, prior, *step._given.data.values
+    )
 
     def invariance_error(probabilities):
         return np.abs(probabilities @ matrix - probabilities).max()

@@ -11,6 +11,7 @@ from scipy import stats
 
 import pymc_dapper as pmd
 from pymc_dapper.conjugacy import marginal
+from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.marginal import integrate_out
 from pymc_dapper.counts.step import CountStep
 from tests.monte_carlo import smallest_ess
@@ -181,7 +182,7 @@ def test_an_integral_without_its_constant_shows(monkeypatch):
 
 def test_a_table_of_unknown_probabilities_is_dirichlet_multinomial():
     model, _ = probabilities_of_a_table()
-    factors = integrate_out(model, [model["p"]], [model["x"]])
+    factors = integrate_out(model, read_conditionals(model, [model["p"]]), [model["x"]])
     marginal = pt.add(*(graph.sum() for graph in factors.values()))
     written = pytensor.function(
         [model.rvs_to_values[model["x"]]], marginal, mode="FAST_COMPILE", on_unused_input="ignore"

@@ -302,7 +302,7 @@ def geweke(model, step_type, iterations=8_000, seed=3):
         released = sums + rng.laplace(scale=SCALE, size=2)
         model["released"].set_value(released)
         for each in (sweep, step):
-            each._data.values = [released]
+            each._given.data.values = [released]
             point, _ = each.step(point)
         draws[i] = np.exp(point["theta_log__"]), point["slope"]
     return draws[1_000:]

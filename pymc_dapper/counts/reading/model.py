@@ -25,6 +25,8 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
+from pymc_dapper.conjugacy.conditional import Conditional
+from pymc_dapper.conjugacy.marginal import integrate_out
 from pymc_dapper.counts.reading.totals import Totals, find_totals
 from pymc_dapper.graphs.checks import localise_checks
 from pymc_dapper.graphs.errors import ReadingError
@@ -125,6 +127,8 @@ class CountReading:
     """Data that the linear structure was read from, with the values they had."""
     dim_lengths: dict[str, int]
     """Lengths of the model's dims when it was read."""
+    integrated: tuple[Conditional, ...]
+    """Conditionals of the parameters that are integrated out."""
 
     @property
     def rvs(self) -> list[TensorVariable]:
@@ -190,24 +194,26 @@ def read_counts(
     model: Model,
     values: Sequence[TensorVariable],
     point: Mapping[str, np.ndarray],
-    log_densities: Mapping[str, TensorVariable] | None = None,
+    integrated: Sequence[Conditional] = (),
 ) -> CountReading:
     """Find out how tables of counts enter a model's log-density, and split it into terms.
 
-    ``point`` is for shapes. ``log_densities`` are those of all factors, in terms of value
-    variables; the model's own if not given.
+    ``point`` is for shapes. ``integrated`` are the conditionals of the parameters that are
+    integrated out, each by itself.
 
     Raises
     ------
     ReadingError
         If a variable isn't a count, or a factor can't be evaluated.
+    NotConjugateError
+        If a parameter can't be integrated out.
     """
     rvs = [model.values_to_rvs[value] for value in values]
     check_counts(model, rvs)
     lengths = dim_lengths(model)
     sized = {x: x.type.clone(shape=point[x.name].shape)(name=x.name) for x in model.value_vars}
     counts = [sized[value] for value in values]
-    written = _log_densities(model) if log_densities is None else log_densities
+    written = integrate_out(model, integrated, rvs)
     known: dict[Variable, Variable] = {**sized, **frozen_dims(model, lengths)}
     placeholders: dict[Variable, TensorVariable] = {}
     for shared in graph_inputs(list(written.values())):
@@ -268,13 +274,8 @@ def read_counts(
         placeholders=used,
         frozen={shared: walk.frozen[x] for shared, x in used.items() if x in walk.frozen},
         dim_lengths=lengths,
+        integrated=tuple(integrated),
     )
-
-
-def _log_densities(model: Model) -> dict[str, TensorVariable]:
-    variables = [*model.basic_RVs, *model.potentials]
-    graphs = model.logp(variables, sum=False)
-    return dict(zip([variable.name for variable in variables], graphs, strict=True))
 
 
 def _static_shape(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:

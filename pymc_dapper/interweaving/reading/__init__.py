@@ -2,7 +2,7 @@
 
 from pymc_dapper.interweaving.reading import families  # noqa: F401  (registers its maps)
 from pymc_dapper.interweaving.reading.maps import NoRecordMapError, RecordMap, record_map
-from pymc_dapper.interweaving.reading.model import can_interweave, read_non_centred
+from pymc_dapper.interweaving.reading.model import can_interweave, read_movable, read_non_centred
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "NonCentredModel",
     "RecordMap",
     "can_interweave",
+    "read_movable",
     "read_non_centred",
     "record_map",
 ]

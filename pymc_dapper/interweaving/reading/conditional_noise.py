@@ -5,7 +5,7 @@ form. With its noise held fixed, the records are as good as integrated out: the 
 against p(theta) prod_i sum_k p(k | theta) l_i(k), which no present value of a record has a say in.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -23,8 +23,10 @@ from pymc_dapper.graphs.values import dim_lengths, frozen_dims, shared_data
 from pymc_dapper.interweaving.reading.maps import at_index
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 from pymc_dapper.records.reading.finite import possible_values
-from pymc_dapper.records.reading.model import read_model
+from pymc_dapper.records.reading.model import ModelReading, read_model
 from pymc_dapper.records.reading.rows_by_value import value_index
+
+type RecordsReader = Callable[[Sequence[TensorVariable]], ModelReading]
 
 
 def read_conditional_noise(
@@ -32,6 +34,7 @@ def read_conditional_noise(
     parameters: Sequence[TensorVariable],
     records: Sequence[TensorVariable],
     point: Mapping[str, np.ndarray],
+    read_records: RecordsReader | None = None,
 ) -> NonCentredModel | None:
     """Write the records as a function of parameters and of their conditional law's noise.
 
@@ -42,7 +45,7 @@ def read_conditional_noise(
     if possible_values(rvs) is None:
         return None
     try:
-        reading = read_model(model, records, point)
+        reading = read_records(rvs) if read_records else read_model(model, records, point)
     except ReadingError:
         return None  # DapperStep says why
     law = reading.conditional

@@ -1,6 +1,7 @@
 """Read a model with the records' noise in the place of the records."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -16,6 +17,7 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.values import at_values, dim_lengths, frozen_dims, shared_data
 from pymc_dapper.interweaving.reading.conditional_noise import (
+    RecordsReader,
     prior_is_valid,
     read_conditional_noise,
 )
@@ -28,12 +30,14 @@ def read_non_centred(
     parameters: Sequence[TensorVariable],
     records: Sequence[TensorVariable],
     point: Mapping[str, np.ndarray],
+    read_records: RecordsReader | None = None,
 ) -> NonCentredModel:
     """Write records as a function of parameters, both given as value variables, and noise.
 
     The noise is that of the records' prior or, where records have few values and each has factors
     of its own, that of their conditional distribution (:func:`read_conditional_noise`). ``point``
-    is for shapes.
+    is for shapes. ``read_records`` reads how the model sees records, where that may have been done
+    before.
 
     Raises
     ------
@@ -44,7 +48,7 @@ def read_non_centred(
     """
     _check_kinds(model, parameters, records)
     rvs = [model.values_to_rvs[value] for value in records]
-    conditional = read_conditional_noise(model, parameters, records, point)
+    conditional = read_conditional_noise(model, parameters, records, point, read_records)
     if conditional is not None:
         return conditional
     moving, moved = _who_moves_whom(model, parameters, rvs)
@@ -110,6 +114,33 @@ def read_non_centred(
     )
 
 
+def read_movable(
+    model: Model,
+    parameters: Sequence[TensorVariable],
+    records: Sequence[TensorVariable],
+    point: Mapping[str, np.ndarray],
+    read_records: RecordsReader | None = None,
+) -> NonCentredModel | None:
+    """Write records as a function of noise and of as many of the parameters as can be.
+
+    Both are given as random variables. Returns what ``InterweaveStep(..., records=records)`` reads
+    for these parameters; None if there are none.
+    """
+    record_values = [model.rvs_to_values[rv] for rv in records]
+
+    def moving(rvs: Sequence[TensorVariable]) -> NonCentredModel | None:
+        values = [model.rvs_to_values[rv] for rv in rvs]
+        try:
+            reading = read_non_centred(model, values, record_values, point, read_records)
+        except ReadingError:
+            return None
+        return replace(reading, left_alone=())
+
+    together = moving(parameters)
+    # Where that fails, it may be for one of them only.
+    return together or moving([rv for rv in parameters if moving([rv])])
+
+
 def can_interweave(
     model: Model, parameters: Sequence[TensorVariable], records: Sequence[TensorVariable]
 ) -> list[TensorVariable]:
@@ -118,21 +149,9 @@ def can_interweave(
     Those are the ones for which ``InterweaveStep(..., records=records)`` can be built; all are free
     random variables of the model.
     """
-    point = model.initial_point()
-    record_values = [model.rvs_to_values[rv] for rv in records]
-
-    def moving(rvs: Sequence[TensorVariable]) -> list[TensorVariable]:
-        values = [model.rvs_to_values[rv] for rv in rvs]
-        try:
-            reading = read_non_centred(model, values, record_values, point)
-        except ReadingError:
-            return []
-        names = set(reading.names(reading.parameters))
-        return [rv for rv in rvs if rv.name in names]
-
-    together = moving(parameters)
-    # Where that fails, it may be for one of them only.
-    return together or moving([rv for rv in parameters if moving([rv])])
+    reading = read_movable(model, parameters, records, model.initial_point())
+    names = [] if reading is None else reading.names(reading.parameters)
+    return [rv for rv in parameters if rv.name in names]
 
 
 def _who_moves_whom(

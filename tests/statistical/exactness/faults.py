@@ -30,7 +30,7 @@ class Late:
     """Hands over the parameters that were present before the present ones."""
 
     def __init__(self, step):
-        self.n = len(step._parameter_names)
+        self.n = len(step._given.names)
         self.before = self.now = None
 
     def __call__(self, given):
@@ -110,7 +110,7 @@ def skipped(sampler):
 @fault("proposal from the wrong theta")
 def wrong_theta(sampler):
     """Proposals come from the parameters of the iteration before."""
-    if set(sampler.dapper._parameter_names) <= {"theta"}:
+    if set(sampler.dapper._given.names) <= {"theta"}:
         return None  # these records' prior has no parameters
     late = Late(sampler.dapper)
 
@@ -124,7 +124,7 @@ def wrong_theta(sampler):
 @fault("t_i at the old theta")
 def old_theta(sampler):
     """Contributions to the sums come from the parameters of the iteration before."""
-    if "theta" not in sampler.dapper._parameter_names:
+    if "theta" not in sampler.dapper._given.names:
         return None  # no contribution depends on a parameter
     late = Late(sampler.dapper)
 

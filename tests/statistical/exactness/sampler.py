@@ -88,7 +88,7 @@ class Sampler:
         for step in self.steps:
             # What was tuned would forget it. NUTS is given no factor that depends on data.
             if isinstance(step, pmd.InterweaveStep):
-                step._data.read()
+                step._given.data.read()
             elif not isinstance(step, NUTS):
                 step.setup_chain(rng, 0, 0)
 

@@ -1,0 +1,429 @@
+"""Which step takes which variable: the defaults a user wants."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from pymc.model import Model
+from pymc.step_methods import BlockedStep
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.checks import flag
+from pymc_dapper.checks import options as options_of
+from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
+from pymc_dapper.conjugacy.gaussian import NORMAL
+from pymc_dapper.conjugacy.marginal import integrable_parameters
+from pymc_dapper.conjugacy.step import ConjugateStep
+from pymc_dapper.context import the_model
+from pymc_dapper.counts.reading.model import CountReading, check_counts, read_counts
+from pymc_dapper.counts.step import CountStep
+from pymc_dapper.graphs.dependence import records_seen
+from pymc_dapper.graphs.errors import NotConjugateError, ReadingError
+from pymc_dapper.interweaving.reading import read_movable
+from pymc_dapper.interweaving.step import InterweaveStep
+from pymc_dapper.records.reading.model import ModelReading, read_model
+from pymc_dapper.records.step import DapperStep
+from pymc_dapper.steps.building import telling_of_memory
+from pymc_dapper.steps.lean_nuts import lean_nuts
+from pymc_dapper.steps.variables import count_values, record_values
+
+JOINT_NORMAL_LIMIT = 100
+"""Normal parameters are drawn jointly up to this many entries: the cost is their number's cube."""
+
+
+class Readings:
+    """What is read of a model to choose its steps, each reading once.
+
+    Nothing of the model may change meanwhile, but for where its chains start.
+    """
+
+    def __init__(self, model: Model):
+        self.model = model
+        self.point = model.initial_point()
+        self._made: dict[tuple[Any, ...], Any] = {}
+
+    def records(self, rvs: Sequence[TensorVariable]) -> ModelReading:
+        """Read how the model sees records."""
+        values = [self.model.rvs_to_values[rv] for rv in rvs]
+        with telling_of_memory("DapperStep", rvs):
+            return self._once(("records", *rvs), lambda: read_model(self.model, values, self.point))
+
+    def counts(
+        self, rvs: Sequence[TensorVariable], integrated: Sequence[Conditional] = ()
+    ) -> CountReading:
+        """Read how the model sees counts, with some parameters integrated out."""
+        values = [self.model.rvs_to_values[rv] for rv in rvs]
+        with telling_of_memory("CountStep", rvs):
+            return self._once(
+                ("counts", *rvs, *integrated),
+                lambda: read_counts(self.model, values, self.point, integrated),
+            )
+
+    def can_be_counted(self, rv: TensorVariable) -> bool:
+        """Say whether a variable is a count, which something else in the model depends on."""
+        try:
+            check_counts(self.model, [rv])
+            self.counts([rv])
+        except ReadingError:
+            return False
+        return True
+
+    def conditionals(self, rvs: Sequence[TensorVariable]) -> list[Conditional]:
+        """Read the conditionals of parameters; empty where there are none to draw from."""
+        if not rvs:
+            return []
+        try:
+            return self._once(("parameters", *rvs), lambda: read_conditionals(self.model, rvs))
+        except NotConjugateError:
+            return []
+
+    def _once(self, key: tuple[Any, ...], read: Callable[[], Any]) -> Any:
+        if key not in self._made:
+            try:
+                self._made[key] = read()
+            except ReadingError as error:
+                self._made[key] = error
+        made = self._made[key]
+        if isinstance(made, ReadingError):
+            raise made
+        return made
+
+
+def assign_steps(
+    records: Variable | Sequence[Variable] | None = None,
+    model: Model | None = None,
+    *,
+    counts: Variable | Sequence[Variable] | None = None,
+    conjugate: bool = True,
+    interweave: bool = True,
+    dapper: Mapping[str, Any] | None = None,
+    nuts: Mapping[str, Any] | None = None,
+    compile_kwargs: Mapping[str, Any] | None = None,
+) -> list[BlockedStep]:
+    """Choose the steps for a model of latent confidential records, or of latent counts of them.
+
+    :class:`DapperStep` takes the records, :class:`CountStep` the counts and the parameters above
+    them that can be integrated out, :class:`ConjugateStep` the parameters whose conditional
+    distribution it can draw from, and NUTS the other continuous ones. What is left, discrete
+    parameters, gets PyMC's choice from ``pm.sample``.
+    :class:`InterweaveStep` moves the continuous parameters that the records follow once more,
+    together with the records: at a small privacy budget the chain would crawl without.
+
+    Parameters
+    ----------
+    records : variable or sequence of variables, optional
+        The latent records. If neither they nor counts are given, they are found where the model
+        leaves no doubt: the free variables that a mechanism sees and that aren't counts, if all
+        have the same number of entries along their first axis.
+    model : Model, optional
+        The model. Taken from the context if not given.
+    counts : variable or sequence of variables, optional
+        Latent counts, such as the cells of a table. If neither they nor records are given, they
+        are found among what the mechanism sees: Multinomial and DirichletMultinomial variables,
+        scalar counts, and vectors of counts that the mechanism sees in another way than by sums
+        over their first axis; and the latent counts that are the totals of these.
+    conjugate : bool, default True
+        Whether to look for conjugate parameters. Without, NUTS moves all continuous parameters
+        together: better where a conjugate one depends strongly on one that isn't.
+    interweave : bool, default True
+        Whether to add an :class:`InterweaveStep` where the records' distribution has a map that it
+        knows. It chooses in tuning how many moves are worth their cost, none at a large budget.
+    dapper : dict, optional
+        Passed on to :class:`DapperStep`, such as ``{"track_records": True}``.
+    nuts : dict, optional
+        Passed on to ``pm.NUTS``, such as ``{"target_accept": 0.9}``.
+    compile_kwargs : dict, optional
+        Passed on to all steps.
+
+    Returns
+    -------
+    list of steps
+        For ``pm.sample(step=...)``.
+
+    Raises
+    ------
+    ReadingError
+        If records aren't given and the model leaves doubt about which they are, or if the model
+        can't be read (see :class:`DapperStep`).
+
+    Notes
+    -----
+    The privacy mechanism is left out of what NUTS evaluates at each leapfrog step, where it doesn't
+    depend on what NUTS moves. Its stat ``lp`` is then the log-density without the mechanism.
+
+    Examples
+    --------
+    >>> with model:
+    ...     idata = pm.sample(step=pmd.assign_steps([record]))
+    """
+    if isinstance(records, Model) and model is None:
+        records, model = None, records
+    model = the_model(model)
+    return choose_steps(
+        find_latent(model, records, counts),
+        conjugate=conjugate,
+        interweave=interweave,
+        dapper=dapper,
+        nuts=nuts,
+        compile_kwargs=compile_kwargs,
+    )
+
+
+@dataclass(frozen=True)
+class Latent:
+    """Latent records and latent counts: random variables of a model that is being read."""
+
+    readings: Readings
+    records: list[TensorVariable]
+    counts: list[TensorVariable]
+
+    @property
+    def all(self) -> list[TensorVariable]:
+        """Both."""
+        return [*self.records, *self.counts]
+
+
+def find_latent(
+    model: Model,
+    records: Variable | Sequence[Variable] | None,
+    counts: Variable | Sequence[Variable] | None,
+) -> Latent:
+    """Find latent records and counts where neither are given.
+
+    Raises
+    ------
+    ReadingError
+        See :func:`assign_steps`.
+    """
+    readings = Readings(model)
+    if records is None and counts is None:
+        counts = _tables(readings)
+        all_seen = counts and not set(records_seen(model)) - set(counts)
+        records = [] if all_seen else _records(readings, counts)
+    of_value = model.values_to_rvs
+    latent = Latent(
+        readings,
+        [] if records is None else [of_value[x] for x in record_values(records, model)],
+        [] if counts is None else [of_value[x] for x in count_values(counts, model)],
+    )
+    if not latent.all:
+        raise ReadingError(
+            "records and counts are empty: leave both out to have them found, or pass the latent "
+            "records, as in assign_steps([x])"
+        )
+    return latent
+
+
+def choose_steps(
+    latent: Latent,
+    *,
+    conjugate: bool,
+    interweave: bool,
+    dapper: Mapping[str, Any] | None,
+    nuts: Mapping[str, Any] | None,
+    compile_kwargs: Mapping[str, Any] | None,
+) -> list[BlockedStep]:
+    """Choose the steps for all variables, as :func:`assign_steps` does."""
+    readings, model = latent.readings, latent.readings.model
+    conjugate, interweave = flag(conjugate, "conjugate"), flag(interweave, "interweave")
+    dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
+    options = {"model": model, "compile_kwargs": options_of(compile_kwargs, "compile_kwargs")}
+    left = [rv for rv in model.free_RVs if rv not in latent.all]
+    steps: list[BlockedStep] = []
+    if latent.records:
+        of_records = readings.records(latent.records)
+        steps.append(DapperStep.of_reading(of_records, latent.records, **options, **dapper))
+    elif dapper:
+        raise ValueError("dapper was given, but the model has counts only: leave it out")
+    if latent.counts:
+        known = [x for rv in left for x in readings.conditionals([rv])] if conjugate else []
+        integrated = integrable_parameters(known, latent.counts)
+        parameters = [rv for conditional in integrated for rv in conditional.rvs]
+        of_counts = readings.counts(latent.counts, integrated)
+        steps.append(
+            CountStep.of_reading(of_counts, latent.counts, integrate=parameters, **options)
+        )
+        left = [rv for rv in left if rv not in parameters]
+    steps += _parameter_steps(readings, left, conjugate, nuts, options)
+    if interweave:
+        steps += _interweave_steps(latent, left, options)
+    return steps
+
+
+def _tables(readings: Readings) -> list[TensorVariable]:
+    """Find the tables of counts that a mechanism sees, and the latent totals above them."""
+    model = readings.model
+    tables = [rv for rv in records_seen(model) if _is_table(readings, rv)]
+    while tables:
+        unknown = readings.counts(tables).unknown_totals
+        names = {x.name for x in unknown} - {rv.name for rv in tables}
+        totals = [
+            rv
+            for rv in model.free_RVs
+            if model.rvs_to_values[rv].name in names and readings.can_be_counted(rv)
+        ]
+        if not totals:
+            break
+        tables += totals
+    return tables
+
+
+def _is_table(readings: Readings, rv: TensorVariable) -> bool:
+    """Whether a variable is a table of counts, and not one count for each record."""
+    if not readings.can_be_counted(rv):
+        return False
+    if rv.type.ndim == 0 or rv.owner.op.ndim_supp > 0:
+        return True
+    try:
+        reading = readings.records([rv])
+    except ReadingError:
+        return True
+    return len(reading.additive_factors) < len(reading.factors)
+
+
+def assign_parameter_steps(
+    values: Sequence[TensorVariable],
+    model: Model,
+    *,
+    conjugate: bool = True,
+    nuts: Mapping[str, Any] | None = None,
+    compile_kwargs: Mapping[str, Any] | None = None,
+) -> list[BlockedStep]:
+    """Choose the steps for the parameters of a model, as :func:`assign_steps` does.
+
+    Parameters
+    ----------
+    values : sequence of TensorVariable
+        Value variables of the records: what is not to be moved.
+    model : Model
+        The model.
+    conjugate, nuts, compile_kwargs
+        See :func:`assign_steps`.
+
+    Returns
+    -------
+    list of steps
+        Steps for all continuous parameters, and for conjugate ones.
+    """
+    left = [model.values_to_rvs[x] for x in model.value_vars if x not in values]
+    options = {"model": model, "compile_kwargs": dict(compile_kwargs or {})}
+    return _parameter_steps(Readings(model), left, conjugate, nuts, options)
+
+
+def _parameter_steps(
+    readings: Readings,
+    left: Sequence[TensorVariable],
+    conjugate: bool,
+    nuts: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> list[BlockedStep]:
+    steps: list[BlockedStep] = []
+    for block in _conjugate_blocks(readings, left) if conjugate else []:
+        rvs = [rv for conditional in block for rv in conditional.rvs]
+        steps.append(ConjugateStep.of_reading(block, rvs, **options))
+        left = [rv for rv in left if rv not in rvs]
+    continuous = [x for x in map(readings.model.rvs_to_values.get, left) if _is_continuous(x)]
+    if continuous:
+        steps.append(lean_nuts(continuous, **options, **(nuts or {})))
+    elif nuts:
+        raise ValueError(
+            "nuts was given, but NUTS has no variable to move: all parameters are drawn from "
+            "their conditional distributions. Leave nuts out, or pass conjugate=False"
+        )
+    return steps
+
+
+def _conjugate_blocks(readings: Readings, rvs: Sequence[TensorVariable]) -> list[list[Conditional]]:
+    """Group the parameters that can be drawn from their conditionals by what is drawn together."""
+    single = {rv: found for rv in rvs if (found := readings.conditionals([rv]))}
+    normal = [rv for rv in single if isinstance(rv.owner.op, NORMAL)]
+    blocks = [found for rv, found in single.items() if rv not in normal]
+    # Each may be linear in a mean without being so jointly: then they are drawn apart.
+    joint = readings.conditionals(normal) or [x for rv in normal for x in single[rv]]
+    for conditional in joint:
+        size = sum(prod(shape) for shape in conditional.shapes)
+        together = size <= JOINT_NORMAL_LIMIT
+        blocks += [[conditional]] if together else [single[rv] for rv in conditional.rvs]
+    return blocks
+
+
+def _interweave_steps(
+    latent: Latent, left: Sequence[TensorVariable], options: Mapping[str, Any]
+) -> list[BlockedStep]:
+    """Move the continuous parameters that latent variables can follow, if there are any."""
+    readings, model = latent.readings, latent.readings.model
+    parameters = [rv for rv in left if _is_continuous(rv)]
+    for followers in (latent.all, latent.records):
+        if not followers or not parameters:
+            continue
+        reading = read_movable(model, parameters, followers, readings.point, readings.records)
+        if reading is not None:
+            names = reading.names(reading.parameters)
+            moved = [rv for rv in parameters if rv.name in names]
+            return [InterweaveStep.of_reading(reading, moved, records=followers, **options)]
+    return []
+
+
+def _is_continuous(x: TensorVariable) -> bool:
+    return x.dtype in ("float32", "float64")
+
+
+def find_records(model: Model) -> list[TensorVariable]:
+    """Find the latent records of a model.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+
+    Returns
+    -------
+    list of TensorVariable
+        The free random variables that a mechanism sees and that aren't tables of counts, where all
+        have a first axis of the same length.
+
+    Raises
+    ------
+    ReadingError
+        If there are none, or if they aren't equally long.
+    """
+    readings = Readings(model)
+    return _records(readings, _tables(readings))
+
+
+def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[TensorVariable]:
+    model = readings.model
+    seen = [rv for rv in records_seen(model) if rv not in tables]
+    if not seen:
+        raise ReadingError(
+            "no latent records were found: no Potential, and no release added by a mechanism's "
+            "observe(), depends on a free variable. Pass the records, as in assign_steps([x])"
+        )
+    lengths = {rv.name: _length(model, rv) for rv in seen}
+    if None in lengths.values() or len(set(lengths.values())) > 1:
+        listed = ", ".join(
+            f"'{name}' ({'a scalar' if n is None else f'{n} along its first axis'})"
+            for name, n in lengths.items()
+        )
+        raise ReadingError(
+            "which variables are the latent records isn't clear: the mechanisms, or other "
+            f"Potentials, depend on {listed}. Pass the records, as in assign_steps([x])"
+        )
+    for rv in model.free_RVs:
+        parents = [x.name for x in seen if x in ancestors(rv.owner.inputs)]
+        if parents and rv not in seen:
+            raise ReadingError(
+                f"which variables are the latent records isn't clear: a mechanism, or another "
+                f"Potential, depends on '{parents[0]}', and so does the distribution of "
+                f"'{rv.name}', which is free, too. Pass the records, as in assign_steps([x])"
+            )
+    return seen
+
+
+def _length(model: Model, rv: TensorVariable) -> int | None:
+    if rv.type.ndim == 0 or rv.type.ndim == rv.owner.op.ndim_supp:
+        return None
+    return int(rv.shape[0].eval(mode="FAST_COMPILE"))

@@ -1,0 +1,51 @@
+"""What is known exactly of the counts of a model, at given parameters and data."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from pymc import compile as pymc_compile
+from scipy import sparse
+
+from pymc_dapper.counts.reading.model import CountReading
+from pymc_dapper.graphs.errors import ReadingError
+
+
+class KnownTotals:
+    """The linear equations that a model's counts satisfy.
+
+    Attributes
+    ----------
+    matrix : csr_array, shape (number of equations, number of cells)
+        Their coefficients.
+    names : list of str
+        The factor that each comes from.
+    """
+
+    def __init__(self, reading: CountReading):
+        empty = sparse.csr_array((0, reading.n_cells))
+        rows = [invariant.rows for invariant in reading.invariants]
+        self.matrix = sparse.vstack([empty, *(each.matrix for each in rows)], format="csr")
+        self.names = [
+            invariant.factor
+            for invariant in reading.invariants
+            for _ in range(invariant.rows.matrix.shape[0])
+        ]
+        offsets = [each.offset for each in rows]
+        unknown = reading.unknown_totals
+        if unknown:
+            listed = ", ".join(f"'{x.name}'" for x in unknown)
+            raise ReadingError(
+                f"the total that {', '.join(sorted({repr(name) for name in self.names}))} fixes "
+                f"depends on {listed}, which another step would change. If that is a latent count, "
+                "pass it to the same CountStep, which then moves it together with the table"
+            )
+        inputs = [*reading.parameters, *reading.placeholders.values()]
+        with reading.model:
+            self._offsets = pymc_compile(
+                inputs, offsets, mode="FAST_COMPILE", on_unused_input="ignore"
+            )
+
+    def known(self, given: Sequence[np.ndarray]) -> np.ndarray:
+        """Return what the equations must come to."""
+        values = [np.asarray(x, dtype=np.float64) for x in self._offsets(*given)]
+        return -np.concatenate([np.zeros(0), *values])

@@ -1,0 +1,185 @@
+"""What all steps share: how they are called and built, shared data, and what they show."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from pymc.model import Model
+from pymc.step_methods import BlockedStep
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+from rich.progress import TextColumn
+from rich.table import Column
+
+from pymc_dapper.backend.internals import PointType, RandomGenerator
+from pymc_dapper.checks import options
+from pymc_dapper.context import the_model
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.steps.data import SharedData
+from pymc_dapper.steps.variables import (
+    chain_generator,
+    check_call,
+    complete_point,
+    parameter_values,
+)
+
+
+def arrays_of(point: Mapping[str, Any], names: Sequence[str]) -> list[np.ndarray]:
+    """Take values out of a point as compiled functions want them."""
+    return [np.asarray(point[name], order="C") for name in names]
+
+
+class Given:
+    """What a compiled function takes besides what a step moves: other variables, shared data.
+
+    Parameters
+    ----------
+    values : sequence of TensorVariable
+        The other variables: anything with the names of value variables.
+    data : SharedData
+        The shared data.
+    """
+
+    def __init__(self, values: Sequence[Variable], data: SharedData):
+        self.names = [x.name for x in values]
+        self.data = data
+
+    def __call__(self, point: PointType) -> list[np.ndarray]:
+        """Return the values at a point, and then those of the data."""
+        return arrays_of(point, self.names) + self.data.values
+
+
+class Step(BlockedStep):
+    """A step of ours, built from what was read of a model.
+
+    Its constructor begins with :meth:`_begin`, takes the reading from :meth:`of_reading` or reads
+    the model itself, and lists in ``_givens`` what its compiled functions take. A chain begins with
+    :meth:`_data_changed` and :meth:`_start_chain`.
+    """
+
+    _takes: ClassVar[str] = "parameters"
+    """What its variables are to it, for messages."""
+    _n_by_position: ClassVar[int] = 0
+    """How many arguments may be passed by position after the variables."""
+    _column: ClassVar[tuple[str, str, str] | None] = None
+    """Column of the progress bar: a statistic, its format and the heading."""
+
+    stats_dtypes: list[dict[str, Any]]
+    stats_dtypes_shapes: dict[str, tuple[type, list[int] | None]] = {}  # noqa: RUF012 (PyMC's)
+    _reading: Any = None
+    _givens: Sequence[Given] = ()
+
+    def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
+        """Refuse what PyMC's own constructor would choke on."""
+        check_call(cls.__name__, vars, args[cls._n_by_position :], kwargs, cls._takes)
+        return super().__new__(cls, vars, *args, **kwargs)
+
+    @classmethod
+    def of_reading(
+        cls, reading: Any, vars: Sequence[TensorVariable], *args: Any, **kwargs: Any
+    ) -> Self:
+        """Build a step of what was read already, which its constructor would read again.
+
+        Parameters
+        ----------
+        reading : object
+            What the step's constructor reads of the model for these variables.
+        vars : sequence of TensorVariable
+            The variables.
+        *args, **kwargs
+            What else the constructor takes.
+        """
+        step: Self = cls.__new__(cls, vars, *args, **kwargs)
+        # Otherwise they are several steps, built already, each of which has read what it takes.
+        if isinstance(step, cls):
+            step._reading = reading
+            step.__init__(vars, *args, **kwargs)  # type: ignore[misc]
+        return step
+
+    _values = staticmethod(parameter_values)
+    """Turns what a user passes as its variables into value variables."""
+
+    def _begin(
+        self,
+        vars: Variable | Sequence[Variable],
+        model: Model | None,
+        rng: RandomGenerator,
+        blocked: bool,
+        compile_kwargs: Mapping[str, Any] | None,
+        initial_point: PointType | None,
+    ) -> tuple[Model, dict[str, Any], PointType]:
+        """Check what all steps take.
+
+        Returns
+        -------
+        tuple of Model, dict and dict
+            The model, options for compilation, and values of all value variables.
+        """
+        model = the_model(model)
+        compile_kwargs = options(compile_kwargs, "compile_kwargs")
+        self.vars = self._values(vars, model)
+        self.blocked = blocked
+        self.rng = chain_generator(rng)
+        return model, compile_kwargs, complete_point(model, initial_point)
+
+    def _add_stat(self, name: str, dtype: type, *shape: int) -> None:
+        """Add a statistic that only some steps of a class have."""
+        self.stats_dtypes_shapes = {**self.stats_dtypes_shapes, name: (dtype, list(shape))}
+        # PyMC's own backend makes arrays of a type; a shape can only be a part of it.
+        self.stats_dtypes = [
+            {**self.stats_dtypes[0], name: np.dtype((dtype, shape)) if shape else dtype}
+        ]
+
+    def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
+        """Start a chain: take its generator, forget what was learnt, read shared data anew.
+
+        Raises
+        ------
+        ValueError
+            If shared data changed since the step was built in more than their values: in shape, or
+            in what they say about the structure of the model.
+        """
+        super().setup_chain(rng, tune, draws)
+        self._data_changed([x for given in self._givens for x in given.data.read()])
+        self._start_chain(tune, draws)
+
+    def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
+        """Check what was read of shared data when the step was built; nothing may have changed."""
+
+    def _start_chain(self, tune: int, draws: int) -> None:
+        """Forget the last chain."""
+
+    @classmethod
+    def _progressbar_config(
+        cls, n_chains: int = 1
+    ) -> tuple[list[TextColumn], dict[str, list[float]]]:
+        if cls._column is None:
+            return [], {}
+        stat, written, heading = cls._column
+        column = TextColumn(
+            f"{{task.fields[{stat}]:{written}}}", table_column=Column(heading, ratio=1)
+        )
+        return [column], {stat: [0] * n_chains}
+
+    @classmethod
+    def _make_progressbar_update_functions(cls) -> tuple[Any, ...]:
+        shown = [] if cls._column is None else [cls._column[0]]
+        return (lambda stats: {stat: stats[stat] for stat in shown},)
+
+
+def miscompiled(what: str, compiled: float, expected: float) -> ReadingError:
+    """Say that a compiled log-density isn't the model's.
+
+    Parameters
+    ----------
+    what : str
+        How the message begins, such as "the compiled log-density is".
+    compiled, expected : float
+        The log-density as compiled, and as PyMC has it.
+    """
+    return ReadingError(
+        f"{what} {compiled:.10g} where the model has {expected:.10g}. If the model uses an "
+        "operation of your own, its numba implementation differs from its `perform`, or an older "
+        "one was loaded from PyTensor's cache: see docs/reading-a-model.md"
+    )
