@@ -1,21 +1,13 @@
-"""assign_steps and sample: which step takes which variable, and what is kept."""
+"""sample: what it takes, and what is kept."""
 
 import logging
-import sys
-from collections import Counter
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 import pytest
-from pytensor.graph.basic import Variable
 
 import pymc_dapper as pmd
 from pymc_dapper import ConjugateStep, DapperStep, InterweaveStep, ReadingError
-from pymc_dapper.conjugacy.conditional import read_conditionals
-from pymc_dapper.counts.reading import read_counts
-from pymc_dapper.interweaving.reading import read_non_centred
-from pymc_dapper.records.reading.model import read_model
 from tests.models import admissions_model
 
 QUICK = {"draws": 20, "tune": 20, "chains": 2, "cores": 1, "progressbar": False, "random_seed": 3}
@@ -27,45 +19,6 @@ def admissions():
     return admissions_model()
 
 
-def assigned(model, *args, **kwargs):
-    steps = pmd.assign_steps(*args, model=model, **kwargs)
-    return [(type(step).__name__, sorted(x.name for x in step.vars)) for step in steps]
-
-
-@pytest.mark.usefixtures("uncompiled")
-def test_records_conjugate_and_other_parameters_get_their_steps():
-    with pm.Model() as model:
-        mu = pm.Normal("mu", 0, 1)
-        slope = pm.Normal("slope", 0, 1)
-        log_sd = pm.Normal("log_sd", 0, 1)
-        p = pm.Beta("p", 1, 1)
-        x = pm.Bernoulli("x", p, shape=8)
-        y = pm.Normal("y", mu + slope * x, pt.exp(log_sd), shape=8)
-        pm.Potential("privacy", -((x * y).sum() ** 2))
-    assert assigned(model) == [
-        ("DapperStep", ["x", "y"]),
-        ("ConjugateStep", ["p_logodds__"]),
-        ("ConjugateStep", ["mu", "slope"]),
-        ("NUTS", ["log_sd"]),
-        ("InterweaveStep", ["log_sd", "mu", "p_logodds__", "slope"]),
-    ]
-    assert assigned(model, conjugate=False, interweave=False)[1:] == [
-        ("NUTS", ["log_sd", "mu", "p_logodds__", "slope"])
-    ]
-
-
-@pytest.mark.usefixtures("uncompiled")
-def test_normals_that_share_no_child_or_are_many_are_drawn_apart():
-    with pm.Model() as model:
-        a, b = pm.Normal("a", 0, 1), pm.Normal("b", 0, 1)
-        group = pm.Normal("group", 0, 1, shape=150)
-        x = pm.Normal("x", a, 1, shape=5)
-        y = pm.Normal("y", b + group[:5], 1, shape=5)
-        pm.Potential("privacy", -(((x + y).sum()) ** 2))
-    steps = assigned(model, interweave=False)
-    assert sorted(names for _, names in steps[1:]) == [["a"], ["b"], ["group"]]
-
-
 def test_a_discrete_parameter_is_left_to_pymc():
     with pm.Model():
         k = pm.DiscreteUniform("k", 1, 3)
@@ -73,16 +26,6 @@ def test_a_discrete_parameter_is_left_to_pymc():
         pm.Potential("privacy", -(x.sum() ** 2))
         idata = pmd.sample(**QUICK)
     assert set(idata.posterior["k"].values.ravel()) <= {1, 2, 3}
-
-
-@pytest.mark.usefixtures("uncompiled")
-def test_records_without_a_map_get_no_interweaving():
-    with pm.Model() as model:
-        weight = pm.Beta("weight", 1, 1)
-        parts = [pm.Normal.dist(0, 1), pm.Normal.dist(5, 1)]
-        x = pm.Mixture("x", [weight, 1 - weight], parts, shape=6)
-        pm.Potential("privacy", -(x.sum() ** 2))
-    assert [name for name, _ in assigned(model)] == ["DapperStep", "NUTS"]
 
 
 @pytest.fixture(scope="module")
@@ -95,36 +38,6 @@ def table_and_records():
         pmd.LaplaceMechanism(2.0).potential("cells", table, released=[20.0, 25.0, 13.0])
         pmd.LaplaceMechanism(2.0).potential("sum", total + x.sum(), released=7.0)
     return model
-
-
-@pytest.mark.usefixtures("uncompiled")
-def test_tables_of_counts_get_a_step_of_their_own(table_and_records):
-    # The table's probabilities are integrated out, and drawn by the same step.
-    assert assigned(table_and_records) == [
-        ("DapperStep", ["x"]),
-        ("CountStep", ["p_simplex__", "table", "total"]),
-    ]
-    assert assigned(table_and_records, conjugate=False)[:2] == [
-        ("DapperStep", ["x"]),
-        ("CountStep", ["table", "total"]),
-    ]
-
-
-@pytest.mark.usefixtures("uncompiled")
-def test_latent_totals_go_with_their_tables():
-    with pm.Model() as model:
-        rate = pm.Gamma("rate", 2, 1, shape=2)
-        p = pm.Dirichlet("p", np.ones(3))
-        n = pm.Poisson("n", rate)
-        t = pm.Multinomial("t", n=n, p=p)
-        s = pm.Binomial("s", n=t, p=0.5)
-        pmd.LaplaceMechanism(2.0).potential("cells", t, released=np.ones((2, 3)))
-        pmd.LaplaceMechanism(2.0).potential("parts", s, released=np.ones((2, 3)))
-    expected = [("CountStep", ["n", "p_simplex__", "rate_log__", "s", "t"])]
-    assert assigned(model) == expected
-    assert assigned(model, counts=[t, s, n]) == expected
-    with pytest.raises(pmd.ReadingError, match=r"depends on 'n'.* pass it to the same CountStep"):
-        pmd.assign_steps(model=model, counts=[t, s])
 
 
 @pytest.fixture
@@ -147,96 +60,12 @@ def test_a_table_of_counts_is_sampled(table_and_records):
     assert np.all(result.posterior["table"].sum("table_dim_0") == 60)
 
 
-@pytest.mark.usefixtures("uncompiled")
-def test_a_count_for_each_record_is_a_record_if_only_sums_are_seen():
-    def model_with(mechanism):
-        with pm.Model() as model:
-            rate = pm.Gamma("rate", 2, 1)
-            visits = pm.Poisson("visits", rate, shape=6)
-            mechanism(visits)
-        return model
-
-    def sum_seen(visits):
-        pmd.LaplaceMechanism(2.0).potential("s", visits.sum(), released=9.0)
-
-    def each_seen(visits):
-        pmd.LaplaceMechanism(2.0).potential("s", visits, released=np.arange(6.0))
-
-    assert assigned(model_with(sum_seen))[0] == ("DapperStep", ["visits"])
-    assert assigned(model_with(each_seen)) == [("CountStep", ["rate_log__", "visits"])]
-    model = model_with(each_seen)
-    assert assigned(model, [model["visits"]])[0] == ("DapperStep", ["visits"])
-    with pytest.raises(ValueError, match="the model has counts only"):
-        pmd.assign_steps(model=model, dapper={"track_records": True})
-
-
-@pytest.fixture
-def group_model():
-    with pm.Model() as model:
-        group = pm.Normal("group", 0, 1, shape=3)
-        x = pm.Normal("x", 0, 1, shape=9)
-        pm.Potential("privacy", -((x.sum() - group.sum()) ** 2))
-    return model
-
-
-@pytest.mark.usefixtures("uncompiled")
-def test_records_are_not_guessed_where_there_is_doubt(group_model):
-    with pytest.raises(ReadingError, match=r"isn't clear.*'group' \(3 along.*'x' \(9 along"):
-        pmd.assign_steps(model=group_model)
-    assert assigned(group_model, [group_model["x"]])[0] == ("DapperStep", ["x"])
-
-
-def test_a_scalar_that_the_mechanism_sees_leaves_doubt():
-    with pm.Model() as model:
-        scale = pm.HalfNormal("scale")
-        u = pm.Normal("u", 0, 1, shape=9)
-        pm.Potential("privacy", -((scale * u.sum()) ** 2))
-    with pytest.raises(ReadingError, match=r"'scale' \(a scalar\), 'u' \(9 along its first axis\)"):
-        pmd.assign_steps(model=model)
-
-
-def test_a_constrained_parameter_is_not_taken_for_a_record():
-    with pm.Model() as model:
-        effect = pm.Normal("effect", 0, 1, shape=4)
-        pm.Potential("sum_to_zero", -(effect.sum() ** 2))
-        x = pm.Normal("x", effect[np.arange(20) % 4], 1, shape=20)
-        pm.Normal("release", x.sum(), 2, observed=9.0)
-    with pytest.raises(
-        ReadingError, match=r"depends on 'effect', and so does .* 'x', which is free"
-    ):
-        pmd.assign_steps(model=model)
-
-
-@pytest.mark.usefixtures("uncompiled")
-def test_discrete_parameters_used_as_an_index_are_left_alone():
-    with pm.Model() as model:
-        mean = pm.Normal("mean", 0, 1, shape=3)
-        group = pm.Categorical("group", np.ones(3) / 3)
-        x = pm.Normal("x", mean[group], 1, shape=5)
-        pm.Potential("privacy", -((8 - x.sum()) ** 2))
-    assert assigned(model, [x], interweave=False) == [
-        ("DapperStep", ["x"]),
-        ("ConjugateStep", ["mean"]),
-    ]
-    with pytest.raises(pmd.NotConjugateError, match=r"its prior .Categorical. belongs to no"):
-        ConjugateStep([group], model=model)
-
-
 def test_a_model_without_a_mechanism_has_no_records():
     with pm.Model() as model:
         mu = pm.Normal("mu", 0, 1)
         pm.Normal("y", mu, 1, observed=[1.0, 2.0])
     with pytest.raises(ReadingError, match=r"no latent records were found.*Pass the records"):
         pmd.sample(model=model)
-
-
-@pytest.mark.usefixtures("uncompiled")
-def test_records_are_found_through_an_observed_release():
-    with pm.Model() as model:
-        p = pm.Beta("p", 1, 1)
-        x = pm.Bernoulli("x", p, shape=6)
-        pmd.LaplaceMechanism(1.0).observe("release", x.sum(), released=2.5)
-    assert assigned(model)[0] == ("DapperStep", ["x"])
 
 
 @pytest.fixture(scope="module")
@@ -406,96 +235,3 @@ def test_log_densities_of_what_is_left_out_are_refused(asked, names_kept):
     with pytest.raises(ValueError, match="keep_records=True"):
         names_kept(model, idata_kwargs={asked: True}, var_names=["mu"])
     assert names_kept(model, idata_kwargs={asked: True}, keep_records=True) is None
-
-
-# How often the model is read ---------------------------------------------------------------------
-
-
-@pytest.fixture
-def readings_made(monkeypatch, uncompiled):
-    """What is read of a model, in whichever module: the reader, and what it is asked about."""
-    made = []
-
-    def noted(read):
-        def reading(model, *asked, **options):
-            found = read(model, *asked, **options)
-            about = [x for each in asked if isinstance(each, list | tuple) for x in each]
-            names = (x.name if isinstance(x, Variable) else x.family for x in about)
-            made.append((read.__name__, *names))
-            return found
-
-        return reading
-
-    all_readers = (read_model, read_counts, read_conditionals, read_non_centred)
-    readers = {read.__name__: read for read in all_readers}
-    for module in [x for name, x in sys.modules.items() if name.startswith("pymc_dapper")]:
-        for name, read in readers.items():
-            if getattr(module, name, None) is read:
-                monkeypatch.setattr(module, name, noted(read))
-    return made
-
-
-def of_records():
-    with pm.Model() as model:
-        mu, tau = pm.Normal("mu"), pm.HalfNormal("tau")
-        x = pm.Normal("x", mu, tau, shape=5)
-        pmd.GaussianMechanism(1.0).potential("release", x.sum(), released=0.5)
-    return model
-
-
-def of_answers():
-    """Records with few values, which interweaving integrates out."""
-    with pm.Model() as model:
-        p = pm.Beta("p", 1, 1)
-        x = pm.Bernoulli("x", p, shape=5)
-        pm.Bernoulli("answer", 0.2 + 0.6 * x, observed=[0, 1, 1, 0, 1])
-        pmd.LaplaceMechanism(1.0).potential("sum", x.sum(), released=2.5)
-    return model
-
-
-def of_a_count_each():
-    """Counts, which are read as a table first."""
-    with pm.Model() as model:
-        rate = pm.Gamma("rate", 2, 1)
-        visits = pm.Poisson("visits", rate, shape=6)
-        pmd.LaplaceMechanism(2.0).potential("s", visits.sum(), released=9.0)
-    return model
-
-
-def of_a_table():
-    with pm.Model() as model:
-        table = pm.Multinomial("table", 60, np.ones(3) / 3)
-        pmd.LaplaceMechanism(2.0).potential("cells", table, released=[20.0, 25.0, 13.0])
-    return model
-
-
-@pytest.mark.parametrize(
-    ("build", "expected"),
-    [
-        (of_records, {"read_model": 1, "read_non_centred": 1}),
-        (of_answers, {"read_model": 1, "read_non_centred": 1}),
-        (of_a_count_each, {"read_model": 1, "read_counts": 1, "read_non_centred": 1}),
-        (of_a_table, {"read_counts": 1}),
-    ],
-)
-@pytest.mark.parametrize("assign", [pmd.assign_steps, pmd.sample])
-def test_the_model_is_read_once(build, expected, assign, readings_made, monkeypatch):
-    monkeypatch.setattr(pm, "sample", lambda *_, **__: None)
-    assign(model=build())
-    assert len(readings_made) == len(set(readings_made))
-    of_latent = Counter(read for read, *_ in readings_made)
-    assert of_latent.pop("read_conditionals", 0) <= 3
-    assert of_latent == expected
-
-
-def test_what_is_integrated_out_is_read_once_more(table_and_records, readings_made):
-    """To find the tables, and then with their probabilities integrated out."""
-    pmd.assign_steps(model=table_and_records)
-    assert sorted(readings_made) == [
-        ("read_conditionals", "p"),
-        ("read_counts", "table"),
-        ("read_counts", "table", "total"),
-        ("read_counts", "table", "total", "Dirichlet"),
-        ("read_counts", "total"),
-        ("read_model", "x"),
-    ]

@@ -370,34 +370,7 @@ def test_only_expanded_powers_are_compared_with_the_model(spread, step):
     assert step.sweep.as_written is None
 
 
-# Full evaluation, and other options -------------------------------------------------------------
-
-
-def test_full_evaluation_for_many_records():
-    def build():
-        x = pm.Normal("x", shape=1000)
-        pm.Potential("privacy", -x.max())
-        return x
-
-    refuse(build, r"'privacy' isn't a function of sums.*Max.*allow_full_evaluation=True")
-
-
-@pytest.mark.usefixtures("uncompiled")
-def test_a_full_evaluation_is_announced_with_its_cause_and_cost():
-    with pm.Model() as model:
-        x = pm.Normal("x", shape=5)
-        pm.Potential("privacy", -pt.sort(x)[2])
-    with pytest.warns(UserWarning, match=r"'privacy'.*SortOp.* A sweep over the 5 records takes"):
-        DapperStep([x], model=model)
-
-
-@pytest.mark.usefixtures("uncompiled")
-def test_full_evaluation_of_many_records_can_be_insisted_on():
-    with pm.Model() as model:
-        x = pm.Normal("x", shape=1000)
-        pm.Potential("privacy", -x.max())
-    with pytest.warns(UserWarning, match="1000 records"):
-        DapperStep([x], model=model, allow_full_evaluation=True)
+# Other options ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

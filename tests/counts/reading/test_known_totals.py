@@ -1,0 +1,44 @@
+"""What is known exactly of counts, at parameters and data."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_dapper import ReadingError
+from pymc_dapper.counts.reading import invariant, read_counts
+from pymc_dapper.counts.reading.known_totals import KnownTotals
+
+
+def test_equations_follow_the_data():
+    with pm.Model() as model:
+        total = pm.Data("total", 60)
+        table = pm.Multinomial("table", total, np.ones(3) / 3)
+        other = pm.Poisson("other", 4.0, shape=2)
+        invariant("sum", other.sum(), 7)
+        pm.Normal("cells", table, 2.0, observed=[20.0, 25.0, 13.0])
+    values = [model.rvs_to_values[x] for x in (table, other)]
+    reading = read_counts(model, values, model.initial_point())
+    known = KnownTotals(reading)
+    np.testing.assert_array_equal(known.matrix.toarray(), [[1, 1, 1, 0, 0], [0, 0, 0, 1, 1]])
+    assert known.names == ["table", "sum"]
+    np.testing.assert_array_equal(known.known([np.array(60)]), [60, 7])
+    np.testing.assert_array_equal(known.known([np.array(80)]), [80, 7])
+
+
+def test_nothing_known_is_no_equation():
+    with pm.Model() as model:
+        x = pm.Poisson("x", 4.0, shape=2)
+        pm.Normal("cells", x, 2.0, observed=[3.0, 5.0])
+    known = KnownTotals(read_counts(model, model.value_vars, model.initial_point()))
+    assert known.matrix.shape == (0, 2)
+    assert known.known([]).shape == (0,)
+
+
+def test_a_total_that_another_step_would_change_is_refused():
+    with pm.Model() as model:
+        n = pm.Poisson("n", 20)
+        x = pm.Multinomial("x", n, np.ones(2) / 2)
+        pm.Normal("cells", x, 2.0, observed=[3.0, 5.0])
+    reading = read_counts(model, [model.rvs_to_values[x]], model.initial_point())
+    with pytest.raises(ReadingError, match=r"'x' fixes depends on 'n', which another step would"):
+        KnownTotals(reading)
