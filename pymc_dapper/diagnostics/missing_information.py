@@ -1,6 +1,6 @@
 """How much of the information on parameters is missing because records are latent."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import xarray as xr
 from arviz_stats.base import array_stats
 from pymc import Model
 from pymc import compile as pymc_compile
-from pymc.step_methods import CompoundStep
+from pymc.step_methods import BlockedStep, CompoundStep
 from pytensor.graph.basic import Variable
 
 from pymc_dapper.assignment import assign_parameter_steps, find_records
@@ -22,6 +22,9 @@ from pymc_dapper.steps.variables import record_values
 
 MIN_DRAWS = 4
 """With fewer draws of each chain there is no Monte Carlo error."""
+
+SWEEPS = 10
+"""Updates of parameters that aren't drawn as one block, from a draw to an independent one."""
 
 
 def missing_information(
@@ -109,8 +112,7 @@ def missing_information(
     of_records = record_values(records, model)
     steps = assign_parameter_steps(of_records, model)
     _check_all_moved(model, [*of_records, *(x for step in steps for x in step.vars)])
-    exact = len(steps) == 1 and isinstance(steps[0], ConjugateStep) and steps[0].is_one_block
-    sweeps = sweeps or (1 if exact else 10)
+    sweeps = sweeps or sweeps_between_draws(steps)
 
     draws = posterior.isel(draw=slice(None, None, thin))
     points = _value_points(draws, model)
@@ -118,7 +120,8 @@ def missing_information(
     step.setup_chain(get_random_generator(rng), tune, len(points))
     if not all(isinstance(each, ConjugateStep) for each in steps):
         step.tune = True
-        _tune(step, points, tune)
+        for k in range(tune):  # NUTS finds its step size and scales, at records as they come
+            step.step(points[k % len(points)])
     step.stop_tuning()
 
     parameters = [rv for rv in model.free_RVs if model.rvs_to_values[rv] not in of_records]
@@ -130,9 +133,7 @@ def missing_information(
         )
     again: dict[str, list[np.ndarray]] = {rv.name: [] for rv in parameters}
     for point in points:
-        moved = point
-        for _ in range(sweeps):
-            moved, _ = step.step(moved)
+        moved = drawn_again(step, point, sweeps)
         values = to_natural(*(moved[x.name] for x in model.value_vars))
         for rv, value in zip(parameters, values, strict=True):
             again[rv.name].append(value)
@@ -180,34 +181,32 @@ def _value_points(draws: Any, model: Model) -> list[PointType]:
     ]
 
 
-def _tune(step: CompoundStep, points: Sequence[PointType], tune: int) -> None:
-    """Let NUTS find its step size and scales, at records as they come."""
-    for k in range(tune):
-        step.step(points[k % len(points)])
+def sweeps_between_draws(steps: Sequence[BlockedStep]) -> int:
+    """Say how many updates of all parameters lead from a draw of them to an independent one."""
+    exact = len(steps) == 1 and isinstance(steps[0], ConjugateStep) and steps[0].is_one_block
+    return 1 if exact else SWEEPS
+
+
+def drawn_again(step: CompoundStep, point: PointType, sweeps: int) -> PointType:
+    """Move parameters, with the records held fixed."""
+    for _ in range(sweeps):
+        point, _ = step.step(point)
+    return point
 
 
 def fraction_of_missing_information(first: xr.DataArray, second: np.ndarray) -> xr.DataArray:
     """One minus the ratio of within to total variance, and its Monte Carlo error."""
-    shape = first.shape
-    a = first.values.reshape(*shape[:2], -1)
-    b = second.reshape(a.shape)
+    a, b = first.values, second.reshape(first.shape)
     centre = np.concatenate([a, b], axis=1).mean(axis=(0, 1))
     total = ((a - centre) ** 2 + (b - centre) ** 2) / 2
     within = (a - b) ** 2 / 2
     # The ratio of two means, linearised for its error.
     ratio = within.mean(axis=(0, 1)) / total.mean(axis=(0, 1))
     residual = (within - ratio * total) / total.mean(axis=(0, 1))
-    errors = [_mcse(residual[..., k]) for k in range(residual.shape[-1])]
+    error = array_stats.mcse(residual, chain_axis=0, draw_axis=1, method="mean")
+    coords = {dim: first[dim].values for dim in first.dims[2:]}
     return xr.DataArray(
-        np.stack([1 - ratio, np.array(errors)]).reshape(2, *shape[2:]),
+        np.stack([1 - ratio, error]),
         dims=("statistic", *first.dims[2:]),
-        coords={"statistic": ["fraction", "error"], **_coords(first)},
+        coords={"statistic": ["fraction", "error"], **coords},
     )
-
-
-def _coords(draws: xr.DataArray) -> dict[str, Iterable[Any]]:
-    return {str(dim): draws[dim].values for dim in draws.dims[2:]}
-
-
-def _mcse(x: np.ndarray) -> float:
-    return float(array_stats.mcse(x, chain_axis=0, draw_axis=1, method="mean"))

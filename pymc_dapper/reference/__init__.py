@@ -4,42 +4,37 @@ Nothing here imports a kernel or a step: an answer that shares code with what it
 its mistakes. NumPy and SciPy only, but for rejection ABC from a ``pm.Model`` and for the densities
 of mechanisms, which are the package's own.
 
+Oracles, exact answers that samplers are judged by:
+
 `dirichlet_table`
     The exact posterior of a table's cell probabilities when only noisy counts are published.
 `enumeration`
     Brute force over every possible confidential data set, for tiny problems.
-`rejection_abc`
-    Independent draws from the posterior, by simulation and rejection.
-`monte_carlo_em`
-    Maximum likelihood by Monte Carlo EM, with the observed information.
 `poisson_laplace`
     The closed-form posterior of a Poisson rate given a count with Laplace noise.
 `errors_in_counts`
     Regression on noisy counts: what naive fitting does, and the exact likelihood.
+
+Methods of the literature, each with its own theory:
+
+`rejection_abc`
+    Independent draws from the posterior, by simulation and rejection.
+`monte_carlo_em`
+    Maximum likelihood by Monte Carlo EM, with the observed information.
 `proportion_tests`, `fiducial_proportion`
     Tests and intervals for a proportion of which only a noisy count or share is published.
 `invariants`
     Releases made under exactly known totals, their privacy loss, and their likelihood.
 """
 
-from pymc_dapper.reference._proportion import (
-    Interval,
-    ProportionTest,
-)
+from pymc_dapper.reference._proportion import Interval, ProportionTest
 from pymc_dapper.reference.dirichlet_table import (
     KnownTablePosterior,
     TablePosterior,
     gaussian_cell_loglik,
 )
-from pymc_dapper.reference.enumeration import (
-    conditional_posterior,
-    dirichlet_posterior,
-)
-from pymc_dapper.reference.errors_in_counts import (
-    CountRegression,
-    LeastSquares,
-    attenuation,
-)
+from pymc_dapper.reference.enumeration import conditional_posterior, dirichlet_posterior
+from pymc_dapper.reference.errors_in_counts import CountRegression, LeastSquares, attenuation
 from pymc_dapper.reference.fiducial_proportion import (
     Coverage,
     FiducialProportion,
@@ -56,15 +51,8 @@ from pymc_dapper.reference.invariants import (
     release_law,
     sample_under_invariants,
 )
-from pymc_dapper.reference.monte_carlo_em import (
-    EMEstimate,
-    EMIteration,
-    monte_carlo_em,
-)
-from pymc_dapper.reference.poisson_laplace import (
-    PoissonLaplace,
-    PoissonLaplacePosterior,
-)
+from pymc_dapper.reference.monte_carlo_em import EMEstimate, EMIteration, monte_carlo_em
+from pymc_dapper.reference.poisson_laplace import PoissonLaplace, PoissonLaplacePosterior
 from pymc_dapper.reference.proportion_tests import (
     NormalProportion,
     RandomizedResponseEstimate,

@@ -16,6 +16,7 @@ Gil-Pelaez, J. (1951). Note on the inversion theorem. Biometrika 38, 481-482.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -92,19 +93,13 @@ def invert(
         bound, rate = envelope((terms + 0.5) * step)
         return -bound / (math.pi * (terms + 0.5) * math.expm1(-rate * step))
 
-    too_few, enough = 0, 1
-    while tail(enough) > tolerance:
-        too_few, enough = enough, 2 * enough
-        if enough > MAX_TERMS:
-            raise ValueError(
-                f"the law spreads over {high - low:.3g}, too wide for its characteristic function "
-                f"to be inverted with {MAX_TERMS} terms. Very small alpha does this; raise alpha, "
-                "or use the mean and sd, which need no inversion."
-            )
-    while enough - too_few > 1:
-        middle = (too_few + enough) // 2
-        too_few, enough = (middle, enough) if tail(middle) > tolerance else (too_few, middle)
-
-    t: FloatArray = (np.arange(enough, dtype=np.float64) + 0.5) * step
+    terms = bisect_left(range(MAX_TERMS), True, lo=1, key=lambda terms: tail(terms) <= tolerance)
+    if terms == MAX_TERMS:
+        raise ValueError(
+            f"the law spreads over {high - low:.3g}, too wide for its characteristic function to "
+            f"be inverted with {MAX_TERMS} terms. Very small alpha does this; raise alpha, or use "
+            "the mean and sd, which need no inversion."
+        )
+    t: FloatArray = (np.arange(terms, dtype=np.float64) + 0.5) * step
     phi = np.array([characteristic_function(float(one)) for one in t], dtype=complex)
     return InvertedLaw(low, high, t, phi)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import index
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -11,11 +10,10 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from pymc_dapper.budget import PureDP, laplace_scale
+from pymc_dapper.checks import choice, finite_number, whole_number
 
 FloatArray = NDArray[np.float64]
 Alternative = Literal["greater", "less", "two-sided"]
-
-_ALTERNATIVES = get_args(Alternative)
 
 
 class Interval(NamedTuple):
@@ -84,9 +82,7 @@ class ProportionTest:
 
 def check_n(n: int) -> int:
     """Return the number of records, at least 1."""
-    if index(n) < 1:
-        raise ValueError(f"n, the number of records, must be at least 1, got {n}.")
-    return index(n)
+    return whole_number(n, "n, the number of records,", at_least=1)
 
 
 def check_released(released: ArrayLike) -> FloatArray:
@@ -107,25 +103,12 @@ def check_theta0(theta0: float) -> float:
     return float(theta0)
 
 
-def check_open_unit(value: float, name: str) -> float:
-    """Return a level, or a probability of coverage, between 0 and 1."""
-    if not 0 < value < 1:
-        raise ValueError(f"{name} must be above 0 and below 1, got {value!r}.")
-    return float(value)
-
-
-def check_alternative(alternative: str) -> None:
-    """Refuse an alternative that isn't known."""
-    if alternative not in _ALTERNATIVES:
-        raise ValueError(f"alternative must be one of {_ALTERNATIVES}, got {alternative!r}.")
-
-
 def p_value_of(below: FloatArray, above: FloatArray, alternative: Alternative) -> FloatArray:
     """p-value, from the one-sided ones: against "less" (below) and against "greater" (above).
 
     Two-sided is twice the smaller one: equal tails.
     """
-    check_alternative(alternative)
+    choice(alternative, "alternative", get_args(Alternative))
     if alternative == "two-sided":
         return np.minimum(1.0, 2 * np.minimum(below, above))
     return above if alternative == "greater" else below
@@ -145,8 +128,10 @@ def tail_test(
     (nominally). `exceeds` maps a value to the probabilities that the release exceeds it, given x =
     0..n.
     """
-    check_alternative(alternative)
-    tail = check_open_unit(level, "level") / (2 if alternative == "two-sided" else 1)
+    choice(alternative, "alternative", get_args(Alternative))
+    tail = finite_number(level, "level", above=0, below=1) / (
+        2 if alternative == "two-sided" else 1
+    )
     lower = -np.inf if alternative == "greater" else critical(1 - tail)
     upper = np.inf if alternative == "less" else critical(tail)
     rejection = 1 - exceeds(lower) + exceeds(upper)
@@ -161,13 +146,6 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 def proportion_scale(n: int, budget: PureDP) -> float:
     """Scale of Laplace noise on a proportion of n records, one of which is replaced."""
     return laplace_scale(budget, sensitivity=1 / check_n(n))
-
-
-def laplace_sf(x: ArrayLike, scale: float) -> FloatArray:
-    """P(noise > x) of Laplace noise."""
-    values = np.asarray(x, dtype=float)
-    tail = 0.5 * np.exp(-np.abs(values) / scale)
-    return np.where(values >= 0, tail, 1 - tail)
 
 
 def laplace_noise(

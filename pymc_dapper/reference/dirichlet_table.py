@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from pymc_dapper.checks import places
+from pymc_dapper.checks import places, whole_number
 from pymc_dapper.reference._beta_mixture import BetaMixture
 from pymc_dapper.reference._log_contrast import LogContrast
 from pymc_dapper.reference._split import (
@@ -319,9 +319,8 @@ def gaussian_cell_loglik(released: ArrayLike, sigma: ArrayLike, n_records: int) 
             "sigma must be positive and finite, one number or one for each of the "
             f"{noisy.size} cells, got {sigma!r}."
         )
-    if index(n_records) < 1:
-        raise ValueError(f"n_records must be at least 1, got {n_records}.")
-    errors = noisy[:, None] - np.arange(n_records + 1)
+    counts = np.arange(whole_number(n_records, "n_records", at_least=1) + 1)
+    errors = noisy[:, None] - counts
     return np.asarray(-0.5 * (errors / np.broadcast_to(scale, noisy.shape)[:, None]) ** 2)
 
 

@@ -8,12 +8,13 @@ can be misused.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from operator import index
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc
+
+from pymc_dapper.checks import whole_number
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -129,7 +130,7 @@ def conditional_posterior(
     if table.ndim == 1:
         if n_records is None:
             raise ValueError("n_records is needed where prior is one vector for all records.")
-        table = np.tile(table, (_checked_n_records(n_records), 1))
+        table = np.tile(table, (whole_number(n_records, "n_records", at_least=1), 1))
     elif n_records is not None and n_records != table.shape[0]:
         raise ValueError(
             f"n_records is {n_records}, but prior has {table.shape[0]} rows. "
@@ -182,7 +183,8 @@ def dirichlet_posterior(
     if not np.all(np.isfinite(concentrations) & (concentrations > 0)):
         raise ValueError(f"alpha must be positive and finite, got {concentrations.tolist()}.")
 
-    states = _all_states(concentrations.size, _checked_n_records(n_records))
+    n_records = whole_number(n_records, "n_records", at_least=1)
+    states = _all_states(concentrations.size, n_records)
     counts = np.zeros((len(states), concentrations.size), dtype=np.int64)
     prior_weights = np.ones(len(states))
     rows = np.arange(len(states))
@@ -192,12 +194,6 @@ def dirichlet_posterior(
         counts[rows, value] += 1
     probabilities = _posterior(states, prior_weights, log_mechanism, values)
     return DirichletRecordPosterior(states, probabilities, counts, concentrations)
-
-
-def _checked_n_records(n_records: int) -> int:
-    if index(n_records) < 1:
-        raise ValueError(f"n_records must be at least 1, got {n_records}.")
-    return index(n_records)
 
 
 def _all_states(n_values: int, n_records: int) -> IntArray:

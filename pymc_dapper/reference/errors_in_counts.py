@@ -39,6 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, log_ndtr, logsumexp
 from scipy.stats import f
 
+from pymc_dapper.checks import finite_number
 from pymc_dapper.reference._ellipse import ellipse
 from pymc_dapper.reference.monte_carlo_em import EMEstimate, monte_carlo_em
 
@@ -72,8 +73,8 @@ def attenuation(variance: float, scale: float) -> float:
     ValueError
         If a value isn't positive and finite.
     """
-    _check_positive("variance", variance)
-    _check_positive("scale", scale)
+    finite_number(variance, "variance", above=0)
+    finite_number(scale, "scale", above=0)
     return variance / (variance + 2 * scale**2)
 
 
@@ -169,7 +170,7 @@ class CountRegression:
     def __post_init__(self) -> None:
         """Check the values."""
         for name in ("rate", "sd", "scale"):
-            _check_positive(name, getattr(self, name))
+            finite_number(getattr(self, name), name, above=0)
 
     def simulate(self, line: ArrayLike, n: int, rng: np.random.Generator) -> Pairs:
         """Draw confidential pairs.
@@ -339,8 +340,3 @@ def _checked_pairs(x: ArrayLike, y: ArrayLike) -> Pairs:
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise ValueError("x and y must be finite.")
     return first, second
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be positive and finite, got {value!r}.")

@@ -32,25 +32,24 @@ review and new results. Journal of the American Statistical Association 111, 134
 """
 
 from dataclasses import dataclass
-from operator import index
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc
+from scipy.stats import laplace
 
 from pymc_dapper.budget import PureDP
+from pymc_dapper.checks import choice, finite_number, whole_number
 from pymc_dapper.reference._progress import progress
 from pymc_dapper.reference._proportion import (
     Alternative,
     Interval,
     ProportionTest,
     check_n,
-    check_open_unit,
     check_released,
     check_theta0,
     laplace_noise,
-    laplace_sf,
     p_value_of,
     proportion_scale,
     root,
@@ -113,7 +112,7 @@ class FiducialProportion:
         prob : float
             Share of the draws within it; nominal probability of coverage.
         """
-        tail = (1 - check_open_unit(prob, "prob")) / 2
+        tail = (1 - finite_number(prob, "prob", above=0, below=1)) / 2
         return Interval(*np.quantile(self.draws, (tail, 1 - tail), axis=(-2, -1)))
 
     def p_value(self, theta0: float, alternative: Alternative = "greater") -> FloatArray:
@@ -192,8 +191,9 @@ def fiducial_proportion(
     (1, 10000)
     """
     values = check_released(released)
-    _check_mixing(mixing)
-    size = (*values.shape, _at_least_one(chains, "chains"), _at_least_one(draws, "draws"))
+    choice(mixing, "mixing", get_args(Mixing))
+    number = {"chains": chains, "draws": draws}
+    size = (*values.shape, *(whole_number(x, name, at_least=1) for name, x in number.items()))
     rng = np.random.default_rng(random_seed)
     t = np.broadcast_to(values[..., None, None], size)
     if budget is not None:
@@ -232,7 +232,7 @@ def fiducial_cdf(
     ValueError
         If the mixing has no closed form.
     """
-    _check_mixing(mixing)
+    choice(mixing, "mixing", get_args(Mixing))
     if mixing == "uniform":
         raise ValueError(
             "with uniform mixing the distribution has no closed form: use draws, by "
@@ -245,7 +245,7 @@ def fiducial_cdf(
     scale, shift, centre = proportion_scale(n, budget), _BETA_SHIFT[mixing], float(released)
     # Panels on either side of the kink at what was released, no wider than the beta cdf's rise.
     kink = min(max(centre, 0.0), 1.0)
-    total = float(laplace_sf(centre, scale))  # t < 0: the noise is above the released value.
+    total = laplace.sf(centre, scale=scale)  # t < 0: the noise is above the released value.
     for low, high in (
         (max(0.0, centre - _FAR * scale), kink),
         (kink, min(1.0, centre + _FAR * scale)),
@@ -305,7 +305,7 @@ def fiducial_test(
         )
 
     return tail_test(
-        n, theta0, alternative, level, critical, lambda t: laplace_sf(t - counts / n, scale)
+        n, theta0, alternative, level, critical, lambda t: laplace.sf(t, counts / n, scale)
     )
 
 
@@ -369,7 +369,7 @@ def fiducial_coverage(
     check_theta0(theta)
     rng, batch = np.random.default_rng(random_seed), 50
     scale, covered = proportion_scale(n, budget), 0
-    _at_least_one(repeats, "repeats")
+    whole_number(repeats, "repeats", at_least=1)
     with progress("Simulating releases", repeats, show=progressbar) as report:
         for start in range(0, repeats, batch):
             size = min(batch, repeats - start)
@@ -393,14 +393,3 @@ def _draw_given_proportion(
         return rng.beta(n * t + shift, n * (1 - t) + shift)
     below, gap, above = rng.gamma(n * t), rng.gamma(1.0, size=t.shape), rng.gamma(n * (1 - t))
     return (below + rng.random(t.shape) * gap) / (below + gap + above)
-
-
-def _check_mixing(mixing: str) -> None:
-    if mixing not in get_args(Mixing):
-        raise ValueError(f"mixing must be one of {get_args(Mixing)}, got {mixing!r}.")
-
-
-def _at_least_one(number: int, name: str) -> int:
-    if index(number) < 1:
-        raise ValueError(f"{name} must be at least 1, got {number}.")
-    return index(number)

@@ -40,7 +40,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pymc_dapper.checks import places
+from pymc_dapper.checks import places, whole_number
 from pymc_dapper.reference._constrained_noise import log_normaliser
 from pymc_dapper.reference._linear_invariants import Elimination, eliminate
 from pymc_dapper.reference._progress import progress
@@ -185,10 +185,8 @@ def sample_under_invariants(
             "would never have the other's values."
         )
     for number, name in ((draws, "draws"), (thin, "thin"), (chains, "chains")):
-        if index(number) < 1:
-            raise ValueError(f"{name} must be at least 1, got {number}.")
-    if index(tune) < 0:
-        raise ValueError(f"tune must be at least 0, got {tune}.")
+        whole_number(number, name, at_least=1)
+    whole_number(tune, "tune", at_least=0)
 
     rng = np.random.default_rng(random_seed)
     kept = np.empty((chains, draws, problem.centre.size))
@@ -251,9 +249,7 @@ def release_law(
     ValueError
         If there are more than `MAX_STATES` states, and as for `sample_under_invariants`.
     """
-    problem = _Problem.build(confidential, noise, equalities, inequalities, None)
-    if not problem.elimination.whole:
-        raise TypeError("only noise of whole numbers can be enumerated, this is continuous.")
+    problem = _Problem.build(confidential, noise, equalities, inequalities)
     e = problem.enumerate(radius)
     log_density = problem.log_density(e)
     weights = np.exp(log_density - log_density.max())
@@ -295,15 +291,13 @@ def privacy_loss(
     >>> round(privacy_loss([5, 3], [4, 4], stats.dlaplace(0.5), equalities=fixed_sum), 6)
     1.0
     """
-    one = _Problem.build(confidential, noise, equalities, inequalities, None)
-    two = _Problem.build(other, noise, equalities, inequalities, None)
+    one = _Problem.build(confidential, noise, equalities, inequalities)
+    two = _Problem.build(other, noise, equalities, inequalities)
     if one.centre.shape != two.centre.shape:
         raise ValueError(
             f"the tables must have the same shape, got {np.shape(confidential)} and "
             f"{np.shape(other)}."
         )
-    if not one.elimination.whole:
-        raise TypeError("only noise of whole numbers can be enumerated, this is continuous.")
     difference = two.centre - one.centre
     if np.any(one.elimination.matrix @ difference):
         return float("inf")
@@ -372,7 +366,8 @@ def log_likelihood(
     whole = _is_discrete(noise, "noise")
     elimination = eliminate(equalities, values.size, whole=whole)
     e = (values - tables).reshape(*tables.shape[:lead], values.size)
-    kept = np.all(np.isclose(e @ elimination.matrix.T, 0, rtol=0, atol=_tolerance(values)), axis=-1)
+    rounding = 1e-9 * max(1.0, float(np.abs(values).sum()))
+    kept = np.all(np.abs(e @ elimination.matrix.T) <= rounding, axis=-1)
     log_density = np.where(kept, _log_density(noise, e).sum(axis=-1), -np.inf)
     if normalised:
         log_density = log_density - log_normaliser(noise, elimination)
@@ -397,7 +392,7 @@ class _Problem:
         noise: Any,
         equalities: ArrayLike | None,
         inequalities: Inequalities | None,
-        solve_for: ArrayLike | None,
+        solve_for: ArrayLike | None = None,
     ) -> "_Problem":
         whole = _is_discrete(noise, "noise")
         centre = np.asarray(confidential, dtype=float).ravel()
@@ -456,6 +451,8 @@ class _Problem:
 
     def enumerate(self, radius: int) -> FloatArray:
         """All noise of whole numbers that keeps the invariants, shape (states, cells)."""
+        if not self.elimination.whole:
+            raise TypeError("only noise of whole numbers can be enumerated, this is continuous.")
         free, cells = self.elimination.free, self.centre.size
         side = 2 * index(radius) + 1
         if index(radius) < 1 or side**free.size > MAX_STATES:
@@ -519,8 +516,3 @@ def _check_inequalities(
             f"{bound.shape}."
         )
     return matrix, bound
-
-
-def _tolerance(values: FloatArray) -> float:
-    """How far an equality may be off by rounding."""
-    return 1e-9 * max(1.0, float(np.abs(values).sum()))

@@ -42,7 +42,6 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +50,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 from scipy.stats import chi2
 
+from pymc_dapper.checks import finite_number, whole_number
 from pymc_dapper.reference._ellipse import ellipse
 from pymc_dapper.reference._louis import LouisMoments, is_positive_definite, louis
 from pymc_dapper.reference._progress import Report, progress
@@ -316,21 +316,20 @@ def monte_carlo_em(
         raise ValueError(
             f"bounds must have a pair for each of the {theta.size} parameters, got {len(bounds)}."
         )
-    if not (math.isfinite(tolerance) and tolerance > 0):
-        raise ValueError(f"tolerance must be positive and finite, got {tolerance!r}.")
-    draws, max_draws = _at_least("draws", draws, 2), _at_least("max_draws", max_draws, 2)
-    final_draws = _at_least("final_draws", final_draws, 2)
-    max_iterations = _at_least("max_iterations", max_iterations, 1)
+    tolerance = finite_number(tolerance, "tolerance", above=0)
+    draws = whole_number(draws, "draws", at_least=2)
+    max_draws = whole_number(max_draws, "max_draws", at_least=2)
+    final_draws = whole_number(final_draws, "final_draws", at_least=2)
+    max_iterations = whole_number(max_iterations, "max_iterations", at_least=1)
 
     rng = np.random.default_rng(random_seed)
-    model = _CompleteModel(simulate, log_mechanism, log_likelihood, score)
-    m_step = _MStep(model, maximise, bounds)
+    model = _Model(simulate, log_mechanism, log_likelihood, score, maximise, bounds, rng)
     with progress("Monte Carlo EM", None, show=progressbar) as report:
         theta, iterations, trouble = _ascend(
-            model, m_step, theta, tolerance, draws, max_draws, max_iterations, rng, report
+            model, theta, tolerance, draws, max_draws, max_iterations, report
         )
         report(len(iterations), "information and last steps")
-        theta, moments, error = _newton(model, theta, bounds, final_draws, rng)
+        theta, moments, error = _newton(model, theta, final_draws)
     few = TOO_FEW.format(moments.ess) if moments.ess < FEWEST_EFFECTIVE else ""
     rough = ROUGH.format(final_draws) if _is_rough(moments) else ""
     problems = [problem for problem in (trouble, error, few, rough) if problem]
@@ -369,17 +368,20 @@ class _Sample:
 
 
 @dataclass(frozen=True)
-class _CompleteModel:
+class _Model:
     """The user's functions, checked where they are called."""
 
     simulate: Simulate
     log_mechanism: Callable[[Any], ArrayLike]
     log_density: LogDensity
     user_score: LogDensity | None
+    user_maximise: Maximise | None
+    bounds: Bounds | None
+    rng: np.random.Generator
 
-    def sample(self, theta: FloatArray, size: int, rng: np.random.Generator) -> _Sample:
+    def sample(self, theta: FloatArray, size: int) -> _Sample:
         """Draw at theta, weighted by the mechanism."""
-        data = self.simulate(theta.copy(), size, rng)
+        data = self.simulate(theta.copy(), size, self.rng)
         log_weights = np.asarray(self.log_mechanism(data), dtype=float)
         if log_weights.ndim not in (1, 2) or len(log_weights) != size:
             raise ValueError(
@@ -422,36 +424,28 @@ class _CompleteModel:
         slope = _difference(lambda t: self.score(t, sample), theta, step)
         return (slope + slope.swapaxes(-1, -2)) / 2
 
-
-@dataclass(frozen=True)
-class _MStep:
-    """The user's maximiser, or a numerical one."""
-
-    model: _CompleteModel
-    user: Maximise | None
-    bounds: Bounds | None
-
-    def __call__(self, theta: FloatArray, sample: _Sample) -> FloatArray:
-        """Maximise the weighted log-likelihood."""
-        if self.user is None:
-            return self._numerically(theta, sample)
-        new = np.atleast_1d(np.asarray(self.user(sample.data, sample.given_weights), dtype=float))
+    def maximise(self, theta: FloatArray, sample: _Sample) -> FloatArray:
+        """Maximise the weighted log-likelihood, starting from theta if it is done numerically."""
+        if self.user_maximise is None:
+            return self._maximise_numerically(theta, sample)
+        found = self.user_maximise(sample.data, sample.given_weights)
+        new = np.atleast_1d(np.asarray(found, dtype=float))
         if new.shape != theta.shape or not np.isfinite(new).all():
             raise ValueError(
                 f"maximise must return {theta.size} finite parameter(s), got {new.tolist()}."
             )
         return new
 
-    def _numerically(self, theta: FloatArray, sample: _Sample) -> FloatArray:
+    def _maximise_numerically(self, theta: FloatArray, sample: _Sample) -> FloatArray:
         def objective(t: FloatArray) -> float:
-            value = -float((sample.weights * self.model.log_likelihood(t, sample)).sum())
+            value = -float((sample.weights * self.log_likelihood(t, sample)).sum())
             return value if math.isfinite(value) else math.inf
 
         def gradient(t: FloatArray) -> FloatArray:
-            score = self.model.score(t, sample)
+            score = self.score(t, sample)
             return np.asarray(-np.einsum("mk,mkp->p", sample.weights, score))
 
-        jac = None if self.model.user_score is None else gradient
+        jac = None if self.user_score is None else gradient
         with np.errstate(all="ignore"):
             found = minimize(objective, theta, jac=jac, bounds=self.bounds, method="L-BFGS-B")
             stuck = not found.success and found.fun >= objective(theta)
@@ -478,21 +472,19 @@ def importance_weights(log_weights: FloatArray, theta: FloatArray) -> FloatArray
 
 
 def _ascend(
-    model: _CompleteModel,
-    m_step: _MStep,
+    model: _Model,
     theta: FloatArray,
     tolerance: float,
     draws: int,
     max_draws: int,
     max_iterations: int,
-    rng: np.random.Generator,
     report: Report,
 ) -> tuple[FloatArray, list[EMIteration], str]:
     """Iterate EM by the ascent-based rule; the last value says what went wrong, if anything."""
     iterations: list[EMIteration] = []
     for done in range(1, max_iterations + 1):
-        sample = model.sample(theta, draws, rng)
-        new = m_step(theta, sample)
+        sample = model.sample(theta, draws)
+        new = model.maximise(theta, sample)
         gain, se = _gain(model, theta, new, sample)
         small = gain + Z * se < tolerance
         counted = small or gain - Z * se > 0
@@ -513,7 +505,7 @@ def _ascend(
 
 
 def _gain(
-    model: _CompleteModel, theta: FloatArray, new: FloatArray, sample: _Sample
+    model: _Model, theta: FloatArray, new: FloatArray, sample: _Sample
 ) -> tuple[float, float]:
     """Increase of Q, and its standard error."""
     weights = sample.weights
@@ -537,23 +529,17 @@ def _gain(
     return gain, float(np.sqrt((weights**2 * (ratio - means) ** 2).sum()))
 
 
-def _newton(
-    model: _CompleteModel,
-    theta: FloatArray,
-    bounds: Bounds | None,
-    draws: int,
-    rng: np.random.Generator,
-) -> tuple[FloatArray, LouisMoments, str]:
+def _newton(model: _Model, theta: FloatArray, draws: int) -> tuple[FloatArray, LouisMoments, str]:
     """Go to where the score is zero but for Monte Carlo error."""
     for _ in range(NEWTON_ROUNDS):
-        sample = model.sample(theta, draws, rng)
+        sample = model.sample(theta, draws)
         moments = louis(
             sample.weights, model.score(theta, sample), model.hessian(theta, sample), sample.ess
         )
         if not moments.regular:
             return theta, moments, NOT_REGULAR.format(theta)
         step = np.linalg.solve(moments.information, moments.score)
-        if not _within(theta + step, bounds):
+        if not _within(theta + step, model.bounds):
             return theta, moments, AT_THE_END.format(theta)
         theta = theta + step
         if np.all(np.abs(step) <= NEWTON_ERRORS * moments.zero_mc_se):
@@ -585,9 +571,3 @@ def _difference(
         step[p] = relative_step * max(abs(theta[p]), 1.0)
         slopes.append((function(theta + step) - function(theta - step)) / (2 * step[p]))
     return np.stack(slopes, axis=-1)
-
-
-def _at_least(name: str, value: int, least: int) -> int:
-    if index(value) < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    return index(value)

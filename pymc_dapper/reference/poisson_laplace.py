@@ -68,6 +68,7 @@ from scipy.special import (
     xlogy,
 )
 
+from pymc_dapper.checks import finite_number
 from pymc_dapper.reference._quantiles import invert_cdf
 
 FloatArray = NDArray[np.float64]
@@ -108,9 +109,8 @@ class PoissonLaplace:
 
     def __post_init__(self) -> None:
         """Check the values."""
-        if not math.isfinite(self.released):
-            raise ValueError(f"released must be a finite number, got {self.released!r}.")
-        _check_positive("scale", self.scale)
+        finite_number(self.released, "released")
+        finite_number(self.scale, "scale", above=0)
 
     def loglik(self, theta: ArrayLike) -> FloatArray:
         """Log-likelihood of the Poisson mean, normalised as a density of the released value.
@@ -231,8 +231,8 @@ class PoissonLaplacePosterior:
     def __post_init__(self) -> None:
         """Check the values."""
         self.likelihood  # noqa: B018  (checks the release and the scale)
-        _check_positive("shape", self.shape)
-        _check_positive("rate", self.rate)
+        finite_number(self.shape, "shape", above=0)
+        finite_number(self.rate, "rate", above=0)
 
     @cached_property
     def likelihood(self) -> PoissonLaplace:
@@ -344,8 +344,3 @@ def _log_betainc(a: float, b: float, x: float) -> float:
         return math.log(value)
     power = a * math.log(x) + b * math.log1p(-x) if x > 0 else -math.inf
     return power - math.log(a) - float(betaln(a, b)) + math.log(hyp2f1(a + b, 1, a + 1, x))
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be positive and finite, got {value!r}.")

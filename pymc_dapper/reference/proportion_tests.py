@@ -37,18 +37,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom, norm
+from scipy.stats import binom, laplace, norm
 
 from pymc_dapper.budget import ApproxDP, PureDP, check_pure
+from pymc_dapper.checks import finite_number
 from pymc_dapper.reference._proportion import (
     Alternative,
     Interval,
     ProportionTest,
     check_n,
-    check_open_unit,
     check_released,
     check_theta0,
-    laplace_sf,
     p_value_of,
     proportion_scale,
     root,
@@ -141,7 +140,7 @@ class UMPProportion:
             Where no proportion at all agrees with the release (a count far below 0 or above n), the
             interval is the point 0 or 1.
         """
-        tail = (1 - check_open_unit(prob, "prob")) / 2
+        tail = (1 - finite_number(prob, "prob", above=0, below=1)) / 2
         return Interval(self._solve(tail), self._solve(1 - tail))
 
     def _at_least(self, theta: FloatArray) -> FloatArray:
@@ -227,7 +226,7 @@ class NormalProportion:
             Cut to [0, 1]; the point 0 or 1 where the release is too far outside for any proportion.
         """
         # (t - theta)^2 = z^2 (theta (1 - theta) / n + 2 scale^2), a quadratic equation in theta.
-        z2 = norm.isf((1 - check_open_unit(prob, "prob")) / 2) ** 2
+        z2 = norm.isf((1 - finite_number(prob, "prob", above=0, below=1)) / 2) ** 2
         t, share = self._values, z2 / self.n
         centre = (t + share / 2) / (1 + share)
         product = (t**2 - 2 * z2 * self._scale**2) / (1 + share)
@@ -300,7 +299,7 @@ def umpu_test(
     Awan and Slavkovic (2020).
     """
     noise, counts = _tulap(budget), np.arange(check_n(n) + 1)
-    check_open_unit(level, "level")
+    finite_number(level, "level", above=0, below=1)
     pmf = binom.pmf(counts, n, check_theta0(theta0))
     reach = n + min(noise.edge, 0.5 + 800 / budget.epsilon)
 
@@ -354,7 +353,7 @@ def normal_test(
         return theta0 + sd * float(norm.isf(tail))
 
     return tail_test(
-        n, theta0, alternative, level, critical, lambda t: laplace_sf(t - counts / n, scale)
+        n, theta0, alternative, level, critical, lambda t: laplace.sf(t, counts / n, scale)
     )
 
 
@@ -412,7 +411,7 @@ def randomized_response(
     share = yes / n
     estimate = (share - (1 - keep)) / (2 * keep - 1)
     sd = float(np.sqrt(share * (1 - share) / n) / (2 * keep - 1))
-    half = float(norm.isf((1 - check_open_unit(prob, "prob")) / 2)) * sd
+    half = float(norm.isf((1 - finite_number(prob, "prob", above=0, below=1)) / 2)) * sd
     lower, upper = np.clip([estimate - half, estimate + half], 0, 1)
     return RandomizedResponseEstimate(estimate, sd, (float(lower), float(upper)))
 

@@ -22,7 +22,6 @@ perturbations. Journal of Privacy and Confidentiality 12(2). arXiv:1909.12237. A
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import index
 from typing import Any
 
 import arviz as az
@@ -30,6 +29,7 @@ import numpy as np
 import pymc as pm
 from numpy.typing import ArrayLike, NDArray
 
+from pymc_dapper.checks import whole_number
 from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.reference._forward_model import ForwardModel
 from pymc_dapper.reference._mechanism_density import mechanism_log_bound, mechanism_log_density
@@ -304,9 +304,9 @@ def _collect(
     progressbar: bool,
 ) -> RejectionDraws:
     """Simulate until there are enough draws, or the budget is used up."""
-    wanted = _at_least_one("draws", draws)
-    budget = _at_least_one("max_simulations", max_simulations)
-    batch = _at_least_one("batch_size", batch_size)
+    wanted = whole_number(draws, "draws", at_least=1)
+    budget = whole_number(max_simulations, "max_simulations", at_least=1)
+    batch = whole_number(batch_size, "batch_size", at_least=1)
     kept: list[Draws] = []
     accepted = simulations = 0
     largest = -np.inf
@@ -326,7 +326,7 @@ def _collect(
     if accepted == 0:
         raise RuntimeError(
             f"none of {simulations} simulations was accepted. The largest density seen is "
-            f"exp({largest - log_bound:.3g}) of the bound. " + _remedy(largest, log_bound)
+            f"exp({largest - log_bound:.3g}) of the bound. " + _remedy(largest)
         )
     if accepted < wanted:
         warnings.warn(
@@ -344,7 +344,7 @@ def accept(log_ratio: FloatArray, rng: np.random.Generator) -> NDArray[np.bool_]
     return -rng.exponential(size=log_ratio.shape) < log_ratio
 
 
-def _remedy(largest: float, log_bound: float) -> str:
+def _remedy(largest: float) -> str:
     if largest == -np.inf:
         return "The release is impossible for every statistic simulated: check model and release."
     return (
@@ -418,9 +418,3 @@ def _checked_draws(parameters: Mapping[str, ArrayLike], size: int) -> Draws:
                 f"{values.shape}."
             )
     return arrays
-
-
-def _at_least_one(name: str, value: int) -> int:
-    if index(value) < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
-    return index(value)

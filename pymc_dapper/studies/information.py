@@ -1,6 +1,7 @@
 """The fraction of missing information of a cell's parameters, from points of its chains."""
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import numpy as np
 import xarray as xr
@@ -11,12 +12,13 @@ from pymc.vartypes import discrete_types
 from pymc_dapper.backend.internals import PointType
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.counts.step import CountStep
-from pymc_dapper.diagnostics.missing_information import fraction_of_missing_information
+from pymc_dapper.diagnostics.missing_information import (
+    drawn_again,
+    fraction_of_missing_information,
+    sweeps_between_draws,
+)
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.studies.models import PreparedModel
-
-SWEEPS = 10
-"""Updates of parameters that aren't drawn as one block, from a draw to an independent one."""
 
 
 def missing_information(
@@ -37,24 +39,21 @@ def missing_information(
     steps = _parameter_steps(prepared)
     if not steps:
         return {}
-    exact = len(steps) == 1 and isinstance(steps[0], ConjugateStep) and steps[0].is_one_block
     step = CompoundStep(steps)
     step.setup_chain(np.random.default_rng(seed), 0, len(points[0]))
-    first: list[list[list[np.ndarray]]] = []
-    second: list[list[list[np.ndarray]]] = []
-    for chain in points:
-        first.append([])
-        second.append([])
-        for point in chain:
-            check_time()
-            moved = point
-            for _ in range(1 if exact else SWEEPS):
-                moved, _ = step.step(moved)
-            first[-1].append(prepared.values(names, point))
-            second[-1].append(prepared.values(names, moved))
-    return {
-        name: _estimate(_stacked(first, k), _stacked(second, k)) for k, name in enumerate(names)
-    }
+    pairs = []
+    for point in chain.from_iterable(points):
+        check_time()
+        moved = drawn_again(step, point, sweeps_between_draws(steps))
+        pairs.append((prepared.values(names, point), prepared.values(names, moved)))
+    found = {}
+    for k, name in enumerate(names):
+        first, second = (np.array([x[k] for x in each], float) for each in zip(*pairs, strict=True))
+        by_chain = xr.DataArray(first.reshape(len(points), -1, *first.shape[1:]))
+        with np.errstate(invalid="ignore"):  # nan for a variable without variance
+            fraction, error = fraction_of_missing_information(by_chain, second).values
+        found[name] = fraction, error
+    return found
 
 
 def _parameter_steps(prepared: PreparedModel) -> list[BlockedStep]:
@@ -66,16 +65,3 @@ def _parameter_steps(prepared: PreparedModel) -> list[BlockedStep]:
     steps = [step for step in prepared.steps if isinstance(step, ConjugateStep | NUTS)]
     moved = {x for step in steps for x in step.vars}
     return steps if latent and latent | moved == set(prepared.model.value_vars) else []
-
-
-def _stacked(values: list[list[list[np.ndarray]]], k: int) -> np.ndarray:
-    return np.array([[point[k] for point in chain] for chain in values], dtype=np.float64)
-
-
-def _estimate(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    dims = ("chain", "draw", *(f"dim_{k}" for k in range(first.ndim - 2)))
-    with np.errstate(invalid="ignore"):  # nan for a variable without variance
-        fraction, error = fraction_of_missing_information(
-            xr.DataArray(first, dims=dims), second
-        ).values
-    return fraction, error

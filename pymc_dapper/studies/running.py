@@ -33,31 +33,23 @@ type Results = Iterator[tuple[Cell, CellResult]]
 
 def check_picklable(runner: CellRunner) -> None:
     """Check that other processes can be given what the user passed."""
+    interactive = not hasattr(sys.modules["__main__"], "__file__")
     for name in ("simulate", "build", "sample_kwargs"):
         given = getattr(runner, name)
         try:
             pickle.dumps(given)
-            interactive = _is_interactive(given)
+            if interactive and getattr(given, "__module__", None) == "__main__":
+                raise ValueError("it was defined in an interactive session")
         except MemoryError:
             raise
         except Exception as error:
-            raise _unpicklable(name, str(error)) from error
-        if interactive:
-            raise _unpicklable(name, "it was defined in an interactive session")
-
-
-def _is_interactive(given: object) -> bool:
-    main = sys.modules["__main__"]
-    return getattr(given, "__module__", None) == "__main__" and not hasattr(main, "__file__")
-
-
-def _unpicklable(name: str, reason: str) -> ValueError:
-    return ValueError(
-        f"'{name}' can't be sent to worker processes: {reason}. Define functions at the top level "
-        "of a module or a script: no lambda, no function inside a function or a notebook. Or run "
-        "in this process, with executor=concurrent.futures.ThreadPoolExecutor(1); or on Dask, "
-        "which can send such functions"
-    )
+            raise ValueError(
+                f"'{name}' can't be sent to worker processes: {error}. Define functions at the top "
+                "level of a module or a script: no lambda, no function inside a function or a "
+                "notebook. Or run in this process, with "
+                "executor=concurrent.futures.ThreadPoolExecutor(1); or on Dask, which can send "
+                "such functions"
+            ) from error
 
 
 def run_in_executor(runner: CellRunner, cells: Iterable[Cell], executor: Executor) -> Results:

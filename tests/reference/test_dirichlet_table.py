@@ -477,7 +477,10 @@ ONES = np.ones(4)
         (lambda: gaussian_cell_loglik(((1, 2),), 1.0, 5), "released must be a vector"),
         (lambda: gaussian_cell_loglik((1, 2), 0.0, 5), "sigma must be positive"),
         (lambda: gaussian_cell_loglik((1, 2), (1, 1, 1), 5), "each of the 2 cells"),
-        (lambda: gaussian_cell_loglik((1, 2), 1.0, 0), "n_records must be at least 1"),
+        (
+            lambda: gaussian_cell_loglik((1, 2), 1.0, 0),
+            "n_records must be a whole number of at least 1",
+        ),
     ],
 )
 def test_senseless_tables_are_refused_with_the_reason(call, message):

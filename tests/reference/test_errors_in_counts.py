@@ -175,10 +175,10 @@ class TestThePosterior:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: attenuation(-1, 5), "variance must be positive"),
-        (lambda: attenuation(10, 0), "scale must be positive"),
-        (lambda: CountRegression(10, np.nan, 5), "sd must be positive"),
-        (lambda: CountRegression(0, 5, 5), "rate must be positive"),
+        (lambda: attenuation(-1, 5), "variance must be a finite number above 0"),
+        (lambda: attenuation(10, 0), "scale must be a finite number above 0"),
+        (lambda: CountRegression(10, np.nan, 5), "sd must be a finite number above 0"),
+        (lambda: CountRegression(0, 5, 5), "rate must be a finite number above 0"),
         (lambda: LeastSquares.fit([1, 2], [1, 2]), "at least 3 pairs"),
         (lambda: LeastSquares.fit([1, 1, 1], [1, 2, 3]), "not all x the same"),
         (lambda: LeastSquares.fit([1, 2, 3], [1, 2]), "vectors of one length"),

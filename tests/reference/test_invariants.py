@@ -449,8 +449,8 @@ def test_likelihood_under_inequalities_is_refused_for_its_normaliser_depends_on_
         ({"noise": "laplace"}, TypeError, "noise must be a distribution"),
         ({"confidential": [[0.5, 1], [1, 1]]}, ValueError, "whole numbers"),
         ({"confidential": [[math.nan, 1], [1, 1]]}, ValueError, "finite"),
-        ({"draws": 0}, ValueError, "draws must be at least 1"),
-        ({"tune": -1}, ValueError, "tune must be at least 0"),
+        ({"draws": 0}, ValueError, "draws must be a whole number of at least 1"),
+        ({"tune": -1}, ValueError, "tune must be a whole number of at least 0"),
     ],
 )
 def test_senseless_problems_are_refused_with_the_reason(options, error, message):

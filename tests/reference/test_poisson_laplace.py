@@ -137,11 +137,14 @@ def test_the_density_is_zero_below_zero():
     ("build", "message"),
     [
         (lambda: PoissonLaplace(math.nan, 5), "released must be a finite"),
-        (lambda: PoissonLaplace(37.4, 0), "scale must be positive"),
+        (lambda: PoissonLaplace(37.4, 0), "scale must be a finite number above 0"),
         (lambda: PoissonLaplace(37.4, 5).loglik([1, -1]), "theta must be positive"),
         (lambda: PoissonLaplace(0.5, 5).maximum(), "largest at a mean of 0"),
-        (lambda: PoissonLaplacePosterior(37.4, 5, -1, 1), "shape must be positive"),
-        (lambda: PoissonLaplacePosterior(37.4, 5, 25, math.inf), "rate must be positive"),
+        (lambda: PoissonLaplacePosterior(37.4, 5, -1, 1), "shape must be a finite number above 0"),
+        (
+            lambda: PoissonLaplacePosterior(37.4, 5, 25, math.inf),
+            "rate must be a finite number above 0",
+        ),
         (lambda: PoissonLaplacePosterior(math.inf, 5, 25, 1), "released must be a finite"),
         (lambda: PoissonLaplacePosterior(37.4, 5, 25, 1).quantile(1.0), "strictly between"),
     ],
