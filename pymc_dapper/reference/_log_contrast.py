@@ -33,39 +33,22 @@ class LogContrast:
     N log N: less than 1e-12 for a thousand records, about 1e-11 for ten thousand, 1e-9 for a
     million.
 
-    Parameters
-    ----------
-    alpha : (K,) array
-        The Dirichlet prior's parameters.
-    split : SplitLaw
-        Law of the counts that are added to them.
-    coefficients : (K,) array
-        The c_k; they add up to 0 and aren't all 0.
+    The split is the law of the counts n that are added to alpha, the Dirichlet prior's parameters.
+    The coefficients c_k aren't all 0. `mean` and `sd` are those of L.
     """
 
     def __init__(self, alpha: FloatArray, split: SplitLaw, coefficients: FloatArray) -> None:
         self.coefficients = coefficients
         self._split = split
         self._shapes = [a + n for a, n in zip(alpha, split.supports, strict=True)]
-        mean, between = split.moments_of_sum(
+        self.mean, between = split.moments_of_sum(
             [c * digamma(a) for c, a in zip(coefficients, self._shapes, strict=True)]
         )
         within = sum(
             c**2 * float(pmf @ polygamma(1, a))
             for c, a, pmf in zip(coefficients, self._shapes, split.pmfs, strict=True)
         )
-        self._mean = mean
-        self._sd = float(np.sqrt(within + between))
-
-    @property
-    def mean(self) -> float:
-        """Mean."""
-        return self._mean
-
-    @property
-    def sd(self) -> float:
-        """Standard deviation."""
-        return self._sd
+        self.sd = float(np.sqrt(within + between))
 
     def characteristic_function(self, t: ArrayLike) -> NDArray[np.complex128]:
         """``E[exp(i t L)]`` at real `t`, of the shape of `t`."""

@@ -21,7 +21,7 @@ perturbations. Journal of Privacy and Confidentiality 12(2). arXiv:1909.12237. A
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import arviz as az
@@ -289,9 +289,7 @@ def rejection_abc_model(
     dims = {x: d for x, d in model.named_vars_to_dims.items() if x in forward.var_names}
     used = {dim for names in dims.values() for dim in names}
     coords = {x: list(v) for x, v in model.coords.items() if x in used and v is not None}
-    return RejectionDraws(
-        found.draws, found.simulations, total, found.largest_log_density, coords, dims
-    )
+    return replace(found, coords=coords, dims=dims)
 
 
 def _collect(
