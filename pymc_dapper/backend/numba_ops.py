@@ -76,21 +76,20 @@ def draws[F: Callable](rv_type: type[RandomVariable]) -> Callable[[F], F]:
     return register
 
 
-def function_of(part: FrozenFunctionGraph | Composite | Apply, name: str = "scalar") -> Callable:
-    """Make a numba function of a graph, or of an operation.
+def function_of(part: FrozenFunctionGraph | Composite, name: str = "scalar") -> Callable:
+    """Make a numba function of a graph, or of a scalar operation.
 
     Parameters
     ----------
-    part : FrozenFunctionGraph, Composite or Apply
+    part : FrozenFunctionGraph or Composite
         What it evaluates. A graph is rewritten already for the numba backend. A single output is
         returned by itself.
     name : str
         Name of a graph's function.
     """
     if isinstance(part, Composite):
-        part = part.make_node(*part.fgraph.inputs)
-    if isinstance(part, Apply):
-        function, key = numba_funcify_and_cache_key(part.op, node=part)
+        node = part.make_node(*part.fgraph.inputs)
+        function, key = numba_funcify_and_cache_key(part, node=node)
     else:
         function, key = numba_funcify_and_cache_key(part, squeeze_output=True, fgraph_name=name)
     MODEL_KEYS[function], MODEL_PARTS[function] = key, part
@@ -117,6 +116,7 @@ def from_source(source: str, name: str, **names: Any) -> Callable:
 @compiles(EntryOf)
 def _entry_of(op: EntryOf) -> Callable:
     """Call the operation with arrays of one entry."""
+    on_arrays, MODEL_KEYS[on_arrays] = numba_funcify_and_cache_key(op.op, node=op.node)
     numbers = [f"x{k}" for k in range(len(op.types))]
     arrays = [
         f"np.full({(1,) * of.ndim}, {x})" if of.ndim else f"np.asarray({x})"
@@ -127,4 +127,4 @@ def _entry_of(op: EntryOf) -> Callable:
 def entry_of({", ".join(numbers)}):
     return on_arrays({", ".join(arrays)})[{first}]
 """
-    return numba_njit(from_source(source, "entry_of", np=np, on_arrays=function_of(op.node)))
+    return numba_njit(from_source(source, "entry_of", np=np, on_arrays=on_arrays))
