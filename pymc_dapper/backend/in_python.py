@@ -86,5 +86,6 @@ def _function_of(part: FrozenFunctionGraph | Composite) -> Callable:
         list(graph.inputs),
         outputs,
         mode=Mode(linker="py", optimizer=None),
+        accept_inplace=True,
         on_unused_input="ignore",
     )
