@@ -296,6 +296,8 @@ def find_origins(
             return None  # an index that is out of range, or a shape that another array has
         numbers = numbers + np.asarray(moved).astype(np.int64) * unit
         unit *= base
+    if np.any((numbers < 0) | (numbers >= starts[-1])):
+        return None  # it does more than move entries
     return Origins(action.inputs, tuple(starts[:-1].tolist()), numbers)
 
 

@@ -357,6 +357,33 @@ def test_a_taught_operation_is_read_of_a_parameter():
         read_relations([TaxDue()(theta)], [theta], positive=True)
 
 
+class Sorted(Mirrored):
+    """An operation that moves entries to where their values say."""
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = np.sort(inputs[0])
+
+
+class Doubled(Mirrored):
+    """An operation that does more than move entries."""
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = 2 * inputs[0]
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_an_operation_that_is_taught_wrongly_is_found_out():
+    for op in (Sorted, Doubled):
+        pmd.action_of.register(op, lambda op, node: Moves())
+    with pm.Model() as model:
+        x = pm.Normal("x", 0, 1, shape=9)
+        pm.Normal("released", (Sorted()(x) * np.arange(9)).sum(), 1.0, observed=1)
+    with pytest.raises(pmd.ReadingError, match="or of what was registered with `action_of`"):
+        pmd.DapperStep([x], model=model)
+    node = Doubled()(X).owner
+    assert find_origins(node, [X.type.shape], known_value) is None
+
+
 def test_an_operation_acts_on_numbers_as_on_arrays():
     x = pt.dvector("x")
     node = TaxDue()(x).owner

@@ -61,5 +61,6 @@ def check_gain(written: WrittenFactors, before: np.ndarray, after: np.ndarray, g
         raise ReadingError(
             f"CountStep can't read the model exactly: moves changed the log-density by "
             f"{expected:.10g}, but by {gain:.10g} as it was read. Nothing has been sampled. This "
-            "is a fault of pymc_dapper's; please report the model"
+            "is a fault of pymc_dapper's, or of what was registered with `action_of`; please "
+            "report the model"
         )
