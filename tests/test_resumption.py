@@ -29,7 +29,7 @@ numcodecs.pickles.ALLOW_UNSAFE_PICKLE_DECODE = True
 pytestmark = pytest.mark.filterwarnings("ignore:.return_inferencedata=False.:FutureWarning")
 
 TUNE, DRAWS = 24, 12
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 def build_model():
@@ -218,7 +218,7 @@ def test_an_interrupted_chain_goes_on_to_the_bit(
 
 SCRIPT = """
 import sys, time
-from tests.steps import test_resumption as tests
+from tests import test_resumption as tests
 
 def slowly(trace, draw):
     time.sleep(0.05)

@@ -143,7 +143,7 @@ def test_a_count_within_a_count_agrees_with_all_tables_enumerated():
 
 
 # That moves connect all tables of known margins is enumerated in every run, in
-# counts/reading/test_model.py.
+# counts/reading/test_moves.py.
 @pytest.mark.long
 def test_a_table_of_known_margins_agrees_with_all_tables_enumerated():
     rates = np.array([[1.0, 2.0, 0.5], [3.0, 1.0, 2.0]])

@@ -192,7 +192,7 @@ def parameters_above_both():
 
 
 # Which moves connect the tables of such models is enumerated in every run, in
-# counts/reading/test_model.py.
+# counts/reading/test_moves.py.
 @pytest.mark.long
 @pytest.mark.parametrize(
     "build",
