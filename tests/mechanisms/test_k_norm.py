@@ -15,7 +15,7 @@ from pymc_dapper.mechanisms.k_norm import KNormMechanism, LInfMechanism
 from pymc_dapper.reading import SeparableFactor, read_model
 from pymc_dapper.reference import conditional_posterior
 from tests.enumerate_sweep import transition_matrix
-from tests.sweep_parts import parts_of
+from tests.sweep_parts import PythonFunction, parts_of
 
 NORMS = [1, 2, np.inf]
 SCALE = 1.7
@@ -300,7 +300,10 @@ def test_records_of_a_noisy_vector_have_their_exact_posterior():
     twin = conditional_posterior(PRIOR, lambda x: log_mechanism(x, 0.7 * 1.5), n_records=3)
     prior = PRIOR[posterior.states].prod(axis=1)
     matrix = transition_matrix(
-        parts_of(step).decide, posterior.states, prior, *step._given.data.values
+        parts_of(step, PythonFunction).decide,
+        posterior.states,
+        prior,
+        *step._given.data.values,
     )
 
     def invariance_error(probabilities):

@@ -11,6 +11,7 @@ from scipy.stats import laplace, norm
 
 from pymc_dapper import DapperStep
 from pymc_dapper.reference import conditional_posterior
+from tests.against_python import assert_same_in_python
 from tests.enumerate_sweep import transition_matrix
 from tests.quadrature import Tabulated
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
@@ -88,6 +89,12 @@ def invariance_error(step, statistic, other_factors):
 @CASES
 def test_a_sweep_by_full_evaluation_leaves_the_posterior_invariant(case):
     assert invariance_error(discrete_step(*case), *case) < 1e-10
+
+
+@CASES
+def test_the_kernel_does_the_same_in_python(case):
+    step = discrete_step(*case)
+    assert_same_in_python(step, step.sweep.function, step._reading.model.initial_point())
 
 
 def all_against_the_same_state(decide, records, proposals, log_uniforms, given):

@@ -14,6 +14,7 @@ from pymc_dapper import DapperStep
 from pymc_dapper.records.compiled.exchange import compile_exchange
 from pymc_dapper.records.reading.exchanges import Proposed
 from pymc_dapper.reference import conditional_posterior
+from tests.against_python import assert_same_in_python
 from tests.quadrature import linear_gaussian
 
 NEVER, ALWAYS = -np.inf, np.inf  # as exponentials
@@ -136,6 +137,11 @@ def invariance_error(exchange):
 
 def test_exchanges_leave_the_posterior_of_all_assignments_invariant(of_four):
     assert invariance_error(of_four.exchange) < 1e-7
+
+
+def test_the_kernel_of_exchanges_does_the_same_in_python(of_four):
+    point = of_four._reading.model.initial_point()
+    assert_same_in_python(of_four, of_four.exchange.function, point)
 
 
 def test_exchanges_that_ignore_what_the_second_record_draws_from_do_not(of_four):
