@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from pymc import Model
-from pymc import compile as pymc_compile
 
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.graphs.errors import NotConjugateError
+from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.prior import read_prior_draws
 from pymc_dapper.graphs.rebuild import rebuild
@@ -32,7 +32,10 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
             continue
         given = [state[x.name] for x in conditional.given]
         try:
-            parameters = [np.asarray(x) for x in _compile(conditional)(*given)]
+            evaluate = compile_in_python(
+                conditional.model, conditional.given, conditional.parameters
+            )
+            parameters = [np.asarray(x) for x in evaluate(*given)]
             first, second = (conditional.draw(rng, *parameters) for _ in range(2))
         except MemoryError:
             raise
@@ -61,8 +64,7 @@ def _prior_draw(model: Model) -> dict[str, np.ndarray] | None:
     """Draw all variables from their prior; None where one can't be drawn from."""
     try:
         randomness, draws = with_randomness(read_prior_draws(model, model.free_RVs))
-        with model:
-            draw = pymc_compile(randomness.inputs, draws, mode="FAST_COMPILE")
+        draw = compile_in_python(model, randomness.inputs, draws)
         values = draw(*randomness.draw(np.random.default_rng(0)))
     except MemoryError:
         raise
@@ -73,16 +75,6 @@ def _prior_draw(model: Model) -> dict[str, np.ndarray] | None:
     return state if all(np.all(np.isfinite(x)) for x in values) else None
 
 
-def _compile(conditional: Conditional) -> Callable[..., list[np.ndarray]]:
-    with conditional.model:
-        return pymc_compile(
-            list(conditional.given),
-            list(conditional.parameters),
-            mode="FAST_COMPILE",
-            on_unused_input="ignore",
-        )
-
-
 def _log_density(conditional: Conditional) -> Callable[..., float]:
     """Compile the model's own log-density of the parameters and of their children."""
     model = conditional.model
@@ -90,18 +82,12 @@ def _log_density(conditional: Conditional) -> Callable[..., float]:
     # Without the Jacobian of theta's transform, as a density of theta itself.
     graphs = model.logp(factors, jacobian=False, sum=False)
     values = [model.rvs_to_values[rv] for rv in conditional.rvs]
-    thetas = dict(zip(conditional.rvs, conditional.thetas, strict=True))
     known = frozen_dims(model, conditional.dim_lengths)
     to_values = conditional.to_values or conditional.thetas
     graphs = rebuild(graphs, {**known, **dict(zip(values, to_values, strict=True))})
     others = [x for x in model.value_vars if x not in values]
-    with model:
-        compiled = pymc_compile(
-            [*thetas.values(), *others],
-            [sum(graph.sum() for graph in graphs)],
-            mode="FAST_COMPILE",
-            on_unused_input="ignore",
-        )
+    inputs = [*conditional.thetas, *others]
+    compiled = compile_in_python(model, inputs, [sum(graph.sum() for graph in graphs)])
 
     def evaluate(state: Mapping[str, np.ndarray], thetas: list[np.ndarray]) -> float:
         [total] = compiled(*thetas, *(state[x.name] for x in others))

@@ -173,11 +173,6 @@ def read_prior(op: Op, parameters: Sequence[TensorVariable]) -> tuple[Family, Pa
     return _priors[type(op)](*parameters)
 
 
-@conjugate_prior(BetaRV)
-def _beta(a: TensorVariable, b: TensorVariable) -> tuple[Family, Parameters]:
-    return BETA, (a, b)
-
-
 @conjugate_prior(UniformRV)
 def _uniform(low: TensorVariable, high: TensorVariable) -> tuple[Family, Parameters]:
     bounds = known_value(low), known_value(high)
@@ -186,21 +181,8 @@ def _uniform(low: TensorVariable, high: TensorVariable) -> tuple[Family, Paramet
     return BETA, (pt.as_tensor(1.0), pt.as_tensor(1.0))
 
 
-@conjugate_prior(GammaRV)
-def _gamma(shape: TensorVariable, scale: TensorVariable) -> tuple[Family, Parameters]:
-    return GAMMA, (shape, 1 / scale)
-
-
-@conjugate_prior(ExponentialRV)
-def _exponential(scale: TensorVariable) -> tuple[Family, Parameters]:
-    return GAMMA, (pt.as_tensor(1.0), 1 / scale)
-
-
-@conjugate_prior(InvGammaRV)
-def _inverse_gamma(shape: TensorVariable, scale: TensorVariable) -> tuple[Family, Parameters]:
-    return INVERSE_GAMMA, (shape, scale)
-
-
-@conjugate_prior(DirichletRV)
-def _dirichlet(a: TensorVariable) -> tuple[Family, Parameters]:
-    return DIRICHLET, (a,)
+conjugate_prior(BetaRV)(lambda a, b: (BETA, (a, b)))
+conjugate_prior(GammaRV)(lambda shape, scale: (GAMMA, (shape, 1 / scale)))
+conjugate_prior(ExponentialRV)(lambda scale: (GAMMA, (pt.as_tensor(1.0), 1 / scale)))
+conjugate_prior(InvGammaRV)(lambda shape, scale: (INVERSE_GAMMA, (shape, scale)))
+conjugate_prior(DirichletRV)(lambda a: (DIRICHLET, (a,)))

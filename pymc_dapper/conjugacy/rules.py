@@ -206,66 +206,6 @@ def gamma_inverse_gamma(link: Link) -> Sequence[TensorVariable]:
     return link.total(k), link.total(link.coefficient / link.value)
 
 
-@conjugate_rule(GAMMA, pm.Normal, parameter=1, power=-0.5, scaled=True)
-def gamma_normal(link: Link) -> Sequence[TensorVariable]:
-    """Likelihood theta^(1/2) exp(-theta r^2 / 2), r = (x - mu) / c, the sd being c theta^(-1/2).
-
-    Conditional Gamma(shape + sum 1/2, rate + sum r^2 / 2).
-    """
-    mu, _ = link.parameters
-    return _of_residuals(link, link.value - mu)
-
-
-@conjugate_rule(GAMMA, pm.LogNormal, parameter=1, power=-0.5, scaled=True)
-def gamma_log_normal(link: Link) -> Sequence[TensorVariable]:
-    """Likelihood theta^(1/2) exp(-theta r^2 / 2), r = (log x - mu) / c.
-
-    Conditional Gamma(shape + sum 1/2, rate + sum r^2 / 2).
-    """
-    mu, _ = link.parameters
-    return _of_residuals(link, pt.log(link.value) - mu)
-
-
-@conjugate_rule(GAMMA, pm.HalfNormal, parameter=1, power=-0.5, scaled=True)
-def gamma_half_normal(link: Link) -> Sequence[TensorVariable]:
-    """Likelihood theta^(1/2) exp(-theta r^2 / 2), r = (x - location) / c.
-
-    Conditional Gamma(shape + sum 1/2, rate + sum r^2 / 2).
-    """
-    location, _ = link.parameters
-    return _of_residuals(link, link.value - location)
-
-
-@conjugate_rule(INVERSE_GAMMA, pm.Normal, parameter=1, power=0.5, scaled=True)
-def inverse_gamma_normal(link: Link) -> Sequence[TensorVariable]:
-    """Likelihood theta^(-1/2) exp(-r^2 / (2 theta)), r = (x - mu) / c, the sd being c theta^(1/2).
-
-    Conditional InverseGamma(shape + sum 1/2, scale + sum r^2 / 2).
-    """
-    mu, _ = link.parameters
-    return _of_residuals(link, link.value - mu)
-
-
-@conjugate_rule(INVERSE_GAMMA, pm.LogNormal, parameter=1, power=0.5, scaled=True)
-def inverse_gamma_log_normal(link: Link) -> Sequence[TensorVariable]:
-    """Likelihood theta^(-1/2) exp(-r^2 / (2 theta)), r = (log x - mu) / c.
-
-    Conditional InverseGamma(shape + sum 1/2, scale + sum r^2 / 2).
-    """
-    mu, _ = link.parameters
-    return _of_residuals(link, pt.log(link.value) - mu)
-
-
-@conjugate_rule(INVERSE_GAMMA, pm.HalfNormal, parameter=1, power=0.5, scaled=True)
-def inverse_gamma_half_normal(link: Link) -> Sequence[TensorVariable]:
-    """Likelihood theta^(-1/2) exp(-r^2 / (2 theta)), r = (x - location) / c.
-
-    Conditional InverseGamma(shape + sum 1/2, scale + sum r^2 / 2).
-    """
-    location, _ = link.parameters
-    return _of_residuals(link, link.value - location)
-
-
 @conjugate_rule(INVERSE_GAMMA, pm.Exponential, scaled=True)
 def inverse_gamma_exponential(link: Link) -> Sequence[TensorVariable]:
     """Likelihood theta^-1 exp(-x / (c theta)), the scale being c theta.
@@ -283,6 +223,28 @@ def inverse_gamma_gamma(link: Link) -> Sequence[TensorVariable]:
     """
     k, _ = link.parameters
     return link.total(k), link.total(link.value / link.coefficient)
+
+
+@conjugate_rule(GAMMA, pm.Normal, parameter=1, power=-0.5, scaled=True)
+@conjugate_rule(GAMMA, pm.HalfNormal, parameter=1, power=-0.5, scaled=True)
+@conjugate_rule(INVERSE_GAMMA, pm.Normal, parameter=1, power=0.5, scaled=True)
+@conjugate_rule(INVERSE_GAMMA, pm.HalfNormal, parameter=1, power=0.5, scaled=True)
+def of_normal(link: Link) -> Sequence[TensorVariable]:
+    """Likelihood t^(1/2) exp(-t r^2 / 2), r = (x - location) / c, the sd being c t^(-1/2).
+
+    Conditional Gamma(shape + sum 1/2, rate + sum r^2 / 2) of the precision t = theta, and
+    InverseGamma(shape + sum 1/2, scale + sum r^2 / 2) of the variance theta = 1 / t.
+    """
+    location, _ = link.parameters
+    return _of_residuals(link, link.value - location)
+
+
+@conjugate_rule(GAMMA, pm.LogNormal, parameter=1, power=-0.5, scaled=True)
+@conjugate_rule(INVERSE_GAMMA, pm.LogNormal, parameter=1, power=0.5, scaled=True)
+def of_log_normal(link: Link) -> Sequence[TensorVariable]:
+    """Likelihood and conditionals as those of a Normal, with r = (log x - mu) / c."""
+    mu, _ = link.parameters
+    return _of_residuals(link, pt.log(link.value) - mu)
 
 
 def _of_residuals(link: Link, residual: TensorVariable) -> Sequence[TensorVariable]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pytensor.tensor as pt
@@ -58,13 +57,13 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Re
                 continue
             statistic, data, difference, log_density = found
             [statistic] = rebuild([statistic], as_random)
-            clamped = _as_it_is
+            clamped = None
         [statistic] = rebuild([statistic], constants)
         if not latent.isdisjoint(ancestors([statistic])):
             yield Release(
                 variable.name,
                 statistic,
-                partial(_range, clamped, _function(model, [], data)),
+                _range(clamped, _function(model, [], data)),
                 _function(model, [difference], log_density),
                 _data_seen([statistic, log_density]),
             )
@@ -113,15 +112,15 @@ def _data_seen(graphs: Sequence[Variable]) -> frozenset[Variable]:
     return frozenset(x for x in shared_data(graphs) if x in seen)
 
 
-def _as_it_is(released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return released, released
-
-
 def _range(
-    clamped: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    clamped: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None,
     released: Callable[[], np.ndarray],
-) -> tuple[np.ndarray, np.ndarray]:
-    return clamped(released())
+) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+    def read() -> tuple[np.ndarray, np.ndarray]:
+        value = released()
+        return clamped(value) if clamped else (value, value)
+
+    return read
 
 
 def _function(

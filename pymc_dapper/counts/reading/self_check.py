@@ -1,13 +1,13 @@
 """A numerical check that the counts of a model were read rightly."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-from pymc import compile as pymc_compile
 
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.evaluation import compile_in_python
 
 TOLERANCE = 1e-8
 """Relative rounding error of a difference of log-densities, compared with their size."""
@@ -18,14 +18,8 @@ class WrittenFactors:
 
     def __init__(self, reading: CountReading, given: Sequence[np.ndarray]):
         inputs = [*reading.counts, *reading.parameters, *reading.placeholders.values()]
-        with reading.model:
-            # Python mode: it is called a few times only.
-            self._evaluate: Callable[..., list[np.ndarray]] = pymc_compile(
-                inputs,
-                list(reading.as_written.values()),
-                mode="FAST_COMPILE",
-                on_unused_input="ignore",
-            )
+        outputs = list(reading.as_written.values())
+        self._evaluate = compile_in_python(reading.model, inputs, outputs)
         self._reading = reading
         self._given = list(given)
 

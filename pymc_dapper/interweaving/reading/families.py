@@ -1,6 +1,6 @@
 """Maps in closed form, one small rule per family."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 import pymc as pm
@@ -52,109 +52,35 @@ from pymc_dapper.interweaving.reading.maps import (
 
 
 def location_scale(
-    location: int | None, scale: int | None, *, reciprocal: bool = False
+    at: Callable[..., tuple[TensorVariable, TensorVariable]], *, of_logarithm: bool = False
 ) -> RecordMap:
-    """Map by z = (x - location) / scale, given the positions of these parameters, or 1 / scale."""
-
-    def at(parameters: Parameters) -> tuple[TensorVariable, TensorVariable]:
-        mu = pt.zeros(()) if location is None else parameters[location]
-        sigma = pt.ones(()) if scale is None else parameters[scale]
-        return mu, (1 / sigma if reciprocal else sigma)
+    """Map by z = (x - location) / scale, given these as functions of the parameters."""
 
     def noise(x: TensorVariable, parameters: Parameters, _: object) -> TensorVariable:
-        mu, sigma = at(parameters)
-        return (x - mu) / sigma
+        location, scale = at(*parameters)
+        return ((pt.log(x) if of_logarithm else x) - location) / scale
 
     def records(z: TensorVariable, parameters: Parameters) -> TensorVariable:
-        mu, sigma = at(parameters)
-        return mu + sigma * z
+        location, scale = at(*parameters)
+        x = location + scale * z
+        return pt.exp(x) if of_logarithm else x
 
     return RecordMap(noise, records)
 
 
-@record_map.register(NormalRV)
-@record_map.register(LaplaceRV)
-@record_map.register(LogisticRV)
-@record_map.register(CauchyRV)
-@record_map.register(GumbelRV)
-@record_map.register(MoyalRV)
-@record_map.register(HalfNormalRV)
-def _location_and_scale(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    return location_scale(0, 1)
-
-
-@record_map.register(ExponentialRV)
-@record_map.register(HalfCauchyRV)
-def _scale(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    return location_scale(None, 0)
-
-
-@record_map.register(GammaRV)
-@record_map.register(InvGammaRV)
-@record_map.register(HalfStudentTRV)
-def _scale_with_shape(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    return quantile_map(node) if moved[0] else location_scale(None, 1)
-
-
-@record_map.register(StudentTRV)
-def _location_and_scale_with_shape(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    return quantile_map(node) if moved[0] else location_scale(1, 2)
-
-
-@record_map.register(SkewNormalRV)
-def _skew_normal(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    return quantile_map(node) if moved[2] else location_scale(0, 1)
-
-
-@record_map.register(AsymmetricLaplaceRV)
-def _asymmetric_laplace(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    return quantile_map(node) if moved[1] else location_scale(2, 0, reciprocal=True)
-
-
-@record_map.register(UniformRV)
-def _uniform(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    """U = (x - lower) / (upper - lower)."""
-
-    def noise(x: TensorVariable, parameters: Parameters, _: object) -> TensorVariable:
-        lower, upper = parameters
-        return (x - lower) / (upper - lower)
-
-    def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
-        lower, upper = parameters
-        return lower + (upper - lower) * u
-
-    return RecordMap(noise, records)
-
-
-@record_map.register(LogNormalRV)
-def _log_normal(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    """Z = (log x - mu) / sigma."""
-
-    def noise(x: TensorVariable, parameters: Parameters, _: object) -> TensorVariable:
-        mu, sigma = parameters
-        return (pt.log(x) - mu) / sigma
-
-    def records(z: TensorVariable, parameters: Parameters) -> TensorVariable:
-        mu, sigma = parameters
-        return pt.exp(mu + sigma * z)
-
-    return RecordMap(noise, records)
-
-
-@record_map.register(WeibullBetaRV)
-@record_map.register(ParetoRV)
-def _shape_and_scale(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    """Z = shape * (log x - log scale): of a Pareto, exponential; of a Weibull, its logarithm."""
-
-    def noise(x: TensorVariable, parameters: Parameters, _: object) -> TensorVariable:
-        shape, scale = parameters
-        return shape * (pt.log(x) - pt.log(scale))
-
-    def records(z: TensorVariable, parameters: Parameters) -> TensorVariable:
-        shape, scale = parameters
-        return pt.exp(pt.log(scale) + z / shape)
-
-    return RecordMap(noise, records)
+LOCATION_AND_SCALE = location_scale(lambda location, scale: (location, scale))
+SCALE = location_scale(lambda scale, *_: (pt.zeros(()), scale))
+SCALE_AFTER_SHAPE = location_scale(lambda _, scale: (pt.zeros(()), scale))
+LOG_NORMAL = location_scale(lambda mu, sigma: (mu, sigma), of_logarithm=True)
+UNIFORM = location_scale(lambda lower, upper: (lower, upper - lower))
+STUDENT_T = location_scale(lambda _, mu, sigma: (mu, sigma))
+SKEW_NORMAL = location_scale(lambda mu, sigma, _: (mu, sigma))
+ASYMMETRIC_LAPLACE = location_scale(lambda b, _, mu: (mu, 1 / b))
+SHAPE_AND_SCALE = RecordMap(
+    noise=lambda x, parameters, _: parameters[0] * (pt.log(x) - pt.log(parameters[1])),
+    records=lambda z, parameters: pt.exp(pt.log(parameters[1]) + z / parameters[0]),
+)
+"""Z = shape * (log x - log scale): of a Pareto, exponential; of a Weibull, its logarithm."""
 
 
 def _location_and_cholesky(location: int, covariance: int) -> RecordMap:
@@ -174,9 +100,40 @@ def _location_and_cholesky(location: int, covariance: int) -> RecordMap:
     return RecordMap(noise, records)
 
 
-@record_map.register(MvNormalRV)
-def _multivariate_normal(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    return _location_and_cholesky(0, 1)
+RULES: dict[type[Op], tuple[RecordMap, int | None]] = {
+    NormalRV: (LOCATION_AND_SCALE, None),
+    LaplaceRV: (LOCATION_AND_SCALE, None),
+    LogisticRV: (LOCATION_AND_SCALE, None),
+    CauchyRV: (LOCATION_AND_SCALE, None),
+    GumbelRV: (LOCATION_AND_SCALE, None),
+    MoyalRV: (LOCATION_AND_SCALE, None),
+    HalfNormalRV: (LOCATION_AND_SCALE, None),
+    ExponentialRV: (SCALE, None),
+    HalfCauchyRV: (SCALE, None),
+    UniformRV: (UNIFORM, None),
+    LogNormalRV: (LOG_NORMAL, None),
+    WeibullBetaRV: (SHAPE_AND_SCALE, None),
+    ParetoRV: (SHAPE_AND_SCALE, None),
+    GammaRV: (SCALE_AFTER_SHAPE, 0),
+    InvGammaRV: (SCALE_AFTER_SHAPE, 0),
+    HalfStudentTRV: (SCALE_AFTER_SHAPE, 0),
+    StudentTRV: (STUDENT_T, 0),
+    SkewNormalRV: (SKEW_NORMAL, 2),
+    AsymmetricLaplaceRV: (ASYMMETRIC_LAPLACE, 1),
+    MvNormalRV: (_location_and_cholesky(0, 1), None),
+}
+"""Maps, and the parameter that each holds only while it stays: else the quantile function does."""
+
+
+def _by_rule(rule: RecordMap, shape: int | None) -> Callable[..., RecordMap]:
+    def choose(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
+        return rule if shape is None or not moved[shape] else quantile_map(node)
+
+    return choose
+
+
+for family, (rule, shape) in RULES.items():
+    record_map.register(family, _by_rule(rule, shape))
 
 
 @record_map.register(MvStudentTRV)

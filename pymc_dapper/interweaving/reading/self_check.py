@@ -5,14 +5,13 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
-from pymc import compile as pymc_compile
-from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.basic import uniform
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.prior import read_proposals
 from pymc_dapper.graphs.rebuild import rebuild
@@ -61,7 +60,8 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
     variables = [*reading.parameters, *reading.records, *reading.given]
 
     def compiled(graphs: Sequence[TensorVariable]) -> Callable[..., list[np.ndarray]]:
-        function = _compile(reading, [*variables, *reading.uniforms, *reading.proposed], graphs)
+        inputs = [*variables, *reading.uniforms, *reading.proposed]
+        function = compile_in_python(reading.model, inputs, graphs)
 
         def evaluate(at: Mapping[str, np.ndarray], to: Mapping[str, np.ndarray]) -> Any:
             new = [np.asarray(to[x.name], dtype=x.dtype) for x in reading.parameters]
@@ -118,7 +118,7 @@ def _drawn(
     ]
     try:
         randomness, draws = with_randomness(_draws(reading))
-        draw = _compile(reading, [*randomness.inputs, *values], draws)
+        draw = compile_in_python(reading.model, [*randomness.inputs, *values], draws)
         drawn = draw(*randomness.draw(rng), *(np.asarray(point[x.name]) for x in values))
     except MemoryError:
         raise
@@ -151,11 +151,11 @@ def _as_written(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> fl
     """Sum of the factors as the model has them, less the law whose noise is held fixed."""
     model = reading.model
     total = model.logp([model[name] for name in reading.factors])
-    evaluate = _compile(reading, model.value_vars, [total])
+    evaluate = compile_in_python(model, model.value_vars, [total])
     [expected] = evaluate(*(np.asarray(point[x.name], dtype=x.dtype) for x in model.value_vars))
     if reading.log_law is not None:
         inputs = [*reading.parameters, *reading.records, *reading.given]
-        [log_law] = _compile(reading, inputs, [reading.log_law])(
+        [log_law] = compile_in_python(model, inputs, [reading.log_law])(
             *(np.asarray(point[x.name], dtype=x.dtype) for x in inputs)
         )
         expected = expected - log_law
@@ -181,11 +181,3 @@ def _rounding(reading: NonCentredModel) -> float:
     computed = (x for x in ancestors([reading.log_density]) if x.owner or x.name in names)
     single = any(getattr(x.type, "dtype", None) in ("float16", "float32") for x in computed)
     return LOG_DENSITY_ROUNDING["float32" if single else "float64"]
-
-
-def _compile(reading: NonCentredModel, inputs: Sequence[Variable], outputs: Sequence[Variable]):  # type: ignore[no-untyped-def]
-    # Python mode: each function is called a few times at most.
-    with reading.model:
-        return pymc_compile(
-            list(inputs), list(outputs), mode="FAST_COMPILE", on_unused_input="ignore"
-        )
