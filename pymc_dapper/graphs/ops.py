@@ -141,7 +141,7 @@ def action_of(op: Op, node: Apply) -> Action | None:
 
 TABLE: dict[Action, tuple[type[Op], ...]] = {
     Keeps(): (
-        *(CheckAndRaise, DeepCopyOp, ViewOp, SpecifyShape),
+        *(CheckAndRaise, DeepCopyOp, SpecifyShape, ViewOp),
         *(basic.ScalarFromTensor, basic.TensorFromScalar),
     ),
     Maps(): (Elemwise,),
@@ -151,10 +151,8 @@ TABLE: dict[Action, tuple[type[Op], ...]] = {
         *(basic.ExtractDiag, extra_ops.Repeat),
         *(subtensor.AdvancedSubtensor, subtensor.Subtensor),
     ),
-    Moves(all=True): (
-        *(DimShuffle, basic.Alloc),
-        *(JoinDims, SplitDims, Reshape),
-    ),
+    Moves(all=True): (basic.Alloc, DimShuffle, JoinDims, Reshape, SplitDims),
+    Moves((0, 1)): (extra_ops.FillDiagonal,),
     Multiplies(): (math.Dot, sparse.Dot, sparse.StructuredDot),
 }
 """What operations do whatever their properties are."""

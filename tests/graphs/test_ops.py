@@ -70,6 +70,7 @@ EXAMPLES = {
     "stacked": pt.stack([X[0, 0], X[2, 1]]),
     "set": pt.set_subtensor(X[1:, 2:], Y[:, :2]),
     "set at": pt.set_subtensor(X[[0, 2]], Y),
+    "diagonal set": pt.fill_diagonal(X, Y[0, 0]),
     "added to": pt.inc_subtensor(X[1:], Y),
     "added at": pt.inc_subtensor(X[[0, 2, 2]], Y),
     "truth values": pt.concatenate([TRUTH, TRUTH])[::-1].T,
