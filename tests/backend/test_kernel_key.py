@@ -55,8 +55,8 @@ def half_square(*inputs):
 
 VECTOR, SCALAR = pt.vector("state"), pt.scalar("entry")
 LOG_DENSITY = graph(lambda x: half_square(x).sum(), VECTOR)
-WHOLE = LogDensity(LOG_DENSITY, by_entry=False)
-BY_ENTRY = LogDensity(graph(half_square, SCALAR), by_entry=True)
+WHOLE = LogDensity((LOG_DENSITY,), by_entry=False)
+BY_ENTRY = LogDensity((graph(half_square, SCALAR),), by_entry=True)
 
 
 def rows(places):
@@ -192,7 +192,7 @@ def test_no_function_that_is_called_is_missed(operation):
 def test_a_graph_changes_the_key():
     others = {
         "records": [
-            ValueSweep(LogDensity(graph(lambda x: -abs(x), SCALAR), by_entry=True)),
+            ValueSweep(LogDensity((graph(lambda x: -abs(x), SCALAR),), by_entry=True)),
             ValueSweep(BY_ENTRY),
         ],
         "counts": [CountSweep((term(lambda x: -x),), None, 0), CountSweep((term(),), None, 0)],

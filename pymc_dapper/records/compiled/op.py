@@ -34,15 +34,16 @@ class LogDensity:
 
     Attributes
     ----------
-    graph : FrozenFunctionGraph
+    graphs : tuple of FrozenFunctionGraph
         Inputs are the state (a flat vector of all sums, or a matrix of all records) and then the
         context, what else it depends on; the output is a scalar.
     by_entry : bool
-        Whether it is a sum of terms, each of one entry of the sums. The graph is that of a term:
-        inputs are an entry and then its values of the context, scalars.
+        Whether it is a sum of terms, each of one entry of the sums. The graphs are then those of a
+        term of each sum: inputs are an entry and its values of the context, scalars. If there are
+        several, an entry's context begins with the number of its sum.
     """
 
-    graph: FrozenFunctionGraph
+    graphs: tuple[FrozenFunctionGraph, ...]
     by_entry: bool
 
 
@@ -346,8 +347,8 @@ def _compiled_rows(body: str, rows: Callable) -> Callable:
 
 def _compiled(density: LogDensity) -> Callable:
     """Compile a log-density, or one term of it."""
-    graph = density.graph
     if not density.by_entry:
+        [graph] = density.graphs
         model_log_density = function_of(graph, "record_log_density")
 
         @numba_njit
@@ -356,7 +357,14 @@ def _compiled(density: LogDensity) -> Callable:
 
         return log_density
 
-    values = "".join(f", values[{k}]" for k in range(len(graph.inputs) - 1))
-    source = f"def log_term(entry, values):\n    return term(entry{values})"
-    term = function_of(graph, "entry_log_density")
-    return numba_njit(from_source(source, "log_term", term=term))
+    several = len(density.graphs) > 1
+    names, lines = {}, ["def log_term(entry, values):"]
+    for number, graph in enumerate(density.graphs):
+        names[f"term_{number}"] = function_of(graph, "entry_log_density")
+        own = [f"values[{k + several}]" for k in range(len(graph.inputs) - 1)]
+        if several:
+            lines.append(f"    if values[0] == {number}:")
+        lines.append(f"    {'    ' * several}return term_{number}({', '.join(['entry', *own])})")
+    if several:
+        lines.append("    return np.nan")
+    return numba_njit(from_source("\n".join(lines), "log_term", np=np, **names))

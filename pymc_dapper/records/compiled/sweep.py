@@ -42,6 +42,7 @@ from pymc_dapper.records.reading.contributions import (
     shape_of,
     side_by_side,
 )
+from pymc_dapper.records.reading.entrywise import EntrywiseDensity
 from pymc_dapper.records.reading.model import ModelReading
 from pymc_dapper.records.reading.plan import (
     ByEntries,
@@ -358,20 +359,36 @@ def density_of(state: TensorVariable, log_density: TensorVariable, mode: Mode) -
     """Sweep against a log-density of ``state``."""
     context = frontier([state], log_density)
     graph = rewritten([state, *context], [log_density], mode)
-    return _Density(LogDensity(graph, by_entry=False), context, pt.constant(0.0))
+    return _Density(LogDensity((graph,), by_entry=False), context, pt.constant(0.0))
 
 
 def density_of_sums(reading: ModelReading, mode: Mode) -> _Density:
     """Sweep against the log-density of the additive factors: by entries, if it can be."""
     if isinstance(reading.plan, ByEntries):
         density = reading.plan.density
-        term = rewritten([density.entry, *density.values], [density.term], mode)
-        columns = [x.astype("float64") for x in density.context]
-        n_entries = prod(density.sum.total.type.shape)
-        context = pt.stack(columns, axis=1) if columns else nothing(n_entries)
-        return _Density(LogDensity(term, by_entry=True), [context], density.offset)
+        graphs = [rewritten([x.entry, *x.values], [x.term], mode) for x in density.terms]
+        log_terms = LogDensity(tuple(graphs), by_entry=True)
+        return _Density(log_terms, [_context_of_entries(density)], density.offset)
     state = pt.vector("sums", dtype="float64")
     return density_of(state, _log_density_of_sums(reading, state), mode)
+
+
+def _context_of_entries(density: EntrywiseDensity) -> TensorVariable:
+    """Put what the terms depend on into a matrix with a row for each entry.
+
+    Where there are several sums, it begins with the number of an entry's sum.
+    """
+    width = max(len(terms.context) for terms in density.terms)
+    several = len(density.terms) > 1
+    rows = []
+    for number, terms in enumerate(density.terms):
+        columns = [x.astype("float64") for x in terms.context]
+        if several:
+            number_of_sum = pt.full(terms.n_entries, float(number))
+            unused = [pt.zeros(terms.n_entries)] * (width - len(columns))
+            columns = [number_of_sum, *columns, *unused]
+        rows.append(pt.stack(columns, axis=1) if columns else nothing(terms.n_entries))
+    return pt.concatenate(rows) if several else rows[0]
 
 
 def nothing(*lengths: int) -> TensorVariable:

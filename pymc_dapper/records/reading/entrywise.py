@@ -1,4 +1,4 @@
-"""Log-densities that treat each entry of a sum by itself, such as independent noise on each.
+"""Log-densities that treat each entry of sums by itself, such as independent noise on each.
 
 Such a density is sum_k g_k(s_k) of the entries s_k. An update that changes two counts of a table
 then needs two of its terms, however large the table is.
@@ -14,23 +14,25 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import ancestors, io_toposort
 from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import dependent_variables
-from pymc_dapper.records.reading.factors import AdditiveFactor, RecordSum
+from pymc_dapper.records.reading.factors import AdditiveFactor, sums_of
 
 
 @dataclass(frozen=True)
-class EntrywiseDensity:
-    """A log-density that is a sum of one term for each entry of a sum over records.
+class EntryTerm:
+    """A term for each entry of a sum over records.
 
     Attributes
     ----------
-    sum : RecordSum
-        The sum over records.
+    n_entries : int
+        Number of entries of the sum.
     entry : ScalarVariable
         Stands for an entry of it.
     context : tuple of TensorVariable, each of shape (number of entries,)
@@ -39,16 +41,33 @@ class EntrywiseDensity:
         Stand for an entry's values of ``context``.
     term : ScalarVariable
         The term, a function of ``entry`` and ``values``.
-    offset : TensorVariable
-        What is added to the terms, whatever the sum is.
     """
 
-    sum: RecordSum
+    n_entries: int
     entry: Variable
     context: tuple[TensorVariable, ...]
     values: tuple[Variable, ...]
     term: Variable
+
+
+@dataclass(frozen=True)
+class EntrywiseDensity:
+    """A log-density that is a sum of one term for each entry of sums over records.
+
+    Attributes
+    ----------
+    terms : tuple of EntryTerm
+        Those of each sum.
+    offset : TensorVariable
+        What is added to the terms, whatever the sums are.
+    """
+
+    terms: tuple[EntryTerm, ...]
     offset: TensorVariable
+
+
+Parts = dict[TensorVariable, TensorVariable]
+"""Terms to be added up, in the shape of a total, by total."""
 
 
 class _NotEntrywiseError(Exception):
@@ -56,7 +75,7 @@ class _NotEntrywiseError(Exception):
 
 
 def read_entrywise(factors: Sequence[AdditiveFactor]) -> EntrywiseDensity | None:
-    """Take the factors' log-density apart into a term for each entry of the sum they see.
+    """Take the factors' log-density apart into a term for each entry of the sums they see.
 
     Parameters
     ----------
@@ -66,65 +85,72 @@ def read_entrywise(factors: Sequence[AdditiveFactor]) -> EntrywiseDensity | None
     Returns
     -------
     EntrywiseDensity or None
-        None where it can't be taken apart, or where there are several sums.
+        None where it can't be taken apart.
     """
-    sums = {sum_.total: sum_ for factor in factors for sum_ in factor.sums}
-    if len(sums) != 1:
-        return None
-    [sum_] = sums.values()
-    if None in sum_.total.type.shape:
+    totals = [sum_.total for sum_ in sums_of(factors)]
+    if any(None in total.type.shape for total in totals):
         return None
     try:
-        parts = [_parts(factor.log_density, sum_.total) for factor in factors]
-        terms = pt.add(*(terms for terms, _ in parts))
-        offset = pt.add(pt.constant(0.0), *(offset for _, offset in parts))
-        return _scalar_terms(sum_, terms, offset)
+        terms, offset = _sum([(factor.log_density, False) for factor in factors], totals)
+        in_order = [(total, terms[total]) for total in totals]
+        return EntrywiseDensity(tuple(_scalar_term(*each) for each in in_order), offset)
     except _NotEntrywiseError:
         return None
 
 
 def _parts(
-    log_density: TensorVariable, total: TensorVariable
-) -> tuple[TensorVariable, TensorVariable]:
-    """Write a scalar as the sum of terms in the shape of the total, and an offset."""
+    log_density: TensorVariable, totals: Sequence[TensorVariable]
+) -> tuple[Parts, TensorVariable]:
+    """Write a scalar as the sum of terms in the shape of each total, and an offset."""
     zero = pt.constant(0.0)
-    if log_density.type.ndim == 0 and prod(total.type.shape) == 1:
-        return log_density, zero
-    node = log_density.owner
+    node, seen = log_density.owner, _seen(log_density, totals)
+    if log_density.type.ndim == 0 and len(seen) == 1 and prod(seen[0].type.shape) == 1:
+        return {seen[0]: log_density}, zero
     if node is None or log_density.type.ndim > 0:
         raise _NotEntrywiseError
-    if isinstance(node.op, CAReduce) and isinstance(node.op.scalar_op, ps.Add):
-        [terms] = node.inputs
-        return terms, zero
+    if isinstance(node.op, CAReduce) and isinstance(node.op.scalar_op, ps.Add) and len(seen) == 1:
+        return {seen[0]: node.inputs[0]}, zero
     scalar_op = node.op.scalar_op if isinstance(node.op, Elemwise) else None
-    dependent = [x for x in node.inputs if total in ancestors([x])]
-    others = [x for x in node.inputs if x not in dependent]
     if isinstance(scalar_op, ps.Add):
-        parts = [_parts(x, total) for x in dependent]
-        offset = pt.add(zero, *others, *(offset for _, offset in parts))
-        return pt.add(*(terms for terms, _ in parts)), offset
+        return _sum([(x, False) for x in node.inputs], totals)
+    if isinstance(scalar_op, ps.Sub | ps.Neg):
+        *first, last = node.inputs
+        return _sum([*((x, False) for x in first), (last, True)], totals)
+    dependent = [x for x in node.inputs if _seen(x, totals)]
+    others = [x for x in node.inputs if x not in dependent]
     if len(dependent) != 1:
         raise _NotEntrywiseError
-    terms, offset = _parts(dependent[0], total)
+    terms, offset = _parts(dependent[0], totals)
     if isinstance(scalar_op, ps.Mul):
         factor = pt.mul(*others)
-        return terms * factor, offset * factor
-    if isinstance(scalar_op, ps.Neg):
-        return -terms, -offset
-    if isinstance(scalar_op, ps.Sub) and dependent[0] is node.inputs[0]:
-        return terms, offset - others[0]
-    if isinstance(scalar_op, ps.Sub):
-        return -terms, others[0] - offset
+        return {total: x * factor for total, x in terms.items()}, offset * factor
     if isinstance(scalar_op, ps.TrueDiv) and dependent[0] is node.inputs[0]:
-        return terms / others[0], offset / others[0]
+        return {total: x / others[0] for total, x in terms.items()}, offset / others[0]
     raise _NotEntrywiseError
 
 
-def _scalar_terms(
-    sum_: RecordSum, terms: TensorVariable, offset: TensorVariable
-) -> EntrywiseDensity:
-    """Turn the graph of all terms into that of one."""
-    total = sum_.total
+def _sum(
+    summands: Sequence[tuple[TensorVariable, bool]], totals: Sequence[TensorVariable]
+) -> tuple[Parts, TensorVariable]:
+    """Do the same with a sum of scalars, of which some are subtracted."""
+    terms: Parts = {}
+    offset: TensorVariable = pt.constant(0.0)
+    for x, minus in summands:
+        of_x, rest = _parts(x, totals) if _seen(x, totals) else ({}, x)
+        offset = offset - rest if minus else offset + rest
+        for total, each in of_x.items():
+            signed = -each if minus else each
+            terms[total] = terms[total] + signed if total in terms else signed
+    return terms, offset
+
+
+def _seen(x: Variable, totals: Sequence[TensorVariable]) -> list[TensorVariable]:
+    above = set(ancestors([x]))
+    return [total for total in totals if total in above]
+
+
+def _scalar_term(total: TensorVariable, terms: TensorVariable) -> EntryTerm:
+    """Turn the graph of all terms of a total into that of one."""
     dependent = dependent_variables([total], [terms])
     entry = ps.float64("entry")
     scalars: dict[Variable, TensorVariable] = {
@@ -154,17 +180,16 @@ def _scalar_terms(
             raise _NotEntrywiseError
         if isinstance(node.op, Elemwise | CheckAndRaise):
             scalars[output] = node.op(*(scalar(x, shape) for x in node.inputs))
-        elif isinstance(node.op, DimShuffle) and _keeps_order(node):
-            scalars[output] = scalars[node.inputs[0]]
+        elif _keeps_entries(node):
+            scalars[output] = scalars[node.inputs[0]].astype(output.dtype)
         else:
             raise _NotEntrywiseError
-    return EntrywiseDensity(
-        sum=sum_,
+    return EntryTerm(
+        n_entries=prod(total.type.shape),
         entry=entry,
         context=tuple(pt.broadcast_to(x, shape).flatten() for x, shape in context),
         values=tuple(context.values()),
         term=pt.scalar_from_tensor(scalars[terms].astype("float64")),
-        offset=offset,
     )
 
 
@@ -173,11 +198,17 @@ def _lengths(x: Variable) -> list[int | None]:
     return [length for length in x.type.shape if length != 1]
 
 
-def _keeps_order(node: Apply) -> bool:
-    """Whether only axes of length 1 are moved, inserted or dropped."""
-    [x] = node.inputs
-    axes = [k for k in node.op.new_order if k != "x" and x.type.shape[k] != 1]
-    return axes == sorted(axes)
+def _keeps_entries(node: Apply) -> bool:
+    """Whether entries stay what and where they are, if their number does."""
+    match node.op:
+        case DimShuffle(new_order=new_order):
+            # Only axes of length 1 are moved, inserted or dropped.
+            shape = node.inputs[0].type.shape
+            axes = [k for k in new_order if k != "x" and shape[k] != 1]
+            return axes == sorted(axes)
+        case CAReduce(scalar_op=ps.Add() | ps.Mul() | ps.AND() | ps.OR()):
+            return True  # of entries one by one
+    return isinstance(node.op, Alloc | Reshape | SpecifyShape)
 
 
 def _all_equal(values: np.ndarray) -> bool:

@@ -1,12 +1,17 @@
-"""Log-densities with one term for each entry of a sum."""
+"""Log-densities with one term for each entry of the sums: without compiling anything."""
 
 import numpy as np
+import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
 
+import pymc_dapper as pmd
+from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.reading import read_model
 from pymc_dapper.records.reading.entrywise import read_entrywise
 from pymc_dapper.records.reading.factors import read_factors
+from tests.records.forms import FORMS, gaussian
 
 X = pt.matrix("x", shape=(5, 3))
 SCALE, SHIFT = pt.vector("scale", shape=(3,)), pt.scalar("shift")
@@ -29,18 +34,93 @@ def test_terms_and_offset_add_up_to_the_log_density(name):
     found = read_entrywise(factors)
     options = {"mode": "FAST_COMPILE", "on_unused_input": "ignore"}
     given = list(AT)
-    context = pytensor.function(given, [*found.context, found.offset], **options)(*AT.values())
+    [each] = found.terms
+    context = pytensor.function(given, [*each.context, found.offset], **options)(*AT.values())
     *context, offset = context
-    term = pytensor.function([found.entry, *found.values], found.term, **options)
+    term = pytensor.function([each.entry, *each.values], each.term, **options)
     terms = [term(SUM[k], *(values[k] for values in context)) for k in range(3)]
     expected = factors[0].log_density.eval({factors[0].sums[0].total: SUM, **AT}, **options)
     np.testing.assert_allclose(sum(terms) + offset, expected)
 
 
+def two_tables():
+    """Each with its own noise, and one weighed by a factor before it is added to the other."""
+    with pm.Model() as model:
+        a = pm.Categorical("record_a", np.full(3, 1 / 3), shape=9)
+        b = pm.Poisson("record_b", 2.0, shape=9)
+        tables = pt.eye(3)[a].sum(axis=0), pt.stack([b, b**2], axis=1).sum(axis=0)
+        noise = [-((x - np.arange(n)) ** 2).sum() for x, n in zip(tables, (3, 2), strict=True)]
+        pm.Potential("both", 0.5 * noise[0] - (3.0 - noise[1]) / 2 + 1.5)
+        gaussian(tables[0])
+        pmd.LaplaceMechanism(2.0).potential("again", tables[1], released=np.array([9.0, 20.0]))
+    return model
+
+
+def observed():
+    """A total and a table, each with a noise of PyMC's and a scale to be estimated."""
+    with pm.Model() as model:
+        record = pm.Normal("record", 0, 1, shape=(9, 2))
+        scale = pm.HalfNormal("scale", 1)
+        pm.Laplace("total", record.sum(), scale, observed=1.0)
+        pm.Normal("table", record.sum(axis=0), np.array([1.0, 2.0]), observed=np.zeros(2))
+    return model
+
+
+def read(build):
+    model = build()
+    records = [x for x in model.free_RVs if x.name.startswith("record")]
+    return read_model(model, [model.rvs_to_values[x] for x in records], model.initial_point())
+
+
+def evaluated(model, outputs, values):
+    # The totals are cut off from the records that they are computed from.
+    return compile_in_python(model, list(values), outputs)(*values.values())
+
+
+@pytest.mark.parametrize(
+    ("build", "n_sums"),
+    [
+        (two_tables, 2),
+        (observed, 2),
+        (FORMS["einsum"], 1),
+        (FORMS["dims_and_shared_data"], 1),
+        (FORMS["mechanism_as_vector_observed"], 1),
+        (FORMS["cross_product_of_records"], 2),
+        (FORMS["one_sum_in_two_factors"], 1),
+    ],
+)
+def test_several_sums_have_terms_of_their_own(build, n_sums):
+    reading = read(build)
+    density = read_entrywise(reading.additive_factors)
+    assert len(density.terms) == len(reading.sums) == n_sums
+    rng = np.random.default_rng(0)
+    values = {x: np.asarray(reading.model.initial_point()[x.name]) for x in reading.parameters}
+    for sum_ in reading.sums:
+        values[sum_.total] = rng.integers(1, 9, sum_.total.type.shape).astype(sum_.total.dtype)
+    [expected] = evaluated(
+        reading.model, [pt.add(*(x.log_density for x in reading.additive_factors))], values
+    )
+    found = evaluated(reading.model, [density.offset], values)[0]
+    for sum_, each in zip(reading.sums, density.terms, strict=True):
+        context = evaluated(reading.model, list(each.context), values)
+        term = compile_in_python(reading.model, [each.entry, *each.values], [each.term])
+        entries = values[sum_.total].astype(float).ravel()
+        assert len(entries) == each.n_entries
+        found = found + sum(term(*of_entry)[0] for of_entry in zip(entries, *context, strict=True))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     "graph",
-    [-(TOTAL.sum() ** 2), -pt.sqrt((TOTAL**2).sum()), -pt.abs(TOTAL[0] - TOTAL[1]), TOTAL.max()],
-    ids=["square of a sum", "norm", "difference", "largest"],
+    [
+        -(TOTAL.sum() ** 2),
+        -pt.sqrt((TOTAL**2).sum()),
+        -pt.abs(TOTAL[0] - TOTAL[1]),
+        TOTAL.max(),
+        -(TOTAL * (X**2).sum(axis=0)).sum(),
+        -pt.abs(X.sum() - (X**2).sum()),
+    ],
+    ids=["square of a sum", "norm", "difference", "largest", "product of sums", "of two sums"],
 )
 def test_what_combines_entries_is_not(graph):
     assert read_entrywise(read_factors({"privacy": graph}, [X])) is None
