@@ -19,16 +19,8 @@ TRIES = 20
 class NeverMoved:
     """Looks for records that didn't move while tuning since no change of one of them is possible.
 
-    Parameters
-    ----------
-    reading : ModelReading
-        How the model sees its records.
-    exempt : ndarray of bool, shape (n,)
-        Records of which it is known that other moves take them wherever they can be.
-    start : sequence of ndarray
-        The records, once they are possible.
-    tuning_sweeps : int
-        Number of tuning sweeps.
+    Exempt (shape (n,)) are records of which it is known that other moves take them wherever they
+    can be. At the start, they are possible already.
     """
 
     def __init__(

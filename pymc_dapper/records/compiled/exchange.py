@@ -32,56 +32,36 @@ from pymc_dapper.records.reading.model import ModelReading
 
 
 class ExchangeGraph(NamedTuple):
-    """A sweep over pairs, as graphs in terms of the reading's records, parameters and data.
-
-    Attributes
-    ----------
-    proposed : list of TensorVariable
-        Stand for proposals of all records.
-    order : TensorVariable of int, shape (n,)
-        Stands for all records: first the pairs, side by side, then the others.
-    u : TensorVariable, shape (number of pairs,)
-        Stands for uniform numbers.
-    exponentials : TensorVariable, shape (number of pairs,)
-        Stands for standard exponential variates, which decide as in the sweep over records.
-    updated : list of TensorVariable
-        The records after the sweep.
-    accepted : TensorVariable of bool, shape (number of pairs,)
-        Which exchanges were made.
-    log_density : TensorVariable
-        That of all factors after the sweep.
-    """
+    """A sweep over pairs, as graphs in terms of the reading's records, parameters and data."""
 
     proposed: list[TensorVariable]
+    """Stand for proposals of all records."""
     order: TensorVariable
+    """Ints, shape (n,): stands for all records: first the pairs, side by side, then the others."""
     u: TensorVariable
+    """Shape (number of pairs,): stands for uniform numbers."""
     exponentials: TensorVariable
+    """Shape (number of pairs,): stands for standard exponential variates, which decide as in the
+    sweep over records."""
     updated: list[TensorVariable]
+    """The records after the sweep."""
     accepted: TensorVariable
+    """Bool, shape (number of pairs,): which exchanges were made."""
     log_density: TensorVariable
+    """That of all factors after the sweep."""
 
 
 @dataclass(frozen=True)
 class CompiledExchange:
-    """A sweep over pairs as a compiled function.
-
-    Attributes
-    ----------
-    reading : ModelReading
-        How the model sees its records.
-    exchange : Exchange
-        The exchanges.
-    start : ExchangeStart
-        Finds records that have the known totals.
-    function : JitFunction
-        ``function(*randomness, order, u, exponentials, *records, *parameters, *data) -> (*records,
-        outcome)``. See :meth:`update`.
-    """
+    """A sweep over pairs as a compiled function."""
 
     reading: ModelReading
     exchange: Exchange
     start: ExchangeStart
+    """Finds records that have the known totals."""
     function: JitFunction
+    """``function(*randomness, order, u, exponentials, *records, *parameters, *data) -> (*records,
+    outcome)``. See :meth:`update`."""
 
     def update(
         self,
@@ -91,20 +71,8 @@ class CompiledExchange:
     ) -> tuple[np.ndarray, ...]:
         """Draw pairs, propose an exchange to each, and decide on them one after the other.
 
-        Parameters
-        ----------
-        rng : Generator
-            Is advanced.
-        records, given : sequence of ndarray
-            Present records; parameters and data, in the order of the reading.
-
-        Returns
-        -------
-        *records : ndarray
-            The records after the sweep.
-        outcome : ndarray, shape (2,)
-            The share of the exchanges that were made, and the log-density after the sweep of all
-            factors that the records enter except their prior.
+        As in :meth:`~pymc_dapper.records.compiled.sweep.CompiledSweep.update`: the records, and an
+        outcome that begins with the share of the exchanges that were made.
         """
         noise = self.reading.randomness.draw(rng)
         order, n_pairs = self.exchange.draw_pairs(rng), self.exchange.n_pairs
@@ -117,19 +85,7 @@ def compile_exchange(
 ) -> CompiledExchange:
     """Compile the sweep over pairs of a model.
 
-    Parameters
-    ----------
-    reading : ModelReading
-        How the model sees its records.
-    exchange : Exchange
-        The exchanges.
-    compile_kwargs : dict, optional
-        Passed on to PyMC's ``compile``. The mode must be one of numba's.
-
-    Returns
-    -------
-    CompiledExchange
-        The compiled function.
+    The options are passed on to PyMC's ``compile``. The mode must be one of numba's.
     """
     options = compile_kwargs or {}
     sweep = exchange_graph(reading, exchange, numba_mode(options.get("mode")))
@@ -155,20 +111,7 @@ def compile_exchange(
 
 
 def exchange_graph(reading: ModelReading, exchange: Exchange, mode: Mode) -> ExchangeGraph:
-    """Build the graph of a sweep over pairs.
-
-    Parameters
-    ----------
-    reading, exchange
-        As in :func:`compile_exchange`.
-    mode : Mode
-        One of numba's.
-
-    Returns
-    -------
-    ExchangeGraph
-        The graph.
-    """
+    """Build the graph of a sweep over pairs."""
     n_pairs, records = exchange.n_pairs, list(reading.records)
     proposed = [x.type(name=f"{x.name}_proposed") for x in records]
     order = pt.tensor("order", dtype="int64", shape=(reading.n_records,))

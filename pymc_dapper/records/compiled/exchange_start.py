@@ -17,15 +17,7 @@ SWEEPS = 100
 
 
 class ExchangeStart:
-    """Changes records, as few as is easily done, so that they have the known totals.
-
-    Parameters
-    ----------
-    reading : ModelReading
-        How the model sees its records.
-    exchange : Exchange
-        Between which of them the totals are kept.
-    """
+    """Changes records, as few as is easily done, so that they have the known totals."""
 
     def __init__(self, reading: ModelReading, exchange: Exchange):
         self._reading, self._exchange = reading, exchange
@@ -57,15 +49,7 @@ class ExchangeStart:
         records: Sequence[np.ndarray],
         parameters: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
-        """Return records that have the known totals, or come near.
-
-        Parameters
-        ----------
-        rng : Generator
-            Is advanced.
-        records, parameters : sequence of ndarray
-            Present ones.
-        """
+        """Return records that have the known totals, or come near."""
         records = [x.copy() for x in records]
         for _ in range(SWEEPS):
             noise = self._reading.randomness.draw(rng)

@@ -30,49 +30,30 @@ from pymc_dapper.records.kernels.value_sweep import (
 
 @dataclass(frozen=True)
 class LogDensity:
-    """A log-density, rewritten already for the numba backend.
-
-    Attributes
-    ----------
-    graphs : tuple of FrozenFunctionGraph
-        Inputs are the state (a flat vector of all sums, or a matrix of all records) and then the
-        context, what else it depends on; the output is a scalar.
-    by_entry : bool
-        Whether it is a sum of terms, each of one entry of the sums. The graphs are then those of a
-        term of each sum: inputs are an entry and its values of the context, scalars. If there are
-        several, an entry's context begins with the number of its sum.
-    """
+    """A log-density, rewritten already for the numba backend."""
 
     graphs: tuple[FrozenFunctionGraph, ...]
+    """Inputs are the state (a flat vector of all sums, or a matrix of all records) and then the
+    context, what else it depends on; the output is a scalar."""
     by_entry: bool
+    """Whether it is a sum of terms, each of one entry of the sums. The graphs are then those of a
+    term of each sum: inputs are an entry and its values of the context, scalars. If there are
+    several, an entry's context begins with the number of its sum."""
 
 
 @dataclass(frozen=True)
 class MatrixRows:
-    """Contributions that are there, present and proposed: two matrices with a row for each record.
-
-    Attributes
-    ----------
-    n_columns : int or None
-        Contributions of a record, where it is known.
-    records_in_block : int
-        Records in a block: all.
-    """
+    """Contributions that are there, present and proposed: matrices with a row for each record."""
 
     n_columns: int | None
     records_in_block: ClassVar[int] = 2**62
+    """Records in a block: all."""
     n_arrays: ClassVar[int] = 2
 
 
 @dataclass(frozen=True)
 class TableRows:
-    """Contributions that are looked up: in three arrays, present and proposed values, and a table.
-
-    Attributes
-    ----------
-    n_columns, records_in_block : int
-        Contributions of a record, and records in a block.
-    """
+    """Contributions that are looked up: from present values, proposed ones, and a table."""
 
     n_columns: int
     records_in_block: int
@@ -84,26 +65,18 @@ class ComputedRows:
     """Contributions that are computed, for some records at a time.
 
     From all present records, all proposed ones, all covariates, and the context.
-
-    Attributes
-    ----------
-    n_columns, records_in_block : int
-        As above.
-    graph : FrozenFunctionGraph
-        The contributions, rewritten already for the numba backend.
-    places : tuple of (int, tuple of int), or None
-        As in :class:`~pymc_dapper.records.reading.contributions.RowsByBlock`.
-    n_variables, n_covariates, n_context : int
-        Numbers of arrays.
     """
 
     n_columns: int
     records_in_block: int
     graph: FrozenFunctionGraph
+    """The contributions, rewritten already for the numba backend."""
     places: tuple[tuple[int, tuple[int, ...]], ...] | None
+    """As in :class:`~pymc_dapper.records.reading.contributions.RowsByBlock`."""
     n_variables: int
     n_covariates: int
     n_context: int
+    """Numbers of arrays."""
 
     @property
     def n_arrays(self) -> int:
@@ -132,13 +105,6 @@ class RecordSweep(_Sweep):
 
     Inputs are log_removed, log_added, log_uniforms, the arrays that rows are made from, and the
     context of the log-density.
-
-    Parameters
-    ----------
-    density : LogDensity
-        The log-density.
-    rows : MatrixRows, TableRows or ComputedRows
-        How contributions are made.
     """
 
     __props__ = ("density", "rows")
@@ -152,11 +118,6 @@ class ValueSweep(_Sweep):
 
     Inputs are the parts of :class:`~pymc_dapper.records.kernels.value_sweep.Values`, log_removed,
     log_added, log_uniforms, and the context of the terms.
-
-    Parameters
-    ----------
-    density : LogDensity
-        The log-density, by entry.
     """
 
     __props__ = ("density",)
@@ -170,11 +131,6 @@ class FullSweep(_Sweep):
 
     Inputs are the matrix of all records in float64, present and proposed, log_removed, log_added,
     log_uniforms, and the context of the log-density.
-
-    Parameters
-    ----------
-    density : LogDensity
-        The log-density.
     """
 
     __props__ = ("density",)

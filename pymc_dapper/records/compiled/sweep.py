@@ -56,27 +56,19 @@ from pymc_dapper.records.reading.rows_by_value import differing_columns, value_i
 
 @dataclass(frozen=True)
 class CompiledSweep:
-    """A sweep as compiled functions.
-
-    Attributes
-    ----------
-    randomness : Randomness
-        Where the proposals come from.
-    n_decisions : int
-        How many proposals may be refused: none where all are drawn from the conditional
-        distribution itself, else one for each record.
-    function : JitFunction
-        ``function(*randomness, *exponentials, *records, *parameters, *data) -> (*records, outcome,
-        *accepted)``. See :meth:`update`.
-    as_written : JitFunction or None
-        ``as_written(*records, *parameters, *data) -> (log_density,)``: the log-density of all
-        factors as the model has it, where the sweep's may have lost digits; None where it can't.
-    """
+    """A sweep as compiled functions."""
 
     randomness: Randomness
+    """Where the proposals come from."""
     n_decisions: int
+    """How many proposals may be refused: none where all are drawn from the conditional distribution
+    itself, else one for each record."""
     function: JitFunction
+    """``function(*randomness, *exponentials, *records, *parameters, *data) -> (*records, outcome,
+    *accepted)``. See :meth:`update`."""
     as_written: JitFunction | None
+    """``as_written(*records, *parameters, *data) -> (log_density,)``: the log-density of all
+    factors as the model has it, where the sweep's may have lost digits; None where it can't."""
 
     def update(
         self,
@@ -86,22 +78,11 @@ class CompiledSweep:
     ) -> tuple[np.ndarray, ...]:
         """Propose all records, then decide on them one after the other.
 
-        Parameters
-        ----------
-        rng : Generator
-            Is advanced.
-        records, given : sequence of ndarray
-            Present records; parameters and data, in the order of the reading.
-
-        Returns
-        -------
-        *records : ndarray
-            The records after the sweep.
-        outcome : ndarray, shape (2,)
-            The share of the records whose proposal was accepted, and the log-density after the
-            sweep of all factors that the records enter except their prior.
-        accepted : ndarray of bool, shape (n,)
-            Whose proposal was accepted; only where the sweep was compiled to tell.
+        ``given`` are parameters and data, in the order of the reading. Returned are the records
+        after the sweep; its outcome, shape (2,): the share of the records whose proposal was
+        accepted, and the log-density after the sweep of all factors that the records enter except
+        their prior; and, if the sweep was compiled to tell, whose proposal was accepted, a bool for
+        each record.
         """
         noise = self.randomness.draw(rng)
         if self.n_decisions > 0:
@@ -126,28 +107,19 @@ class CompiledSweep:
 
 
 class SweepGraph(NamedTuple):
-    """A sweep, as graphs in terms of the reading's records, parameters and data.
-
-    Attributes
-    ----------
-    proposed : list of TensorVariable
-        Stand for the proposals.
-    exponentials : TensorVariable, shape (n,)
-        Stands for standard exponential variates: a proposal is accepted if the gain in
-        log-density is above minus that.
-    updated : list of TensorVariable
-        The records after the sweep.
-    accepted : TensorVariable of bool, shape (n,)
-        Which proposals were accepted.
-    log_density : TensorVariable
-        That of all factors after the sweep.
-    """
+    """A sweep, as graphs in terms of the reading's records, parameters and data."""
 
     proposed: list[TensorVariable]
+    """Stand for the proposals."""
     exponentials: TensorVariable
+    """Shape (n,): stands for standard exponential variates: a proposal is accepted if the gain in
+    log-density is above minus that."""
     updated: list[TensorVariable]
+    """The records after the sweep."""
     accepted: TensorVariable
+    """Bool, shape (n,): which proposals were accepted."""
     log_density: TensorVariable
+    """That of all factors after the sweep."""
 
 
 def compile_sweep(
@@ -156,21 +128,9 @@ def compile_sweep(
     compile_kwargs: dict[str, Any] | None = None,
     tell_accepted: bool = False,
 ) -> CompiledSweep:
-    """Compile the sweep of a model.
+    """Compile the sweep of a model, which may tell whose proposals were accepted.
 
-    Parameters
-    ----------
-    reading : ModelReading
-        How the model sees its records.
-    compile_kwargs : dict, optional
-        Passed on to PyMC's ``compile``. The mode must be one of numba's.
-    tell_accepted : bool, default False
-        Whether the sweep is to tell which proposals were accepted, and not only their share.
-
-    Returns
-    -------
-    CompiledSweep
-        The compiled functions.
+    The options are passed on to PyMC's ``compile``. The mode must be one of numba's.
     """
     compile_kwargs = compile_kwargs or {}
     _check_options(compile_kwargs)
@@ -204,20 +164,7 @@ def compile_sweep(
 
 
 def sweep_graph(reading: ModelReading, mode: Mode) -> SweepGraph:
-    """Build the graph of a sweep.
-
-    Parameters
-    ----------
-    reading : ModelReading
-        As in :func:`compile_sweep`.
-    mode : Mode
-        One of numba's.
-
-    Returns
-    -------
-    SweepGraph
-        The graph.
-    """
+    """Build the graph of a sweep."""
     proposed = [x.type(name=f"{x.name}_proposed") for x in reading.records]
     exponentials = pt.vector("exponentials", dtype="float64")
     possible, candidates = _possible(reading, proposed)
@@ -230,13 +177,7 @@ def sweep_graph(reading: ModelReading, mode: Mode) -> SweepGraph:
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
-    """Check that PyMC's ``compile`` takes options.
-
-    Raises
-    ------
-    TypeError
-        If it doesn't; the message names the option.
-    """
+    """Refuse options that PyMC's ``compile`` doesn't take."""
     known = {*signature(pymc_compile).parameters, *signature(pytensor.function).parameters}
     known -= {"inputs", "outputs", "on_unused_input", "kwargs"}
     for name in options:
@@ -333,21 +274,13 @@ def _computed(rows: RowsByBlock, n_variables: int, mode: Mode) -> ComputedRows:
 
 
 class _Density(NamedTuple):
-    """A log-density to sweep against.
-
-    Attributes
-    ----------
-    graph : LogDensity
-        The log-density.
-    context : list of TensorVariable
-        What it depends on besides its state.
-    offset : TensorVariable
-        What the graph leaves out.
-    """
+    """A log-density to sweep against."""
 
     graph: LogDensity
     context: list[TensorVariable]
+    """What it depends on besides its state."""
     offset: TensorVariable
+    """What the graph leaves out."""
 
     def decide(self, sweep: Op, *inputs: Variable) -> tuple[TensorVariable, TensorVariable]:
         """Apply a sweep: which proposals are accepted, and the log-density after it."""

@@ -17,22 +17,7 @@ from pymc_dapper.records.reading.roles import Fixed, Rows
 def check_records(
     model: Model, rvs: Sequence[TensorVariable], point: Mapping[str, np.ndarray]
 ) -> None:
-    """Check that variables have a record axis in common.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    rvs : sequence of TensorVariable
-        Random variables of the records.
-    point : mapping of str to ndarray
-        Values of the value variables, for their shapes.
-
-    Raises
-    ------
-    ReadingError
-        If one has no record axis, a dtype that isn't of numbers, or another number of records.
-    """
+    """Refuse variables without a record axis in common; the point is looked at for shapes."""
     lengths = {}
     for rv in rvs:
         if not isinstance(rv.type, TensorType):
@@ -74,19 +59,8 @@ def check_independence(
 ) -> None:
     """Check that a record's prior depends on no other record, given the parameters.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    rvs, records : sequence of TensorVariable
-        Random variables of the records, and the variables that stand for their values.
-    replacements : mapping of Variable to Variable
-        What to put in the place of value variables and dim lengths.
-
-    Raises
-    ------
-    ReadingError
-        If a prior or its transform ties records together.
+    ``records`` stand for the values of ``rvs``; ``replacements`` are what to put in the place of
+    value variables and dim lengths.
     """
     for rv in rvs:
         batch_ndim = rv.type.ndim - rv.owner.op.ndim_supp

@@ -29,27 +29,10 @@ NewSum = Callable[[TensorVariable], TensorVariable]
 def combine(node: Apply, roles: Sequence[Role], new_sum: NewSum) -> Combined:
     """Say what an operation makes of combinations of records and sums over them.
 
-    Parameters
-    ----------
-    node : Apply
-        The operation.
-    roles : sequence of Role
-        The role of each input.
-    new_sum : callable
-        Turns a variable that has one slice per record, on the first axis, into its sum over the
-        records, and takes note of it.
-
-    Returns
-    -------
-    role : Role
-        The role of the output, ``Combination`` or ``FunctionOfSums``.
-    replacement : TensorVariable or None
-        If the output is a function of sums: the same value, computed from the sums alone.
-
-    Raises
-    ------
-    NotAdditiveError
-        If the result isn't a polynomial of sums.
+    ``new_sum`` turns a variable that has one slice per record, on the first axis, into its sum over
+    the records, and takes note of it. Returned are the role of the output, ``Combination`` or
+    ``FunctionOfSums``, and for the latter the same value, computed from the sums alone. What isn't
+    a polynomial of sums is refused.
     """
     match action_of(node.op, node):
         case Maps() if isinstance(node.op, Elemwise):

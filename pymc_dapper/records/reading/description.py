@@ -33,20 +33,10 @@ MAX_FORMULA = 100
 
 
 def describe_reading(reading: ModelReading, exchange: Exchange | None = None) -> str:
-    """Describe how a model's log-density sees the records.
+    """Describe how a model's log-density sees the records, in several lines.
 
-    Parameters
-    ----------
-    reading : ModelReading
-        How the model was read.
-    exchange : Exchange, optional
-        The exchanges between records that keep what is known exactly.
-
-    Returns
-    -------
-    str
-        Several lines: the records and what proposes them, a table of the factors, the sums, what is
-        known exactly, what decides on the proposals, and what a sweep costs.
+    The records and what proposes them, a table of the factors, the sums, what is known exactly,
+    what decides on the proposals, and what a sweep costs.
     """
     return "\n".join(
         [

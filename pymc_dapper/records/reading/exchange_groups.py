@@ -45,22 +45,8 @@ DIGITS = 9
 def read_exchange(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Exchange | None:
     """Find the exchanges that a model needs.
 
-    Parameters
-    ----------
-    reading : ModelReading
-        How the model sees its records.
-    point : mapping of str to ndarray
-        Values of the model's value variables.
-
-    Returns
-    -------
-    Exchange or None
-        None if nothing is known exactly that keeps a record from changing by itself.
-
-    Raises
-    ------
-    ReadingError
-        If pairs of records aren't known to reach all that is possible.
+    None if nothing is known exactly that keeps a record from changing by itself. Refused are models
+    where pairs of records aren't known to reach all that is possible.
     """
     known = find_known_totals(reading.additive_factors, reading.sums)
     if known is None or reading.n_records < 2:
@@ -76,15 +62,7 @@ def read_exchange(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Exc
 
 
 class _Contributions:
-    """What records contribute to known totals.
-
-    Attributes
-    ----------
-    depend_on_parameters : bool
-        Whether that depends on the model's parameters.
-    are_whole : bool
-        Whether they have been integers so far, whose sum doesn't depend on their order.
-    """
+    """What records contribute to known totals."""
 
     def __init__(self, reading: ModelReading, known: KnownTotals, point: Mapping[str, np.ndarray]):
         self.reading, self.known = reading, known
@@ -100,6 +78,7 @@ class _Contributions:
         self._matrix = np.hstack(columns)
         self._inputs = [*reading.records, *reading.parameters]
         self._function = compile_in_python(reading.model, self._inputs, sums)
+        # Integers so far, whose sum doesn't depend on their order.
         self.are_whole = True
         self.depend_on_parameters = not set(explicit_graph_inputs(sums)).isdisjoint(
             reading.parameters
@@ -108,10 +87,7 @@ class _Contributions:
     def at(self, values: Sequence[Sequence[np.ndarray]]) -> Array:
         """Evaluate them with all records at the same value, for each of several.
 
-        Returns
-        -------
-        ndarray, shape (n, number of values, m)
-            What each record would contribute at each value to each equation.
+        The shape is (n, number of values, m), with an entry for each equation.
         """
         tables = []
         for value in values:
@@ -180,15 +156,9 @@ class _Contributions:
     def exact(self, smallest: Array) -> np.ndarray:
         """Say which totals are known so well that no record can change by itself.
 
-        Parameters
-        ----------
-        smallest : ndarray, shape (m,)
-            The smallest change of each total; infinite where no value changes it.
-
-        Raises
-        ------
-        ReadingError
-            If no value changes a total that isn't as known yet: then others must.
+        ``smallest`` is the smallest change of each total, shape (m,); infinite where no value
+        changes it. Such a total must be as known already: else it is refused, since others must
+        change it.
         """
         [offset] = compile_in_python(self.reading.model, self._inputs, [self.known.offset])(
             *self._records, *self._parameters
@@ -306,14 +276,9 @@ def _points(
 ) -> tuple[KnownTotals, Indices, Array] | None:
     """Group records by what they contribute at each of some values.
 
-    Returns
-    -------
-    known : KnownTotals
-        What is known so well that no record can change its contribution by itself.
-    groups : ndarray of int, shape (n,)
-        The group of each record.
-    points : ndarray, shape (number of groups, number of values, m)
-        What a record of each group contributes, but for a constant.
+    Returns what is known so well that no record can change its contribution by itself; the group of
+    each record, shape (n,); and what a record of each group contributes, but for a constant, shape
+    (number of groups, number of values, m).
     """
     table = contributions.at(values)
     points = _rounded(table - table[:, :1])
@@ -369,13 +334,8 @@ def _allow_pairs(points: Array, possible: np.ndarray) -> bool:
     """Say whether pairs suffice although some records can't take some values.
 
     Records that can't change do no harm, nor does it where the others can take values in a row.
-
-    Parameters
-    ----------
-    points : ndarray, shape (k, m)
-        What each value contributes.
-    possible : ndarray of bool, shape (number of records, k)
-        Which values each record can take.
+    Points have a row for each value, shape (k, m); ``possible`` says which of them each record can
+    take, shape (number of records, k).
     """
     distinct, place = np.unique(points, axis=0, return_inverse=True)
     supports = {tuple(np.unique(place.ravel()[each])) for each in possible}
@@ -388,10 +348,7 @@ def _allow_pairs(points: Array, possible: np.ndarray) -> bool:
 def reached_in_pairs(points: Array) -> bool:
     """Say whether exchanges of two connect all data sets of the same total.
 
-    Parameters
-    ----------
-    points : ndarray, shape (k, m)
-        What a record may contribute, no two the same.
+    Points are what a record may contribute, no two the same, shape (k, m).
     """
     # Columns that don't take all combinations of their values belong to the same factor.
     n_columns = points.shape[1]

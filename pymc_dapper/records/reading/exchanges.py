@@ -33,36 +33,24 @@ Indices = NDArray[np.int64]
 
 
 class Proposed(NamedTuple):
-    """What an exchange would change.
-
-    Attributes
-    ----------
-    records : list of TensorVariable
-        All records, if all exchanges were made.
-    log_present, log_proposed : TensorVariable, shape (number of pairs,)
-        To be subtracted and added in the logarithm of each exchange's acceptance ratio, beside
-        what other factors of the log-density change. Minus infinity, if it is impossible.
-    """
+    """What an exchange would change."""
 
     records: list[TensorVariable]
+    """All records, if all exchanges were made."""
     log_present: TensorVariable
     log_proposed: TensorVariable
+    """Shape (number of pairs,): to be subtracted and added in the logarithm of each exchange's
+    acceptance ratio, beside what other factors of the log-density change. Minus infinity, if it is
+    impossible."""
 
 
 @dataclass(frozen=True)
 class Exchange(ABC):
-    """How records exchange what they contribute to known totals.
-
-    Attributes
-    ----------
-    known : KnownTotals
-        What is known exactly.
-    groups : ndarray of int, shape (n,)
-        The group in which each record exchanges; -1 where it takes no part.
-    """
+    """How records exchange what they contribute to known totals."""
 
     known: KnownTotals
     groups: Indices
+    """Ints, shape (n,): the group in which each record exchanges; -1 where it takes no part."""
 
     @property
     def n_pairs(self) -> int:
@@ -75,13 +63,7 @@ class Exchange(ABC):
         return type(self) is type(other) and np.array_equal(self.groups, other.groups)
 
     def draw_pairs(self, rng: np.random.Generator) -> Indices:
-        """Draw who exchanges with whom.
-
-        Returns
-        -------
-        ndarray of int, shape (n,)
-            All records: first the pairs, side by side, then those that take no part.
-        """
+        """Draw who exchanges with whom: all records, the pairs first, side by side, then others."""
         order = rng.permutation(len(self.groups))
         groups = self.groups[order]
         if groups.min() != groups.max():
@@ -102,36 +84,24 @@ class Exchange(ABC):
         second: TensorVariable,
         u: TensorVariable,
     ) -> Proposed:
-        """Build the graph of what is proposed.
+        """Build the graph of what is proposed to pairs of records.
 
-        Parameters
-        ----------
-        records, proposals : sequence of TensorVariable
-            All records, and a draw of them all from what proposes them elsewhere.
-        first, second : TensorVariable of int, shape (number of pairs,)
-            The pairs.
-        u : TensorVariable, shape (number of pairs,)
-            Uniform numbers.
+        ``proposals`` are a draw of all records from what proposes them elsewhere; ``first``,
+        ``second`` and ``u``, uniform numbers, have an entry for each pair.
         """
 
 
 @dataclass(frozen=True)
 class ByValue(Exchange):
-    """Records with few values: the second draws one of those that keep the totals.
-
-    Attributes
-    ----------
-    law : FiniteLaw
-        What proposes the records.
-    pair_sums : ndarray of int, shape (number of kinds, k, k)
-        What two records of values a and b contribute together: the same number for the same.
-    kinds : ndarray of int, shape (n,)
-        Which of them is that of each record.
-    """
+    """Records with few values: the second draws one of those that keep the totals."""
 
     law: FiniteLaw
+    """What proposes the records."""
     pair_sums: Indices
+    """Ints, shape (number of kinds, k, k): what two records of values a and b contribute together:
+    the same number for the same."""
     kinds: Indices
+    """Ints, shape (n,): which of them is that of each record."""
 
     def pairs_as(self, other: Exchange) -> bool:
         """Say whether the same records exchange in the same way elsewhere."""
@@ -185,27 +155,18 @@ class ByValue(Exchange):
 
 @dataclass(frozen=True)
 class NaturalSpace:
-    """Records in the space of their prior, where PyMC may keep them in another.
-
-    Attributes
-    ----------
-    records : tuple of TensorVariable
-        Stand for the records.
-    of_records : tuple of TensorVariable
-        Their values in the space of the prior, in terms of these.
-    values : tuple of TensorVariable
-        Stand for values in that space.
-    as_records : tuple of TensorVariable
-        What the records then are; nan where there is no such record.
-    log_densities : TensorVariable, shape (n,)
-        The log-density of each record in that space, in terms of ``records``.
-    """
+    """Records in the space of their prior, where PyMC may keep them in another."""
 
     records: tuple[TensorVariable, ...]
+    """Stand for the records."""
     of_records: tuple[TensorVariable, ...]
+    """Their values in the space of the prior, in terms of these."""
     values: tuple[TensorVariable, ...]
+    """Stand for values in that space."""
     as_records: tuple[TensorVariable, ...]
+    """What the records then are; nan where there is no such record."""
     log_densities: TensorVariable
+    """Shape (n,): the log-density of each record in that space, in terms of ``records``."""
 
     def naturals(self, records: Sequence[TensorVariable]) -> list[TensorVariable]:
         """Take records to the space of their prior."""
@@ -223,13 +184,7 @@ class NaturalSpace:
 
 @dataclass(frozen=True)
 class _OfAnyRecords(Exchange):
-    """Exchanges in the space of the records' prior.
-
-    Attributes
-    ----------
-    space : NaturalSpace
-        That space.
-    """
+    """Exchanges in the space of the records' prior."""
 
     space: NaturalSpace
 
@@ -264,21 +219,15 @@ class _OfAnyRecords(Exchange):
 
 @dataclass(frozen=True)
 class ByShift(_OfAnyRecords):
-    """Totals that are linear in the records: the second is shifted by what the first has lost.
-
-    Attributes
-    ----------
-    shifted : tuple of ndarray of bool
-        Which entries of a record of each variable are.
-    scales : ndarray of float, shape (n,)
-        By what the records of a group are multiplied in the totals.
-    slopes : ndarray of float, shape (number of groups, number of shifted entries, m)
-        What each entry is multiplied by in each total, but for that.
-    """
+    """Totals that are linear in the records: the second is shifted by what the first has lost."""
 
     shifted: tuple[np.ndarray, ...]
+    """Bool: which entries of a record of each variable are."""
     scales: Array
+    """Shape (n,): by what the records of a group are multiplied in the totals."""
     slopes: Array
+    """Shape (number of groups, number of shifted entries, m): what each entry is multiplied by in
+    each total, but for that."""
 
     def pairs_as(self, other: Exchange) -> bool:
         """Say whether the same records exchange in the same way elsewhere."""

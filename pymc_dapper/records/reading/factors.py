@@ -44,18 +44,12 @@ class RecordSum:
 
 @dataclass(frozen=True)
 class _Factor:
-    """A factor of the model's log-density.
-
-    Attributes
-    ----------
-    name : str
-        Name of the Potential or random variable.
-    as_written : TensorVariable, scalar
-        The factor's log-density as the model has it.
-    """
+    """A factor of the model's log-density."""
 
     name: str
+    """Name of the Potential or random variable."""
     as_written: TensorVariable
+    """Scalar: the factor's log-density as the model has it."""
 
 
 @dataclass(frozen=True)
@@ -115,24 +109,10 @@ def sums_of(factors: Sequence[AdditiveFactor]) -> list[RecordSum]:
 def read_factors(
     log_densities: Mapping[str, TensorVariable], records: Sequence[TensorVariable]
 ) -> list[Factor]:
-    """Find out how the records enter each factor.
+    """Find out how the records enter each factor; those on which they don't act are left out.
 
-    Parameters
-    ----------
-    log_densities : mapping of str to TensorVariable
-        Named factors of the log-density, in terms of value variables.
-    records : sequence of TensorVariable
-        Value variables of the records, with the record axis first.
-
-    Returns
-    -------
-    list of Factor
-        Those factors that depend on the records.
-
-    Raises
-    ------
-    UnknownOperationError
-        If a factor has an operation on the record axis for which there is no rule.
+    The named log-densities are in terms of value variables, the records' with the record axis
+    first. An operation on that axis for which there is no rule is refused.
     """
     graphs = inline_symbolic_ops(list(log_densities.values()))
     factors: list[Factor] = []
@@ -181,19 +161,8 @@ def _total(graph: TensorVariable) -> TensorVariable:
 class RecordWalk:
     """A walk through a graph, from the records on, that notes how each variable depends on them.
 
-    Parameters
-    ----------
-    records : sequence of TensorVariable
-        Value variables of the records, with the record axis first.
-    known_sums : sequence of RecordSum
-        Sums met on earlier walks, to be shared where they are met again.
-
-    Attributes
-    ----------
-    sums : list of RecordSum
-        The sums over records met on the way.
-    expanded : bool
-        Whether products of single records with sums over them were expanded on the way.
+    Records have the record axis first. Sums met on earlier walks are shared where they are met
+    again.
     """
 
     def __init__(self, records: Sequence[TensorVariable], known_sums: Sequence[RecordSum] = ()):
@@ -202,19 +171,12 @@ class RecordWalk:
         self._roles: dict[Variable, Role] = {record: Rows(0) for record in records}
         # Variables of the graph that the walk computes in another way than the model does.
         self._rewritten: dict[Variable, Variable] = {}
-        self.sums: list[RecordSum] = []
+        self.sums: list[RecordSum] = []  # those met on the way
+        # Whether products of single records with sums over them were expanded on the way.
         self.expanded = False
 
     def follow(self, graph: TensorVariable) -> tuple[Role, TensorVariable]:
-        """Walk to the end of a graph.
-
-        Returns
-        -------
-        role : Role
-            The role of ``graph``.
-        graph : TensorVariable
-            The graph, with its sums over records as they stand in ``sums``.
-        """
+        """Walk to a graph: its role, and the graph with its sums as they stand in ``sums``."""
         for node in io_toposort([], [graph]):
             inputs = [self._rewritten.get(variable, variable) for variable in node.inputs]
             roles = [self._roles.get(variable, Fixed()) for variable in inputs]

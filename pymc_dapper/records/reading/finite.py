@@ -24,18 +24,10 @@ LARGEST_RANGE = 300.0
 
 
 def possible_values(rvs: Sequence[TensorVariable]) -> np.ndarray | None:
-    """List all values that a record can take.
+    """List all values that a record can take, shape (number of values, number of variables).
 
-    Parameters
-    ----------
-    rvs : sequence of TensorVariable
-        Random variables of the records.
-
-    Returns
-    -------
-    ndarray of int, shape (number of values, number of variables), or None
-        None if a variable isn't a vector of a discrete distribution with known bounds, or if there
-        are more than 16 values.
+    None if a variable isn't a vector of a discrete distribution with known bounds, or if there are
+    more than 16 values.
     """
     supports = [support(rv) for rv in rvs]
     if any(support is None or len(support) > MAX_VALUES for support in supports):
@@ -70,21 +62,14 @@ def support(rv: TensorVariable) -> range | None:
 
 @dataclass(frozen=True)
 class Prior:
-    """The prior of a record variable.
-
-    Attributes
-    ----------
-    op : Op
-        Its random variable operation.
-    parameters : tuple of TensorVariable
-        The parameters of its distribution.
-    log_density : TensorVariable, shape (n,)
-        Its log-density at each record.
-    """
+    """The prior of a record variable."""
 
     op: Op
+    """Its random variable operation."""
     parameters: tuple[TensorVariable, ...]
+    """The parameters of its distribution."""
     log_density: TensorVariable
+    """Shape (n,): its log-density at each record."""
 
     def probability(self, value: int) -> TensorVariable:
         """Probability of a value, with an entry per record or one for all."""
@@ -98,21 +83,16 @@ class Prior:
 
 @dataclass(frozen=True)
 class FiniteLaw:
-    """A distribution of records over few values, in which records don't interact.
-
-    Attributes
-    ----------
-    values : ndarray of int, shape (k, number of variables)
-        All values that a record can take.
-    weights : tuple of TensorVariable, each of shape (n,)
-        The density of each record at each of them, all divided by ``exp(log_scale)``.
-    log_scale : TensorVariable, shape (n,)
-        So that a record's largest weight is neither too large nor too small for a double.
-    """
+    """A distribution of records over few values, in which records don't interact."""
 
     values: np.ndarray
+    """Ints, shape (k, number of variables): all values that a record can take."""
     weights: tuple[TensorVariable, ...]
+    """Each of shape (n,): the density of each record at each of them, all divided by
+    ``exp(log_scale)``."""
     log_scale: TensorVariable
+    """Shape (n,): so that a record's largest weight is neither too large nor too small for a
+    double."""
 
     def draw(self, records: Sequence[TensorVariable]) -> list[TensorVariable]:
         """Build the graph of a draw of all records, in the types of their value variables."""
@@ -144,23 +124,9 @@ def conditional_law(
 ) -> FiniteLaw:
     """Multiply the records' prior by what else is known of each of them.
 
-    Parameters
-    ----------
-    records : sequence of TensorVariable
-        Value variables of the records, each of shape (n,).
-    priors : sequence of Prior
-        The prior of each.
-    log_likelihoods : sequence of TensorVariable, each of shape (n,)
-        What else the log-density of each record consists of.
-    values : ndarray of int, shape (number of values, number of variables)
-        All values that a record can take.
-    possible : TensorVariable of bool, shape (n,), optional
-        Whether the prior's parameters are valid, where they depend on the records.
-
-    Returns
-    -------
-    FiniteLaw
-        The product.
+    Records, log-likelihoods and ``possible``, which says whether the prior's parameters are valid
+    where they depend on the records, have an entry for each record. Values are all that a record
+    can take, shape (number of values, number of variables).
     """
 
     def at_value(graph: TensorVariable, value: np.ndarray) -> TensorVariable:

@@ -24,24 +24,17 @@ from pymc_dapper.records.reading.factors import AdditiveFactor, RecordSum
 
 @dataclass(frozen=True)
 class KnownTotals:
-    """Linear functions of sums over records that are known to be zero.
-
-    Attributes
-    ----------
-    factors : tuple of str
-        Name of the factor that says so, for each.
-    matrix : ndarray, shape (m, d)
-        Their coefficients, for all sums over records that the model has, flattened and joined.
-    offset : TensorVariable, shape (m,)
-        What is to be added: minus the totals that are known.
-    tolerances : ndarray, shape (m,)
-        Up to how much they are known.
-    """
+    """Linear functions of sums over records that are known to be zero."""
 
     factors: tuple[str, ...]
+    """Name of the factor that says so, for each."""
     matrix: np.ndarray
+    """Shape (m, d): their coefficients, for all sums over records that the model has, flattened and
+    joined."""
     offset: TensorVariable
+    """Shape (m,): what is to be added: minus the totals that are known."""
     tolerances: np.ndarray
+    """Shape (m,): up to how much they are known."""
 
     def only(self, chosen: np.ndarray) -> "KnownTotals":
         """Choose some of them, by a vector of bool."""
@@ -53,19 +46,9 @@ class KnownTotals:
 def find_known_totals(
     factors: Sequence[AdditiveFactor], sums: Sequence[RecordSum]
 ) -> KnownTotals | None:
-    """Find what a model's log-density says of sums over records exactly.
+    """Find all that factors say exactly of ``sums``, those that any of them sees; None if nothing.
 
-    Parameters
-    ----------
-    factors : sequence of AdditiveFactor
-        The factors that are functions of sums.
-    sums : sequence of RecordSum
-        All sums that they depend on.
-
-    Returns
-    -------
-    KnownTotals or None
-        All such equations; None if there are none. Conditions of other kinds are left out.
+    Conditions of other kinds than equations are left out.
     """
     totals = [sum_.total for sum_ in sums]
     if any(None in total.type.shape for total in totals):

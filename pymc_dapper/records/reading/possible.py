@@ -40,19 +40,14 @@ COUNTS = BinomialRV | GeometricRV | HyperGeometricRV | NegBinomialRV | PoissonRV
 
 
 class Possible(NamedTuple):
-    """Which values of records may be kept when they are proposed.
-
-    Attributes
-    ----------
-    whole : TensorVariable of bool, shape (n,), or None
-        Whether a record's values are possible ones; None if all that can be proposed are.
-    parameters : dict of TensorVariable to TensorVariable
-        For random variables of records, whether the parameters of each record's are valid; without
-        those whose parameters always are.
-    """
+    """Which values of records may be kept when they are proposed."""
 
     whole: TensorVariable | None
+    """Bool, shape (n,): whether a record's values are possible ones; None if all that can be
+    proposed are."""
     parameters: dict[TensorVariable, TensorVariable]
+    """For random variables of records, whether the parameters of each record's are valid; without
+    those whose parameters always are."""
 
 
 def read_possible(
@@ -62,28 +57,11 @@ def read_possible(
     replacements: Mapping[Variable, Variable],
     log_priors: Sequence[TensorVariable],
 ) -> Possible:
-    """Say which values of records may be kept when they are proposed.
+    """Say which values of records may be kept when they are proposed, in terms of ``records``.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    rvs, records : sequence of TensorVariable
-        Random variables of the records, and the variables that stand for their values.
-    replacements : mapping of Variable to Variable
-        What to put in the place of value variables and dim lengths.
-    log_priors : sequence of TensorVariable
-        The log-density of each of ``rvs``, in terms of ``records``; none if it isn't known.
-
-    Returns
-    -------
-    Possible
-        Conditions in terms of ``records``.
-
-    Raises
-    ------
-    ReadingError
-        If PyMC checks parameters of a record in a way that can't be followed to it.
+    These stand for the values of ``rvs``, whose log-densities ``log_priors`` are, or none if it
+    isn't known; ``replacements`` are what to put in the place of value variables and dim lengths. A
+    check of parameters that can't be followed to a record is refused.
     """
     known = {x: _bounds_of_record(rv) for rv, x in zip(rvs, records, strict=True)}
     conditions: list[TensorVariable] = []

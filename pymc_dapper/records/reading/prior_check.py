@@ -21,13 +21,7 @@ NUMBERS_CHANGED = 8
 
 
 class PriorCheck:
-    """The records' prior, as functions of the records and of noise.
-
-    Parameters
-    ----------
-    reading : ModelReading
-        How the model was read.
-    """
+    """The records' prior, as functions of the records and of noise."""
 
     def __init__(self, reading: ModelReading):
         self._reading = reading
@@ -61,21 +55,8 @@ class PriorCheck:
     ) -> None:
         """Check that a density of independent records is the product of theirs.
 
-        What two states have together is then left unchanged where they exchange some records.
-
-        Parameters
-        ----------
-        first, second : sequence of ndarray
-            States of the records.
-        which : ndarray of bool, shape (n,)
-            The records to exchange.
-        parameters : sequence of ndarray
-            Values of the reading's parameters.
-
-        Raises
-        ------
-        ReadingError
-            If the density isn't such a product: the message names the record variable.
+        What two states have together is then left unchanged where they exchange some records
+        (``which``, shape (n,)). The message names the record variable.
         """
         exchanged = (choose_rows(which, second, first), choose_rows(which, first, second))
         with np.errstate(all="ignore"):
@@ -98,17 +79,7 @@ class PriorCheck:
     ) -> None:
         """Check that no random number enters the draws of several records.
 
-        Parameters
-        ----------
-        records, parameters : sequence of ndarray
-            Present records, and values of the reading's parameters.
-        rng : Generator
-            Draws the random numbers.
-
-        Raises
-        ------
-        ReadingError
-            If one does: the message names the record variable.
+        The message names the record variable where one does.
         """
         present = [*records, *parameters]
         try:

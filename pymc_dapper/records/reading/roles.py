@@ -61,15 +61,10 @@ class Combination(Role):
     Such as the deviation from a mean, x_i - mean(x) = 1 * x_i + (-mean(x)) * 1. A polynomial of
     these, summed over the records, is a polynomial of sums: sum_i (x_i - m)^2 = sum_i x_i^2 -
     2 m sum_i x_i + n m^2.
-
-    Attributes
-    ----------
-    axis : int
-        The record axis.
-    terms : tuple of (TensorVariable, TensorVariable)
-        Pairs of a coefficient, of length 1 along the record axis, and of a variable with one slice
-        per record. Both have as many axes as the combination.
     """
 
     axis: int
+    """The record axis."""
     terms: tuple[tuple[TensorVariable, TensorVariable], ...]
+    """Pairs of a coefficient, of length 1 along the record axis, and of a variable with one slice
+    per record. Both have as many axes as the combination."""

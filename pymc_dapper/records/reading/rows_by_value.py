@@ -17,19 +17,9 @@ def rows_by_value(
 ) -> TensorVariable | None:
     """Evaluate what records contribute with a record at each value, in the place of all records.
 
-    Parameters
-    ----------
-    contributions : TensorVariable, shape (n, ...)
-        What each record contributes to a sum.
-    records : sequence of TensorVariable
-        Value variables of the records, each of shape (n,).
-    values : ndarray of int, shape (k, number of variables)
-        All values that a record can take.
-
-    Returns
-    -------
-    TensorVariable, shape (k, ...), or None
-        None if records of the same value may contribute differently, as with a covariate.
+    Contributions to a sum have shape (n, ...), and the value variables of the records (n,); values
+    are all that a record can take, shape (k, number of variables). The result has shape (k, ...);
+    None if records of the same value may contribute differently, as with a covariate.
     """
     at: dict[Variable, Variable] = {
         record: pt.constant(column.astype(record.dtype))
@@ -40,19 +30,10 @@ def rows_by_value(
 
 
 def value_index(records: Sequence[TensorVariable], values: np.ndarray) -> TensorVariable:
-    """Say which of the values each record has.
+    """Say which of the values each record has; uint8, shape (n,), and k where it is none of them.
 
-    Parameters
-    ----------
-    records : sequence of TensorVariable of int, each of shape (n,)
-        The records.
-    values : ndarray of int, shape (k, number of variables)
-        All values that a record can take: a product of ranges, the last running fastest.
-
-    Returns
-    -------
-    TensorVariable of uint8, shape (n,)
-        The index of each record's value, and k where it isn't among them.
+    All values that a record can take, shape (k, number of variables), are a product of ranges, the
+    last running fastest.
     """
     index: TensorVariable = pt.constant(0)
     outside: list[TensorVariable] = []
@@ -65,15 +46,8 @@ def value_index(records: Sequence[TensorVariable], values: np.ndarray) -> Tensor
 def differing_columns(table: TensorVariable) -> TensorVariable:
     """Say in which columns each row of a table may differ from each other row.
 
-    Parameters
-    ----------
-    table : TensorVariable, shape (k, d)
-        The table. Where it isn't constant, all columns of different rows may differ.
-
-    Returns
-    -------
-    TensorVariable of unsigned int, shape (k * k, width)
-        As :class:`pymc_dapper.records.kernels.rows.Changes` has it.
+    The table has shape (k, d); where it isn't constant, all columns of different rows may differ.
+    The result is as :class:`pymc_dapper.records.kernels.value_sweep.Values` has it.
     """
     n_rows, n_columns = table.type.shape
     known = known_value(table)

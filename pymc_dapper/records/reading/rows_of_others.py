@@ -22,20 +22,10 @@ def rows_of_others(
 ) -> TensorVariable | None:
     """Write what records contribute with others in their place, of which there may be more or less.
 
-    Parameters
-    ----------
-    contributions : TensorVariable, shape (n, ...)
-        What each record contributes to a sum.
-    at : mapping of Variable to Variable
-        What to put in the place of each record variable, with a row for each of the others.
-    covariate : callable
-        ``covariate(x, axis)`` returns what to put in the place of what isn't a record, but has an
-        entry for each along an axis; None if there is no such thing.
-
-    Returns
-    -------
-    TensorVariable, shape (number of others, ...), or None
-        None if an operation isn't known to treat each record by itself, whatever their number.
+    ``at`` is what to put in the place of each record variable, with a row for each of the others;
+    ``covariate(x, axis)`` returns what to put in the place of what isn't a record, but has an entry
+    for each along an axis, or None if there is no such thing. None if an operation isn't known to
+    treat each record by itself, whatever their number.
     """
     dependent = dependent_variables(at, [contributions])
     roles: dict[Variable, Role] = {record: Rows(0) for record in at}

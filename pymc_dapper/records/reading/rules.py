@@ -94,13 +94,7 @@ def mixes(node: Apply, how: str) -> NotAdditiveError:
 
 
 def common_rows(node: Apply, roles: Sequence[Role]) -> Rows:
-    """Check that all inputs with a slice per record have them on the same axis, in the same order.
-
-    Raises
-    ------
-    NotAdditiveError
-        If they haven't.
-    """
+    """Refuse inputs whose slices per record lie on other axes, or in another order."""
     first, *others = (role for role in roles if isinstance(role, Rows))
     for other in others:
         if other.axis != first.axis or not _same_order(first.records, other.records):
