@@ -10,20 +10,7 @@ import numpy as np
 
 
 def flag(value: Any, name: str) -> bool:
-    """Check a switch.
-
-    Parameters
-    ----------
-    value : object
-        What was passed.
-    name : str
-        The argument's name, for the message. So in all checks here.
-
-    Raises
-    ------
-    TypeError
-        If it is anything but True or False: 1, "no" and [] aren't answers.
-    """
+    """Check a switch: 1, "no" and [] aren't answers. Messages begin with the argument's name."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {shown(value)}")
     return bool(value)
@@ -32,15 +19,7 @@ def flag(value: Any, name: str) -> bool:
 def whole_number(
     value: Any, name: str, *, at_least: int | None = None, at_most: int | None = None
 ) -> int:
-    """Check a number of things, such as draws, or an integer parameter.
-
-    Raises
-    ------
-    TypeError
-        If it isn't an integer; a bool or a float isn't one.
-    ValueError
-        If it is out of range.
-    """
+    """Check a number of things, such as draws, or an integer parameter; not a bool or a float."""
     expected = f"{name} must be a whole number{_range(at_least=at_least, at_most=at_most)}"
     if isinstance(value, bool | np.bool_):
         raise TypeError(f"{expected}, got {shown(value)}")
@@ -62,15 +41,7 @@ def finite_number(
     below: float | None = None,
     at_most: float | None = None,
 ) -> float:
-    """Check a real number.
-
-    Raises
-    ------
-    TypeError
-        If it isn't a number; a bool isn't one.
-    ValueError
-        If it is nan, infinite or out of range.
-    """
+    """Check a real number within limits; a bool isn't one."""
     within = _range(above=above, at_least=at_least, below=below, at_most=at_most)
     expected = f"{name} must be a finite number{within}"
     if isinstance(value, np.ndarray) and value.ndim == 0:
@@ -93,15 +64,7 @@ def finite_number(
 
 
 def real_numbers(value: Any, name: str) -> np.ndarray:
-    """Check a number, or an array of them, and return it as an array of floats.
-
-    Raises
-    ------
-    TypeError
-        If it isn't made of real numbers; a bool isn't one.
-    ValueError
-        If there is none.
-    """
+    """Check a number, or an array of at least one, and return it as an array of floats."""
     values = as_array(value)
     if np.ma.is_masked(value):
         raise ValueError(f"{name} must be a number, or an array of them, but entries are masked")
@@ -126,15 +89,7 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def choice(value: Any, name: str, choices: Iterable[str]) -> str:
-    """Check that one of a few words was given.
-
-    Raises
-    ------
-    TypeError
-        If it isn't a word.
-    ValueError
-        If it isn't one of them.
-    """
+    """Check that one of a few words was given."""
     choices = tuple(choices)
     if not isinstance(value, str) or value not in choices:
         error = ValueError if isinstance(value, str) else TypeError
@@ -145,15 +100,7 @@ def choice(value: Any, name: str, choices: Iterable[str]) -> str:
 
 
 def text(value: Any, name: str) -> str:
-    """Check a string, such as a variable's name.
-
-    Raises
-    ------
-    TypeError
-        If it isn't one.
-    ValueError
-        If it is empty.
-    """
+    """Check a string that isn't empty, such as a variable's name."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, got {shown(value)}")
     if not value:
@@ -162,15 +109,7 @@ def text(value: Any, name: str) -> str:
 
 
 def names(value: Any, name: str) -> tuple[str, ...]:
-    """Check a sequence of names.
-
-    Raises
-    ------
-    TypeError
-        If it is a single string, or holds anything but strings.
-    ValueError
-        If it is empty.
-    """
+    """Check a sequence of names; a single string isn't one."""
     if isinstance(value, str):
         raise TypeError(f"{name} must be a list of names: write [{value!r}]")
     try:
@@ -186,13 +125,7 @@ def names(value: Any, name: str) -> tuple[str, ...]:
 
 
 def options(value: Any, name: str) -> dict[str, Any]:
-    """Check options that are passed on by name; none if None.
-
-    Raises
-    ------
-    TypeError
-        If it isn't a mapping of strings.
-    """
+    """Check options that are passed on by name; none if None."""
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
@@ -201,33 +134,14 @@ def options(value: Any, name: str) -> dict[str, Any]:
 
 
 def function(value: Any, name: str, signature: str) -> Callable[..., Any]:
-    """Check a function.
-
-    Parameters
-    ----------
-    value, name
-        See :func:`flag`.
-    signature : str
-        How it is called, such as "draw(rng, point)".
-
-    Raises
-    ------
-    TypeError
-        If it can't be called.
-    """
+    """Check a function; its signature is how it is called, such as "draw(rng, point)"."""
     if not callable(value):
         raise TypeError(f"{name} must be a function {signature}, got {shown(value)}")
     return value
 
 
 def random_generator(value: Any, name: str) -> np.random.Generator:
-    """Make a generator of a seed; a generator is taken as it is.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it isn't a seed.
-    """
+    """Make a generator of a seed; a generator is taken as it is."""
     expected = f"{name} must be a whole number of at least 0, a NumPy Generator or None"
     if isinstance(value, bool | np.bool_ | np.random.RandomState):
         raise TypeError(f"{expected}, got {shown(value)}")

@@ -98,28 +98,10 @@ class Sensitivities:
 
 
 def in_norm(sensitivity: Any, norm: Norm, owner: str) -> Any:
-    """Take a sensitivity in the norm that a noise needs.
+    """Take a sensitivity in the norm that a noise needs, which ``owner`` has.
 
-    Parameters
-    ----------
-    sensitivity : Sensitivities, Sensitivity or float
-        All of a statistic's, the one in this norm, or a plain number, which is taken as it is.
-    norm : {"l1", "l2", "linf"}
-        The norm.
-    owner : str
-        What needs it, for the message.
-
-    Returns
-    -------
-    float
-        (Of what isn't a sensitivity, the thing itself.)
-
-    Raises
-    ------
-    TypeError
-        If it is a statistic, not its sensitivity.
-    ValueError
-        If it is a sensitivity in another norm.
+    It is taken of all of a statistic's. A plain number is taken as it is, and so is what isn't a
+    sensitivity; one in another norm is refused, and so is a statistic.
     """
     if isinstance(sensitivity, Sensitivities):
         return getattr(sensitivity, norm)

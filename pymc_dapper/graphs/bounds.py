@@ -21,19 +21,12 @@ LARGEST_EXPONENT = 700.0
 
 
 class Bounds(NamedTuple):
-    """Bounds of a variable that is never nan, ends included.
-
-    Attributes
-    ----------
-    low, high : float
-        The bounds.
-    finite : bool
-        Whether an infinite bound is only approached: the variable itself is a finite number.
-    """
+    """Bounds of a variable that is never nan, ends included."""
 
     low: float
     high: float
     finite: bool = True
+    """Whether an infinite bound is only approached: the variable itself is a finite number."""
 
 
 ANY_NUMBER = Bounds(-inf, inf)
@@ -47,22 +40,11 @@ def always_true(condition: Variable, known: Mapping[Variable, Bounds]) -> bool:
 
 
 def bounds_of(graph: Variable, known: Mapping[Variable, Bounds]) -> Bounds | None:
-    """Find bounds of a variable.
+    """Find bounds of a variable; None if it may be nan, or if that isn't known.
 
-    What doesn't depend on ``known``, such as parameters, is taken to be finite numbers. So are
-    results of arithmetic alone: no record lies where products are too large for a double.
-
-    Parameters
-    ----------
-    graph : Variable
-        The variable.
-    known : mapping of Variable to Bounds
-        Bounds of some variables that it depends on: the records.
-
-    Returns
-    -------
-    Bounds or None
-        None if it may be nan, or if that isn't known.
+    What doesn't depend on ``known``, the records, is taken to be finite numbers, such as
+    parameters. So are results of arithmetic alone: no record lies where products are too large for
+    a double.
     """
     dependent = dependent_variables(known, [graph])
     found: dict[Variable, Bounds | None] = dict(known)

@@ -12,20 +12,8 @@ def dependent_factors(
 ) -> dict[str, TensorVariable]:
     """Find the factors of the log-density that depend on some of the value variables.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    values : sequence of TensorVariable
-        Value variables.
-    jacobian : bool, default True
-        Whether the factors hold the log-Jacobian of transforms.
-
-    Returns
-    -------
-    dict of str to TensorVariable
-        Log-densities, not summed over their entries, by the name of the variable they are the
-        factor of.
+    They are given by the name of the variable whose factor they are, not summed over their entries;
+    with ``jacobian``, they hold the log-Jacobian of transforms.
     """
     variables = [*model.basic_RVs, *model.potentials]
     factors = model.logp(variables, jacobian=jacobian, sum=False)
@@ -40,16 +28,8 @@ def dependent_factors(
 def records_seen(model: Model) -> list[TensorVariable]:
     """Find the free variables that a privacy mechanism's log-density depends on.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-
-    Returns
-    -------
-    list of TensorVariable
-        Free random variables that a Potential, or a release added by a mechanism's ``observe``,
-        depends on directly: not through other variables' distributions.
+    A Potential, or a release added by a mechanism's ``observe``, depends on them directly: not
+    through other variables' distributions.
     """
     released = [x for x in model.observed_RVs if hasattr(x.tag, "check_data")]
     mechanisms = [*model.potentials, *released]

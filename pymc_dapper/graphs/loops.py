@@ -36,21 +36,14 @@ def without_loops[V: Variable](graphs: Sequence[V]) -> list[V]:
 
 
 class _Step(NamedTuple):
-    """One step of a loop.
-
-    Attributes
-    ----------
-    sequences : dict of Variable to Variable
-        What stands for an entry of each sequence, and the sequence.
-    states : list of Variable
-        What stands for results of earlier steps.
-    results : list of Variable
-        The results of the step.
-    """
+    """One step of a loop."""
 
     sequences: dict[Variable, Variable]
+    """What stands for an entry of each sequence, and the sequence."""
     states: list[Variable]
+    """What stands for results of earlier steps."""
     results: list[Variable]
+    """The results of the step."""
 
     def for_all(self, graphs: Sequence[Variable]) -> list[Variable] | None:
         """Evaluate graphs for all steps at once; None where one is the same in each."""

@@ -44,37 +44,23 @@ from pymc_dapper.kernels.noise import standard_normal
 
 @dataclass(frozen=True)
 class Noise:
-    """An array of standard noise.
-
-    Attributes
-    ----------
-    variable : TensorVariable
-        Stands for it in a graph.
-    kind : str
-        The method of NumPy's ``Generator`` that draws it.
-    shape : tuple of int
-        Its shape.
-    """
+    """An array of standard noise."""
 
     variable: TensorVariable
+    """Stands for it in a graph."""
     kind: str
+    """The method of NumPy's ``Generator`` that draws it."""
     shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Randomness:
-    """Where the random draws of a graph come from: its first inputs.
-
-    Attributes
-    ----------
-    noise : tuple of Noise
-        Arrays of standard noise.
-    rng : Variable or None
-        The generator that all other draws are taken from, where there are any.
-    """
+    """Where the random draws of a graph come from: its first inputs."""
 
     noise: tuple[Noise, ...]
+    """Arrays of standard noise."""
     rng: Variable | None
+    """The generator that all other draws are taken from, where there are any."""
 
     @property
     def inputs(self) -> list[Variable]:
@@ -94,20 +80,7 @@ class Randomness:
 
 
 def with_randomness[V: Variable](graphs: Sequence[V]) -> tuple[Randomness, list[V]]:
-    """Make the sources of random draws inputs of their graphs.
-
-    Parameters
-    ----------
-    graphs : sequence of Variable
-        Graphs with random variables.
-
-    Returns
-    -------
-    randomness : Randomness
-        The sources.
-    graphs : list of Variable
-        The same draws, from these sources.
-    """
+    """Make the sources of random draws inputs of their graphs: the sources, and the same draws."""
     noise: list[Noise] = []
     first = latest = random_generator_type("rng")
 
@@ -175,17 +148,8 @@ def takes_generator(rv: Variable) -> bool:
 def check_sources(graphs: Sequence[Variable], names: Sequence[str]) -> None:
     """Check that all random draws of the records come from the sources handed over.
 
-    Parameters
-    ----------
-    graphs : sequence of Variable
-        Graphs that :func:`with_randomness` returned.
-    names : sequence of str
-        Names of the records, for the message.
-
-    Raises
-    ------
-    ReadingError
-        If an operation has a generator of its own, such as a loop that draws.
+    The graphs are those that :func:`with_randomness` returned. An operation that has a generator of
+    its own, such as a loop that draws, is refused.
     """
     for node in io_toposort([], list(graphs)):
         if any(
@@ -247,17 +211,7 @@ def _categorical(op: Op, u: TensorVariable, p: TensorVariable) -> TensorVariable
 def chosen_by(u: TensorVariable, weights: Sequence[TensorVariable]) -> TensorVariable:
     """Choose a category for each uniform number, with probabilities in proportion to weights.
 
-    Parameters
-    ----------
-    u : TensorVariable
-        Uniform numbers.
-    weights : sequence of TensorVariable
-        Weights of the categories, each of which broadcasts against ``u``.
-
-    Returns
-    -------
-    TensorVariable of int
-        Categories, in the shape of ``u``.
+    The weights of each category broadcast against ``u``, whose shape the categories have.
     """
     cumulated = list(accumulate(weights))
     # Comparing with all bounds, without a branch, is faster than a search among few. The results

@@ -21,42 +21,19 @@ def read_proposals(
 ) -> list[TensorVariable]:
     """Build the graph that draws all records from their prior, given everything else.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    records : sequence of TensorVariable
-        Random variables of the records. One may depend on another: they are drawn together.
-    valid : mapping of TensorVariable to TensorVariable of bool, shape (n,), optional
-        For some of them, where their parameters are valid, in terms of value variables. Elsewhere
-        the draws mean nothing; those that take a generator are then made with the parameters that
-        present records give, since with invalid ones a generator may raise or never return.
+    One may depend on another: they are drawn together. ``valid`` says for some of them where their
+    parameters are valid, in terms of value variables, shape (n,). Elsewhere the draws mean nothing;
+    those that take a generator are then made with the parameters that present records give, since
+    with invalid ones a generator may raise or never return.
 
-    Returns
-    -------
-    list of TensorVariable
-        The draws, in the order of ``records`` and in the space of their value variables (that is,
-        transformed where PyMC transforms them). Records whose draw no finite value stands for are
-        nan.
+    The draws are in the space of the records' value variables (that is, transformed where PyMC
+    transforms them). Records whose draw no finite value stands for are nan.
     """
     return _draws(model, records, to_values_of_records, valid or {})
 
 
 def read_prior_draws(model: Model, rvs: Sequence[TensorVariable]) -> list[TensorVariable]:
-    """Build the graph that draws any variables from their prior, given all others.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    rvs : sequence of TensorVariable
-        Free random variables.
-
-    Returns
-    -------
-    list of TensorVariable
-        The draws, in the order of ``rvs`` and in the space of their value variables.
-    """
+    """Build the graph that draws value variables of ``rvs`` from their prior, given all others."""
     return _draws(model, rvs, lambda transform, *arguments: transform.forward(*arguments), {})
 
 

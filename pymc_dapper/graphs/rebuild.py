@@ -21,19 +21,8 @@ def rebuild[V: Variable](
 ) -> list[V]:
     """Rebuild graphs in topological order; what doesn't change is kept, not copied.
 
-    Parameters
-    ----------
-    graphs : sequence of Variable
-        The graphs' outputs.
-    replacements : mapping of Variable to Variable, optional
-        Variables to put in the place of others.
-    replace_node : callable, optional
-        Given a node and its inputs in the new graph, returns what stands for the node's outputs.
-
-    Returns
-    -------
-    list of Variable
-        The outputs of the new graphs.
+    Replacements are put in the place of other variables. Given a node and its inputs in the new
+    graph, ``replace_node`` returns what stands for the node's outputs.
     """
     new: dict[Variable, Variable] = dict(replacements or {})
     for node in io_toposort([], list(graphs)):

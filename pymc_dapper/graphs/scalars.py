@@ -39,22 +39,15 @@ Index = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Entries:
-    """The entries of an array, as functions of those of other arrays.
-
-    Attributes
-    ----------
-    entries : list of TensorVariable, each of shape ()
-        The entries, the last index running fastest.
-    scalars : dict
-        Stand for the entries that they are computed from: by the array, and the index there.
-    context : dict
-        What they are computed from besides, a variable of shape (), and the scalar that stands for
-        it.
-    """
+    """The entries of an array, as functions of those of other arrays."""
 
     entries: list[TensorVariable]
+    """Each of shape (): the entries, the last index running fastest."""
     scalars: dict[tuple[Variable, Index], Variable]
+    """Stand for the entries that they are computed from: by the array, and the index there."""
     context: dict[TensorVariable, Variable]
+    """What they are computed from besides, a variable of shape (), and the scalar that stands for
+    it."""
 
 
 class _UnknownEntryError(Exception):
@@ -62,19 +55,9 @@ class _UnknownEntryError(Exception):
 
 
 def read_entries(array: TensorVariable, arrays: Sequence[Variable]) -> Entries | None:
-    """Write the entries of an array as functions of those of others.
+    """Write the entries of an array as functions of those of others, all of known shapes.
 
-    Parameters
-    ----------
-    array : TensorVariable
-        The array, of known shape.
-    arrays : sequence of Variable
-        The others, of known shapes.
-
-    Returns
-    -------
-    Entries or None
-        None if that takes many scalars, or if an operation isn't known to act on them.
+    None if that takes many scalars, or if an operation isn't known to act on them.
     """
     shape = array.type.shape
     if None in shape or not 0 < prod(shape) <= MOST_STEPS:

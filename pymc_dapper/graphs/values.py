@@ -70,19 +70,8 @@ def at_values(
 ) -> list[Variable]:
     """Put value variables in the place of random variables, and given variables in that of some.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    graphs : sequence of Variable
-        Graphs in terms of random variables.
-    instead : mapping of TensorVariable to TensorVariable
-        What to put in the place of some random variables, in their natural space.
-
-    Returns
-    -------
-    list of Variable
-        The graphs. Other random variables are computed from their value variables.
+    ``instead`` has those for some random variables, in their natural space. Others are computed
+    from their value variables.
     """
     natural: dict[Variable, Variable] = {}
     in_order = (x for node in io_toposort([], model.basic_RVs) for x in node.outputs)
@@ -103,18 +92,8 @@ def forward(
 ) -> list[TensorVariable]:
     """Write value variables as functions of random variables in their natural space.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    naturals : mapping of TensorVariable to TensorVariable
-        Free random variables, and what stands for their values.
-
-    Returns
-    -------
-    list of TensorVariable
-        Their value variables, in order. What else their transforms depend on is taken from value
-        variables.
+    ``naturals`` are what stands for these random variables. What else their transforms depend on is
+    taken from value variables.
     """
     values = []
     for rv, natural in naturals.items():

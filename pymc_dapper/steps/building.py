@@ -34,17 +34,8 @@ class DamagedCacheError(RuntimeError):
 def tells_why[**P](build: Callable[P, None]) -> Callable[P, None]:
     """Let a step's constructor say that memory ran out, or that compiled code on disk is damaged.
 
-    Where memory ran out, for what, and what would need less.
-
-    Parameters
-    ----------
-    build : callable
-        ``__init__`` of a step, which takes the step and its variables first.
-
-    Returns
-    -------
-    callable
-        The same, raising :class:`OutOfMemoryError` or :class:`DamagedCacheError` there.
+    Where memory ran out, for what, and what would need less. ``build`` takes the step and its
+    variables first; it raises :class:`OutOfMemoryError` or :class:`DamagedCacheError` there.
     """
 
     @wraps(build)
@@ -58,20 +49,7 @@ def tells_why[**P](build: Callable[P, None]) -> Callable[P, None]:
 
 @contextmanager
 def telling_of_memory(step: str, variables: Sequence[Any]) -> Iterator[None]:
-    """Say for which step and variables memory ran out, and what would need less.
-
-    Parameters
-    ----------
-    step : str
-        Name of the step's class.
-    variables : sequence
-        What the step is for.
-
-    Raises
-    ------
-    OutOfMemoryError
-        In the place of a MemoryError.
-    """
+    """Say for which step and variables memory ran out, and what would need less."""
     try:
         yield
     except OutOfMemoryError:
@@ -82,13 +60,7 @@ def telling_of_memory(step: str, variables: Sequence[Any]) -> Iterator[None]:
 
 @contextmanager
 def telling_of_damage() -> Iterator[None]:
-    """Say so where compiled code that is found on disk was cut off or overwritten.
-
-    Raises
-    ------
-    DamagedCacheError
-        In the place of what reading it raises: the message names the folder to delete.
-    """
+    """Name the folder of compiled code on disk that was cut off or overwritten."""
     try:
         yield
     except MemoryError:

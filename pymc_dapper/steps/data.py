@@ -29,38 +29,20 @@ class Reading(Protocol):
 class SharedData:
     """Values of the shared data (``pm.Data``) that a compiled function depends on.
 
-    Parameters
-    ----------
-    reading : Reading
-        What the function was compiled from.
-    step : str
-        What uses the function, for messages.
-
-    Attributes
-    ----------
-    values : list of ndarray
-        The values when they were last read, in the order of the reading's ``data``.
+    It was compiled from ``reading``, and is used by what ``step`` names in messages.
     """
 
     def __init__(self, reading: Reading, step: str = "the step"):
         self._reading = reading
         self._step = step
-        self.values = self._present()
+        self.values = self._present()  # in the order of the reading's ``data``
         self._shapes = [value.shape for value in self.values]
 
     def read(self) -> list[SharedVariable]:
-        """Take over the present values.
+        """Take over the present values; return the data that changed.
 
-        Returns
-        -------
-        list of SharedVariable
-            The data that changed.
-
-        Raises
-        ------
-        ValueError
-            If the length of a dim or the shape of the data isn't what the function was compiled
-            for, or if a mechanism can't have released the data.
+        Refused are other lengths of dims or shapes of data than what the function was compiled for,
+        and data that a mechanism can't have released.
         """
         self._check_dims()
         values = self._present()

@@ -213,13 +213,7 @@ class _CheckedDraw:
         return named
 
     def to_values(self, drawn: Any, point: PointType) -> PointType:
-        """Check a draw, and turn it into values of the value variables.
-
-        Raises
-        ------
-        SamplingError
-            If it isn't a draw of the variables.
-        """
+        """Check a draw, and turn it into values of the value variables."""
         if not isinstance(drawn, Mapping):
             raise self._wrong(f"returned {type(drawn).__name__}, not a dict of values by name")
         if drawn.keys() != self._shapes.keys():

@@ -21,23 +21,9 @@ def lean_nuts(
     """Build PyMC's NUTS for some variables, without the factors that don't depend on them.
 
     PyMC's own evaluates the model's whole log-density at each leapfrog step, the privacy mechanism
-    among it, even where that depends on nothing that NUTS moves.
-
-    Parameters
-    ----------
-    values : sequence of TensorVariable
-        Value variables to move.
-    model : Model
-        The model.
-    point : dict, optional
-        Values of the model's value variables. The model's own initial point if not given.
-    **options
-        Passed on to ``pm.NUTS``.
-
-    Returns
-    -------
-    NUTS
-        The step. Its stat ``lp`` is the log-density of the factors it evaluates.
+    among it, even where that depends on nothing that NUTS moves. The stat ``lp`` is the log-density
+    of the factors that this one evaluates. The model's own initial point is taken if none is given,
+    and options are passed on to ``pm.NUTS``.
     """
     point = model.initial_point() if point is None else point
     values = list(values)

@@ -42,9 +42,6 @@ WARNING_TYPE: tuple[type, None] = (SamplerWarning, None)
 def never_moved(message: str) -> SamplerWarning:
     """Return what a chain tells of variables that never moved in it.
 
-    Parameters
-    ----------
-    message : str
-        What never moved in this chain, with its name, why that matters, and what to do.
+    The message says what, with its name, why that matters, and what to do.
     """
     return SamplerWarning(WarningType.CONVERGENCE, message, "warn")

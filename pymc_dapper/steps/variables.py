@@ -19,26 +19,8 @@ def check_call(
 ) -> None:
     """Check a step's call, before PyMC's own constructor would choke on it.
 
-    Parameters
-    ----------
-    step : str
-        Name of the step's class.
-    variables : variable or sequence of variables
-        What was passed as ``vars``.
-    others : sequence
-        What else was passed by position, where everything else goes by name.
-    by_name : mapping of str to object
-        What was passed by name.
-    what : str
-        What the variables are to the step, such as "records".
-
-    Raises
-    ------
-    TypeError
-        If something was passed by position that goes by name, if there is no model, or if
-        ``blocked`` isn't a bool.
-    ReadingError
-        If no variables were passed.
+    ``others`` were passed by position, where everything but the variables goes by name; ``what`` is
+    what these are to the step, such as "records".
     """
     if others:
         raise TypeError(
@@ -53,19 +35,7 @@ def check_call(
 def check_given(variables: Any, given: str, expected: str) -> None:
     """Check that a variable was passed, or a list with some in it.
 
-    Parameters
-    ----------
-    variables : variable or sequence of variables
-        What was passed.
-    given : str
-        How the message begins, such as "DapperStep was given".
-    expected : str
-        What to pass.
-
-    Raises
-    ------
-    ReadingError
-        If it is something else, or empty.
+    ``given`` is how the message begins, such as "DapperStep was given".
     """
     if isinstance(variables, Variable | str):
         return
@@ -76,13 +46,7 @@ def check_given(variables: Any, given: str, expected: str) -> None:
 
 
 def chain_generator(rng: Any) -> np.random.Generator:
-    """Make the generator of a step of what a user, or PyMC, passes as ``rng``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it isn't a seed or a generator.
-    """
+    """Make the generator of a step of what a user, or PyMC, passes as ``rng``."""
     random_generator(rng, "rng")
     return get_random_generator(rng)
 
@@ -92,22 +56,7 @@ def record_values(
 ) -> list[TensorVariable]:
     """Turn what a user passes as records into value variables of the model.
 
-    Parameters
-    ----------
-    variables : variable or sequence of variables
-        Free random variables, or their value variables.
-    model : Model
-        The model.
-
-    Returns
-    -------
-    list of TensorVariable
-        Their value variables.
-
-    Raises
-    ------
-    ReadingError
-        If one of them isn't a free random variable of the model.
+    They pass free random variables, or their value variables; anything else is refused.
     """
     return _free_values(variables, model, "the latent records that it depends on")
 
@@ -115,55 +64,21 @@ def record_values(
 def count_values(
     variables: Variable | str | Sequence[Variable | str], model: Model
 ) -> list[TensorVariable]:
-    """Turn what a user passes as counts into value variables, as :func:`record_values` does."""
+    """Turn what a user passes as counts into value variables, likewise."""
     return _free_values(variables, model, "the latent counts that it depends on")
 
 
 def parameter_values(
     variables: Variable | str | Sequence[Variable | str], model: Model
 ) -> list[TensorVariable]:
-    """Turn what a user passes as parameters into value variables of the model.
-
-    Parameters
-    ----------
-    variables : variable or sequence of variables
-        Free random variables, or their value variables.
-    model : Model
-        The model.
-
-    Returns
-    -------
-    list of TensorVariable
-        Their value variables.
-
-    Raises
-    ------
-    ReadingError
-        If one of them isn't a free random variable of the model.
-    """
+    """Turn what a user passes as parameters into value variables, likewise."""
     return _free_values(variables, model, "the parameters of its distribution")
 
 
 def complete_point(model: Model, given: Mapping[str, Any] | None) -> PointType:
-    """Complete a point by the model's initial point.
+    """Complete a point, values of some value variables, by the model's initial point.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    given : mapping of str to array_like, optional
-        Values of some value variables.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Values of all value variables.
-
-    Raises
-    ------
-    ValueError
-        If there is no value variable of a name, or its value has another shape or isn't a number
-        of its type.
+    Refused are unknown names, and values of another shape or type than the model has.
     """
     point = model.initial_point()
     for name, value in options(given, "initial_point").items():
