@@ -1,48 +1,21 @@
 """What kernels return doesn't depend on what was in memory: run in Python, over left-overs."""
 
-import importlib
-import sys
-from types import SimpleNamespace
-
-import numba
 import numpy as np
 import pytest
 
+from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.counts.kernels.draws import Draws
-from pymc_dapper.interweaving.kernels.moves import Fit, draw_variates
+from pymc_dapper.counts.kernels.sweep import sweep_counts
+from pymc_dapper.interweaving.kernels.moves import Fit, draw_variates, move_parameters
+from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
+from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
+from pymc_dapper.records.kernels.full_sweep import sweep_by_full_evaluation
+from pymc_dapper.records.kernels.record_sweep import decide_by_sums
+from pymc_dapper.records.kernels.value_sweep import Values, sweep_by_value
 from tests.counts_enumeration import Model, schedule
 from tests.memory import whatever_was_in_memory
 
-PACKAGE = "pymc_dapper"
-MODULES = {
-    "entry_sweep": "records.kernels.entry_sweep",
-    "record_sweep": "records.kernels.record_sweep",
-    "full_sweep": "records.kernels.full_sweep",
-    "block_sweep": "records.kernels.block_sweep",
-    "value_sweep": "records.kernels.value_sweep",
-    "parameter_moves": "interweaving.kernels.moves",
-    "count_sweep": "counts.kernels.sweep",
-}
 N, D = 40, 3
-
-
-@pytest.fixture(scope="module")
-def kernels():
-    """The kernels as they are written, without compiling them."""
-    compiled = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_kernel(name)}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numba.config, "DISABLE_JIT", True)
-        modules = {
-            name: importlib.import_module(f"{PACKAGE}.{path}") for name, path in MODULES.items()
-        }
-    for name in [name for name in sys.modules if _is_kernel(name)]:
-        del sys.modules[name]
-    sys.modules.update(compiled)
-    return SimpleNamespace(**modules)
-
-
-def _is_kernel(name):
-    return name.startswith(PACKAGE) and ".kernels." in name
 
 
 def of_sums(sums, context):
@@ -65,39 +38,49 @@ def changes():
     return removed, added, NONE, NONE, np.log(rng.random(N))
 
 
-def by_blocks(kernels, decide, log_density, context, in_block, removed, added, *deciding):
-    present, proposed = (lambda arrays, start, stop, k=k: arrays[k][start:stop] for k in range(2))
-    return kernels.block_sweep.sweep_by_blocks(
-        decide, log_density, context, present, proposed, (removed, added), D, in_block, *deciding
-    )
+def by_blocks(decide, log_density, context, in_block):
+    def sweep(removed, added, *deciding):
+        present, proposed = (
+            lambda arrays, start, stop, k=k: arrays[k][start:stop] for k in range(2)
+        )
+        return in_python(sweep_by_blocks)(
+            in_python(decide),
+            log_density,
+            context,
+            present,
+            proposed,
+            (removed, added),
+            D,
+            in_block,
+            *deciding,
+        )
+
+    return sweep
 
 
 def by_sums(in_block):
-    return lambda k, *of: by_blocks(k, k.record_sweep.decide_by_sums, of_sums, (), in_block, *of)
+    return by_blocks(decide_by_sums, of_sums, (), in_block)
 
 
 def by_entries(in_block):
-    context = np.zeros((D, 1))
-    return lambda k, *of: by_blocks(
-        k, k.entry_sweep.decide_by_entries, of_entry, context, in_block, *of
-    )
+    return by_blocks(decide_by_entries, of_entry, np.zeros((D, 1)), in_block)
 
 
-def by_value(kernels, removed, added, *deciding):
+def by_value(removed, added, *deciding):
     """Of the first of the contributions, which each record has and is to have instead."""
-    sweep, n_values = kernels.value_sweep, 3
+    n_values = 3
     present, proposed = np.random.default_rng(0).integers(0, n_values, (2, N), dtype="uint8")
     differing = np.tile(np.arange(-1, D), (n_values**2, 1))
     differing[:, 0] = D
-    values = sweep.Values(removed[:n_values], present, proposed, differing)
-    return sweep.sweep_by_value(of_entry, np.zeros((D, 1)), values, *deciding)
+    values = Values(removed[:n_values], present, proposed, differing)
+    return in_python(sweep_by_value)(of_entry, np.zeros((D, 1)), values, *deciding)
 
 
 SWEEPS = {
     "by sums": by_sums(N),
     "by entries": by_entries(N),
     "by value": by_value,
-    "full": lambda k, *of: k.full_sweep.sweep_by_full_evaluation(
+    "full": lambda *of: in_python(sweep_by_full_evaluation)(
         lambda records, context: of_sums(records.sum(axis=0), context), (), *of
     ),
     "blocks by sums": by_sums(16),
@@ -106,27 +89,27 @@ SWEEPS = {
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_sweeps_over_records(kernels, changes, name):
-    one, other = whatever_was_in_memory(lambda: SWEEPS[name](kernels, *changes))
+def test_sweeps_over_records(changes, name):
+    one, other = whatever_was_in_memory(lambda: SWEEPS[name](*changes))
     assert 0 < one[0].sum() < N
     np.testing.assert_array_equal(one[0], other[0])
     assert one[1] == other[1]
 
 
 @pytest.mark.parametrize("movable", [True, False])
-def test_moves_of_parameters(kernels, movable):
+def test_moves_of_parameters(movable):
     fit = Fit(np.zeros(2), np.eye(2))
     variates = draw_variates(np.random.default_rng(0), 5, 2)
     start = np.array([0.3, 1.0])
     one, other = whatever_was_in_memory(
-        lambda: kernels.parameter_moves.move_parameters(of_sums, (), start, movable, fit, variates)
+        lambda: in_python(move_parameters)(of_sums, (), start, movable, fit, variates)
     )
     for before, after in zip(one, other, strict=True):
         np.testing.assert_array_equal(before, after)
 
 
 @pytest.mark.parametrize("curvatures", [np.zeros(0), np.ones(4)], ids=["measured", "known"])
-def test_sweeps_over_counts(kernels, curvatures):
+def test_sweeps_over_counts(curvatures):
     density = -0.5 * (np.arange(9) - 3.0) ** 2
     model = Model([*np.eye(3), [1, 1, 0]], [density] * 4)
     directions = [[1, -1, 0], [0, 1, -1]]
@@ -142,7 +125,7 @@ def test_sweeps_over_counts(kernels, curvatures):
 
     def sweep():
         draws = Draws(np.random.default_rng(4).random(1_000), np.zeros(1, dtype=np.int64))
-        return kernels.count_sweep.sweep_counts(
+        return in_python(sweep_counts)(
             log_density, (), model.structure, moves, np.array([2, 3, 1]), curvatures, draws
         )
 
