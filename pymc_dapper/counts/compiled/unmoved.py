@@ -43,7 +43,7 @@ def find_held(
     if moved.all() or n_sweeps < 2 * EXPECTED:
         return held
     least, left = log_density(table) + np.log(EXPECTED / n_sweeps), MAX_TRIED
-    known = _known(reading)
+    known = reading.equations
     changes = _Changes(reading, known)
     # An empty cell mostly is one that can't hold anyone: those come last.
     for cell in np.argsort(-table, kind="stable"):
@@ -102,9 +102,3 @@ class _Changes:
 
     def _some(self, cells: Counts) -> Counts:
         return cells if len(cells) <= MAX_PARTNERS else self._rng.choice(cells, MAX_PARTNERS, False)
-
-
-def _known(reading: CountReading) -> sparse.csr_array:
-    """Coefficients of what is known exactly."""
-    matrices = [invariant.rows.matrix for invariant in reading.invariants]
-    return sparse.vstack([sparse.csr_array((0, reading.n_cells)), *matrices], format="csr")

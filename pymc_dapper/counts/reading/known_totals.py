@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-from pymc import compile as pymc_compile
-from scipy import sparse
 
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.evaluation import compile_in_python
 
 
 class KnownTotals:
@@ -22,15 +21,12 @@ class KnownTotals:
     """
 
     def __init__(self, reading: CountReading):
-        empty = sparse.csr_array((0, reading.n_cells))
-        rows = [invariant.rows for invariant in reading.invariants]
-        self.matrix = sparse.vstack([empty, *(each.matrix for each in rows)], format="csr")
+        self.matrix = reading.equations
         self.names = [
             invariant.factor
             for invariant in reading.invariants
             for _ in range(invariant.rows.matrix.shape[0])
         ]
-        offsets = [each.offset for each in rows]
         unknown = reading.unknown_totals
         if unknown:
             listed = ", ".join(f"'{x.name}'" for x in unknown)
@@ -40,10 +36,8 @@ class KnownTotals:
                 "pass it to the same CountStep, which then moves it together with the table"
             )
         inputs = [*reading.parameters, *reading.placeholders.values()]
-        with reading.model:
-            self._offsets = pymc_compile(
-                inputs, offsets, mode="FAST_COMPILE", on_unused_input="ignore"
-            )
+        offsets = [invariant.rows.offset for invariant in reading.invariants]
+        self._offsets = compile_in_python(reading.model, inputs, offsets)
 
     def known(self, given: Sequence[np.ndarray]) -> np.ndarray:
         """Return what the equations must come to."""

@@ -142,6 +142,12 @@ class CountReading:
         return sum(int(np.prod(count.type.shape)) for count in self.counts)
 
     @property
+    def equations(self) -> sparse.csr_array:
+        """Coefficients of what is known exactly, shape (number of equations, number of cells)."""
+        matrices = [invariant.rows.matrix for invariant in self.invariants]
+        return sparse.vstack([sparse.csr_array((0, self.n_cells)), *matrices], format="csr")
+
+    @property
     def prior_terms(self) -> list[Terms]:
         """The terms that come from the counts' own prior."""
         names = {rv.name for rv in self.rvs}

@@ -22,7 +22,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from pymc_dapper.counts.reading.blocks import Block, find_blocks
-from pymc_dapper.counts.reading.totals import Totals, no_totals
+from pymc_dapper.counts.reading.totals import Totals, no_totals, tidy
 from pymc_dapper.graphs.errors import ReadingError
 
 Indices = NDArray[np.int64]
@@ -116,9 +116,7 @@ def find_moves(
         If the invariants aren't recognised and no moves are given, or the moves given break them.
     """
     n_cells = invariants.shape[1]
-    invariants = invariants.tocsr()
-    invariants.eliminate_zeros()
-    invariants.sort_indices()
+    invariants = tidy(invariants)
     classes = classes_of(invariants)
     class_of = np.empty(n_cells, dtype=np.int64)
     for k, cells in enumerate(classes):
@@ -248,9 +246,7 @@ def _kept_differences(
 
 
 def _supports(matrix: sparse.csr_array) -> Iterator[Indices]:
-    matrix = matrix.tocsr()
-    matrix.eliminate_zeros()
-    matrix.sort_indices()
+    matrix = tidy(matrix)
     for start, stop in pairwise(matrix.indptr):
         if stop - start > 1:
             yield matrix.indices[start:stop].astype(np.int64)

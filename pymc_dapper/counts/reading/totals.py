@@ -46,7 +46,7 @@ class Totals:
         """Write linear functions of a table as functions of the cells that don't follow."""
         if not self.follows.any():
             return functions
-        return _tidy(functions @ self.sums)
+        return tidy(functions @ self.sums)
 
 
 def no_totals(n_cells: int) -> Totals:
@@ -115,7 +115,7 @@ def _totals(found: Mapping[int, Expression], n_cells: int) -> Totals:
     while level.nnz:
         level = expressions @ level
         sums = sums + level
-    return Totals(follows, _tidy(sums))
+    return Totals(follows, tidy(sums))
 
 
 def _matrix(found: Mapping[int, Expression], n_cells: int) -> sparse.csr_array:
@@ -126,12 +126,13 @@ def _matrix(found: Mapping[int, Expression], n_cells: int) -> sparse.csr_array:
 
 def _entries(matrix: sparse.csr_array):  # type: ignore[no-untyped-def]
     """Cells and coefficients of each row."""
-    matrix = _tidy(matrix)
+    matrix = tidy(matrix)
     for start, stop in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True):
         yield matrix.indices[start:stop].tolist(), matrix.data[start:stop].tolist()
 
 
-def _tidy(matrix: sparse.csr_array) -> sparse.csr_array:
+def tidy(matrix: sparse.csr_array) -> sparse.csr_array:
+    """Bring a matrix into the form in which rows have each cell once, in order, and no zeros."""
     matrix = matrix.tocsr()
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
