@@ -208,13 +208,7 @@ def only_measures(node: Apply) -> bool:
 
 
 def scalar_of(node: Apply) -> ps.ScalarOp | None:
-    """Return what an operation applies to entries in the same place; None if it does another thing.
-
-    Parameters
-    ----------
-    node : Apply
-        The operation.
-    """
+    """Return what an operation applies to entries in the same place, if that is what it does."""
     if isinstance(node.op, Elemwise):
         return node.op.scalar_op
     if action_of(node.op, node) != Maps() or len(node.outputs) > 1:
@@ -232,21 +226,14 @@ def on_entries(node: Apply, entries: Sequence[Variable]) -> TensorVariable:
 
 @dataclass(frozen=True)
 class Origins:
-    """Where an operation that moves entries takes each of them from.
-
-    Attributes
-    ----------
-    inputs : tuple of int
-        The inputs that entries are taken from.
-    starts : tuple of int
-        The number that the first entry of each has.
-    numbers : ndarray of int, of the output's shape
-        The number of the entry that comes to stand in each place.
-    """
+    """Where an operation that moves entries takes each of them from."""
 
     inputs: tuple[int, ...]
+    """The inputs that entries are taken from."""
     starts: tuple[int, ...]
+    """The number that the first entry of each has."""
     numbers: NDArray[np.int64]
+    """Of the output's shape: the number of the entry that comes to stand in each place."""
 
 
 def find_origins(
@@ -256,19 +243,9 @@ def find_origins(
 ) -> Origins | None:
     """Find out where an operation takes entries from, by moving numbers in their place.
 
-    Parameters
-    ----------
-    node : Apply
-        The operation.
-    shapes : sequence of tuple of int
-        The shapes of its inputs.
-    known : callable
-        Value of a variable that is constant, or held fixed; None for others.
-
-    Returns
-    -------
-    Origins or None
-        None if the operation doesn't move entries, or if it isn't known to where.
+    Its inputs have these shapes. ``known`` gives the value of a variable that is constant, or held
+    fixed, and None for others. None if the operation doesn't move entries, or if it isn't known to
+    where.
     """
     action = action_of(node.op, node)
     if not isinstance(action, Moves) or len(node.outputs) > 1:

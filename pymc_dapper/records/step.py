@@ -403,13 +403,7 @@ class DapperStep(Step):
         )
 
     def _check_digits(self, as_written: float, computed: float, rounding: float = 0.0) -> None:
-        """Compare the log-density after a sweep with the model's own.
-
-        Raises
-        ------
-        SamplingError
-            If a difference could be seen in the draws.
-        """
+        """Refuse a log-density so far from the model's own that draws would show it."""
         error = abs(as_written - computed)
         if np.isfinite(as_written) and not error < LARGEST_ERROR + rounding:
             additive = self._reading.additive_factors

@@ -33,12 +33,7 @@ def arrays_of(point: Mapping[str, Any], names: Sequence[str]) -> list[np.ndarray
 class Given:
     """What a compiled function takes besides what a step moves: other variables, shared data.
 
-    Parameters
-    ----------
-    values : sequence of TensorVariable
-        The other variables: anything with the names of value variables.
-    data : SharedData
-        The shared data.
+    The variables may be anything with the names of value variables.
     """
 
     def __init__(self, values: Sequence[Variable], data: SharedData):
@@ -81,14 +76,7 @@ class Step(BlockedStep):
     ) -> Self:
         """Build a step of what was read already, which its constructor would read again.
 
-        Parameters
-        ----------
-        reading : object
-            What the step's constructor reads of the model for these variables.
-        vars : sequence of TensorVariable
-            The variables.
-        *args, **kwargs
-            What else the constructor takes.
+        The reading is of these variables; the constructor takes the other arguments.
         """
         step: Self = cls.__new__(cls, vars, *args, **kwargs)
         # Otherwise they are several steps, built already, each of which has read what it takes.
@@ -109,13 +97,7 @@ class Step(BlockedStep):
         compile_kwargs: Mapping[str, Any] | None,
         initial_point: PointType | None,
     ) -> tuple[Model, dict[str, Any], PointType]:
-        """Check what all steps take.
-
-        Returns
-        -------
-        tuple of Model, dict and dict
-            The model, options for compilation, and values of all value variables.
-        """
+        """Check what all steps take: the model, options for compilation, and a whole point."""
         model = the_model(model)
         compile_kwargs = options(compile_kwargs, "compile_kwargs")
         self.vars = self._values(vars, model)
@@ -169,14 +151,9 @@ class Step(BlockedStep):
 
 
 def miscompiled(what: str, compiled: float, expected: float) -> ReadingError:
-    """Say that a compiled log-density isn't the model's.
+    """Say that a compiled log-density isn't the model's, as PyMC has it.
 
-    Parameters
-    ----------
-    what : str
-        How the message begins, such as "the compiled log-density is".
-    compiled, expected : float
-        The log-density as compiled, and as PyMC has it.
+    The message begins with ``what``, such as "the compiled log-density is".
     """
     return ReadingError(
         f"{what} {compiled:.10g} where the model has {expected:.10g}. If the model uses an "

@@ -26,17 +26,7 @@ Known = Callable[[Variable], np.ndarray | None]
 
 
 def elemwise(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Linear | None:
-    """Apply an elementwise operation; None if what comes out isn't linear with known coefficients.
-
-    Parameters
-    ----------
-    node : Apply
-        The operation.
-    roles : sequence of Role
-        The roles of its inputs.
-    shape : tuple of int
-        The shape of its output.
-    """
+    """Apply an elementwise operation; None if that isn't linear with known coefficients."""
     coefficients = _coefficients(node, roles, shape)
     if coefficients is None:
         return None

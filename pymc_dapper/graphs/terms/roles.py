@@ -32,81 +32,50 @@ class Fixed(Role):
 
 @dataclass(frozen=True, eq=False)
 class LinearEntries:
-    """Entries of a linear function, one for each entry of something computed from them.
-
-    Attributes
-    ----------
-    matrix : csr_array, shape (size, number of cells)
-        The coefficients.
-    offset : TensorVariable, shape (size,)
-        The values where all counts are zero.
-    """
+    """Entries of a linear function, one for each entry of something computed from them."""
 
     matrix: sparse.csr_array
+    """Shape (size, number of cells): the coefficients."""
     offset: TensorVariable
+    """Shape (size,): the values where all counts are zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mixed(Role):
-    """In a way that can't be split into terms.
-
-    Attributes
-    ----------
-    reason : str
-        Why not, with the operation to blame.
-    requires : tuple of LinearEntries
-        The sum of the entries is -inf, all the same, where one of these isn't zero.
-    """
+    """In a way that can't be split into terms."""
 
     reason: str
+    """Why not, with the operation to blame."""
     requires: tuple[LinearEntries, ...] = ()
+    """The sum of the entries is -inf, all the same, where one of these isn't zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class Linear(Role):
-    """Linear in the counts: ``offset + matrix @ counts``, with known coefficients.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Shape of the variable.
-    matrix : csr_array, shape (size, number of cells)
-        The coefficients.
-    offset : TensorVariable of the same shape
-        The value where all counts are zero.
-    """
+    """Linear in the counts: ``offset + matrix @ counts``, with known coefficients."""
 
     shape: tuple[int, ...]
     matrix: sparse.csr_array
+    """Shape (size, number of cells): the coefficients."""
     offset: TensorVariable
+    """Of the same shape: the value where all counts are zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class Entrywise(Role):
-    """Each entry is the same function of single entries of linear functions and of fixed values.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Shape of the variable.
-    function : TensorVariable, scalar
-        The function, of the scalars in ``linear`` and ``fixed``.
-    linear : dict of TensorVariable to LinearEntries
-        Scalars of the function, and what they stand for.
-    fixed : dict of TensorVariable to TensorVariable
-        Scalars of the function, and the vectors of length size that they stand for.
-    equality : (LinearEntries, bool), optional
-        For a truth value: it says of each of these whether it is zero (True) or not (False).
-    requires : tuple of LinearEntries
-        The entries are -inf where one of these isn't zero.
-    """
+    """Each entry is the same function of single entries of linear functions and of fixed values."""
 
     shape: tuple[int, ...]
     function: TensorVariable
+    """Scalar: the function, of the scalars in ``linear`` and ``fixed``."""
     linear: dict[Variable, LinearEntries]
+    """Scalars of the function, and what they stand for."""
     fixed: dict[Variable, TensorVariable]
+    """Scalars of the function, and the vectors of length size that they stand for."""
     equality: tuple[LinearEntries, bool] | None = None
+    """For a truth value: it says of each of these whether it is zero (True) or not (False)."""
     requires: tuple[LinearEntries, ...] = ()
+    """The entries are -inf where one of these isn't zero."""
 
 
 Kind = Literal["add", "or", "and"]
@@ -114,18 +83,11 @@ Kind = Literal["add", "or", "and"]
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Terms of a reduction.
-
-    Attributes
-    ----------
-    terms : Entrywise
-        The terms.
-    targets : ndarray of int, shape (size of the terms,)
-        Which entry of the (flat) result each term goes into.
-    """
+    """Terms of a reduction."""
 
     terms: Entrywise
     targets: Indices
+    """Ints, shape (size of the terms,): which entry of the (flat) result each term goes into."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,19 +95,11 @@ class Reduced(Role):
     """Each entry adds up terms, or says whether any or all of them are true.
 
     What doesn't depend on the counts is left out: nothing is asked but how a sum changes with them.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        Shape of the variable.
-    kind : "add", "or" or "and"
-        What is done with the terms.
-    parts : tuple of Part
-        The terms.
     """
 
     shape: tuple[int, ...]
     kind: Kind
+    """What is done with the terms."""
     parts: tuple[Part, ...] = field(default=())
 
 
@@ -173,17 +127,7 @@ def take_values(vector: TensorVariable, indices: Indices) -> TensorVariable:
 
 
 def take(role: Role, indices: Indices, shape: tuple[int, ...]) -> Role:
-    """Take entries of what has a role, any number of times each.
-
-    Parameters
-    ----------
-    role : Linear, Entrywise or Reduced
-        The role.
-    indices : ndarray of int
-        Which of the (flat) entries to take.
-    shape : tuple of int
-        The shape of the result.
-    """
+    """Take entries of what has a role by their (flat) indices, any number of times each."""
     indices = np.asarray(indices, dtype=np.int64).ravel()
     match role:
         case Linear():

@@ -45,25 +45,15 @@ from pymc_dapper.graphs.terms.roles import (
 class CountWalk:
     """A walk through graphs, from the counts on, that notes how each variable depends on them.
 
-    Parameters
-    ----------
-    counts : sequence of TensorVariable
-        Value variables of the counts, of static shapes. Their cells are numbered in this order.
-    data : mapping of Variable to ndarray
-        Values of shared data, for indices and coefficients that are held there.
-
-    Attributes
-    ----------
-    roles : dict of Variable to Role
-        The role of every variable met that depends on the counts.
-    frozen : dict of Variable to ndarray
-        The data whose values became part of the linear structure.
+    Counts are value variables of static shapes, whose cells are numbered in this order; ``data``
+    are values of shared data, for indices and coefficients that are held there.
     """
 
     def __init__(self, counts: Sequence[TensorVariable], data: Mapping[Variable, np.ndarray]):
         self._data = data
         self._scalars: dict[tuple[Variable, tuple[int, ...]], Variable] = {}
-        self.roles: dict[Variable, Role] = {}
+        self.roles: dict[Variable, Role] = {}  # of all that depends on the counts
+        # The data whose values became part of the linear structure.
         self.frozen: dict[Variable, np.ndarray] = {}
         shapes = [count.type.shape for count in counts]
         n_cells = sum(size(shape) for shape in shapes)

@@ -17,35 +17,23 @@ from pymc_dapper.records.kernels.sums import RUN, Sums, end_run, plus
 
 
 class SweepState(NamedTuple):
-    """What an update of one record needs to know about all the others.
-
-    Attributes
-    ----------
-    sums : Sums, of shape (d,)
-        The records' contributions, summed over the records.
-    log_density : float
-        Log-density at these sums.
-    """
+    """What an update of one record needs to know about all the others."""
 
     sums: Sums
+    """Shape (d,): the records' contributions, summed over the records."""
     log_density: float
+    """Log-density at these sums."""
 
 
 class Proposal(NamedTuple):
-    """What a new value of one record would change.
-
-    Attributes
-    ----------
-    removed, added : ndarray of float64, shape (d,)
-        The record's present and proposed contribution to the sums.
-    log_removed, log_added : float
-        The record's present and proposed separable log-density.
-    """
+    """What a new value of one record would change."""
 
     removed: np.ndarray
     added: np.ndarray
+    """Float64, shape (d,): the record's present and proposed contribution to the sums."""
     log_removed: float
     log_added: float
+    """The record's present and proposed separable log-density."""
 
 
 # Everything here is inlined, for two reasons. An update then costs what a hand-written loop does;

@@ -18,21 +18,14 @@ RUN = 128
 
 
 class Sums(NamedTuple):
-    """Running sums: ``total + change``.
-
-    Attributes
-    ----------
-    total : ndarray of float64, shape (d,)
-        The sums where the present run began.
-    change : ndarray of float64, shape (d,)
-        What has been added since.
-    lost : ndarray of float64, shape (d,)
-        What rounding has cut off the total, to be added with the next run.
-    """
+    """Running sums: ``total + change``."""
 
     total: np.ndarray
+    """Float64, shape (d,): the sums where the present run began."""
     change: np.ndarray
+    """Float64, shape (d,): what has been added since."""
     lost: np.ndarray
+    """Float64, shape (d,): what rounding has cut off the total, to be added with the next run."""
 
 
 @njit(inline="always")

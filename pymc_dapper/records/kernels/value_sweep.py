@@ -26,25 +26,17 @@ COUNTERS = 4
 class Values(NamedTuple):
     """The values that records have, and those that are proposed to them.
 
-    Attributes
-    ----------
-    table : ndarray of float64, shape (k, d)
-        What a record contributes to the sums at each value.
-    present, proposed : ndarray of unsigned int, shape (n,)
-        Which value each record has, and which it is to have instead.
-    differing : ndarray of unsigned int, shape (k * k, width)
-        Where the contribution at ``b`` may differ from that at ``a``: row ``a * k + b`` holds the
-        number of columns and then the columns.
-
-    Notes
-    -----
     Indices are unsigned, since numba lets a negative one count from the end, which takes time.
     """
 
     table: np.ndarray
+    """Float64, shape (k, d): what a record contributes to the sums at each value."""
     present: np.ndarray
     proposed: np.ndarray
+    """Unsigned ints, shape (n,): which value each record has, and which it is to have instead."""
     differing: np.ndarray
+    """Unsigned ints, shape (k * k, width): where the contribution at ``b`` may differ from that at
+    ``a``: row ``a * k + b`` holds the number of columns and then the columns."""
 
 
 @njit(inline="always")

@@ -22,50 +22,33 @@ RECORDS_IN_BLOCK = 2048
 
 @dataclass(frozen=True)
 class RowsByValue:
-    """Records have few values, and contribute alike if they have the same.
-
-    Attributes
-    ----------
-    table : TensorVariable, shape (k, d)
-        What a record contributes at each of its values.
-    values : ndarray of int, shape (k, number of record variables)
-        The values.
-    """
+    """Records have few values, and contribute alike if they have the same."""
 
     table: TensorVariable
+    """Shape (k, d): what a record contributes at each of its values."""
     values: np.ndarray
+    """Ints, shape (k, number of record variables): the values."""
 
 
 @dataclass(frozen=True)
 class RowsByBlock:
-    """Rows are made within the sweep, for some records at a time.
-
-    Attributes
-    ----------
-    records_in_block : int
-        For so many.
-    places : tuple of (int, tuple of int), or None
-        If the graph is of one record's entries, each a scalar: the array and the index in its row,
-        of each of the scalars that it takes before ``context``. None if it is of arrays.
-    inputs : tuple of Variable
-        What the graph takes: what stands for records and covariates, then for the context.
-    outputs : tuple of Variable
-        One record's contributions, or those of a block as a matrix.
-    covariates : tuple of TensorVariable
-        Arrays with a row for each record, beside the records themselves.
-    context : tuple of TensorVariable
-        What else the graph takes.
-    n_columns : int
-        Contributions of a record.
-    """
+    """Rows are made within the sweep, for some records at a time."""
 
     records_in_block: int
+    """For so many."""
     places: tuple[tuple[int, tuple[int, ...]], ...] | None
+    """If the graph is of one record's entries, each a scalar: the array and the index in its row,
+    of each of the scalars that it takes before ``context``. None if it is of arrays."""
     inputs: tuple[Variable, ...]
+    """What the graph takes: what stands for records and covariates, then for the context."""
     outputs: tuple[Variable, ...]
+    """One record's contributions, or those of a block as a matrix."""
     covariates: tuple[TensorVariable, ...]
+    """Arrays with a row for each record, beside the records themselves."""
     context: tuple[TensorVariable, ...]
+    """What else the graph takes."""
     n_columns: int
+    """Contributions of a record."""
 
 
 @dataclass(frozen=True)
@@ -84,21 +67,9 @@ def read_rows(
 ) -> RowMaker:
     """Choose how rows of contributions are made: the fastest way that is known to be right.
 
-    Parameters
-    ----------
-    records : sequence of TensorVariable
-        The records.
-    sums : sequence of RecordSum
-        What they contribute to.
-    possible_values : ndarray of int, shape (k, number of record variables), or None
-        All values that a record can take, where they are few.
-    records_in_block : int
-        Records in a block. With no more, operations on arrays make all rows at once.
-
-    Returns
-    -------
-    RowsByValue, RowsByBlock or RowsAtOnce
-        The first where it can be; else the second, by entry rather than by array.
+    By value where records have few, shape (k, number of record variables); else by block, by entry
+    rather than by array. With no more records than in a block, operations on arrays make all rows
+    at once.
     """
     n_records = records[0].type.shape[0]
     rows: RowMaker | None = None

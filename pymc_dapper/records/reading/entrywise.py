@@ -27,43 +27,28 @@ from pymc_dapper.records.reading.factors import AdditiveFactor, sums_of
 
 @dataclass(frozen=True)
 class EntryTerm:
-    """A term for each entry of a sum over records.
-
-    Attributes
-    ----------
-    n_entries : int
-        Number of entries of the sum.
-    entry : ScalarVariable
-        Stands for an entry of it.
-    context : tuple of TensorVariable, each of shape (number of entries,)
-        What the terms depend on besides.
-    values : tuple of ScalarVariable
-        Stand for an entry's values of ``context``.
-    term : ScalarVariable
-        The term, a function of ``entry`` and ``values``.
-    """
+    """A term for each entry of a sum over records."""
 
     n_entries: int
+    """Number of entries of the sum."""
     entry: Variable
+    """Stands for an entry of it."""
     context: tuple[TensorVariable, ...]
+    """Each of shape (number of entries,): what the terms depend on besides."""
     values: tuple[Variable, ...]
+    """Stand for an entry's values of ``context``."""
     term: Variable
+    """The term, a function of ``entry`` and ``values``."""
 
 
 @dataclass(frozen=True)
 class EntrywiseDensity:
-    """A log-density that is a sum of one term for each entry of sums over records.
-
-    Attributes
-    ----------
-    terms : tuple of EntryTerm
-        Those of each sum.
-    offset : TensorVariable
-        What is added to the terms, whatever the sums are.
-    """
+    """A log-density that is a sum of one term for each entry of sums over records."""
 
     terms: tuple[EntryTerm, ...]
+    """Those of each sum."""
     offset: TensorVariable
+    """What is added to the terms, whatever the sums are."""
 
 
 Parts = dict[TensorVariable, TensorVariable]
@@ -75,18 +60,7 @@ class _NotEntrywiseError(Exception):
 
 
 def read_entrywise(factors: Sequence[AdditiveFactor]) -> EntrywiseDensity | None:
-    """Take the factors' log-density apart into a term for each entry of the sums they see.
-
-    Parameters
-    ----------
-    factors : sequence of AdditiveFactor
-        The factors.
-
-    Returns
-    -------
-    EntrywiseDensity or None
-        None where it can't be taken apart.
-    """
+    """Take factors apart into a term for each entry of the sums they see; None if they can't be."""
     totals = [sum_.total for sum_ in sums_of(factors)]
     if any(None in total.type.shape for total in totals):
         return None

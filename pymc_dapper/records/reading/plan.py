@@ -17,31 +17,19 @@ from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFact
 
 @dataclass(frozen=True)
 class ByEntries:
-    """Terms of the log-density of which each sees one entry of a sum.
-
-    Attributes
-    ----------
-    density : EntrywiseDensity
-        The terms.
-    rows : RowsByValue, RowsByBlock or RowsAtOnce
-        How contributions to the sums are made.
-    """
+    """Terms of the log-density of which each sees one entry of a sum."""
 
     density: EntrywiseDensity
     rows: RowMaker
+    """How contributions to the sums are made."""
 
 
 @dataclass(frozen=True)
 class BySums:
-    """The log-density as a whole, as a function of all sums.
-
-    Attributes
-    ----------
-    rows : RowsByValue, RowsByBlock or RowsAtOnce
-        How contributions to the sums are made.
-    """
+    """The log-density as a whole, as a function of all sums."""
 
     rows: RowMaker
+    """How contributions to the sums are made."""
 
 
 @dataclass(frozen=True)
@@ -73,23 +61,9 @@ def read_plan(
 ) -> Plan:
     """Plan the sweep over a model's records.
 
-    Parameters
-    ----------
-    records : sequence of TensorVariable
-        The records.
-    factors : sequence of Factor
-        The factors that they enter.
-    possible_values : ndarray of int, shape (k, number of record variables), or None
-        All values that a record can take, where they are few.
-    proposes_conditionally : bool
-        Whether proposals heed the separable factors.
-    records_in_block : int
-        For so many records contributions are made at a time, where each has its own.
-
-    Returns
-    -------
-    ByEntries, BySums, ByFullEvaluation, EachByItself or NothingToDecide
-        The plan.
+    Where these have few values, ``possible_values`` are all of them, shape (k, number of record
+    variables). Proposals may heed the separable factors. Contributions are made for so many records
+    at a time, where each has its own.
     """
     if any(isinstance(factor, FullFactor) for factor in factors):
         return ByFullEvaluation()
