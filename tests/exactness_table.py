@@ -54,9 +54,8 @@ def run_rules(name, long):
     found = {}
     for rule in test_conjugate.PAIRS:
         found[rule] = {evidence.EXACT: test_conjugate.invariance(rule)}
-        [(key, [pair])] = [
-            (key, pairs) for key, pairs in rules._pairs.items() if pairs[0].rule.__name__ == rule
-        ]
+        key = test_conjugate.registered()[rule]
+        [pair] = rules._pairs[key]
         for fault, change in test_conjugate.FAULTS.items():
             rules._pairs[key] = [
                 replace(pair, rule=lambda link, pair=pair, change=change: change(pair.rule(link)))
