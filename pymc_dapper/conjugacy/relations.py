@@ -20,7 +20,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.naming import describe
+from pymc_dapper.graphs.naming import describe, how_to_teach
 from pymc_dapper.graphs.ops import (
     Accumulates,
     Increments,
@@ -173,6 +173,8 @@ def follow_parameter(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequ
             return [_linear(node, relations, 2)]
         case Measures():
             return [Independent()]
+        case None:
+            raise neither(node, f"isn't known: use others, or {how_to_teach(node)}")
     raise neither(node)
 
 

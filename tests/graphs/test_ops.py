@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import re
 
 import numpy as np
 import pymc as pm
@@ -326,6 +327,34 @@ def test_what_records_contribute_by_a_taught_operation_is_known_by_block_and_by_
     np.testing.assert_allclose(
         entries(*record[indices]), [np.interp(record[1], [0, 1, 4], [0, 0.5, 3]), record[0]]
     )
+
+
+class Untaught(Op):
+    """An operation that no reader knows."""
+
+    __props__ = ()
+    itypes = (pt.dvector,)
+    otypes = (pt.TensorType("float64", shape=(4,)),)
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0].copy()
+
+
+def test_each_reader_says_how_an_operation_is_taught():
+    remedy = r"teach all samplers this one with `pymc_dapper.action_of.register\(Untaught\)`"
+    with pm.Model() as model:
+        x = pm.Normal("x", 0, 1, shape=4)
+        pm.Normal("released", Untaught()(x).sum(), 1.0, observed=1.0)
+    with pytest.raises(pmd.UnknownOperationError, match=remedy):
+        read_model(model, [model.rvs_to_values[x]], model.initial_point())
+    theta = pt.dvector("theta")
+    with pytest.raises(pmd.NotConjugateError, match=remedy):
+        read_relations([Untaught()(theta)], [theta], positive=True)
+    with pm.Model() as model:
+        x = pm.Multinomial("x", n=20, p=np.ones(4) / 4)
+        pm.Normal("released", Untaught()(1.0 * x), 2.0, observed=np.ones(4))
+    [whole] = read(model, "x").wholes
+    assert re.search(remedy, whole.reason)
 
 
 def test_a_taught_operation_is_read_of_counts():

@@ -11,7 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.naming import describe
+from pymc_dapper.graphs.naming import describe, how_to_teach
 from pymc_dapper.graphs.ops import (
     Keeps,
     Moves,
@@ -116,7 +116,9 @@ class CountWalk:
             case _:
                 role = linear.transform(node, roles, shape, self.known)
         if role is None:
-            reason = f"the operation {describe(node)} ties entries together"
+            known = action_of(node.op, node) is not None
+            does = "ties entries together" if known else f"isn't known: {how_to_teach(node)}"
+            reason = f"the operation {describe(node)} {does}"
             return Mixed(reason, _still_required(node, roles))
         return role
 

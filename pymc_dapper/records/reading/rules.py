@@ -25,7 +25,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.known import known_size, known_value
-from pymc_dapper.graphs.naming import describe
+from pymc_dapper.graphs.naming import describe, how_to_teach
 from pymc_dapper.graphs.ops import (
     AlongAxes,
     Keeps,
@@ -79,12 +79,10 @@ def follow_records(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]
             return [_product(node, roles)]
         case AlongAxes() as action:
             return _along_axes(node, roles, action)
-    name = type(op).__name__
     raise UnknownOperationError(
         f"no rule says what the operation {describe(node)} does to the record axis. Write the "
-        "statistic with other operations, or teach all samplers this one with "
-        f"`pymc_dapper.action_of.register({name})`, or DapperStep alone with "
-        f"`pymc_dapper.follow_records.register({name})`"
+        f"statistic with other operations, or {how_to_teach(node)}, or DapperStep alone with "
+        f"`pymc_dapper.follow_records.register({type(op).__name__})`"
     )
 
 

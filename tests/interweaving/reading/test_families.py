@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from pymc_dapper.graphs.noise import FEW_CATEGORIES
+from pymc_dapper.interweaving.reading import families, record_map
 from tests.interweaving.moving import N, assert_steps_are_kept, move
 
 
@@ -183,3 +184,11 @@ def test_vectors_keep_their_standardised_value(dist):
 @pytest.mark.parametrize("family", DISCRETE)
 def test_discrete_records_move_to_the_step_that_a_point_in_theirs_lies_in(family):
     assert_steps_are_kept(*DISCRETE[family])
+
+
+def test_all_maps_are_tried():
+    tried = [(each[0], each[2]) for each in (*CONTINUOUS.values(), *DISCRETE.values())]
+    ops = {type(dist(*parameters).owner.op) for dist, parameters in tried}
+    here = {op for op, rule in record_map.registry.items() if rule.__module__ == families.__name__}
+    others = {op.__name__ for op in here if not any(issubclass(each, op) for each in ops)}
+    assert others == {"CategoricalRV", "MvNormalRV", "MvStudentTRV"}
