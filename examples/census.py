@@ -27,7 +27,6 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 import pymc_dapper as pmd
-from pymc_dapper.counts.reading import invariant
 from pymc_dapper.counts.step import CountStep
 
 OUTPUT = Path(__file__).parent / "output" / "census.png"
@@ -79,7 +78,7 @@ def build_model(census):
         for level, statistic in levels.items():
             mechanism = pmd.DiscreteGaussianMechanism(census.sigma[level])
             mechanism.potential(level + "_noise", statistic, released=census.released[level])
-        invariant("state_total", group.sum(), census.truth.sum())
+        pmd.invariant("state_total", group.sum(), census.truth.sum())
     return model
 
 

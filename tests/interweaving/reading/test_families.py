@@ -1,10 +1,14 @@
 """Each family's map keeps the quantile of a record."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pymc as pm
 import pytest
 from scipy import stats
 
+from pymc_dapper.conjugacy.names import family_name
 from pymc_dapper.graphs.noise import FEW_CATEGORIES
 from pymc_dapper.interweaving.reading import families, record_map
 from tests.interweaving.moving import N, assert_steps_are_kept, move
@@ -186,9 +190,18 @@ def test_discrete_records_move_to_the_step_that_a_point_in_theirs_lies_in(family
     assert_steps_are_kept(*DISCRETE[family])
 
 
+HERE = {op for op, rule in record_map.registry.items() if rule.__module__ == families.__name__}
+PAGE = Path(__file__).parents[3] / "docs" / "small-budgets.md"
+
+
 def test_all_maps_are_tried():
     tried = [(each[0], each[2]) for each in (*CONTINUOUS.values(), *DISCRETE.values())]
     ops = {type(dist(*parameters).owner.op) for dist, parameters in tried}
-    here = {op for op, rule in record_map.registry.items() if rule.__module__ == families.__name__}
-    others = {op.__name__ for op in here if not any(issubclass(each, op) for each in ops)}
+    others = {op.__name__ for op in HERE if not any(issubclass(each, op) for each in ops)}
     assert others == {"CategoricalRV", "MvNormalRV", "MvStudentTRV"}
+
+
+def test_all_maps_are_on_the_page():
+    _, _, after = PAGE.read_text("utf-8").partition("| records | noise that is held fixed |")
+    table, _, _ = after.partition("\n\n")
+    assert {family_name(op) for op in HERE} - set(re.findall(r"\w+", table)) == set()
