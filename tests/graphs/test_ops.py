@@ -334,7 +334,7 @@ class Untaught(Op):
 
     __props__ = ()
     itypes = (pt.dvector,)
-    otypes = (pt.TensorType("float64", shape=(4,)),)
+    otypes = (pt.dvector,)
 
     def perform(self, node, inputs, outputs):
         outputs[0][0] = inputs[0].copy()

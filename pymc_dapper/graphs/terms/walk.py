@@ -102,7 +102,7 @@ class CountWalk:
     def _visit(self, node: Apply, roles: Sequence[Role]) -> Role:
         shape = self._shape(node, roles)
         if shape is None or len(node.outputs) > 1:
-            return Mixed(f"the operation {describe(node)} has a shape that isn't known beforehand")
+            return Mixed(_why_mixed(node, shape))
         role: Role | None = None
         match action_of(node.op, node):
             case _ if scalar_of(node) is not None:
@@ -116,10 +116,7 @@ class CountWalk:
             case _:
                 role = linear.transform(node, roles, shape, self.known)
         if role is None:
-            known = action_of(node.op, node) is not None
-            does = "ties entries together" if known else f"isn't known: {how_to_teach(node)}"
-            reason = f"the operation {describe(node)} {does}"
-            return Mixed(reason, _still_required(node, roles))
+            return Mixed(_why_mixed(node, shape), _still_required(node, roles))
         return role
 
     def _shape(self, node: Apply, roles: Sequence[Role]) -> tuple[int, ...] | None:
@@ -429,6 +426,18 @@ def _hard(part: Part, *, impossible_if: bool) -> Part:
         requires = (terms.equality[0],)
     hard = Entrywise(terms.shape, function, terms.linear, terms.fixed, requires=requires)
     return Part(hard, part.targets)
+
+
+def _why_mixed(node: Apply, shape: tuple[int, ...] | None) -> str:
+    """Say why what comes of an operation can't be split into terms."""
+    why = "ties entries together"
+    if action_of(node.op, node) is None:
+        why = f"isn't known: {how_to_teach(node)}"
+    elif len(node.outputs) > 1:
+        why = "has several outputs"
+    elif shape is None:
+        why = "has a shape that isn't known beforehand"
+    return f"the operation {describe(node)} {why}"
 
 
 def _required(node: Apply, entries: Sequence[Role]) -> tuple[LinearEntries, ...]:
