@@ -11,6 +11,7 @@ from pytensor.graph.basic import Variable
 
 import pymc_dapper as pmd
 from pymc_dapper import ConjugateStep, ReadingError
+from pymc_dapper.assignment import Readings
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.counts.reading import read_counts
 from pymc_dapper.interweaving.reading import read_non_centred
@@ -89,6 +90,14 @@ def test_tables_of_counts_get_a_step_of_their_own(table_and_records):
         ("DapperStep", ["x"]),
         ("CountStep", ["table", "total"]),
     ]
+
+
+def test_what_can_be_counted_is_said(table_and_records):
+    with pm.Model() as alone:
+        pm.Poisson("count", 3.0)
+    for model, counts in ((table_and_records, ["table", "total"]), (alone, [])):
+        readings = Readings(model)
+        assert [x.name for x in model.free_RVs if readings.can_be_counted(x)] == counts
 
 
 @pytest.mark.usefixtures("uncompiled")

@@ -33,6 +33,7 @@ COMPILED_IN_EVERY_RUN = {
     "cross_product_of_records",
     "counted_by_incrementing",
     "buffer_of_sums",
+    "several_releases_mixed",
     "potential_with_one_value_per_record",
     "full_neighbours",
 }
