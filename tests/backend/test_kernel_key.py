@@ -36,7 +36,6 @@ from pymc_dapper.records.compiled.op import (
     LogDensity,
     MatrixRows,
     RecordSweep,
-    TableRows,
     ValueSweep,
 )
 from pymc_dapper.records.compiled.truncated_counts import TruncatedCount
@@ -72,11 +71,11 @@ def term(log_term=lambda x: -0.5 * x * x):
 
 
 OPERATIONS = {
-    "ValueSweep": lambda: ValueSweep(BY_ENTRY),
+    "ValueSweep by entries": lambda: ValueSweep(BY_ENTRY),
+    "ValueSweep by sums": lambda: ValueSweep(WHOLE),
     "FullSweep": lambda: FullSweep(WHOLE),
     "RecordSweep by entries": lambda: RecordSweep(BY_ENTRY, MatrixRows(None)),
     "RecordSweep by sums": lambda: RecordSweep(WHOLE, MatrixRows(2)),
-    "RecordSweep of a table": lambda: RecordSweep(WHOLE, TableRows(2, 8)),
     "RecordSweep of entries": lambda: RecordSweep(BY_ENTRY, rows(((0, ()),))),
     "RecordSweep of arrays": lambda: RecordSweep(WHOLE, rows(None)),
     "CountSweep": lambda: CountSweep((term(),), LOG_DENSITY, 1),

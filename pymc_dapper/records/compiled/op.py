@@ -23,8 +23,8 @@ from pymc_dapper.records.kernels.record_sweep import decide_by_sums
 from pymc_dapper.records.kernels.value_sweep import (
     Values,
     check_values,
-    looked_up,
     sweep_by_value,
+    sweep_sums_by_value,
 )
 
 
@@ -52,15 +52,6 @@ class MatrixRows:
 
 
 @dataclass(frozen=True)
-class TableRows:
-    """Contributions that are looked up: from present values, proposed ones, and a table."""
-
-    n_columns: int
-    records_in_block: int
-    n_arrays: ClassVar[int] = 3
-
-
-@dataclass(frozen=True)
 class ComputedRows:
     """Contributions that are computed, for some records at a time.
 
@@ -84,7 +75,7 @@ class ComputedRows:
         return 2 * self.n_variables + self.n_covariates + self.n_context
 
 
-Rows = MatrixRows | TableRows | ComputedRows
+Rows = MatrixRows | ComputedRows
 
 
 class _Sweep(KernelOp):
@@ -114,10 +105,10 @@ class RecordSweep(_Sweep):
 
 
 class ValueSweep(_Sweep):
-    """Updates of records with few values, against a log-density by entry.
+    """Updates of records with few values.
 
     Inputs are the parts of :class:`~pymc_dapper.records.kernels.value_sweep.Values`, log_removed,
-    log_added, log_uniforms, and the context of the terms.
+    log_added, log_uniforms, and the context of the log-density.
     """
 
     __props__ = ("density",)
@@ -142,7 +133,7 @@ class FullSweep(_Sweep):
 @compiles(RecordSweep)
 def _record_sweep(op: RecordSweep) -> Callable:
     log_density, rows = _compiled(op.density), op.rows
-    check, present_rows, proposed_rows = _row_makers(rows)
+    present_rows, proposed_rows = _row_makers(rows)
     n_arrays, n_columns, in_block = rows.n_arrays, rows.n_columns, rows.records_in_block
     if n_columns is None:
 
@@ -155,24 +146,12 @@ def _record_sweep(op: RecordSweep) -> Callable:
         def columns_of(arrays):  # type: ignore[no-untyped-def]
             return n_columns
 
-    decide: Callable
-    if op.density.by_entry:
-        decide = decide_by_entries
-
-        @numba_njit
-        def context_of(inputs):  # type: ignore[no-untyped-def]
-            return inputs[n_arrays]
-    else:
-        decide = decide_by_sums
-
-        @numba_njit
-        def context_of(inputs):  # type: ignore[no-untyped-def]
-            return inputs[n_arrays:]
+    decide = decide_by_entries if op.density.by_entry else decide_by_sums
+    context_of = _context_of(op.density, n_arrays)
 
     @numba_njit
     def record_sweep(log_removed, log_added, log_uniforms, *inputs):  # type: ignore[no-untyped-def]
         arrays = inputs[:n_arrays]
-        check(arrays)
         accepted, final = sweep_by_blocks(
             decide,
             log_density,
@@ -193,16 +172,18 @@ def _record_sweep(op: RecordSweep) -> Callable:
 
 @compiles(ValueSweep)
 def _value_sweep(op: ValueSweep) -> Callable:
-    log_term = _compiled(op.density)
+    log_density = _compiled(op.density)
+    sweep = sweep_by_value if op.density.by_entry else sweep_sums_by_value
+    context_of = _context_of(op.density)
 
     @numba_njit
     def value_sweep(  # type: ignore[no-untyped-def]
-        table, present, proposed, differing, log_removed, log_added, log_uniforms, context
+        table, present, proposed, differing, log_removed, log_added, log_uniforms, *inputs
     ):
         check_values(table, present, proposed)
         values = Values(table, present, proposed, differing)
-        accepted, final = sweep_by_value(
-            log_term, context, values, log_removed, log_added, log_uniforms
+        accepted, final = sweep(
+            log_density, context_of(inputs), values, log_removed, log_added, log_uniforms
         )
         return accepted, np.asarray(final)
 
@@ -225,21 +206,32 @@ def _full_sweep(op: FullSweep) -> Callable:
     return full_sweep
 
 
-def _row_makers(rows: Rows) -> tuple[Callable, Callable, Callable]:
-    """Compile what checks the arrays that rows are made from, and what makes them.
+def _context_of(density: LogDensity, first: int = 0) -> Callable:
+    """Compile what takes the context of a log-density, or of its terms, from the last inputs."""
+    if density.by_entry:
 
-    Of a block of records, present and proposed: ``rows(arrays, start, stop)``.
+        @numba_njit
+        def context_of(inputs):  # type: ignore[no-untyped-def]
+            return inputs[first]
+    else:
+
+        @numba_njit
+        def context_of(inputs):  # type: ignore[no-untyped-def]
+            return inputs[first:]
+
+    return context_of
+
+
+def _row_makers(rows: Rows) -> tuple[Callable, Callable]:
+    """Compile what makes rows of a block of records, present and proposed.
+
+    As ``rows(arrays, start, stop)``.
     """
-
-    @numba_njit
-    def anything(arrays):  # type: ignore[no-untyped-def]
-        return None
-
     match rows:
         case ComputedRows():
             graph = function_of(rows.graph, "rows_of_block")
             make = _rows_by_array if rows.places is None else _rows_by_entry
-            return anything, make(rows, graph, 0), make(rows, graph, rows.n_variables)
+            return make(rows, graph, 0), make(rows, graph, rows.n_variables)
         case MatrixRows():
 
             def maker(which: int) -> Callable:
@@ -249,21 +241,7 @@ def _row_makers(rows: Rows) -> tuple[Callable, Callable, Callable]:
 
                 return rows_of_block
 
-            return anything, maker(0), maker(1)
-        case TableRows():
-
-            @numba_njit
-            def check(arrays):  # type: ignore[no-untyped-def]
-                check_values(arrays[2], arrays[0], arrays[1])
-
-            def maker(which: int) -> Callable:
-                @numba_njit
-                def rows_of_block(arrays, start, stop):  # type: ignore[no-untyped-def]
-                    return looked_up(arrays[2], arrays[which], start, stop)
-
-                return rows_of_block
-
-            return check, maker(0), maker(1)
+            return maker(0), maker(1)
 
 
 def _rows_by_array(rows: ComputedRows, graph: Callable, first: int) -> Callable:

@@ -31,11 +31,9 @@ from pymc_dapper.records.compiled.op import (
     MatrixRows,
     RecordSweep,
     Rows,
-    TableRows,
     ValueSweep,
 )
 from pymc_dapper.records.reading.contributions import (
-    RECORDS_IN_BLOCK,
     RowsAtOnce,
     RowsByBlock,
     RowsByValue,
@@ -237,7 +235,7 @@ def _decide(
             density = density_of(state, log_density_of_records(reading, state), mode)
             changes = before_and_after(flat_records(reading))
             accepted, logp = density.decide(FullSweep(density.graph), *changes, *deciding)
-        case ByEntries(rows=RowsByValue(table, values)):
+        case ByEntries(rows=RowsByValue(table, values)) | BySums(rows=RowsByValue(table, values)):
             density = density_of_sums(reading, mode)
             index = before_and_after(value_index(reading.records, values))
             values_of = (table, *index, differing_columns(table))
@@ -245,13 +243,9 @@ def _decide(
         case ByEntries(rows=rows) | BySums(rows=rows):
             density = density_of_sums(reading, mode)
             match rows:
-                case RowsByValue(table, values):
-                    index = before_and_after(value_index(reading.records, values))
-                    arrays = [*index, table]
-                    made: Rows = TableRows(table.type.shape[1], RECORDS_IN_BLOCK)
                 case RowsByBlock():
                     arrays = [*reading.records, *proposed, *rows.covariates, *rows.context]
-                    made = _computed(rows, len(proposed), mode)
+                    made: Rows = _computed(rows, len(proposed), mode)
                 case RowsAtOnce():
                     arrays = [*before_and_after(contributions(reading))]
                     made = MatrixRows(arrays[0].type.shape[1])

@@ -1,20 +1,19 @@
-"""A sweep over records that have few values, and contribute alike where they have the same.
+"""Sweeps over records that have few values, and contribute alike where they have the same.
 
-Against a density with one term per entry of a sum, as in
-:mod:`~pymc_dapper.records.kernels.entry_sweep`. What a record contributes, and which entries a
-proposal changes, is looked up by its value.
+What a record contributes, and which entries of the sums a proposal changes, is looked up by its
+value. No record has a row of its own: copied together, rows would take a quarter of a sweep.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.records.kernels.entry_sweep import decisive_gain
-from pymc_dapper.records.kernels.record_sweep import log_gain
-from pymc_dapper.records.kernels.sums import Sums, end_run, no_sums, plus
+from pymc_dapper.records.kernels.record_sweep import Proposal, SweepState, log_gain, update_record
+from pymc_dapper.records.kernels.sums import RUN, Sums, end_run, no_sums, plus
 
 AT_A_TIME = 1024
 """Records among which those to decide on are found at a time: few enough to stay in the cache."""
@@ -48,7 +47,7 @@ def sweep_by_value(
     log_added: np.ndarray,
     log_uniforms: np.ndarray,
 ) -> tuple[np.ndarray, float]:
-    """Update one record after another, each given the outcome for those before it.
+    """Update one record after another, against a density with one term per entry of a sum.
 
     Parameters
     ----------
@@ -112,6 +111,42 @@ def sweep_by_value(
             end_run(sums)
             n_changes = 0
     return accepted, terms.sum()
+
+
+@njit(inline="always")
+def sweep_sums_by_value(
+    log_density: Callable[..., float],
+    context: tuple[Any, ...],
+    values: Values,
+    log_removed: np.ndarray,
+    log_added: np.ndarray,
+    log_uniforms: np.ndarray,
+) -> tuple[np.ndarray, float]:
+    """Update one record after another, against a density that is evaluated as a whole.
+
+    As :func:`sweep_by_value`, with ``log_density`` and ``context`` of
+    :func:`~pymc_dapper.records.kernels.record_sweep.update_record`.
+    """
+    sums = sum_of_values(values)
+    table, present, proposed, _ = values
+    state = SweepState(sums, log_density(sums.total, context))
+    proposed_sums = np.empty(table.shape[1])
+    accepted = np.empty(len(present), dtype=np.bool_)
+    separable = log_removed.size > 0
+    for i in range(len(present)):
+        a, b = present[i], proposed[i]
+        proposal = Proposal(
+            table[a],
+            table[b],
+            log_removed[i] if separable else 0.0,
+            log_added[i] if separable else 0.0,
+        )
+        state, accepted[i] = update_record(
+            log_density, context, state, proposal, log_uniforms[i], proposed_sums
+        )
+        if i % RUN == RUN - 1:
+            end_run(sums)
+    return accepted, state.log_density
 
 
 @njit(inline="always")
@@ -184,14 +219,3 @@ def check_values(table: np.ndarray, present: np.ndarray, proposed: np.ndarray) -
         missing |= (present[i] >= n_values) | (proposed[i] >= n_values)
     if missing:
         raise IndexError("a record has a value that its distribution can't take")
-
-
-@njit(inline="always")
-def looked_up(table: np.ndarray, values: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Return what the records from ``start`` up to ``stop`` contribute, with a row for each."""
-    n_columns = table.shape[1]
-    rows = np.empty((stop - start, n_columns))
-    for i in range(start, stop):
-        for j in range(n_columns):
-            rows[i - start, j] = table[values[i], j]
-    return rows
