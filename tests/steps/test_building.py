@@ -87,7 +87,7 @@ def test_a_prior_that_takes_all_memory(uncompiled):
 
 def test_maps_that_do_not_fit_into_memory(monkeypatch, uncompiled):
     model, mu, x = records()
-    monkeypatch.setattr(map_check, "_compile", failing(map_check._compile, 0))
+    monkeypatch.setattr(map_check, "compile_in_python", failing(map_check.compile_in_python, 0))
     message = told(lambda: pmd.InterweaveStep(mu, records=x, model=model))
     assert "built for 'mu'" in message
     assert "interweave=False" in message
@@ -95,7 +95,9 @@ def test_maps_that_do_not_fit_into_memory(monkeypatch, uncompiled):
 
 def test_conditionals_that_do_not_fit_into_memory(monkeypatch, uncompiled):
     model, mu, _ = records()
-    monkeypatch.setattr(conjugacy_check, "pymc_compile", failing(conjugacy_check.pymc_compile, 0))
+    monkeypatch.setattr(
+        conjugacy_check, "compile_in_python", failing(conjugacy_check.compile_in_python, 0)
+    )
     message = told(lambda: pmd.ConjugateStep(mu, model=model))
     assert "conjugate=False" in message
 
@@ -103,7 +105,7 @@ def test_conditionals_that_do_not_fit_into_memory(monkeypatch, uncompiled):
 def test_counts_that_do_not_fit_into_memory(monkeypatch, uncompiled):
     model, counts = table()
     step = pmd.CountStep([counts], model=model)
-    monkeypatch.setattr(count_check, "pymc_compile", failing(count_check.pymc_compile, 0))
+    monkeypatch.setattr(count_check, "compile_in_python", failing(count_check.compile_in_python, 0))
     with pytest.raises(MemoryError):
         count_check.WrittenFactors(step._reading, [])(np.array([3, 4]))
     monkeypatch.setattr(counts_step, "read_counts", no_memory)
