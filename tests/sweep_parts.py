@@ -1,6 +1,6 @@
 """A sweep as two functions, so that a test can choose what is proposed, or put a fault into either.
 
-Users run one function that does both. Whenever its halves are made here, they must do the same.
+Users run one function that does both. Whenever its parts are made here, they must do the same.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ _of_steps: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def parts_of(step, function=JitFunction):
-    """Take the sweep of a step apart; that of a twin made of halves is apart already."""
+    """Take the sweep of a step apart; that of a twin made of parts is apart already."""
     if isinstance(step.sweep, SweepParts):
         return step.sweep
     made = _of_steps.setdefault(step, {})
@@ -70,13 +70,13 @@ def parts_of(step, function=JitFunction):
 
 
 def broken_parts(reading, fault):
-    """The halves of a sweep with a fault of `tests.broken`, in Python."""
+    """The parts of a sweep with a fault of `tests.broken`, in Python."""
     with in_place(fault):
         return take_apart(reading, function=PythonFunction)
 
 
 def take_apart(reading, as_written=None, function=JitFunction):
-    """Compile the halves of a sweep; that which proposes when it is first called."""
+    """Compile the parts of a sweep; that which proposes when it is first called."""
     sweep = sweep_graph(reading, numba_mode(None))
     data = {shared: shared.type(name=shared.name) for shared in reading.data}
     given = [*reading.parameters, *data.values()]
@@ -102,7 +102,7 @@ def take_apart(reading, as_written=None, function=JitFunction):
 
 
 def _check_same(step, apart):
-    """Check that the halves do what the whole does."""
+    """Check that the parts do what the whole does."""
     point = step._reading.model.initial_point()
     records, given, n = step._records(point), step._given(point), len(step.vars)
     for seed in range(5):
