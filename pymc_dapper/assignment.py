@@ -28,6 +28,7 @@ from pymc_dapper.records.reading.model import ModelReading, read_model
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.building import telling_of_memory
 from pymc_dapper.steps.lean_nuts import lean_nuts
+from pymc_dapper.steps.progress import progress, stage
 from pymc_dapper.steps.variables import count_values, record_values
 
 JOINT_NORMAL_LIMIT = 100
@@ -82,6 +83,7 @@ class Readings:
 
     def _once(self, key: tuple[Any, ...], read: Callable[[], Any]) -> Any:
         if key not in self._made:
+            stage("Reading the model")
             try:
                 self._made[key] = read()
             except ReadingError as error:
@@ -102,6 +104,7 @@ def assign_steps(
     dapper: Mapping[str, Any] | None = None,
     nuts: Mapping[str, Any] | None = None,
     compile_kwargs: Mapping[str, Any] | None = None,
+    progressbar: bool = True,
 ) -> list[BlockedStep]:
     """Choose the steps for a model of latent confidential records, or of latent counts of them.
 
@@ -137,6 +140,9 @@ def assign_steps(
         Passed on to ``pm.NUTS``, such as ``{"target_accept": 0.9}``.
     compile_kwargs : dict, optional
         Passed on to all steps.
+    progressbar : bool, default True
+        Whether a line says what is done, and how long it has taken; where there is no terminal or
+        notebook, PyMC's log.
 
     Returns
     -------
@@ -162,14 +168,15 @@ def assign_steps(
     if isinstance(records, Model) and model is None:
         records, model = None, records
     model = the_model(model)
-    return choose_steps(
-        find_latent(model, records, counts),
-        conjugate=conjugate,
-        interweave=interweave,
-        dapper=dapper,
-        nuts=nuts,
-        compile_kwargs=compile_kwargs,
-    )
+    with progress(show=flag(progressbar, "progressbar")):
+        return choose_steps(
+            find_latent(model, records, counts),
+            conjugate=conjugate,
+            interweave=interweave,
+            dapper=dapper,
+            nuts=nuts,
+            compile_kwargs=compile_kwargs,
+        )
 
 
 @dataclass(frozen=True)
@@ -198,6 +205,7 @@ def find_latent(
     ReadingError
         See :func:`assign_steps`.
     """
+    stage("Reading the model")
     readings = Readings(model)
     if records is None and counts is None:
         counts = _tables(readings)
@@ -359,6 +367,7 @@ def _interweave_steps(
     for followers in (latent.all, latent.records):
         if not followers or not parameters:
             continue
+        stage("Reading the model")
         reading = read_movable(model, parameters, followers, readings.point, readings.records)
         if reading is not None:
             names = reading.names(reading.parameters)

@@ -1,7 +1,6 @@
 """Sampling with the steps that a user wants."""
 
 import inspect
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,9 +18,7 @@ from pymc_dapper.context import the_model
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.releases.budgets import ATTRIBUTE, read_releases
 from pymc_dapper.steps.building import telling_of_damage
-
-LOGGER = logging.getLogger("pymc.dapper")
-"""A part of PyMC's log, which shows what ``pm.sample`` does."""
+from pymc_dapper.steps.progress import LOGGER, progress
 
 
 def _check_passed_on(given: Mapping[str, Any]) -> None:
@@ -122,7 +119,9 @@ def sample(
         Variables to keep. All but the records if not given.
     **kwargs
         Passed on to ``pm.sample``: ``tune``, ``chains``, ``cores``, ``random_seed``, ``initvals``,
-        ``progressbar`` ...
+        ``progressbar`` ... Unless that is False, or ``quiet`` is True, a line says what is done
+        before the first draw, and how long it has taken; where there is no terminal or notebook,
+        PyMC's log.
 
     Returns
     -------
@@ -157,15 +156,17 @@ def sample(
     nuts = options_of(nuts, "nuts")
     if "target_accept" in kwargs:
         nuts["target_accept"] = kwargs.pop("target_accept")
-    latent = find_latent(model, records, counts)
-    steps = choose_steps(
-        latent,
-        conjugate=conjugate,
-        interweave=interweave,
-        dapper=dapper,
-        nuts=nuts,
-        compile_kwargs=kwargs.get("compile_kwargs"),
-    )
+    shown = bool(kwargs.get("progressbar", True)) and not kwargs.get("quiet", False)
+    with progress(show=shown):
+        latent = find_latent(model, records, counts)
+        steps = choose_steps(
+            latent,
+            conjugate=conjugate,
+            interweave=interweave,
+            dapper=dapper,
+            nuts=nuts,
+            compile_kwargs=kwargs.get("compile_kwargs"),
+        )
     if var_names is None and not keep_records:
         left_out = _left_out(steps)
         # Of a model without parameters, the records are all there is to keep.

@@ -104,8 +104,10 @@ class ConjugateStep(Step):
         )
         rvs = [model.values_to_rvs[x] for x in self.vars]
         conditionals = self._reading or read_conditionals(model, rvs)
+        self._stage("Checking")
         for conditional in conditionals:
             check_conditional(conditional, point)
+        self._stage("Compiling")
         self._draws = [_Draw(conditional, options) for conditional in conditionals]
         self._givens = [draw.given for draw in self._draws]
         for draw in self._draws:

@@ -210,6 +210,7 @@ class CountStep(Step):
             [matrix for terms in self._reading.prior_terms for matrix in terms.linear.values()],
             self._reading.totals,
         )
+        self._stage("Compiling")
         self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=options)
         self._integrated = None
         if parameters:

@@ -161,7 +161,9 @@ class InterweaveStep(Step):
         )
         followers = record_values(records, model)
         reading = self._reading or read_non_centred(model, self.vars, followers, point)
+        self._stage("Checking")
         checked = check_noise(reading, point)
+        self._stage("Compiling")
         self._move = compile_moves(reading, compile_kwargs=options)
         self._reading = reading
         state = (*reading.parameters, *reading.records, *reading.given)

@@ -186,8 +186,10 @@ class DapperStep(Step):
         )
         reading = self._reading or read_model(model, self.vars, point)
         check_full_evaluation(reading, allow_full_evaluation)
+        self._stage("Checking")
         checked = check_reading(reading, point)
         self._releases = ReleaseCheck(model, self.vars, f"{reading.n_records} records")
+        self._stage("Compiling")
         self.sweep = compile_sweep(reading, compile_kwargs=options, tell_accepted=track_records)
         exchange = read_exchange(reading, point)
         self.exchange: CompiledExchange | None = None

@@ -17,6 +17,7 @@ from pymc_dapper.checks import options
 from pymc_dapper.context import the_model
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.steps.data import SharedData
+from pymc_dapper.steps.progress import stage
 from pymc_dapper.steps.variables import (
     chain_generator,
     check_call,
@@ -103,7 +104,13 @@ class Step(BlockedStep):
         self.vars = self._values(vars, model)
         self.blocked = blocked
         self.rng = chain_generator(rng)
+        names = ", ".join(f"'{model.values_to_rvs[x].name}'" for x in self.vars)
+        self._built = f"{type(self).__name__} for {names}"
         return model, compile_kwargs, complete_point(model, initial_point)
+
+    def _stage(self, doing: str) -> None:
+        """Tell what is done from now on to build the step, such as "Compiling"."""
+        stage(f"{doing} {self._built}")
 
     def _add_stat(self, name: str, dtype: type, *shape: int) -> None:
         """Add a statistic that only some steps of a class have."""

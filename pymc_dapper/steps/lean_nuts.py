@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from pymc import NUTS, Model
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import PointType, ValueGradFunction
 from pymc_dapper.graphs.dependence import dependent_factors
+from pymc_dapper.steps.progress import stage
 
 
 def lean_nuts(
@@ -27,6 +29,7 @@ def lean_nuts(
     """
     point = model.initial_point() if point is None else point
     values = list(values)
+    stage(f"Compiling NUTS for {', '.join(f"'{model.values_to_rvs[x].name}'" for x in values)}")
     cost = sum(factor.sum() for factor in dependent_factors(model, values).values())
     inputs = set(explicit_graph_inputs([cost]))
     besides = [x for x in model.value_vars if x not in values]
@@ -45,4 +48,10 @@ def lean_nuts(
     )
     function.set_extra_values(point)
     function.trust_input = True
+    _compile(function, [point[x.name] for x in values])
     return NUTS(values, model=model, initial_point=point, logp_dlogp_func=function, **options)
+
+
+def _compile(function: ValueGradFunction, start: Sequence[np.ndarray]) -> None:
+    """Call the function once: PyTensor compiles then, and forked workers inherit the result."""
+    function(np.concatenate([np.ravel(x) for x in start]))

@@ -155,7 +155,7 @@ def _assign(model: Model, options: Mapping[str, Any]) -> list[BlockedStep]:
     if "target_accept" in options:
         options["nuts"] = {**options.get("nuts", {}), "target_accept": options.pop("target_accept")}
     if options.get("records") or options.get("counts") or records_seen(model):
-        return assign_steps(model=model, **options)
+        return assign_steps(model=model, progressbar=False, **options)
     of_parameters = {
         name: options[name] for name in ("conjugate", "nuts", "compile_kwargs") if name in options
     }

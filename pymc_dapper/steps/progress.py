@@ -1,0 +1,133 @@
+"""What is done before the first draw, told while it is done: on a line, or in PyMC's log."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib.util import find_spec
+from threading import Event, Thread
+from time import perf_counter
+from typing import Protocol
+
+from rich.console import Console, ConsoleOptions
+from rich.live import Live
+from rich.text import Text
+
+LOGGER = logging.getLogger("pymc.dapper")
+"""A part of PyMC's log, which shows what ``pm.sample`` does."""
+
+NOTICEABLE = 1.0
+"""Seconds that something has to take to leave a trace, after it is done."""
+
+PER_SECOND = 4
+"""How often the line is written anew."""
+
+
+class _Display(Protocol):
+    """What stages are told to."""
+
+    def stage(self, doing: str) -> None:
+        """Take what is done from now on."""
+
+    def close(self, *, done: bool) -> None:
+        """End; ``done`` says that there was no error."""
+
+
+_DISPLAY: ContextVar[_Display | None] = ContextVar("display", default=None)
+
+
+def stage(doing: str) -> None:
+    """Tell what is done from now on, such as "Reading the model", where it is shown."""
+    display = _DISPLAY.get()
+    if display is not None:
+        display.stage(doing)
+
+
+@contextmanager
+def progress(*, show: bool, console: Console | None = None) -> Iterator[None]:
+    """Show the stages of what is done in the context, and how long it has taken.
+
+    In a terminal or a notebook on one line that changes. Elsewhere each stage that took a second is
+    told in PyMC's log when it is over. Without ``show``, stages are told to nobody, whatever is
+    shown around. The console is that of the standard output if not given.
+    """
+    outer = _DISPLAY.get()
+    if show and outer is not None:
+        yield
+        return
+    display = _display(Console() if console is None else console) if show else None
+    token, done = _DISPLAY.set(display), False
+    try:
+        yield
+        done = True
+    finally:
+        _DISPLAY.reset(token)
+        if display is not None:
+            display.close(done=done)
+
+
+def _display(console: Console) -> _Display:
+    # Without widgets, rich would warn in a notebook, and show nothing.
+    in_notebook = console.is_jupyter and find_spec("ipywidgets") is not None
+    return _Line(console) if in_notebook or console.is_interactive else _Log()
+
+
+class _Line:
+    """One line that changes. It goes if it was short-lived, or ended in an error."""
+
+    def __init__(self, console: Console):
+        self._began = perf_counter()
+        self._doing = ""
+        self._live = Live(self, console=console, transient=True, auto_refresh=False)
+        self._closed = Event()
+        # Rich's own isn't waited for when it ends, and PyMC forks soon after.
+        self._refreshing = Thread(target=self._refresh, name="pymc_dapper progress", daemon=True)
+        self._live.start()
+        self._refreshing.start()
+
+    def stage(self, doing: str) -> None:
+        self._doing = f"{doing} ..."
+
+    def close(self, *, done: bool) -> None:
+        self._closed.set()
+        self._refreshing.join()
+        if done and self._seconds() >= NOTICEABLE:
+            self._live.transient = False
+            self._doing = "Read the model and compiled its steps:"
+            self._live.refresh()
+        self._live.stop()
+
+    def _refresh(self) -> None:
+        while not self._closed.wait(1 / PER_SECOND):
+            self._live.refresh()
+
+    def _seconds(self) -> float:
+        return perf_counter() - self._began
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        seconds = f" {self._seconds():.0f} s" if self._doing else ""
+        line = Text(self._doing)
+        line.truncate(options.max_width - len(seconds), overflow="ellipsis")
+        yield line.append(seconds)
+
+
+class _Log:
+    """A line in the log for each stage that took a while."""
+
+    def __init__(self) -> None:
+        self._began = perf_counter()
+        self._doing = ""
+
+    def stage(self, doing: str) -> None:
+        if doing != self._doing:
+            self._end()
+            self._doing, self._began = doing, perf_counter()
+
+    def close(self, *, done: bool) -> None:
+        if done:
+            self._end()
+
+    def _end(self) -> None:
+        seconds = perf_counter() - self._began
+        if self._doing and seconds >= NOTICEABLE:
+            LOGGER.info("%s: %.0f s", self._doing, seconds)
