@@ -1,32 +1,25 @@
-"""The transition matrix of the compiled sweep over counts, enumerated without looking inside it.
+"""The transition matrix of a sweep over counts, enumerated without looking inside it.
 
-The log-density is a sum of terms, each of which is looked up in a table by the value of a linear
-function of the counts; so one compiled sweep serves for any model. It asks for random numbers of
-three kinds: integers in a range, an index with given weights, and the exponential that sets the
-level of a slice. Each is answered from a script, and what was asked is noted. So all answers can be
-gone through, one after the other, with their probabilities. The level matters only by which tables
-lie above it: one level between each two differences of log-densities is enough.
+The kernels are evaluated in Python, by their own source. The log-density is a sum of terms, each of
+which is looked up in a table by the value of a linear function of the counts. A sweep asks for
+random numbers of three kinds: integers in a range, an index with given weights, and the exponential
+that sets the level of a slice. Each is answered from a script, and what was asked is noted. So all
+answers can be gone through, one after the other, with their probabilities. The level matters only
+by which tables lie above it: one level between each two differences of log-densities is enough.
 """
 
 import numpy as np
-from numba import float64, int64, njit
-from numba.core.types import ClassInstanceType
-from numba.experimental import jitclass
-from numba.extending import overload
+from numba import njit
 from scipy import sparse
 
-from pymc_dapper.counts.kernels import draws
-from pymc_dapper.counts.kernels import sweep as count_sweep
+from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.counts.kernels.line import Structure, sum_of_terms
-from pymc_dapper.counts.kernels.sweep import Schedule
+from pymc_dapper.counts.kernels.sweep import Schedule, sweep_counts
 
 LEVEL, INDEX = -1, -2
 
 
-@jitclass(
-    [("script", float64[:]), ("position", int64), ("options", int64), ("weights", float64[:])]
-)
 class Script:
     """Answers in place of a random generator."""
 
@@ -36,44 +29,21 @@ class Script:
         self.options = 0  # of the first question that the script has no answer to
         self.weights = np.zeros(0)
 
-    def answer(self, options):
-        if self.position < len(self.script):
-            value = self.script[self.position]
-        else:
-            value = 0.0
-            if self.position == len(self.script):
-                self.options = options
+    def answer(self, options, weights=None):
+        k = self.position
         self.position += 1
-        return value
-
-    def integers(self, low, high):
-        return low + int(self.answer(high - low))
-
-    def choose(self, weights):
-        if self.position == len(self.script):
-            self.weights = weights / weights.sum()
-        return int(self.answer(INDEX))
-
-    def standard_exponential(self):
-        return self.answer(LEVEL)
+        if k < len(self.script):
+            return self.script[k]
+        if k == len(self.script):
+            self.options, self.weights = options, weights
+        return 0.0
 
 
-@overload(draws.pick)
-def _pick(draws, low, high):
-    if isinstance(draws, ClassInstanceType):
-        return lambda draws, low, high: draws.integers(low, high + 1)
-
-
-@overload(draws.exponential)
-def _exponential(draws):
-    if isinstance(draws, ClassInstanceType):
-        return lambda draws: draws.standard_exponential()
-
-
-@overload(draws.choose)
-def _choose(draws, weights):
-    if isinstance(draws, ClassInstanceType):
-        return lambda draws, weights: draws.choose(weights)
+ANSWERS = {
+    "pick": lambda draws, low, high: low + int(draws.answer(high - low + 1)),
+    "exponential": lambda draws: draws.answer(LEVEL),
+    "choose": lambda draws, weights: int(draws.answer(INDEX, weights / weights.sum())),
+}
 
 
 @njit(inline="always")
@@ -108,19 +78,22 @@ def log_density(context, kinds, first, contexts, values, slopes, terms, n_terms,
     )
 
 
-def compiled(kernel):
-    """Compile a sweep that draws from a script."""
+def scripted(kernel):
+    """Make a function of a kernel, in Python, that draws from a script."""
+    made = {}
+    evaluate, density = in_python(kernel, made), in_python(log_density, made)
+    for each in made.values():
+        each.__globals__.update(ANSWERS)
 
-    @njit
     def sweep(script, counts, context, structure, schedule, curvatures):
         draws = Script(script)
-        swept = kernel(log_density, context, structure, schedule, counts, curvatures, draws)
+        swept = evaluate(density, context, structure, schedule, counts, curvatures, draws)
         return swept.counts, swept.log_density, draws.options, draws.weights
 
     return sweep
 
 
-SWEEP = compiled(count_sweep.sweep_counts)
+SWEEP = scripted(sweep_counts)
 
 
 def schedule(single=(), directions=(), factor=None):
@@ -182,47 +155,47 @@ class Model:
         """
         self._curvatures = np.zeros(0) if curvature is None else np.array(curvature, dtype=float)
         index = {tuple(state): k for k, state in enumerate(states)}
-        levels = self._levels(states)
+        at = np.array([self._run(SWEEP, (), state, schedule())[1] for state in states])
+        later = levels(np.subtract.outer(at, at))
         matrix = np.zeros((len(states), len(states)))
-        for state in states:
-            for outcome, probability in self._outcomes(kernel, state, moves, levels):
-                matrix[index[tuple(state)], index[outcome]] += probability
+        for k, state in enumerate(states):
+            # The first level is one below the present table.
+            of_level = [levels(at[k] - at), later]
+            for outcome, probability in self._outcomes(kernel, state, moves, of_level):
+                matrix[k, index[outcome]] += probability
         np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
         return matrix
 
     def _run(self, kernel, script, state, moves):
-        return kernel(
-            np.array(script, dtype=np.float64),
-            np.array(state),
-            self.context,
-            self.structure,
-            moves,
-            self._curvatures,
-        )
+        given = self.context, self.structure, moves, self._curvatures
+        return kernel(script, np.array(state), *given)
 
-    def _levels(self, states):
-        """A level between each two differences of log-densities, with its probability."""
-        at = np.array([self._run(SWEEP, (), state, schedule())[1] for state in states])
-        gaps = np.sort(np.subtract.outer(at, at).ravel())
-        gaps = gaps[gaps > 1e-9]
-        gaps = gaps[np.diff(gaps, prepend=0) > 1e-9]
-        edges = np.concatenate([[0.0], gaps, [np.inf]])
-        between = np.append((edges[:-2] + edges[1:-1]) / 2, edges[-2] + 1)
-        return list(zip(between, -np.diff(np.exp(-edges)), strict=True))
-
-    def _outcomes(self, kernel, state, moves, levels):
-        pending = [((), 1.0)]
+    def _outcomes(self, kernel, state, moves, of_level):
+        """All tables after a sweep, with probabilities."""
+        pending = [((), 1.0, 0)]
         while pending:
-            script, probability = pending.pop()
+            script, probability, slices = pending.pop()
             counts, _, options, weights = self._run(kernel, script, state, moves)
             if options == 0:
                 yield tuple(counts.tolist()), probability
-            elif options == LEVEL:
-                pending += [((*script, level), probability * p) for level, p in levels]
+                continue
+            if options == LEVEL:
+                answers, slices = of_level[min(slices, 1)], slices + 1
             elif options == INDEX:
-                pending += [((*script, k), probability * p) for k, p in enumerate(weights) if p > 0]
+                answers = [(k, p) for k, p in enumerate(weights) if p > 0]
             else:
-                pending += [((*script, k), probability / options) for k in range(options)]
+                answers = [(k, 1 / options) for k in range(options)]
+            pending += [((*script, answer), probability * p, slices) for answer, p in answers]
+
+
+def levels(differences):
+    """A level between each two differences of log-densities, with its probability."""
+    gaps = np.sort(differences.ravel())
+    gaps = gaps[gaps > 1e-9]
+    gaps = gaps[np.diff(gaps, prepend=0) > 1e-9]
+    edges = np.concatenate([[0.0], gaps, [np.inf]])
+    between = np.append((edges[:-2] + edges[1:-1]) / 2, edges[-2] + 1)
+    return list(zip(between, -np.diff(np.exp(-edges)), strict=True))
 
 
 def connected(*matrices):

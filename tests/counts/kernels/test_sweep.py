@@ -8,14 +8,27 @@ from numba import njit
 from scipy import stats
 from scipy.special import gammaln
 
-from pymc_dapper.counts.kernels import draws as count_draws
-from pymc_dapper.counts.kernels import joint as count_joint
-from pymc_dapper.counts.kernels import line as count_line
-from pymc_dapper.counts.kernels import sweep as count_sweep
+from pymc_dapper.backend.in_python import in_python
+from pymc_dapper.counts.kernels.draws import choose
+from pymc_dapper.counts.kernels.joint import measure_locally, new_memory, propose
 from pymc_dapper.counts.kernels.lattice import reduce_basis
-from pymc_dapper.counts.kernels.line import LARGEST, State, update_line
-from pymc_dapper.counts.kernels.sweep import SweepOutcome
-from tests.counts_enumeration import Model, compiled, connected, log_density, schedule, some_draws
+from pymc_dapper.counts.kernels.line import (
+    LARGEST,
+    State,
+    find_change,
+    log_density_at,
+    new_line,
+    start_values,
+    update_line,
+)
+from pymc_dapper.counts.kernels.sweep import (
+    SweepOutcome,
+    joint_directions,
+    move_jointly,
+    plan,
+    sweep_counts,
+)
+from tests.counts_enumeration import Model, connected, log_density, schedule, scripted, some_draws
 
 N, P = 4, np.array([0.2, 0.3, 0.5])
 RELEASED, SD, PAIR, SCALE = np.array([1.4, 0.7, 2.5]), 1.1, 0.3, 1.5
@@ -112,11 +125,11 @@ def test_one_single_move_after_the_other_does_so():
     assert connected(matrix)
 
 
-@njit(inline="always")
+@njit
 def stale_values(log_density, context, structure, schedule, counts, curvatures, draws):
     """Forget what a move does to the totals that other moves see."""
-    state = State(counts.copy(), count_line.start_values(structure, counts))
-    line = count_line.new_line(structure, 4)
+    state = State(counts.copy(), start_values(structure, counts))
+    line = new_line(structure, 4)
     before = state.values.copy()
     for cell in schedule.single:
         line.cells[0], line.steps[0] = cell, 1
@@ -128,7 +141,7 @@ def stale_values(log_density, context, structure, schedule, counts, curvatures, 
 def test_a_stale_total_shows():
     model, tables, posterior = two_counts(1, 1)
     moves = schedule(single=[0, 1])
-    matrix = model.matrix(tables, moves, [1.0] * 3, compiled(stale_values))
+    matrix = model.matrix(tables, moves, [1.0] * 3, scripted(stale_values))
     assert error(matrix, posterior) > 1e-3
 
 
@@ -209,43 +222,39 @@ def test_directions_that_depend_on_the_table_do_not():
 # Several directions at once ---------------------------------------------------------------------
 
 
-@njit(inline="always")
+@njit
 def jointly(log_density, context, structure, schedule, counts, curvatures, draws):
     """Make no moves but these."""
-    state = State(counts.copy(), count_line.start_values(structure, counts))
-    moved, gain = count_sweep.move_jointly(
-        log_density, context, structure, schedule, curvatures, state, draws
-    )
+    state = State(counts.copy(), start_values(structure, counts))
+    moved, gain = move_jointly(log_density, context, structure, schedule, curvatures, state, draws)
     return SweepOutcome(state.counts, 0.0, moved, 0.0, gain, curvatures)
 
 
-@njit(inline="always")
+@njit
 def one_way(log_density, context, structure, schedule, counts, curvatures, draws):
     """Forget that the way back may be more or less probable than the way there."""
-    state = State(counts.copy(), count_line.start_values(structure, counts))
-    memory = count_joint.new_memory(structure, counts.size)
+    state = State(counts.copy(), start_values(structure, counts))
+    memory = new_memory(structure, counts.size)
     terms, line = np.arange(structure.kinds.size), memory.line
-    count_joint.measure_locally(
+    measure_locally(
         log_density, context, structure, curvatures, state.values, terms, True, memory.probe,
         memory.present,
     )  # fmt: skip
-    directions = count_sweep.joint_directions(schedule, 0, 0)
-    proposal = count_joint.propose(structure, directions, state, memory, draws)
+    directions = joint_directions(schedule, 0, 0)
+    proposal = propose(structure, directions, state, memory, draws)
     if proposal.n_cells > 0:
-        change, gain = count_line.find_change(structure, line, proposal.n_cells), 0.0
+        change, gain = find_change(structure, line, proposal.n_cells), 0.0
         for t in range(2):
-            density = count_line.log_density_at(
-                log_density, context, structure, state.values, line, change, t
-            )
+            density = log_density_at(log_density, context, structure, state.values, line, change, t)
             gain = density - gain
         chance = np.exp(min(0.0, gain))
-        if count_draws.choose(draws, np.array([1 - chance, chance])):
+        if choose(draws, np.array([1 - chance, chance])):
             for i in range(proposal.n_cells):
                 state.counts[line.cells[i]] += line.steps[i]
     return SweepOutcome(state.counts, 0.0, 0, 0.0, 0.0, curvatures)
 
 
-JOINTLY = compiled(jointly)
+JOINTLY = scripted(jointly)
 
 STIFF = [2.0, 2.0, 2.0, 4.0, 4.0]
 
@@ -269,7 +278,7 @@ def test_directions_taken_together_leave_the_posterior_as_it_is():
 
 def test_without_the_way_back_they_do_not():
     model, posterior = overlapping()
-    matrix = model.matrix(SMALL, together(STIFF), STIFF, compiled(one_way))
+    matrix = model.matrix(SMALL, together(STIFF), STIFF, scripted(one_way))
     assert error(matrix, posterior) > 1e-3
 
 
@@ -286,11 +295,9 @@ def test_a_metric_that_depends_on_the_table_does_not_either():
 # Impossible tables, and which lines are drawn ----------------------------------------------------
 
 
-@njit
-def sweep(draws, counts, context, structure, schedule, curvatures):
-    return count_sweep.sweep_counts(
-        log_density, context, structure, schedule, counts, curvatures, draws
-    )
+def swept(draws, counts, context, structure, moves, curvatures):
+    density = in_python(log_density)
+    return in_python(sweep_counts)(density, context, structure, moves, counts, curvatures, draws)
 
 
 @pytest.mark.parametrize("start", [0, 199])
@@ -298,13 +305,13 @@ def test_from_an_impossible_table_a_possible_one_is_found(start):
     narrow = np.full(200, -np.inf)
     narrow[120:123] = 0.0
     model = Model([[1]], [narrow])
-    rng, counts, swept = np.random.default_rng(3), np.array([start]), None
+    rng, counts, outcome = np.random.default_rng(3), np.array([start]), None
     for _ in range(200):
         moves = schedule(single=[0])
-        swept = sweep(some_draws(rng), counts, model.context, model.structure, moves, np.ones(1))
-        counts = swept.counts
+        outcome = swept(some_draws(rng), counts, model.context, model.structure, moves, np.ones(1))
+        counts = outcome.counts
     assert 120 <= counts[0] <= 122
-    assert swept.log_density == 0
+    assert outcome.log_density == 0
 
 
 def test_counts_grow_to_the_largest_and_not_beyond():
@@ -313,15 +320,18 @@ def test_counts_grow_to_the_largest_and_not_beyond():
     no_terms = {"terms": np.full(2, -1), "kinds": np.zeros(0, dtype=np.int64)}
     flat, rng = model.structure._replace(**no_terms), np.random.default_rng(2)
     for _ in range(50):
-        counts = sweep(
+        counts = swept(
             some_draws(rng), counts, model.context, flat, schedule(single=[0, 1]), np.zeros(2)
         ).counts
         assert counts.min() >= 0
         assert counts.max() <= LARGEST
 
 
+PLAN = in_python(plan)
+
+
 def lines(moves, seed=0):
-    starts, cells, steps = count_sweep.plan(moves, some_draws(np.random.default_rng(seed)))
+    starts, cells, steps = PLAN(moves, some_draws(np.random.default_rng(seed)))
     return [
         dict(zip(cells[i:j].tolist(), steps[i:j].tolist(), strict=True))
         for i, j in pairwise(starts)
