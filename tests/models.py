@@ -9,15 +9,15 @@ SIGMA = 6.32
 N_APPLICANTS = 400
 
 
-def admissions_model(released=RELEASED, *, shared=False):
-    """Example 2 of the dapper paper: 400 applicants, four noisy counts."""
+def admissions_model(released=RELEASED, *, shared=False, n=N_APPLICANTS):
+    """Example 2 of the dapper paper: 400 applicants, or as many as are said, four noisy counts."""
     with pm.Model(
         coords={"cell": ["male/admit", "male/reject", "female/admit", "female/reject"]}
     ) as m:
         if shared:
             released = pm.Data("released", released, dims="cell")
         p = pm.Dirichlet("p", np.ones(4), dims="cell")
-        record = pm.Categorical("record", p=p, shape=N_APPLICANTS)
+        record = pm.Categorical("record", p=p, shape=n)
         table = pt.eye(4)[record].sum(axis=0)
         pm.Potential("privacy", -0.5 * (((released - table) / SIGMA) ** 2).sum())
         pm.Deterministic("log_odds_ratio", pt.log(p[0] * p[3] / (p[1] * p[2])))

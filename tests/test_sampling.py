@@ -8,23 +8,28 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper import ConjugateStep, DapperStep, InterweaveStep, ReadingError
+from tests.evaluated_in_python import evaluated_in_python
 from tests.models import admissions_model
 
 QUICK = {"draws": 20, "tune": 20, "chains": 2, "cores": 1, "progressbar": False, "random_seed": 3}
 QUICK |= {"compute_convergence_checks": False}
 
 
+N, FEW = 20, np.array([5.5, 6.6, 2.4, 5.5])
+
+
 @pytest.fixture(scope="module")
 def admissions():
-    return admissions_model()
+    return admissions_model(FEW, n=N)
 
 
 def test_a_discrete_parameter_is_left_to_pymc():
-    with pm.Model():
+    with pm.Model() as model:
         k = pm.DiscreteUniform("k", 1, 3)
         x = pm.Normal("x", k, 1, shape=5)
         pm.Potential("privacy", -(x.sum() ** 2))
-        idata = pmd.sample(**QUICK)
+    with evaluated_in_python():
+        idata = pmd.sample(model=model, **QUICK)
     assert set(idata.posterior["k"].values.ravel()) <= {1, 2, 3}
 
 
@@ -55,7 +60,8 @@ def test_counts_are_kept_since_they_are_few_and_of_interest(table_and_records, p
 
 def test_a_table_of_counts_is_sampled(table_and_records):
     """From the call to the result: records are left out, and the table keeps its total."""
-    result = pmd.sample(model=table_and_records, **QUICK)
+    with evaluated_in_python():
+        result = pmd.sample(model=table_and_records, **QUICK)
     assert set(result.posterior.data_vars) == {"p", "table", "total"}
     assert np.all(result.posterior["table"].sum("table_dim_0") == 60)
 
@@ -78,7 +84,7 @@ def sampled(admissions):
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:
-        with admissions:
+        with admissions, evaluated_in_python():
             return pmd.sample(**QUICK), "\n".join(said)
     finally:
         logger.removeHandler(handler)
@@ -95,9 +101,9 @@ def test_sample_leaves_the_records_out_and_says_who_took_what(sampled):
 
 
 def test_records_are_kept_on_request(admissions, sampled):
-    with admissions:
+    with admissions, evaluated_in_python():
         idata = pmd.sample(keep_records=True, **QUICK)
-    assert idata.posterior["record"].shape == (2, 20, 400)
+    assert idata.posterior["record"].shape == (2, 20, N)
     # What is kept doesn't change what is drawn.
     np.testing.assert_array_equal(idata.posterior["p"], sampled[0].posterior["p"])
 
@@ -150,7 +156,7 @@ def test_options_that_cannot_be_used_are_refused_at_once(
     monkeypatch.setattr(DapperStep, "_check_compiled", too_late)
     if "target_accept" in options:
         monkeypatch.undo()
-    with admissions, pytest.raises(error, match=message):
+    with admissions, evaluated_in_python(), pytest.raises(error, match=message):
         pmd.sample(**options)
 
 

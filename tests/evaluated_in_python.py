@@ -1,0 +1,37 @@
+"""Steps, and PyMC around them, without anything compiled: what is sampled is evaluated in Python.
+
+For tests of what a sampler is asked, says and keeps. What is compiled is held against the same
+graphs in Python elsewhere (`tests/against_python.py`).
+"""
+
+from contextlib import contextmanager
+from functools import cache
+
+import pytensor
+import pytest
+
+from pymc_dapper.backend.in_python import in_python
+from pymc_dapper.backend.jit import JitFunction
+from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.interweaving.compiled.counts import CountNoise, CountQuantile
+
+
+def _make(self, inputs, outputs, *, model, compile_kwargs, overwritten=()):
+    @cache
+    def function():  # not made before it is called: many tests only look at steps
+        return compile_in_python(model, inputs, outputs)
+
+    self.jitted = lambda *arguments: function()(*arguments)
+
+
+@contextmanager
+def evaluated_in_python():
+    """Compile nothing meanwhile."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytensor.config.change_flags(mode="FAST_COMPILE"),
+    ):
+        patch.setattr(JitFunction, "__init__", _make)
+        for op in (CountNoise, CountQuantile):
+            patch.setattr(op, "impl", staticmethod(in_python(op.kernel)))
+        yield
