@@ -27,10 +27,10 @@ example: $(STAMP)
 	$(PY) examples/admissions.py
 
 test: lint
-	$(PY) -m pytest -n 2 --dist loadfile -m "not long" $(ARGS)
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not long" $(ARGS)
 
 test-all: lint
-	$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 exactness: $(STAMP)
 	$(PY) -m tests.exactness_table

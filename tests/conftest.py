@@ -1,4 +1,12 @@
-"""What tests of any folder may ask for."""
+"""What tests of any folder may ask for, and in which order and surroundings they run."""
+
+import gc
+import os
+from pathlib import Path
+
+# There is a worker for each core: more threads than that would wait for each other. Read by what
+# NumPy is built on, as soon as it is imported.
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 import pytensor
 import pytest
@@ -14,6 +22,34 @@ from tests.evaluated_in_python import evaluated_in_python
 # What isn't compiled with numba is evaluated in Python; but for graphs within graphs, for which
 # PyTensor calls a C compiler if there is one. It takes half a second for each operation.
 pytensor.config.cxx = ""
+
+LONGEST = (
+    "statistical/exactness/test_exactness.py",
+    "records/compiled/test_op.py",
+    "statistical/test_interweave.py",
+    "records/test_step.py",
+    "counts/kernels/test_sweep.py",
+    "test_sampling.py",
+    "statistical/test_constrained_records.py",
+    "statistical/test_integrated_counts.py",
+    "conjugacy/test_conditional.py",
+    "statistical/test_latent_totals.py",
+    "studies/test_running.py",
+    "test_caches.py",
+)
+"""Files that take longest, in that order."""
+
+
+def pytest_collection_modifyitems(items):
+    """Run what takes long first: else one worker would end with it, and the other wait."""
+    rank = {Path(__file__).parent / name: k for k, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+
+def pytest_collection_finish(session):
+    """Look for cycles of garbage seldom: compiling makes objects by the million, and few die."""
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 @pytest.fixture
