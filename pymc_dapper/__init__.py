@@ -39,6 +39,7 @@ from pymc_dapper.records.step import DapperStep
 from pymc_dapper.sampling import sample
 from pymc_dapper.steps.function import FunctionStep
 from pymc_dapper.studies import study
+from pymc_dapper.tabulation import TabulationError, tabulate
 
 __all__ = [
     "ZCDP",
@@ -64,6 +65,7 @@ __all__ = [
     "PureDP",
     "RandomizedResponse",
     "ReadingError",
+    "TabulationError",
     "Tulap",
     "TulapMechanism",
     "UnknownOperationError",
@@ -80,5 +82,6 @@ __all__ = [
     "sample",
     "statistics",
     "study",
+    "tabulate",
 ]
 __version__ = "0.1.0"

@@ -106,6 +106,7 @@ VALID = {
     },
     "assign_steps": lambda: {"records": [MODEL["record"]], "model": MODEL},
     "sample": lambda: {"draws": 5, "records": [MODEL["record"]], "model": MODEL},
+    "tabulate": lambda: {"model": MODEL, "records": [MODEL["record"]]},
     "study": lambda: {
         "simulate": simulated,
         "build": lambda released, **cell: MODEL,

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import numpy as np
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import graph_inputs, io_toposort
+from pytensor.tensor.basic import constant
+from pytensor.tensor.shape import Shape, Shape_i
 
 
 def with_inputs(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
@@ -12,6 +15,16 @@ def with_inputs(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
     if inputs == node.inputs:
         return node.outputs
     return node.clone_with_new_inputs(inputs, strict=False).outputs
+
+
+def with_static_shape(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+    """Put constants in the place of known shapes: a shape doesn't depend on any values."""
+    shape = getattr(inputs[0].type, "shape", (None,)) if inputs else (None,)
+    if isinstance(node.op, Shape) and None not in shape:
+        return [constant(np.array(shape, dtype=np.int64))]
+    if isinstance(node.op, Shape_i) and shape[node.op.i] is not None:
+        return [constant(np.array(shape[node.op.i], dtype=np.int64))]
+    return with_inputs(node, inputs)
 
 
 def rebuild[V: Variable](

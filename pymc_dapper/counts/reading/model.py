@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 from pymc import Model
 from pymc.distributions.multivariate import DirichletMultinomialRV
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs, graph_inputs, io_toposort
 from pytensor.tensor.random.basic import (
     BernoulliRV,
@@ -20,7 +20,6 @@ from pytensor.tensor.random.basic import (
     PoissonRV,
 )
 from pytensor.tensor.random.type import RandomGeneratorType
-from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
@@ -30,7 +29,7 @@ from pymc_dapper.conjugacy.marginal import integrate_out
 from pymc_dapper.counts.reading.totals import Totals, find_totals
 from pymc_dapper.graphs.checks import localise_checks
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_inputs
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_static_shape
 from pymc_dapper.graphs.terms.linear import constant_value
 from pymc_dapper.graphs.terms.roles import (
     Fixed,
@@ -234,7 +233,7 @@ def read_counts(
     as_written: dict[str, TensorVariable] = {}
     for name, raw in written.items():
         try:
-            [graph] = rebuild([raw], {**known, **placeholders}, replace_node=_static_shape)
+            [graph] = rebuild([raw], {**known, **placeholders}, replace_node=with_static_shape)
             [graph] = localise_checks(inline_symbolic_ops([graph]), counts)
         except MemoryError:
             raise
@@ -282,16 +281,6 @@ def read_counts(
         dim_lengths=lengths,
         integrated=tuple(integrated),
     )
-
-
-def _static_shape(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
-    """Put constants in the place of known shapes: a shape doesn't depend on any values."""
-    shape = getattr(inputs[0].type, "shape", (None,)) if inputs else (None,)
-    if isinstance(node.op, Shape) and None not in shape:
-        return [pt.constant(np.array(shape, dtype=np.int64))]
-    if isinstance(node.op, Shape_i) and shape[node.op.i] is not None:
-        return [pt.constant(np.array(shape[node.op.i], dtype=np.int64))]
-    return with_inputs(node, inputs)
 
 
 def _terms(name: str, part: Part) -> Terms:

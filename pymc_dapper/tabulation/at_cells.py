@@ -1,0 +1,269 @@
+"""Graphs with a row for each record, rewritten with a row for each cell of a table.
+
+A cell is a distinct row of what is public of a record (covariates, groups, answers) together with
+values of its variables. Nothing with a row for each record is ever computed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.traversal import io_toposort
+from pytensor.tensor.basic import Alloc, ARange, Join, MakeVector
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.reshape import JoinDims
+from pytensor.tensor.shape import Reshape
+from pytensor.tensor.subtensor import (
+    AdvancedIncSubtensor,
+    AdvancedSubtensor,
+    Subtensor,
+    indices_from_subtensor,
+)
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.naming import describe
+from pymc_dapper.graphs.ops import AlongAxes, Keeps, Maps, Moves, Multiplies, action_of
+from pymc_dapper.graphs.rebuild import dependent_variables
+from pymc_dapper.records.reading.roles import Fixed, Role, Rows
+from pymc_dapper.records.reading.rules import follow_records
+from pymc_dapper.tabulation.errors import TabulationError
+
+Leaf = Callable[[TensorVariable, int], TensorVariable]
+"""``leaf(x, axis)``: what stands for a public array with an entry for each record along an axis."""
+
+
+class AtCells:
+    """Rewrites graphs of records, given what their variables are in each cell.
+
+    ``records`` maps record variables, of shape (n,), to what they are in each of ``n_cells``.
+    """
+
+    def __init__(
+        self, n: int, n_cells: int, records: Mapping[Variable, TensorVariable], leaf: Leaf
+    ):
+        self._n, self._n_cells = n, n_cells
+        self._records = dict(records)
+        self._leaf = leaf
+        self._public: dict[tuple[Variable, int], TensorVariable] = {}
+
+    def rewrite(self, graph: TensorVariable, axis: int = 0) -> TensorVariable:
+        """Rewrite a graph with an entry for each record along an axis, whatever it depends on."""
+        dependent = dependent_variables(self._records, [graph])
+        if graph not in dependent:
+            return self._rows(graph, axis)
+        roles: dict[Variable, Role] = {x: Rows(0) for x in self._records}
+        new: dict[Variable, Variable] = dict(self._records)
+        for node in io_toposort([], [graph]):
+            if dependent.isdisjoint(node.outputs) or node.outputs[0] in new:
+                continue
+            given = [roles.get(x, Fixed()) for x in node.inputs]
+            rows = _rows_of(node, given)
+            inputs = self._inputs(node, rows, [new.get(x) for x in node.inputs])
+            made = node.clone_with_new_inputs(inputs, strict=False)
+            # That it acts likewise on cells: they are more or less than there were records.
+            same = _rows_of(
+                made, [r if x in new else Fixed() for x, r in zip(node.inputs, given, strict=True)]
+            )
+            if same.axis != rows.axis:
+                raise _unknown(node)
+            roles[node.outputs[0]], new[node.outputs[0]] = rows, made.outputs[0]
+        role = roles[graph]
+        if not isinstance(role, Rows) or role.axis != axis:
+            raise TabulationError(f"{graph} has no entry for each record along its axis {axis}")
+        return new[graph]
+
+    # -- what depends on records -------------------------------------------------------------------
+
+    def _inputs(self, node: Apply, role: Rows, new: Sequence[Variable | None]) -> list[Variable]:
+        """Return the inputs for cells."""
+        op, pairs = node.op, list(zip(node.inputs, new, strict=True))
+        first = [x if y is None else y for x, y in pairs]
+        if isinstance(op, Alloc):
+            return [first[0], *self._lengths(first[1:], role.axis)]
+        if isinstance(op, Reshape) and role.axis == 0:
+            shape = pt.as_tensor(first[1])
+            return [first[0], pt.set_subtensor(shape[0], self._n_cells)]
+        if isinstance(op, Reshape | RandomVariable):
+            raise _unknown(node)
+        if isinstance(op, AdvancedSubtensor | AdvancedIncSubtensor):
+            return self._look_up(node, role, new)
+        match action_of(op, node):
+            case Moves(inputs=[_, _, *_]) if not isinstance(op, Join | MakeVector):
+                # Filled into others: a public array in the place of the first has the same axes.
+                others = [self._is_same_for_all(x) for x, y in pairs[1:] if y is None]
+                if all(others):
+                    buffer, new_buffer = pairs[0]
+                    filled = self._aligned(buffer, role.axis) if new_buffer is None else new_buffer
+                    return [filled, *first[1:]]
+            case Maps(inputs=None) | Moves(inputs=[_, _, *_]):
+                ndim = node.outputs[0].type.ndim
+                return [
+                    self._aligned(x, role.axis + x.type.ndim - ndim) if y is None else y
+                    for x, y in pairs
+                ]
+            case Keeps():
+                return first
+            case Maps() | Moves() | Multiplies() | AlongAxes():
+                known = all(y is not None or self._is_same_for_all(x) for x, y in pairs)
+                if known or isinstance(action_of(op, node), Multiplies):
+                    return first
+        raise _unknown(node)
+
+    def _aligned(self, x: Variable, axis: int) -> Variable:
+        """Return a public input as it is at cells, if it has an entry for each record."""
+        if axis < 0 or x.type.shape[axis] == 1:
+            return x
+        return self._rows(x, axis)
+
+    def _is_same_for_all(self, x: Variable) -> bool:
+        return self._n not in getattr(x.type, "shape", ())
+
+    def _lengths(self, shape: Sequence[Variable], axis: int) -> list[Variable]:
+        return [pt.constant(self._n_cells) if k == axis else s for k, s in enumerate(shape)]
+
+    def _look_up(self, node: Apply, role: Rows, new: Sequence[Variable | None]) -> list[Variable]:
+        """Look up, or fill in, by indices that depend on records, or what depends on them."""
+        fills = isinstance(node.op, AdvancedIncSubtensor)
+        n_arrays = 2 if fills else 1
+        arrays, index_inputs = node.inputs[:n_arrays], node.inputs[n_arrays:]
+        indices = indices_from_subtensor(index_inputs, node.op.idx_list)
+        at = {x: y for x, y in zip(node.inputs, new, strict=True) if y is not None}
+        advanced = [k for k, index in enumerate(indices) if isinstance(index, TensorVariable)]
+        ndim = max(indices[k].type.ndim for k in advanced)
+        adjacent = advanced[-1] - advanced[0] == len(advanced) - 1
+        start = advanced[0] if adjacent else 0
+        found: dict[Variable, Variable] = {}
+        picks_records, table = False, at.get(arrays[0], arrays[0])
+        for k in advanced:
+            index = indices[k]
+            axis = role.axis - start - ndim + index.type.ndim
+            if fills:
+                axis = index.type.ndim - 1 if index.type.shape[-1:] == (self._n,) else 0
+            if index in at:
+                found[index] = at[index]
+            elif not 0 <= axis < index.type.ndim or index.type.shape[axis] == 1:
+                found[index] = index
+            elif self._is_identity(index, axis) and arrays[0].type.shape[k] == self._n:
+                # Each record's own entry: 0, 1, ..., n - 1.
+                picks_records = True
+                if arrays[0] not in at:
+                    table = self._rows(arrays[0], k)
+                shape = [1] * index.type.ndim
+                shape[axis] = self._n_cells
+                found[index] = pt.constant(np.arange(self._n_cells).reshape(shape))
+            elif arrays[0] in at and arrays[0].type.shape[k] == self._n:
+                raise _unknown(node)  # records picked by a public index
+            else:
+                found[index] = self._rows(index, axis)
+        made = [table]
+        if fills:
+            values = arrays[1]
+            if not picks_records:
+                raise _unknown(node)
+            made.append(at.get(values, self._aligned(values, 0) if values.type.ndim else values))
+        return [*made, *(found.get(x, x) for x in index_inputs)]
+
+    def _is_identity(self, index: TensorVariable, axis: int) -> bool:
+        value = known_value(index)
+        return (
+            value is not None
+            and value.size == self._n
+            and bool(np.array_equal(value.ravel(), np.arange(self._n)))
+        )
+
+    # -- what is public ----------------------------------------------------------------------------
+
+    def _rows(self, x: Variable, axis: int) -> TensorVariable:
+        """Return what is public as it is at cells, from what arrays hold there."""
+        key = (x, axis)
+        if key not in self._public:
+            self._public[key] = self._public_rows(x, axis)
+        return self._public[key]
+
+    def _public_rows(self, x: Variable, axis: int) -> TensorVariable:
+        node = x.owner
+        if x.type.shape[axis] != self._n:
+            raise TabulationError(f"{x} has no entry for each record along its axis {axis}")
+        if node is None:
+            return self._leaf(x, axis)
+        op, inputs = node.op, list(node.inputs)
+        ndim = x.type.ndim
+
+        def with_inputs(made: Sequence[Variable]) -> TensorVariable:
+            return node.clone_with_new_inputs(list(made), strict=False).outputs[
+                node.outputs.index(x)
+            ]
+
+        if isinstance(op, ARange):
+            raise TabulationError("records are told apart by their numbers")
+        if isinstance(op, Alloc):
+            inner = axis + inputs[0].type.ndim - ndim
+            value = inputs[0] if inner < 0 else self._aligned(inputs[0], inner)
+            return with_inputs([value, *self._lengths(inputs[1:], axis)])
+        if isinstance(op, DimShuffle):
+            return with_inputs([self._rows(inputs[0], op.new_order[axis])])
+        if isinstance(op, Subtensor):
+            indices = indices_from_subtensor(inputs[1:], op.idx_list)
+            # The axis of the array that this axis of the slice is.
+            kept = [
+                k
+                for k in range(inputs[0].type.ndim)
+                if k >= len(indices) or isinstance(indices[k], slice)
+            ]
+            if kept[axis] >= len(indices) or indices[kept[axis]] == slice(None):
+                return with_inputs([self._rows(inputs[0], kept[axis]), *inputs[1:]])
+        if isinstance(op, AdvancedSubtensor):
+            indices = indices_from_subtensor(inputs[1:], op.idx_list)
+            leading = all(
+                isinstance(index, TensorVariable) and index.type.ndim == 1 for index in indices
+            )
+            if leading and axis == 0:
+                return with_inputs([inputs[0], *(self._aligned(i, 0) for i in inputs[1:])])
+        if isinstance(op, Reshape) and axis == 0 and inputs[0].type.shape[0] == self._n:
+            shape = pt.set_subtensor(pt.as_tensor(inputs[1])[0], self._n_cells)
+            return with_inputs([self._rows(inputs[0], 0), shape])
+        match action_of(op, node):
+            case Keeps():
+                return self._rows(inputs[0], axis)
+            case Multiplies() if ndim == 2:
+                made = list(inputs)
+                made[axis] = self._rows(inputs[axis], axis)
+                return with_inputs(made)
+            case Maps(inputs=None):
+                return with_inputs([self._aligned(i, axis + i.type.ndim - ndim) for i in inputs])
+            case Moves(inputs=[_, _, *_]) if not isinstance(op, JoinDims) and hasattr(op, "axis"):
+                if op.axis % ndim != axis:
+                    return with_inputs([self._aligned(i, axis) for i in inputs])
+            case AlongAxes(axes=axes, dropped=dropped) if len(inputs) == 1:
+                inner = axis
+                for k in sorted(axes) if dropped else ():
+                    inner += k <= inner
+                if inner not in axes:
+                    return with_inputs([self._rows(inputs[0], inner)])
+        if known_value(x) is not None:
+            return self._leaf(x, axis)
+        raise TabulationError(
+            f"it isn't known in what {_shown(x)} differs between records: the operation "
+            f"{describe(node)} isn't known to treat each by itself"
+        )
+
+
+def _rows_of(node: Apply, roles: Sequence[Role]) -> Rows:
+    """Return the role of the only output, if slice i depends on record i."""
+    role, *others = follow_records(node.op, node, roles)
+    if others or not isinstance(role, Rows) or role.records is not None:
+        raise _unknown(node)
+    return role
+
+
+def _unknown(node: Apply) -> TabulationError:
+    return TabulationError(
+        f"the operation {describe(node)} isn't known to treat each record by itself"
+    )
+
+
+def _shown(x: Variable) -> str:
+    return f"'{x.name}'" if x.name else "what they follow"

@@ -1,0 +1,457 @@
+"""The model of counts that stands for a model of records."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.sparse
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import ancestors, explicit_graph_inputs
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.random.basic import CategoricalRV
+from pytensor.tensor.random.type import RandomType
+from pytensor.tensor.subtensor import AdvancedSubtensor
+from pytensor.tensor.variable import TensorVariable
+from scipy import sparse
+
+from pymc_dapper.context import the_model
+from pymc_dapper.graphs.dependence import records_seen
+from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.records.reading.factors import RecordSum
+from pymc_dapper.records.reading.finite import support
+from pymc_dapper.steps.variables import check_given, record_values
+from pymc_dapper.tabulation.errors import TabulationError
+from pymc_dapper.tabulation.reading import (
+    Seen,
+    TableReading,
+    read_table,
+)
+
+ENTRIES_AT_ONCE = 2_000_000
+"""Entries of what cells contribute that are evaluated at once."""
+DENSE = 10_000
+"""Up to so many entries, what cells contribute is a matrix; of more, a sparse one."""
+LABELLED = 100_000
+"""Up to so many, distinct rows have labels."""
+
+
+def tabulate(
+    model: Model | None = None,
+    records: Variable | Sequence[Variable] | None = None,
+) -> Model:
+    r"""Write a model of records as a model of counts, with the same posterior of all parameters.
+
+    Records with few possible values enter a log-density through the number of records that have
+    each, wherever the model doesn't tell them apart. In the place of the records, the new model
+    has a table of these numbers, with a row for each distinct row of what is public of a record:
+    its covariates, the index of its group, its answers. How long a draw takes then doesn't depend
+    on how many records there are.
+
+    Parameters
+    ----------
+    model : Model, optional
+        The model. Taken from the context if not given.
+    records : variable or sequence of variables, optional
+        The latent records, each a vector of a Bernoulli, Categorical, Binomial or DiscreteUniform
+        distribution. If not given: the free variables that a mechanism sees.
+
+    Returns
+    -------
+    Model
+        A model with the same parameters, data, Potentials, observed variables and Deterministics. A
+        single variable of zeros and ones is counted as Binomial ``{name}_count``, how many are 1;
+        others as Multinomial ``{name}_counts``, of several variables as one after the other. What
+        is observed of each record by itself, such as a randomised answer, becomes a Potential of
+        the same name. If there is nothing else that sees the records, they are integrated out, and
+        there is no table: the Potential is the log-likelihood of the numbers of answers.
+        Covariates that are ``pm.Data`` of real numbers stay data, with an entry for each row; of
+        integers they say which rows there are, and become constants.
+
+    Raises
+    ------
+    TabulationError
+        If the records can't be counted: a kind of ``ReadingError``. The message says why.
+
+    Notes
+    -----
+    With :math:`n_r` records in row r and :math:`N_{rv}` of them with value v, the records' prior is
+    :math:`\prod_{rv} p_{rv}^{N_{rv}}`, and :math:`\prod_r n_r! / \prod_v N_{rv}!` assignments of
+    values to records have this table. Their product is the multinomial distribution.
+
+    Nothing of the records' number is computed where they don't differ. Of arrays with an entry for
+    each record, such as covariates, the distinct rows are found once.
+
+    Examples
+    --------
+    >>> with pm.Model() as model:
+    ...     p = pm.Dirichlet("p", np.ones(4))
+    ...     record = pm.Categorical("record", p=p, shape=330_000_000)
+    ...     table = pmd.statistics.counts(record, 4)
+    ...     pmd.GaussianMechanism(100).potential("privacy", table, released=released)
+    >>> pmd.tabulate(model)["record_counts"]
+    """
+    model = the_model(model)
+    return write_table(read_table(model, _records(model, records)))
+
+
+def _records(model: Model, records: Variable | Sequence[Variable] | None) -> list[TensorVariable]:
+    if records is not None:
+        check_given(records, "tabulate was given", "the latent records")
+        return [model.values_to_rvs[x] for x in record_values(records, model)]
+    seen = records_seen(model)
+    if not seen:
+        raise TabulationError(
+            "no latent records were found: no Potential, and no release added by a mechanism's "
+            "observe(), depends on a free variable. Pass the records"
+        )
+    found = [rv for rv in seen if support(rv) is not None]
+    if not found:
+        raise TabulationError(
+            ", ".join(f"'{rv.name}'" for rv in seen)
+            + ": no vector of a discrete distribution with few values, known beforehand"
+        )
+    # Records that the mechanism sees through others only.
+    above = {x for rv in found for x in ancestors(rv.owner.inputs)}
+    length = found[0].type.shape
+    return [
+        rv
+        for rv in model.free_RVs
+        if rv in found or (rv in above and support(rv) is not None and rv.type.shape == length)
+    ]
+
+
+def write_table(reading: TableReading) -> Model:
+    """Write the model of counts."""
+    return _Writer(reading).model
+
+
+class _Writer:
+    """Writes a model, variable after variable; ``new`` has what placeholders stand for in it."""
+
+    def __init__(self, reading: TableReading):
+        self._reading = reading
+        self._old = old = reading.model
+        self._row_dim = "_".join(rv.name for rv in reading.rvs) + "_row"
+        self._new: dict[Variable, Variable] = {}
+        self.model = Model(model=None, check_bounds=old.check_bounds)
+        with self.model:
+            if len(reading.rows) > 1:
+                self.model.add_coord(self._row_dim, _labels(reading))
+            for rv in old.free_RVs:
+                if rv not in reading.rvs:
+                    self._random(rv)
+                elif rv is reading.rvs[-1] and reading.sums:
+                    self._cells = self._table()
+            self._write_answers()
+            for rv in old.observed_RVs:
+                if rv.name not in reading.answers:
+                    self._random(rv)
+            for variable in old.deterministics:
+                pm.Deterministic(variable.name, self._written(variable), self._dims(variable.name))
+            for variable in old.potentials:
+                if variable.name not in reading.answers:
+                    self._potential(variable)
+
+    # -- variables that stay -----------------------------------------------------------------------
+
+    def _random(self, rv: TensorVariable) -> None:
+        """Register a random variable that isn't a record."""
+        node, old = rv.owner, self._old
+        if rv.name in self._reading.inputs_seen:
+            inputs = [self._of_sums(seen) for seen in self._reading.inputs_seen[rv.name]]
+        else:
+            inputs = self._in_model(self._reading.read(node.inputs))
+        inputs = [
+            pytensor.shared(np.random.default_rng()) if isinstance(x.type, RandomType) else x
+            for x in inputs
+        ]
+        made = node.clone_with_new_inputs(inputs, strict=False).outputs[node.outputs.index(rv)]
+        dims, value = self._dims(rv.name), old.rvs_to_values[rv]
+        if rv in old.observed_RVs:
+            [observed] = self._in_model(self._reading.read([value]))
+            observed = observed.data if isinstance(observed, Constant) else observed
+            made = self.model.register_rv(made, rv.name, observed=observed, dims=dims)
+            self._tag(rv, made)
+            return
+        initval = old.rvs_to_initial_values.get(rv)
+        if isinstance(initval, Variable):
+            [initval] = self._in_model(self._reading.read([initval]))
+        self._new[self._reading.placeholders[rv]] = self.model.register_rv(
+            made,
+            rv.name,
+            dims=dims,
+            transform=old.rvs_to_transforms[rv],
+            default_transform=None,
+            initval=initval,
+        )
+
+    def _potential(self, variable: TensorVariable) -> None:
+        made = pm.Potential(variable.name, self._written(variable), self._dims(variable.name))
+        self._tag(variable, made)
+
+    def _tag(self, old: TensorVariable, new: TensorVariable) -> None:
+        """Keep what a mechanism keeps with its release."""
+        mechanism = getattr(old.tag, "mechanism", None)
+        if mechanism is None:
+            return
+        seen = self._reading.statistics.get(old.name)
+        [released] = self._in_model(self._reading.read([old.tag.released]))
+        new.tag.mechanism, new.tag.released = mechanism, released
+        new.tag.statistic = (
+            self._in_model(self._reading.read([old.tag.statistic]))[0]
+            if seen is None
+            else self._of_sums(seen)
+        )
+        name = old.name
+
+        def check() -> None:
+            if isinstance(released, SharedVariable):
+                mechanism.check_released(name, released.get_value(borrow=True))
+
+        new.tag.check_data = check
+
+    def _written(self, variable: TensorVariable) -> TensorVariable:
+        """Return a Potential or Deterministic in terms of the new model."""
+        seen = self._reading.seen.get(variable.name)
+        if seen is not None:
+            return self._of_sums(seen)
+        [graph] = self._in_model(self._reading.read([variable]))
+        return graph
+
+    def _dims(self, name: str) -> tuple[str | None, ...] | None:
+        """Return a variable's dims, which the new model then knows."""
+        dims = self._old.named_vars_to_dims.get(name)
+        for dim in dims or ():
+            if dim is not None and dim not in self.model.coords:
+                length = int(self._old.dim_lengths[dim].eval(mode="FAST_COMPILE"))
+                self.model.add_coord(dim, self._old.coords[dim], length=length)
+        return dims
+
+    def _in_model(self, graphs: Sequence[Variable]) -> list[Any]:
+        """Put the new model's variables in the place of placeholders."""
+        inputs = set(explicit_graph_inputs(list(graphs))) - set(self._new)
+        for data, x in self._reading.placeholders.items():
+            if x in inputs and isinstance(data, SharedVariable):
+                value = data.get_value()
+                self._new[x] = pm.Data(data.name, value, dims=self._dims(data.name))
+        for public in self._reading.public:
+            if public.at_rows in inputs and public.data is not None:
+                dims = (self._row_dim,) if public.at_rows.type.ndim == 1 else None
+                value = np.moveaxis(public.values, 0, public.axis)
+                dims = dims if len(self._reading.rows) > 1 else None
+                self._new[public.at_rows] = pm.Data(f"{public.data.name}_rows", value, dims=dims)
+        written = rebuild(list(graphs), self._new)
+        if not set(self._reading.records).isdisjoint(ancestors(written)):
+            raise TabulationError(f"the model depends on single records of {self._reading.names}")
+        return written
+
+    # -- records -----------------------------------------------------------------------------------
+
+    @property
+    def _lead(self) -> tuple[int, ...]:
+        """The axis of distinct rows, if there are several."""
+        n_rows = len(self._reading.rows)
+        return (n_rows,) if n_rows > 1 else ()
+
+    def _sizes(self) -> TensorVariable:
+        # In 64 bits: of shorter integers, PyTensor takes logarithms in single precision.
+        sizes = self._reading.rows.sizes.astype(np.int64)
+        return pt.constant(sizes if self._lead else sizes[0])
+
+    def _of_values(self, p: TensorVariable, k: int, core: tuple[int, ...]) -> TensorVariable:
+        """Return probabilities of the k-th variable in terms of the new model.
+
+        They have an axis of rows and one for each variable before, where they depend on these.
+        """
+        if p.type.ndim <= len(core):
+            return self._in_model([p])[0]
+        if p.type.shape[0] == 1:
+            expands = p.owner is not None and isinstance(p.owner.op, DimShuffle)
+            return self._in_model([p.owner.inputs[0] if expands else p[0]])[0]
+        reading = self._reading
+        [at] = self._in_model([_without_identity(reading.at_cells(p, k))])
+        lengths = tuple(map(len, reading.supports[:k]))
+        shape = (*self._lead, *lengths, *core)
+        return at if tuple(at.type.shape) == shape else at.reshape(shape)
+
+    def _table(self) -> TensorVariable:
+        """Register the counts; return how many records are in each cell, rows first."""
+        reading = self._reading
+        dims = [self._row_dim] if self._lead else []
+        if len(reading.rvs) == 1 and reading.chances[0] is not None:
+            [rv] = reading.rvs
+            p = self._of_values(reading.chances[0], 0, ())
+            n = self._sizes()
+            ones = pm.Binomial(
+                f"{rv.name}_count", n, p, dims=dims or None, initval=self._initval(count=True)
+            )
+            return pt.stack([n - ones, ones], axis=-1).flatten()
+        totals, name = self._sizes(), ""
+        for k, rv in enumerate(reading.rvs):
+            dims.append(self._value_dim(rv, reading.supports[k], dims))
+            p = self._of_values(reading.probabilities[k], k, (len(reading.supports[k]),))
+            name = f"{name}_{rv.name}" if name else rv.name
+            totals = pm.Multinomial(
+                f"{name}_counts", totals, p, dims=list(dims), initval=self._initval(k)
+            )
+        return totals.flatten() if totals.type.ndim > 1 else totals
+
+    def _value_dim(self, rv: TensorVariable, values: range, taken: Sequence[str]) -> str:
+        """Return the dim of a variable's values: that of its probabilities, if these have one."""
+        old, p = self._old, rv.owner.op.dist_params(rv.owner)[0]
+        if isinstance(rv.owner.op, CategoricalRV):
+            if p.owner is not None and isinstance(p.owner.op, DimShuffle | AdvancedSubtensor):
+                p = p.owner.inputs[0]
+            dims = old.named_vars_to_dims.get(p.name)
+            if dims and dims[-1] not in (None, *taken) and old.named_vars.get(p.name) is p:
+                self._dims(p.name)
+                return dims[-1]
+        self.model.add_coord(f"{rv.name}_value", list(values))
+        return f"{rv.name}_value"
+
+    def _initval(self, k: int = 0, count: bool = False) -> np.ndarray | None:
+        """Count where the records were to start, if that was given."""
+        reading, given = self._reading, []
+        for rv, values in zip(reading.rvs[: k + 1], reading.supports, strict=False):
+            start = self._old.rvs_to_initial_values.get(rv)
+            if not isinstance(start, np.ndarray) or start.shape != (reading.n,):
+                return None
+            given.append(start - values[0])
+        lengths = tuple(map(len, reading.supports[: k + 1]))
+        own = reading.rows.own
+        rows = np.zeros(reading.n, dtype=np.int64) if own is None else own
+        cells = np.ravel_multi_index((rows, *given), (len(reading.rows), *lengths))
+        counts = np.bincount(cells, minlength=len(reading.rows) * prod(lengths))
+        counts = counts.reshape(*self._lead, *lengths)
+        return counts[..., 1] if count else counts
+
+    def _write_answers(self) -> None:
+        """Write what is known of each record by itself as what is known of each cell."""
+        reading = self._reading
+        n_variables = len(reading.rvs)
+        logs = {
+            name: self._in_model([reading.at_cells(each.log_densities, n_variables)])[0]
+            for name, each in reading.answers.items()
+        }
+        if not reading.sums:
+            pm.Potential("_".join(logs), self._integrated(pt.add(*logs.values())))
+            return
+        for name, log in logs.items():
+            value = known_value(log)
+            if value is not None and np.all(np.isfinite(value)):
+                terms = self._cells * pt.constant(value)
+            else:
+                terms = pt.switch(pt.gt(self._cells, 0), self._cells * log, 0.0)
+            pm.Potential(name, terms.sum())
+
+    def _integrated(self, log: TensorVariable) -> TensorVariable:
+        """Sum over the values of each record: a mixture for each row."""
+        reading = self._reading
+        lengths = tuple(map(len, reading.supports))
+        n_rows, log = len(reading.rows), log.reshape((len(reading.rows), reading.n_values))
+        joint: TensorVariable = pt.ones((1,) * (1 + len(lengths)))
+        for k, p in enumerate(reading.probabilities):
+            after = (1,) * (len(lengths) - k - 1)
+            of_values = self._of_values(p, k, lengths[k : k + 1])
+            before = (n_rows, *lengths[:k]) if of_values.type.ndim > 1 else (1,) * (1 + k)
+            joint = joint * of_values.reshape((*before, lengths[k], *after))
+        joint = joint.reshape((joint.shape[0], -1))
+        largest = log.max(axis=1, keepdims=True)
+        known = known_value(largest)
+        if known is None or not np.all(np.isfinite(known)):
+            largest = pt.switch(pt.isfinite(largest), largest, 0.0)
+        likelihood = (joint * pt.exp(log - largest)).sum(axis=1)
+        return (reading.rows.sizes * (pt.log(likelihood) + largest[:, 0])).sum()
+
+    # -- sums over records -------------------------------------------------------------------------
+
+    def _of_sums(self, seen: Seen) -> Any:
+        """Return what sees sums over records in terms of the counts."""
+        totals = {each.total: self._total(each) for each in seen.sums}
+        [graph] = rebuild([seen.graph], totals)
+        return self._in_model([graph])[0]
+
+    def _total(self, each: RecordSum) -> TensorVariable:
+        """Write a sum over records as a sum over cells of what a record in each contributes."""
+        reading, n_variables = self._reading, len(self._reading.rvs)
+        of_each = reading.at_cells(each.contributions, n_variables)
+        shape = of_each.type.shape[1:]
+        if None in shape or not _is_known(of_each):
+            of_each = of_each.reshape(
+                (reading.n_cells, *(of_each.shape[k + 1] for k in range(len(shape))))
+            )
+            cells = self._cells.reshape((-1, *(1,) * len(shape)))
+            return (cells * of_each).sum(axis=0).astype(each.total.dtype)
+        size = prod(shape)
+        rows_at_once = max(1, ENTRIES_AT_ONCE // max(1, size * reading.n_values))
+        blocks = []
+        for start in range(0, len(reading.rows), rows_at_once):
+            rows = slice(start, start + rows_at_once)
+            block = reading.at_cells(each.contributions, n_variables, rows)
+            [values] = compile_in_python(self._old, [], [block])()
+            blocks.append(sparse.csr_array(values.reshape(len(values), size)))
+        total = _linear(sparse.vstack(blocks, format="csr"), self._cells)
+        if shape != (size,):
+            total = total.reshape(shape)
+        return total.astype(each.total.dtype)
+
+
+def _linear(coefficients: sparse.csr_array, cells: TensorVariable) -> TensorVariable:
+    """Multiply cells by what each contributes to some sums, shape (number of cells, sums)."""
+    by_sum = coefficients.T.tocsr()
+    by_sum.eliminate_zeros()
+    one_each = np.all(np.diff(by_sum.indptr) == 1) and np.all(by_sum.data == 1)
+    if one_each:
+        if np.array_equal(by_sum.indices, np.arange(coefficients.shape[0])):
+            return cells
+        return cells[pt.constant(by_sum.indices.astype(np.int64))]
+    if prod(by_sum.shape) <= DENSE:
+        return (cells[:, None] * pt.constant(coefficients.toarray())).sum(axis=0)
+    matrix = sparse.csr_matrix(by_sum.astype(np.float64))
+    return pytensor.sparse.structured_dot(
+        pytensor.sparse.as_sparse_variable(matrix), cells.astype("float64")[:, None]
+    )[:, 0]
+
+
+def _is_known(graph: TensorVariable) -> bool:
+    """Whether a graph depends on constants only."""
+    return all(isinstance(x, Constant) for x in ancestors([graph]) if x.owner is None)
+
+
+def _without_identity(graph: TensorVariable) -> TensorVariable:
+    """Leave out a look-up of all rows, in their order."""
+    node = graph.owner
+    if node is not None and isinstance(node.op, AdvancedSubtensor) and len(node.inputs) == 2:
+        table, index = node.inputs
+        length = table.type.shape[0]
+        if isinstance(index, Constant) and np.array_equal(index.data, np.arange(length or 0)):
+            return table
+    return graph
+
+
+def _labels(reading: TableReading) -> list[str]:
+    """Say what the distinct rows are, by as few of the public arrays as tell them apart."""
+    n_rows = len(reading.rows)
+    labels = [""] * n_rows
+    if n_rows <= LABELLED:
+        for x in sorted(reading.public, key=lambda x: (x.array.name is None, x.values.size)):
+            name = f"{x.array.name}=" if x.array.name else ""
+            parts = [f"{name}{_shown(value)}" for value in x.values]
+            labels = [", ".join(filter(None, pair)) for pair in zip(labels, parts, strict=True)]
+            if len(set(labels)) == n_rows:
+                return labels
+    return list(map(str, range(n_rows)))
+
+
+def _shown(value: np.ndarray) -> str:
+    flat = np.ravel(value)
+    shown = ", ".join(f"{x:.6g}" for x in flat)
+    return shown if flat.size == 1 else f"({shown})"

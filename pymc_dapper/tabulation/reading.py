@@ -1,0 +1,478 @@
+"""How a model sees records of few values: through a table of how many have which."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pymc.logprob.basic import logp
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.checks import localise_checks
+from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
+from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.loops import without_loops
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_static_shape
+from pymc_dapper.graphs.values import dim_lengths, frozen_dims
+from pymc_dapper.records.reading.factors import RecordSum, RecordWalk
+from pymc_dapper.records.reading.finite import support
+from pymc_dapper.records.reading.roles import Combination, Fixed, FunctionOfSums, Rows
+from pymc_dapper.tabulation.at_cells import AtCells
+from pymc_dapper.tabulation.errors import TabulationError
+from pymc_dapper.tabulation.rows import DistinctRows, distinct_rows
+
+MOST_VALUES = 256
+"""Joint values of a record's variables that a table may have cells for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A graph of the model as it sees the records through sums over them."""
+
+    graph: TensorVariable
+    """The graph, a function of the totals of ``sums``."""
+    sums: tuple[RecordSum, ...]
+    """The sums over records."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """A factor with a value for each record: what is known of each by itself."""
+
+    log_densities: TensorVariable
+    """Shape (n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublicArray:
+    """A public array with an entry for each record along an axis."""
+
+    array: Variable
+    axis: int
+    at_rows: TensorVariable
+    """What stands for its distinct rows: a constant, or a placeholder for data."""
+    values: np.ndarray
+    """The distinct rows, the record axis first."""
+    data: SharedVariable | None
+    """The data that it is, if it stays data."""
+
+
+class ReadInTerms:
+    """A model's graphs in terms of placeholders, with all that is known of shapes in them.
+
+    What stands for parameters and for data is in ``placeholders``, by the variables of the model.
+    """
+
+    def __init__(self, model: Model, rvs: Sequence[TensorVariable]):
+        lengths = frozen_dims(model, dim_lengths(model))
+        known: dict[Variable, Variable] = dict(lengths)
+        self.placeholders: dict[Variable, TensorVariable] = {}
+        for data in model.data_vars:
+            if isinstance(data, SharedVariable):
+                shape = data.get_value(borrow=True).shape
+                known[data] = self.placeholders[data] = data.type.clone(shape=shape)(data.name)
+        self._known = known
+        for rv in model.basic_RVs:
+            if rv in model.observed_RVs:
+                value = model.rvs_to_values[rv]
+                known[rv] = known.get(value, value)
+                continue
+            [sized] = rebuild([rv], known, with_static_shape)
+            known[rv] = sized.type.clone()(rv.name)
+            if rv not in rvs:
+                self.placeholders[rv] = known[rv]
+        self.records = [known[rv] for rv in rvs]
+
+    def __call__(self, graphs: Sequence[Variable]) -> list[Any]:
+        """Rewrite graphs of the model's random variables."""
+        return rebuild(list(graphs), self._known, with_static_shape)
+
+
+@dataclass(frozen=True, eq=False)
+class TableReading:
+    """How a model sees its records: everything that a table of counts must stand in for.
+
+    All graphs are in terms of placeholders.
+    """
+
+    model: Model
+    rvs: tuple[TensorVariable, ...]
+    """The record variables, those that others depend on first."""
+    records: tuple[TensorVariable, ...]
+    """What stands for them, shape (n,) each."""
+    supports: tuple[range, ...]
+    """The values of each."""
+    chances: tuple[TensorVariable | None, ...]
+    """Of each variable with the values 0 and 1: the probability of 1; None for others."""
+    probabilities: tuple[TensorVariable, ...]
+    """Of each variable: the probabilities of its values, shape (number of values,) or (n, ...)."""
+    read: ReadInTerms
+    """Rewrites graphs of the model in terms of placeholders."""
+    seen: dict[str, Seen]
+    """Potentials and Deterministics that see sums, by name."""
+    inputs_seen: dict[str, list[Seen]]
+    """Inputs of observed variables whose distribution sees sums, by name."""
+    statistics: dict[str, Seen]
+    """What mechanisms add noise to, by the name of the release."""
+    answers: dict[str, Answers]
+    """Factors with a value for each record, by name."""
+    rows: DistinctRows
+    """The distinct rows of what is public."""
+    public: tuple[PublicArray, ...]
+    """What is public."""
+
+    @property
+    def placeholders(self) -> dict[Variable, TensorVariable]:
+        """What stands for the other random variables, and for data."""
+        return self.read.placeholders
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return int(self.records[0].type.shape[0])
+
+    @property
+    def n_values(self) -> int:
+        """Number of joint values of a record."""
+        return prod(map(len, self.supports))
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells: of rows, times values."""
+        return len(self.rows) * self.n_values
+
+    @property
+    def sums(self) -> list[RecordSum]:
+        """The sums over records that anything depends on."""
+        parts = [*self.seen.values(), *self.statistics.values()]
+        parts += [part for seen in self.inputs_seen.values() for part in seen]
+        return list({each.total: each for part in parts for each in part.sums}.values())
+
+    @property
+    def names(self) -> str:
+        """The records, for messages."""
+        return ", ".join(f"'{rv.name}'" for rv in self.rvs)
+
+    def at_cells(
+        self, graph: TensorVariable, n_variables: int, rows: slice = slice(None)
+    ) -> TensorVariable:
+        """Rewrite a graph with an entry for each record along its first axis.
+
+        It is given one for each cell: of distinct rows, or some of them, by values of the first so
+        many variables.
+        """
+        public = {(x.array, x.axis): x.at_rows for x in self.public}
+        values = cell_values(self.supports[:n_variables])
+        chosen = np.arange(len(self.rows))[rows]
+        which = np.repeat(chosen, len(values))
+        as_they_are = np.array_equal(which, np.arange(len(self.rows)))
+
+        def leaf(x: TensorVariable, axis: int) -> TensorVariable:
+            found = public[x, axis]
+            if as_they_are:
+                return found
+            if isinstance(found, Constant):
+                return pt.constant(found.data.take(which, axis=axis))
+            return found.take(pt.constant(which), axis=axis)
+
+        of_cells = np.tile(values, (len(chosen), 1)).T
+        at: dict[Variable, TensorVariable] = {
+            x: pt.constant(column.astype(x.dtype))
+            for x, column in zip(self.records, of_cells, strict=False)
+        }
+        written = AtCells(self.n, len(which), at, leaf).rewrite(graph)
+        left = {x for x, _ in public} & set(ancestors([written]))
+        if left:
+            names = ", ".join(str(x) for x in left)
+            raise TabulationError(f"{names} enters both for each record and as a whole")
+        return written
+
+
+def cell_values(supports: Sequence[range]) -> np.ndarray:
+    """All joint values, shape (number of them, number of variables), the last running fastest."""
+    shape = (prod(map(len, supports)), len(supports))
+    return np.array(list(product(*supports)), dtype=np.int64).reshape(shape)
+
+
+def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
+    """Read how a model sees records that can be counted; nothing of their number is computed.
+
+    Raises
+    ------
+    TabulationError
+        If they can't be: the message says why.
+    """
+    rvs = [rv for rv in model.free_RVs if rv in rvs]
+    _check_children(model, rvs)
+    read = ReadInTerms(model, rvs)
+    supports = _check_values(rvs, read.records)
+    n = read.records[0].type.shape[0]
+    probabilities = [
+        _probabilities(rv, x, values, read)
+        for rv, x, values in zip(rvs, read.records, supports, strict=True)
+    ]
+    for rv, p in zip(rvs, probabilities, strict=True):
+        _check_independence(rv, p, read.records)
+    seen: dict[str, Seen] = {}
+    inputs_seen: dict[str, list[Seen]] = {}
+    statistics: dict[str, Seen] = {}
+    answers: dict[str, Answers] = {}
+    for variable in (*model.potentials, *model.deterministics):
+        part = _follow(variable.name, read([variable])[0], read.records)
+        if isinstance(part, Answers) and variable in model.deterministics:
+            raise TabulationError(f"'{variable.name}' has a value for each record")
+        _sort(variable.name, part, seen, answers)
+    for rv in model.observed_RVs:
+        if set(rvs).isdisjoint(ancestors(rv.owner.inputs)):
+            continue
+        [density] = read([logp(rv, model.rvs_to_values[rv])])
+        part = _follow(rv.name, density, read.records)
+        if isinstance(part, Answers):
+            answers[rv.name] = part
+            continue
+        inputs_seen[rv.name] = [
+            _as_sums(rv.name, _follow(rv.name, x, read.records)) if _is_tensor(x) else Seen(x, ())
+            for x in read(rv.owner.inputs)
+        ]
+    for variable in (*model.potentials, *model.observed_RVs):
+        statistic = getattr(variable.tag, "statistic", None)
+        if statistic is not None and variable.name in {*seen, *inputs_seen}:
+            part = _follow(variable.name, read([statistic])[0], read.records)
+            if isinstance(part, Seen):
+                statistics[variable.name] = part
+    if not seen and not answers and not inputs_seen:
+        listed = ", ".join(f"'{rv.name}'" for rv in rvs)
+        raise TabulationError(f"nothing in the model depends on the records {listed}")
+    reading = TableReading(
+        model=model,
+        rvs=tuple(rvs),
+        records=tuple(read.records),
+        supports=tuple(supports),
+        chances=tuple(_chance(rv, read) for rv in rvs),
+        probabilities=tuple(probabilities),
+        read=read,
+        seen=seen,
+        inputs_seen=inputs_seen,
+        statistics=statistics,
+        answers=answers,
+        rows=DistinctRows(np.zeros(1, dtype=np.int64), np.array([n]), None),
+        public=(),
+    )
+    return _with_rows(reading)
+
+
+def _is_tensor(x: Variable) -> bool:
+    return isinstance(x, TensorVariable)
+
+
+def _sort(
+    name: str, part: Seen | Answers | None, seen: dict[str, Seen], answers: dict[str, Answers]
+) -> None:
+    match part:
+        case Seen(sums=[_, *_]):
+            seen[name] = part
+        case Answers():
+            answers[name] = part
+
+
+def _as_sums(name: str, part: Seen | Answers) -> Seen:
+    if isinstance(part, Answers):
+        raise TabulationError(f"'{name}' depends on single records")
+    return part
+
+
+def _check_children(model: Model, rvs: Sequence[TensorVariable]) -> None:
+    for rv in model.free_RVs:
+        parents = [x.name for x in rvs if x in ancestors(rv.owner.inputs)]
+        if parents and rv not in rvs:
+            raise TabulationError(
+                f"the distribution of '{rv.name}', which is free, depends on '{parents[0]}': pass "
+                "both as records"
+            )
+
+
+def _check_values(rvs: Sequence[TensorVariable], records: Sequence[TensorVariable]) -> list[range]:
+    supports = []
+    for rv, x in zip(rvs, records, strict=True):
+        values = support(rv)
+        if values is None:
+            raise TabulationError(
+                f"'{rv.name}' isn't a vector of a discrete distribution with few values, known "
+                "beforehand"
+            )
+        if x.type.shape[0] is None or x.type.shape != records[0].type.shape:
+            raise TabulationError("the records aren't equally many, one of each variable")
+        if x.type.shape[0] == 1:
+            raise TabulationError(f"'{rv.name}' has a single record")
+        supports.append(values)
+    n_values = prod(map(len, supports))
+    if n_values > MOST_VALUES:
+        listed = ", ".join(f"'{rv.name}'" for rv in rvs)
+        raise TabulationError(f"{listed} can have {n_values} values, more than {MOST_VALUES}")
+    return supports
+
+
+def _chance(rv: TensorVariable, read: ReadInTerms) -> TensorVariable | None:
+    """Return the probability of 1, of a variable with the values 0 and 1."""
+    if not isinstance(rv.owner.op, BernoulliRV):
+        return None
+    [p] = inline_symbolic_ops(read(rv.owner.op.dist_params(rv.owner)))
+    return p
+
+
+def _probabilities(
+    rv: TensorVariable, record: TensorVariable, values: range, read: ReadInTerms
+) -> TensorVariable:
+    """Return the probabilities of a record's values, on the last axis."""
+    if (p := _chance(rv, read)) is not None:
+        return pt.stack([1 - p, p], axis=-1)
+    if isinstance(rv.owner.op, CategoricalRV):
+        [p] = inline_symbolic_ops(read(rv.owner.op.dist_params(rv.owner)))
+        return p
+    # PyMC's own density, one value after the other.
+    densities = []
+    for value in values:
+        at = pt.full(record.type.shape, value, dtype=rv.dtype)
+        [density] = inline_symbolic_ops(read([logp(rv, at)]))
+        densities.append(pt.exp(density))
+    return pt.stack(densities, axis=-1)
+
+
+def _check_independence(
+    rv: TensorVariable, p: TensorVariable, records: Sequence[TensorVariable]
+) -> None:
+    """Refuse a distribution that depends on other records than the one it is for."""
+    try:
+        role, _ = RecordWalk(records).follow(p)
+    except (NotAdditiveError, UnknownOperationError) as error:
+        raise TabulationError(f"the prior of '{rv.name}' ties records together: {error}") from None
+    if not isinstance(role, Fixed) and not (
+        isinstance(role, Rows) and role.axis == 0 and role.records is None
+    ):
+        raise TabulationError(f"the prior of '{rv.name}' ties records together")
+
+
+def _follow(name: str, graph: TensorVariable, records: Sequence[TensorVariable]) -> Seen | Answers:
+    """Walk through a graph from the records on."""
+    graphs = without_loops(inline_symbolic_ops([graph]))
+    n = records[0].type.shape[0]
+    public = [x for x in ancestors(graphs) if x.owner is None and n in getattr(x.type, "shape", ())]
+    # PyMC's checks of parameters, each of its own record: else they would be of all at once.
+    [graph] = localise_checks(graphs, list(dict.fromkeys([*records, *public])))
+    walk = RecordWalk(records)
+    try:
+        role, followed = walk.follow(graph)
+    except UnknownOperationError as error:
+        raise TabulationError(f"it isn't known how '{name}' depends on records: {error}") from None
+    except NotAdditiveError as error:
+        raise TabulationError(
+            f"'{name}' depends on the records in another way than through sums: {error}"
+        ) from None
+    match role:
+        case Fixed():
+            return Seen(graph, ())
+        case FunctionOfSums():
+            return Seen(followed, tuple(map(_of_known_shape, walk.sums)))
+        case Rows(records=None):
+            return Answers(walk.per_record(followed, role))
+        case Combination():
+            raise TabulationError(f"'{name}' combines single records with sums over all")
+    raise TabulationError(f"'{name}' depends on single records")
+
+
+def _of_known_shape(each: RecordSum) -> RecordSum:
+    """Leave out what contributions would be computed from for its shape only."""
+    [contributions] = rebuild([each.contributions], None, with_static_shape)
+    return RecordSum(each.total, contributions)
+
+
+def _with_rows(reading: TableReading) -> TableReading:
+    """Find what is public of records, and its distinct rows."""
+    found: dict[tuple[Variable, int], TensorVariable] = {}
+
+    def leaf(x: TensorVariable, axis: int) -> TensorVariable:
+        return found.setdefault((x, axis), x)
+
+    def collect(name: str, n_variables: int, graphs: Sequence[TensorVariable]) -> None:
+        # As many cells as there are records: arrays are looked at as they are.
+        at: dict[Variable, TensorVariable] = {x: x for x in reading.records[:n_variables]}
+        rewriter = AtCells(reading.n, reading.n, at, leaf)
+        for graph in graphs:
+            try:
+                rewriter.rewrite(graph)
+            except (NotAdditiveError, UnknownOperationError, TabulationError) as error:
+                raise TabulationError(f"'{name}' depends on single records: {error}") from None
+
+    for k, (rv, p) in enumerate(zip(reading.rvs, reading.probabilities, strict=True)):
+        if is_by_record(p):
+            collect(rv.name, k, [p])
+    n_variables = len(reading.rvs)
+    for name, each in reading.answers.items():
+        collect(name, n_variables, [each.log_densities])
+    for name, seen in _all_seen(reading):
+        collect(name, n_variables, [each.contributions for each in seen.sums])
+    arrays = {}
+    for (array, axis), x in found.items():
+        arrays[array, axis] = np.moveaxis(_value_of(reading, x), axis, 0)
+    rows = distinct_rows(list(arrays.values()), reading.n)
+    if len(rows) == reading.n > 1:
+        named = [x.name for x, _ in found if x.name] or ["what is public of the records"]
+        listed = " and ".join(f"'{name}'" for name in named)
+        raise TabulationError(f"{listed} has as many distinct rows as there are records")
+    public = []
+    for (array, axis), values in arrays.items():
+        of_rows = at_first(values, rows.first)
+        at_rows = np.moveaxis(of_rows, 0, axis)
+        data = _data_of(reading, array)
+        # What changes with its data; indices say which rows there are.
+        changes = data is not None and values.dtype.kind == "f"
+        placeholder = (
+            array.type.clone(shape=at_rows.shape)(array.name) if changes else pt.constant(at_rows)
+        )
+        public.append(PublicArray(array, axis, placeholder, of_rows, data if changes else None))
+    return replace(reading, rows=rows, public=tuple(public))
+
+
+def _all_seen(reading: TableReading) -> list[tuple[str, Seen]]:
+    found = [*reading.seen.items(), *reading.statistics.items()]
+    return found + [(name, x) for name, seen in reading.inputs_seen.items() for x in seen]
+
+
+def is_by_record(p: TensorVariable) -> bool:
+    """Whether probabilities of values, on the last axis, are of each record."""
+    return p.type.ndim > 1 and p.type.shape[0] != 1
+
+
+def _value_of(reading: TableReading, x: Variable) -> np.ndarray:
+    known = known_value(x)
+    if known is not None:
+        return known
+    data = _data_of(reading, x)
+    if data is not None:
+        return data.get_value(borrow=True)
+    if x in reading.placeholders.values():
+        raise TabulationError(
+            f"the records depend on '{x.name}', which is free and has an entry for each of them"
+        )
+    raise TabulationError(f"it isn't known beforehand in what {x} differs between records")
+
+
+def at_first(values: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Return an array at the first record of each row."""
+    return np.asarray(values[first])
+
+
+def _data_of(reading: TableReading, x: Variable) -> SharedVariable | None:
+    """Return the data that a placeholder stands for."""
+    for data, placeholder in reading.placeholders.items():
+        if placeholder is x and isinstance(data, SharedVariable):
+            return data
+    return None

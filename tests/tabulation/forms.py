@@ -1,0 +1,268 @@
+"""Small models of records that can be tabulated, in many forms, and all their data sets.
+
+Each form says, beside the model, which row each record has (its covariates, group, answer), written
+down by hand: so that tables can be counted without asking the code under test.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pytensor.tensor.random.basic import BernoulliRV
+
+import pymc_dapper as pmd
+
+
+@dataclass(frozen=True)
+class Form:
+    """A model, the values of its record variables, and the row of each record."""
+
+    model: pm.Model
+    values: dict[str, range]
+    rows: list[int]
+    table: bool = True
+    """Whether the records are counted; else they are integrated out."""
+
+    def data_sets(self):
+        """All data sets, each a dict of arrays."""
+        n = len(self.rows)
+        joint = list(product(*self.values.values()))
+        for records in product(joint, repeat=n):
+            columns = np.array(records).T
+            yield dict(zip(self.values, columns, strict=True))
+
+    def counts(self, records):
+        """The tables of counts of a data set, by the names of the new model's variables."""
+        n_rows, names = max(self.rows) + 1, list(self.values)
+        tables, shape, at = {}, (n_rows,), [np.array(self.rows)]
+        for k, (name, values) in enumerate(self.values.items()):
+            shape, at = (*shape, len(values)), [*at, records[name] - values[0]]
+            table = np.zeros(shape, dtype=int)
+            np.add.at(table, tuple(at), 1)
+            tables["_".join(names[: k + 1]) + "_counts"] = table[0] if n_rows == 1 else table
+        op = self.model[names[0]].owner.op
+        if len(names) == 1 and isinstance(op, BernoulliRV):
+            [table] = tables.values()
+            return {f"{names[0]}_count": table[..., 1]}
+        return tables
+
+
+def _normal(name, released, statistic, sigma):
+    pm.Potential(name, -0.5 * (((np.array(released) - statistic) / sigma) ** 2).sum())
+
+
+def categories():
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.array([1.0, 2.0, 3.0]))
+        x = pm.Categorical("x", p=p, shape=4)
+        pmd.DiscreteGaussianMechanism(1.5).potential(
+            "privacy", pmd.statistics.counts(x, 3), released=[2, 1, 3]
+        )
+    return Form(model, {"x": range(3)}, [0] * 4)
+
+
+def zeros_and_ones():
+    with pm.Model() as model:
+        p = pm.Beta("p", 2, 3)
+        x = pm.Bernoulli("x", p, shape=6)
+        pmd.LaplaceMechanism(1.0).potential("privacy", x.sum(), released=2.3)
+    return Form(model, {"x": range(2)}, [0] * 6)
+
+
+def covariate():
+    z = np.array([0.5, -1.0, 0.5, 0.5, -1.0, 2.0])
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 1, shape=2)
+        y = pm.Bernoulli("y", logit_p=b[0] + b[1] * z, shape=6)
+        design = np.column_stack([np.ones(6), z])
+        pmd.LaplaceMechanism(1.0).potential("privacy", design.T @ y, released=[2.0, 1.5])
+    return Form(model, {"y": range(2)}, [1, 0, 1, 1, 0, 2])
+
+
+def data_covariate():
+    with pm.Model() as model:
+        z = pm.Data("z", np.array([0.5, -1.0, 0.5, 0.5, -1.0]))
+        b = pm.Normal("b", 0, 1)
+        y = pm.Bernoulli("y", logit_p=b * z)
+        pmd.GaussianMechanism(1.0).potential("privacy", (z * y).sum(), released=0.5)
+    return Form(model, {"y": range(2)}, [1, 0, 1, 1, 0])
+
+
+def groups():
+    area = np.array([0, 2, 2, 1, 0, 2])
+    with pm.Model(coords={"area": ["a", "b", "c"]}) as model:
+        mu, tau = pm.Normal("mu", 0, 1), pm.HalfNormal("tau", 1)
+        effect = pm.Normal("effect", 0, 1, dims="area")
+        y = pm.Bernoulli("y", logit_p=mu + tau * effect[area], shape=6)
+        by_area = pt.inc_subtensor(pt.zeros(3)[area], y)
+        pmd.LaplaceMechanism(0.7).potential("privacy", by_area, released=[1.0, 0.2, 2.5])
+        pm.Deterministic("share", y.mean())
+    return Form(model, {"y": range(2)}, [0, 2, 2, 1, 0, 2])
+
+
+def group_probabilities():
+    area = np.array([1, 0, 1, 1])
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.array([1.0, 1.0, 2.0]), shape=(2, 3))
+        x = pm.Categorical("x", p=p[area])
+        pmd.DiscreteLaplaceMechanism(1.2).potential(
+            "privacy",
+            pmd.statistics.cross_counts(pt.as_tensor(area), x, 2, 3),
+            released=[[1, 0, 1], [0, 2, 1]],
+        )
+    return Form(model, {"x": range(3)}, [1, 0, 1, 1])
+
+
+def randomised_response():
+    answers = np.array([0, 1, 1, 2])
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(3))
+        x = pm.Categorical("x", p=p, shape=4)
+        pmd.RandomizedResponse(0.6, categories=3).observe("answer", x, released=answers)
+        pm.Deterministic("ratio", p[0] / p[1])
+    return Form(model, {"x": range(3)}, [0, 1, 1, 2], table=False)
+
+
+def two_answers():
+    first, second = np.array([0, 1, 1]), np.array([1, 1, 1])
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(4))
+        x = pm.Categorical("x", p=p, shape=3)
+        each = pmd.RandomizedResponse(0.75, categories=2)
+        each.observe("first", 1 - x // 2, released=first)
+        each.potential("second", 1 - x % 2, released=second)
+    return Form(model, {"x": range(4)}, [0, 1, 1], table=False)
+
+
+def answers_and_counts():
+    answers = np.array([1, 0, 1, 1, 0])
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(2))
+        x = pm.Categorical("x", p=p, shape=5)
+        pmd.RandomizedResponse(0.7, categories=2).observe("answer", x, released=answers)
+        pmd.GaussianMechanism(1.0).observe("total", x.sum(), released=2.2)
+    return Form(model, {"x": range(2)}, [1, 0, 1, 1, 0])
+
+
+def outcomes():
+    y = np.array([0.3, -1.0, 0.3, 0.3])
+    with pm.Model() as model:
+        p, mean = pm.Beta("p", 1, 1), pm.Normal("mean", 0, 1, shape=2)
+        x = pm.Bernoulli("x", p, shape=4)
+        pm.Normal("y", mean[x], 0.8, observed=y)
+        _normal("privacy", 1.7, x.sum(), 1.0)
+    return Form(model, {"x": range(2)}, [1, 0, 1, 1])
+
+
+def two_variables():
+    with pm.Model() as model:
+        p, q = pm.Beta("p", 1, 2), pm.Dirichlet("q", np.ones(3), shape=(2, 3))
+        sex = pm.Bernoulli("sex", p, shape=3)
+        status = pm.Categorical("status", p=q[sex])
+        table = pmd.statistics.cross_counts(sex, status, 2, 3)
+        pmd.LaplaceMechanism(1.1).potential(
+            "privacy", table, released=[[1.0, 0.5, 0.0], [1.2, 0.0, 2.0]]
+        )
+    return Form(model, {"sex": range(2), "status": range(3)}, [0] * 3)
+
+
+def two_variables_and_covariate():
+    z = np.array([0.0, 1.5, 0.0, 0.0])
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 1, shape=3)
+        sick = pm.Bernoulli("sick", logit_p=b[0] + b[1] * z)
+        tested = pm.Bernoulli("tested", logit_p=b[2] * (2 * sick - 1))
+        _normal("positive", 1.3, (sick * tested).sum(), 0.9)
+        _normal("tests", 2.6, tested.sum(), 0.5)
+    return Form(model, {"sick": range(2), "tested": range(2)}, [0, 1, 0, 0])
+
+
+def missing_category():
+    with pm.Model() as model:
+        a = pm.Beta("a", 1, 1)
+        x = pm.Categorical("x", p=pt.stack([0.0, a, 1 - a]), shape=4)
+        _normal("privacy", [0.4, 1.8], pmd.statistics.counts(x, 2).value, 1.0)
+    return Form(model, {"x": range(3)}, [0] * 4)
+
+
+def several_releases():
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(3))
+        x = pm.Categorical("x", p=p, shape=4)
+        table = pmd.statistics.counts(x, 3).value
+        pmd.DiscreteGaussianMechanism(1.0).observe("cells", table, released=[1, 3, 1])
+        pmd.LaplaceMechanism(0.5).potential("first", table[0] + table[1], released=3.6)
+        pmd.LaplaceMechanism(0.9).potential("scores", (x**2).sum(), released=7.0)
+    return Form(model, {"x": range(3)}, [0] * 4)
+
+
+def functions_of_counts():
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(3))
+        x = pm.Categorical("x", p=p, shape=4)
+        table = pmd.statistics.counts(x, 3).value
+        _normal("ratio", 0.7, table[0] / (1 + table[1]), 0.3)
+        _normal("largest", 2.0, table.max(), 0.6)
+        _normal("spread", 0.5, ((x - x.mean()) ** 2).mean(), 0.2)
+    return Form(model, {"x": range(3)}, [0] * 4)
+
+
+def unknown_scale():
+    with pm.Model() as model:
+        p, sigma = pm.Beta("p", 1, 1), pm.HalfNormal("sigma", 2)
+        x = pm.Bernoulli("x", p, shape=6)
+        pm.Normal("released", x.sum(), sigma, observed=2.5)
+        pm.Potential("more", pm.logp(pm.Normal.dist(x.mean(), sigma), 0.4))
+    return Form(model, {"x": range(2)}, [0] * 6)
+
+
+def binomial_records():
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 1)
+        x = pm.Binomial("x", 2, p, shape=3)
+        _normal("variance", 0.6, x.var(), 0.3)
+        _normal("mean", 1.1, x.mean(), 0.3)
+    return Form(model, {"x": range(3)}, [0] * 3)
+
+
+def uniform_records():
+    weight = np.array([1.0, 1.0, 3.0, 1.0])
+    with pm.Model() as model:
+        scale = pm.Exponential("scale", 1)
+        x = pm.DiscreteUniform("x", -1, 1, shape=4)
+        _normal("privacy", 1.2, (weight * pt.exp(scale * x)).sum(), 1.0)
+    return Form(model, {"x": range(-1, 2)}, [0, 0, 1, 0])
+
+
+def logits():
+    z = np.array([[0.0, 1.0], [1.0, 0.5], [0.0, 1.0], [0.0, 1.0]])
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 1, shape=(2, 3))
+        x = pm.Categorical("x", logit_p=z @ b)
+        _normal("privacy", [1.0, 2.0, 1.2], pt.eye(3)[x].sum(axis=0), 1.0)
+    return Form(model, {"x": range(3)}, [0, 1, 0, 0])
+
+
+FORMS = [
+    categories,
+    zeros_and_ones,
+    covariate,
+    data_covariate,
+    groups,
+    group_probabilities,
+    randomised_response,
+    two_answers,
+    answers_and_counts,
+    outcomes,
+    two_variables,
+    two_variables_and_covariate,
+    missing_category,
+    several_releases,
+    functions_of_counts,
+    unknown_scale,
+    binomial_records,
+    uniform_records,
+    logits,
+]

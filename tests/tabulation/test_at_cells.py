@@ -1,0 +1,75 @@
+"""Graphs rewritten for cells: given chosen records as cells, they have the entries of these."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+from pytensor import function
+
+from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.rebuild import rebuild, with_static_shape
+from pymc_dapper.tabulation.at_cells import AtCells
+from pymc_dapper.tabulation.errors import TabulationError
+
+N = 6
+RNG = np.random.default_rng(0)
+GROUP, OTHER = RNG.integers(0, 3, N), RNG.integers(0, 2, N)
+Z, DESIGN = RNG.normal(size=N), RNG.normal(size=(N, 2))
+SHARES = RNG.dirichlet(np.ones(4), N)
+B, TABLE, EFFECTS = pt.dvector("b", shape=(2,)), pt.dmatrix("t", shape=(4, 2)), pt.dvector("e")
+VALUES = {"b": RNG.normal(size=2), "t": RNG.normal(size=(4, 2)), "e": RNG.normal(size=3)}
+
+GRAPHS = {
+    "one hot": lambda x: pt.eq(x[:, None], np.arange(4)),
+    "look-up": lambda x: TABLE[x],
+    "covariate": lambda x: x * Z,
+    "linear predictor": lambda x: x * (pt.as_tensor(DESIGN) @ B),
+    "group": lambda x: EFFECTS[GROUP] + x,
+    "two groups": lambda x: TABLE[GROUP, OTHER] * x,
+    "counted by group": lambda x: pt.switch(pt.eq(GROUP[:, None], np.arange(3)), x[:, None], 0),
+    "columns": lambda x: pt.stack([x, x * Z, pt.ones(N)], axis=1).sum(axis=1),
+    "column of data": lambda x: x + pt.as_tensor(DESIGN)[:, 1],
+    "own entry": lambda x: pt.as_tensor(SHARES)[np.arange(N), x],
+    "filled in": lambda x: pt.set_subtensor(pt.zeros((N, 4))[np.arange(N), x], 1.0),
+    "column filled in": lambda x: pt.set_subtensor(pt.zeros((N, 2))[:, 0], x),
+    "reshaped": lambda x: pt.reshape(pt.eq(x[:, None], np.arange(4)), (N, 2, 2)),
+    "repeated": lambda x: pt.broadcast_to(x[:, None], (N, 3)),
+    "product of rows": lambda x: TABLE[x] @ pt.as_tensor(np.ones((2, 3))),
+    "public alone": lambda x: pt.log1p(pt.as_tensor(Z) ** 2),
+    "public alone, of groups": lambda x: pt.exp(EFFECTS[GROUP])[:, None] * DESIGN,
+    "entry of another axis": lambda x: pt.take_along_axis(TABLE[x], OTHER[:, None], axis=1),
+}
+
+
+@pytest.mark.parametrize("chosen", [[3, 1, 5], [0, 0, 2, 4, 5, 1, 1, 3]], ids=["fewer", "more"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_cells_have_the_entries_of_their_records(name, chosen):
+    x = pt.lvector("x", shape=(N,))
+    [graph] = rebuild([GRAPHS[name](x)], None, with_static_shape)
+    records = RNG.integers(0, 4, N)
+    at = {x: pt.constant(records[chosen])}
+    rewritten = AtCells(
+        N, len(chosen), at, lambda y, axis: pt.constant(known_value(y).take(chosen, axis=axis))
+    ).rewrite(graph)
+    inputs = [B, TABLE, EFFECTS]
+    given = [VALUES[y.name] for y in inputs]
+    options = {"mode": "FAST_COMPILE", "on_unused_input": "ignore"}
+    expected = function([x, *inputs], graph, **options)(records, *given)[chosen]
+    found = function(inputs, rewritten, **options)(*given)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [lambda x: x * pt.arange(N), lambda x: x[::-1], lambda x: x - pt.as_tensor(Z)[::-1]],
+    ids=["numbered", "reversed", "of others"],
+)
+def test_records_that_are_told_apart_are_refused_or_looked_up(write):
+    x = pt.lvector("x", shape=(N,))
+    at = {x: pt.constant(np.zeros(3, dtype=int))}
+    leaves = []
+    try:
+        AtCells(N, 3, at, lambda y, axis: leaves.append(y) or pt.zeros(3)).rewrite(write(x))
+    except TabulationError:
+        return
+    # Public values in another order are values, too.
+    np.testing.assert_array_equal(known_value(leaves[0]), Z[::-1])

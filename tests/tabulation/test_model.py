@@ -1,0 +1,228 @@
+"""Tabulated models: their log-densities against all data sets that a table stands for."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from scipy.special import logsumexp
+
+import pymc_dapper as pmd
+from pymc_dapper.tabulation import reading
+from pymc_dapper.tabulation.errors import TabulationError
+from pymc_dapper.tabulation.model import tabulate
+from tests.tabulation import forms
+from tests.tabulation.forms import FORMS
+
+TOLERANCE = 1e-10
+
+
+def log_density(model):
+    return model.compile_logp(mode="FAST_COMPILE")
+
+
+def random_point(model, names, seed):
+    """Values of the parameters."""
+    rng = np.random.default_rng(seed)
+    point = model.initial_point()
+    return {
+        name: rng.normal(0, 0.7, np.shape(value))
+        for name, value in point.items()
+        if name not in names
+    }
+
+
+def differences(form, tabulated):
+    """Of each table, its log-density less that of all data sets behind it; and of all together."""
+    point = random_point(form.model, form.values, seed=3)
+    of_records, of_counts = log_density(form.model), log_density(tabulated)
+    behind = {}
+    for records in form.data_sets():
+        tables = form.counts(records) if form.table else {}
+        key = tuple(x.tobytes() for x in tables.values())
+        behind.setdefault(key, (tables, []))[1].append(float(of_records({**point, **records})))
+    found = [float(of_counts({**point, **tables})) for tables, _ in behind.values()]
+    expected = [logsumexp(logs) for _, logs in behind.values()]
+    possible = np.isfinite(expected)
+    assert possible.any()
+    assert np.array_equal(possible, np.isfinite(found))
+    each = np.array(found)[possible] - np.array(expected)[possible]
+    return [*each, logsumexp(found) - logsumexp(expected)]
+
+
+@pytest.mark.parametrize("write", FORMS, ids=lambda write: write.__name__)
+def test_density_is_that_of_all_data_sets_behind_a_table(write):
+    form = write()
+    tabulated = tabulate(form.model, [form.model[name] for name in form.values])
+    assert set(tabulated.value_vars).isdisjoint(form.model.value_vars)
+    assert np.max(np.abs(differences(form, tabulated))) < TOLERANCE
+
+
+# -- faults ----------------------------------------------------------------------------------------
+
+
+def _without_multiplicity(tabulated):
+    """Leave out how many data sets are behind a table."""
+    with tabulated:
+        for rv in tabulated.free_RVs:
+            if rv.name.endswith("_counts"):
+                n = rv.owner.op.dist_params(rv.owner)[0]
+                coefficient = pt.gammaln(n + 1.0).sum() - pt.gammaln(rv + 1.0).sum()
+                pm.Potential(f"{rv.name}_fault", -coefficient)
+
+
+def _without_covariates(monkeypatch):
+    def leaf_at_first(values, first):
+        return values[np.zeros_like(first)]
+
+    monkeypatch.setattr(reading, "at_first", leaf_at_first)
+
+
+def _with_rows_mismatched(monkeypatch):
+    monkeypatch.setattr(reading, "at_first", lambda values, first: values[np.roll(first, 1)])
+
+
+FAULTS = {
+    _without_covariates: (forms.covariate, forms.groups, forms.logits),
+    _with_rows_mismatched: (forms.answers_and_counts, forms.randomised_response, forms.outcomes),
+}
+
+
+@pytest.mark.parametrize(
+    ("fault", "write"),
+    [(fault, write) for fault, writes in FAULTS.items() for write in writes],
+    ids=lambda function: function.__name__.strip("_"),
+)
+def test_faults_are_found(fault, write, monkeypatch):
+    form = write()
+    fault(monkeypatch)
+    tabulated = tabulate(form.model, [form.model[name] for name in form.values])
+    assert np.max(np.abs(differences(form, tabulated))) > 0.01
+
+
+@pytest.mark.parametrize("write", [forms.categories, forms.two_variables])
+def test_multiplicity_matters(write):
+    form = write()
+    tabulated = tabulate(form.model, [form.model[name] for name in form.values])
+    _without_multiplicity(tabulated)
+    assert np.max(np.abs(differences(form, tabulated))) > 0.01
+
+
+# -- what a person sees ----------------------------------------------------------------------------
+
+
+def test_tables_have_names_and_coords_that_a_person_knows():
+    with pm.Model(coords={"cell": list("abcd")}) as model:
+        p = pm.Dirichlet("p", np.ones(4), dims="cell")
+        record = pm.Categorical("record", p=p, shape=330_000_000)
+        table = pmd.statistics.counts(record, 4)
+        released = [1e8, 1e8, 6e7, 7e7]
+        pmd.GaussianMechanism(100.0).potential("privacy", table, released=released)
+        pm.Deterministic("share", table.value[0] / 330_000_000)
+    tabulated = tabulate(model)
+    assert tabulated.named_vars_to_dims["record_counts"] == ("cell",)
+    assert [rv.name for rv in tabulated.free_RVs] == ["p", "record_counts"]
+    assert {x.name for x in tabulated.deterministics} == {"share"}
+    assert tabulated["privacy"].tag.mechanism is model["privacy"].tag.mechanism
+    assert tabulated.initial_point()["record_counts"].sum() == 330_000_000
+
+    grouped = tabulate(forms.covariate().model)
+    assert grouped.named_vars_to_dims["y_count"] == ("y_row",)
+    assert list(grouped.coords["y_row"]) == ["-1", "0.5", "2"]
+    several = tabulate(forms.two_variables().model)
+    assert several.named_vars_to_dims["sex_status_counts"] == ("sex_value", "status_value")
+
+
+def test_data_stay_data():
+    form = forms.data_covariate()
+    tabulated = tabulate(form.model)
+    assert np.array_equal(tabulated["z_rows"].get_value(), [-1.0, 0.5])
+    # Rows with other covariates: those of the records in them.
+    new = np.array([2.0, -0.3])
+    pm.set_data({"z_rows": new}, model=tabulated)
+    pm.set_data({"z": new[form.rows]}, model=form.model)
+    assert np.max(np.abs(differences(form, tabulated))) < TOLERANCE
+
+
+def test_starts_are_counted():
+    with pm.Model() as model:
+        x = pm.Bernoulli("x", 0.3, shape=5, initval=[1, 1, 0, 1, 1])
+        z = np.array([2.0, 1.0, 1.0, 1.0, 2.0])
+        pm.Potential("privacy", -(((z * x).sum() - 3.0) ** 2))
+    assert np.array_equal(tabulate(model).initial_point()["x_count"], [2, 2])
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+
+def _single_record(x):
+    pm.Potential("privacy", -1.0 * x[3])
+
+
+def _neighbours(x):
+    pm.Potential("privacy", -1.0 * pt.abs(x[1:] - x[:-1]).sum())
+
+
+def _order(x):
+    pm.Potential("privacy", -1.0 * (pt.cumsum(x) ** 2).sum())
+
+
+def _largest(x):
+    pm.Potential("privacy", -1.0 * x.max())
+
+
+def _numbers(x):
+    pm.Potential("privacy", -1.0 * (np.arange(5) * x).sum())
+
+
+def _symbolic_numbers(x):
+    pm.Potential("privacy", -1.0 * (pt.arange(5) * x).sum())
+
+
+def _free_weights(x):
+    pm.Potential("privacy", -1.0 * (pm.Normal("w", 0, 1, shape=5) * x).sum())
+
+
+def _kept(x):
+    pm.Potential("privacy", -1.0 * x.sum())
+    pm.Deterministic("twice", 2 * x)
+
+
+def _child(x):
+    pm.Potential("privacy", -1.0 * x.sum())
+    pm.Normal("y", x, 1)
+
+
+@pytest.mark.parametrize(
+    ("see", "message"),
+    [
+        (_single_record, "'privacy' depends on single records"),
+        (_neighbours, "'privacy' depends on the records in another way than through sums"),
+        (_order, "orders or accumulates"),
+        (_largest, "by something else than a sum"),
+        (_numbers, "as many distinct rows as there are records"),
+        (_symbolic_numbers, "told apart by their numbers"),
+        (_free_weights, "'w', which is free and has an entry for each"),
+        (_kept, "'twice' has a value for each record"),
+        (_child, "'y', which is free, depends on 'x'"),
+    ],
+)
+def test_records_that_are_told_apart_are_refused(see, message):
+    with pm.Model() as model:
+        see(pm.Bernoulli("x", 0.3, shape=5))
+    with pytest.raises(TabulationError, match=message):
+        tabulate(model, [model["x"]])
+
+
+def test_records_of_many_values_are_refused():
+    with pm.Model() as model:
+        x = pm.Normal("x", 0, 1, shape=5)
+        y = pm.DiscreteUniform("y", 0, 999, shape=5)
+        one = pm.Bernoulli("one", 0.5, shape=1)
+        pm.Potential("privacy", -1.0 * x.sum() * y.sum() * one.sum())
+    for names, message in (("x", "'x' isn't a vector"), ("y", "1000 values"), ("one", "single")):
+        with pytest.raises(TabulationError, match=message):
+            tabulate(model, [model[names]])
+    with pm.Model() as without:
+        pm.Normal("x")
+    with pytest.raises(TabulationError, match="no latent records"):
+        tabulate(without)
