@@ -4,6 +4,7 @@
     python -m benchmarks.run --short    a few minutes: small sizes, few draws; for trying out
     python -m benchmarks.run --page     write the page anew from the last results
     python -m benchmarks.run --only sweep    measure one task anew, and keep the other results
+    python -m benchmarks.run --only first_draw --way pymc_dapper    and that one way only
 
 One measurement after another, each in a process of its own with one thread. Peers that aren't
 installed are skipped, with a note. Results are kept in benchmarks/results.json.
@@ -14,6 +15,8 @@ import importlib.util
 import json
 import os
 import platform
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +25,7 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks import page, r
+from benchmarks.first_draws import USERS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results.json"
@@ -31,6 +35,8 @@ ONE_THREAD = {
 TASKS = ("overhead", "separable", "protocol", "sweep", "memory", "sampling", "first_draw")
 TIME_LIMIT = 240
 """Seconds that a measurement may take."""
+FIRST_DRAW_LIMIT = 1200
+"""Seconds that a first draw may take."""
 
 EXAMPLES = ("randomised_response", "admissions", "regression")
 OTHERS = ("poisson", "logistic_regression")
@@ -41,11 +47,41 @@ SIZES = {
 
 
 def first_draws():
-    """Cold, with an empty cache; then warm, with what the cold one left there."""
-    for workload in (*EXAMPLES, *OTHERS):
+    """With an empty cache; with what that left there; and with what all other models left there."""
+    for caches in ("cold", "warm", "of others"):
         for way in ("pymc_dapper", "PyMC's defaults"):
-            for caches in ("cold", "warm"):
+            for workload in (*EXAMPLES, *OTHERS, *USERS):
                 yield {"task": "first_draw", "workload": workload, "way": way, "caches": caches}
+
+
+def cache_of(job, folder):
+    """Where a model's compiled code is, or what all others measured so far left."""
+    way = folder / re.sub(r"\W+", "_", job["way"])
+    own = way / job["workload"]
+    if job["caches"] != "of others":
+        return own
+    joined = way / f"without {job['workload']}"
+    for other in sorted(way.iterdir()):
+        if other != own and not other.name.startswith("without"):
+            join_caches(other, joined)
+    return joined
+
+
+def join_caches(cache, joined):
+    """Copy compiled code; of a function that is there already nothing, lest versions get mixed."""
+
+    def function(file):
+        """What the index of a function's versions and these are named by."""
+        return re.sub(r"(\.\d+\.nbc|\.nbi)$", "", str(file))
+
+    def files(cache):
+        return [file.relative_to(cache) for file in sorted(cache.rglob("*")) if file.is_file()]
+
+    there = {function(file) for file in files(joined)}
+    for file in files(cache):
+        if function(file) not in there:
+            (joined / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(cache / file, joined / file)
 
 
 def samplings(scale):
@@ -123,9 +159,9 @@ def measure(job, folder):
     arguments = {key: value for key, value in job.items() if key != "caches"}
     environment = os.environ | ONE_THREAD
     if "caches" in job:
-        cache = folder / f"{job['workload']} {job['way']}".replace(" ", "_").replace("'", "")
-        flags = f"{os.environ.get('PYTENSOR_FLAGS', '')},base_compiledir={cache}"
+        flags = f"{os.environ.get('PYTENSOR_FLAGS', '')},base_compiledir={cache_of(job, folder)}"
         environment["PYTENSOR_FLAGS"] = flags.strip(",")
+    limit = FIRST_DRAW_LIMIT if job["task"] == "first_draw" else TIME_LIMIT
     command = [sys.executable, "-m", "benchmarks.measure", json.dumps(arguments)]
     try:
         done = subprocess.run(
@@ -135,10 +171,10 @@ def measure(job, folder):
             capture_output=True,
             text=True,
             check=True,
-            timeout=TIME_LIMIT,
+            timeout=limit,
         )
     except subprocess.TimeoutExpired:
-        return {"skipped": f"it takes longer than {TIME_LIMIT} s"}
+        return {"skipped": f"it takes longer than {limit} s"}
     except subprocess.CalledProcessError as error:
         # One failure isn't to cost what the other measurements found.
         print(f"{job} failed:\n{error.stderr}", file=sys.stderr)
@@ -174,12 +210,16 @@ def measured(wanted):
             yield {"job": job, "result": result}
 
 
-def anew(found, task):
-    """Measure one task anew, and keep the other results."""
-    entries = measured(job for job in jobs(False) if job["task"] == task)
-    new = {json.dumps(entry["job"]): entry for entry in entries}
-    kept = [new.get(json.dumps(entry["job"]), entry) for entry in found["measurements"]]
-    return {**found, "measurements": kept}
+def anew(found, task, way, keep):
+    """Measure one task anew, or one way of it; `keep` is called with all results, old and new."""
+    wanted = [json.dumps(job) for job in jobs(False)]
+    known = {json.dumps(entry["job"]): entry for entry in found["measurements"]}
+    chosen = (job for job in jobs(False) if job["task"] == task and way in (None, job.get("way")))
+    for entry in measured(chosen):
+        known[json.dumps(entry["job"])] = entry
+        found = {**found, "measurements": [known[job] for job in wanted if job in known]}
+        keep(found)
+    return found
 
 
 def _shown(entries):
@@ -194,12 +234,12 @@ def main():
     parser.add_argument("--short", action="store_true", help="small sizes; leaves docs as they are")
     parser.add_argument("--page", action="store_true", help="only write the page anew")
     parser.add_argument("--only", metavar="TASK", choices=TASKS, help="measure this task anew")
+    parser.add_argument("--way", choices=page.WAYS, help="of that task, measure this way only")
     arguments = parser.parse_args()
     if arguments.page or arguments.only:
         found = json.loads(RESULTS.read_text(encoding="utf-8"))
         if arguments.only:
-            found = anew(found, arguments.only)
-            _keep(found)
+            found = anew(found, arguments.only, arguments.way, _keep)
         page.write(found)
     elif arguments.short:
         print(page.text(run(True, keep=lambda found: None)))

@@ -1,10 +1,13 @@
 """The benchmarks run, and loops by hand draw from the posterior: a wrong one may well be fast."""
 
+import signal
+import time
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks import by_hand, measure, page, run
+from benchmarks import by_hand, first_draws, measure, page, parts, run
 
 pytestmark = pytest.mark.long
 
@@ -110,14 +113,17 @@ def test_measurements_are_positive_numbers(measurements):
 
 
 def test_the_page_shows_what_was_measured_and_what_was_not(measurements):
-    first = {"seconds": 4.0, "compilations": 0, "import_pymc": 1.0, "import_pymc_dapper": 2.0}
+    first = {
+        **{"seconds": 4.0, "cpu_seconds": 3.0, "parts": dict.fromkeys(parts.PARTS, 0.5)},
+        **{"compilations": 7, "writing": 0.1, "import_pymc": 1.0, "import_pymc_dapper": 2.0},
+    }
     memory = {"bytes_of_records": 160, "copies": {page.SWEEP: 3.0}}
     others = [
         ({"task": "memory", "workload": "admissions", "n": 20}, memory),
         *(
             ({"task": "first_draw", "workload": "admissions", "way": way, "caches": caches}, first)
             for way in ("pymc_dapper", "PyMC's defaults")
-            for caches in ("cold", "warm")
+            for caches in page.CACHES
         ),
     ]
     text = page.text(
@@ -135,6 +141,14 @@ def test_the_page_shows_what_was_measured_and_what_was_not(measurements):
     # R's rate stands there with where it comes from.
     assert f"| {page.number(ours / page.R_EARLIER['admissions'])} |" in text
     assert page.R_NOTE in text
+    assert "| example 2, table of counts | 4.0 | 4.0 | 4.0 | 4.0 | 4.0 | 4.0 |" in text
+    assert "worked on these draws 75 to 75 percent" in text
+    assert (
+        "| first draw, empty cache: example 2, table of counts | at most 10 s | 4.0 s | yes |"
+        in text
+    )
+    assert "| first draw, the same model again: example 2, table of counts | at most 1 s |" in text
+    assert "| import of `pymc_dapper`, after PyMC's | at most 0.3 s | 2.0 s | **no** |" in text
 
 
 def test_every_job_is_a_task_with_arguments_that_it_takes():
@@ -145,6 +159,87 @@ def test_every_job_is_a_task_with_arguments_that_it_takes():
                 assert job["way"] in page.WAYS
             if job.get("workload"):
                 assert job["workload"] in page.TITLES
+
+
+# Where the time goes ------------------------------------------------------------------------------
+
+
+def test_time_is_put_down_to_what_is_on_the_stack():
+    """The outermost is no matter: a check that compiles is compiling."""
+    numba, load = "/numba/core/compiler.py", "/numba/core/caching.py"
+    check, reading = (
+        "/pymc_dapper/records/reading/self_check.py",
+        "/pymc_dapper/counts/reading/x.py",
+    )
+    assert parts.part_of([(numba, "compile"), (check, "check_reading")]) == "numba's compilation"
+    loaded = parts.part_of([(load, "load_overload"), (numba, "compile")])
+    assert loaded == "compiled code loaded from the cache"
+    assert parts.part_of([("/numpy/x.py", "f"), (check, "f")]) == "checks of the reading"
+    assert parts.part_of([(reading, "read")]) == "reading the model"
+    assert parts.part_of([("/pymc/x.py", "check")]) == "the rest"
+
+
+def spend(seconds):
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        pass
+
+
+def test_all_time_is_put_down_to_something(monkeypatch):
+    monkeypatch.setitem(parts.PARTS, parts.IMPORT, lambda frame: frame[1] == "spend")
+    before, began = signal.getsignal(signal.SIGPROF), time.process_time()
+    with parts.parts() as found:
+        spend(0.3)
+    total = time.process_time() - began
+    assert sum(found.values()) == pytest.approx(total, abs=0.05)
+    assert found[parts.IMPORT] == pytest.approx(total, abs=0.1)
+    assert signal.getsignal(signal.SIGPROF) == before
+    assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
+
+
+def test_models_that_are_timed_have_titles():
+    assert list(first_draws.USERS) == page.USERS
+    for build in first_draws.USERS.values():
+        assert build().potentials
+
+
+def test_what_others_left_is_joined_without_mixing_versions_of_a_function(tmp_path):
+    """An index names files by numbers: those of another cache hold another version's code."""
+    files = {
+        "one": {"f-1.py313.nbi": "1", "f-1.py313.1.nbc": "1", "g-2.py313.nbi": "1"},
+        "two": {
+            **{"f-1.py313.nbi": "2", "f-1.py313.1.nbc": "2", "f-1.py313.2.nbc": "2"},
+            **{"h-3.py313.nbi": "2", "h-3.py313.1.nbc": "2"},
+        },
+        "own": {"own-1.py313.nbi": "own"},
+    }
+    for workload, names in files.items():
+        (tmp_path / "PyMC_s_defaults" / workload / "numba").mkdir(parents=True)
+        for name, content in names.items():
+            (tmp_path / "PyMC_s_defaults" / workload / "numba" / name).write_text(content)
+    job = {"way": "PyMC's defaults", "workload": "own", "caches": "of others"}
+    joined = run.cache_of(job, tmp_path)
+    found = {file.name: file.read_text() for file in joined.rglob("*") if file.is_file()}
+    two = {name: "2" for name in files["two"] if name.startswith("h")}
+    assert found == {**files["one"], **two}
+    for caches in ("cold", "warm"):
+        assert run.cache_of({**job, "caches": caches}, tmp_path).name == "own"
+
+
+def test_one_task_or_one_way_of_it_is_measured_anew(monkeypatch):
+    jobs = [
+        {"task": "sweep", "workload": "admissions"},
+        {"task": "first_draw", "way": "pymc_dapper"},
+        {"task": "first_draw", "way": "PyMC's defaults"},
+    ]
+    monkeypatch.setattr(run, "jobs", lambda short: iter(jobs))
+    monkeypatch.setattr(run, "measure", lambda job, folder: {"seconds": "new"})
+    old = [{"job": job, "result": {"seconds": "old"}} for job in (jobs[2], jobs[0])]
+    kept = []
+    found = run.anew({"cores": 2, "measurements": old}, "first_draw", "pymc_dapper", kept.append)
+    assert [entry["job"] for entry in found["measurements"]] == jobs
+    assert [entry["result"]["seconds"] for entry in found["measurements"]] == ["old", "new", "old"]
+    assert kept == [found]
 
 
 @pytest.mark.parametrize(
