@@ -5,10 +5,22 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from pymc import Model
 from pymc import compile as pymc_compile
+from pytensor.compile.mode import OPT_MINIMUM, Mode
 from pytensor.graph.basic import Variable
+from pytensor.link.vm import VMLinker
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.rebuild import dependent_variables
+
+# With the place of the rewrite that says what is done with invalid parameters, and no other there.
+AS_WRITTEN = Mode(
+    VMLinker(use_cloop=False, c_thunks=False), OPT_MINIMUM.including("canonicalize_db")
+)
+"""Operations are evaluated one after the other, as the graph has them.
+
+To rewrite a graph takes longer than a few evaluations of it, and may change what it says: of
+``x / x`` it makes 1.
+"""
 
 # Sums over records are formed in another order than in the model: rounding, far below this.
 TOLERANCE = {"float64": 1e-8, "float32": 1e-5}
@@ -17,10 +29,14 @@ TOLERANCE = {"float64": 1e-8, "float32": 1e-5}
 def compile_in_python(
     model: Model, inputs: Sequence[Variable], outputs: Sequence[Variable]
 ) -> Callable[..., list[np.ndarray]]:
-    """Make a function of a graph without compiling it, for what is called a few times at most."""
+    """Make a function of a graph without compiling it, for what is called a few times at most.
+
+    As in PyMC's own functions, a log-density with invalid parameters is minus infinity; unchecked
+    in a model with ``check_bounds=False``.
+    """
     with model:
         function: Callable[..., list[np.ndarray]] = pymc_compile(
-            list(inputs), list(outputs), mode="FAST_COMPILE", on_unused_input="ignore"
+            list(inputs), list(outputs), mode=AS_WRITTEN, on_unused_input="ignore"
         )
     return function
 

@@ -4,6 +4,8 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from pytensor import scan
+from pytensor.compile.builders import OpFromGraph
 
 from pymc_dapper.graphs.evaluation import TOLERANCE, choose_rows, compile_in_python, rounding
 
@@ -22,6 +24,33 @@ def test_a_function_is_evaluated_in_python_whatever_inputs_it_needs():
     total, twice = function(np.array([1.0, 2.5]), 0.0)
     assert total == 3.5
     np.testing.assert_array_equal(twice, [2.0, 5.0])
+
+
+def test_a_graph_is_evaluated_as_it_is_written():
+    x = pt.scalar("x")
+    [ratio] = compile_in_python(pm.Model(), [x], [x / x])(0.0)
+    assert np.isnan(ratio)
+
+
+@pytest.mark.parametrize(("check_bounds", "expected"), [(True, -np.inf), (False, np.nan)])
+def test_invalid_parameters_are_impossible_if_they_are_checked(check_bounds, expected):
+    sigma = pt.scalar("sigma")
+    log_density = pm.logp(pm.Normal.dist(0, sigma), 1.0)
+    function = compile_in_python(pm.Model(check_bounds=check_bounds), [sigma], [log_density])
+    np.testing.assert_equal(function(-1.0), [expected])
+
+
+def test_graphs_within_graphs_are_evaluated():
+    x = pt.vector("x")
+    sums = scan(
+        lambda each, last: last + each,
+        sequences=[x],
+        outputs_info=[pt.zeros(())],
+        return_updates=False,
+    )
+    square = OpFromGraph([x], [x**2])(x)
+    found = compile_in_python(pm.Model(), [x], [sums, square])(np.array([1.0, 2.0, 4.0]))
+    np.testing.assert_array_equal(found, [[1, 3, 7], [1, 4, 16]])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
