@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from scipy.optimize import brentq
+import scipy
 
 
 def root(
@@ -11,7 +11,7 @@ def root(
 ) -> float:
     """Solve ``function(x) = 0`` between two points."""
     rtol = 4 * sys.float_info.epsilon
-    return float(brentq(function, low, high, xtol=xtol, rtol=rtol, maxiter=5000))
+    return float(scipy.optimize.brentq(function, low, high, xtol=xtol, rtol=rtol, maxiter=5000))
 
 
 def root_below(function: Callable[[float], float], high: float) -> float:

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+import scipy
 from numpy.typing import ArrayLike
 from pymc.distributions.shape_utils import rv_size_is_none
 from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
-from scipy import stats
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
@@ -399,7 +399,7 @@ class GaussianMechanism(GaussianNoise):
     _log_rounded = staticmethod(rounded_gaussian)
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:
-        return np.asarray(self.sigma) * stats.norm.isf(p / 2)
+        return np.asarray(self.sigma) * scipy.stats.norm.isf(p / 2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

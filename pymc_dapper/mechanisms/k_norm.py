@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+import scipy
 from pymc.distributions.shape_utils import rv_size_is_none
 from pytensor.tensor.variable import TensorVariable
-from scipy import stats
 from scipy.special import gammaln
 
 from pymc_dapper import budget as accounting
@@ -259,7 +259,7 @@ class KNormMechanism(Mechanism):
         """
         k = whole_number(k, "k", at_least=1)
         beta = finite_number(beta, "beta", above=0, below=1)
-        return np.asarray(stats.gamma.isf(beta, k, scale=self.scale))
+        return np.asarray(scipy.stats.gamma.isf(beta, k, scale=self.scale))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

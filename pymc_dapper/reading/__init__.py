@@ -19,6 +19,8 @@ from pymc_dapper.graphs.ops import (
     Reduces,
     action_of,
 )
+from pymc_dapper.interweaving.compiled import counts  # noqa: F401  (registers its maps)
+from pymc_dapper.records.compiled import truncated_counts  # noqa: F401  (registers its draws)
 from pymc_dapper.records.reading.factors import (
     AdditiveFactor,
     Factor,

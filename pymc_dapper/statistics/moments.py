@@ -3,9 +3,9 @@
 from fractions import Fraction
 
 import numpy as np
+import scipy
 from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from pymc_dapper.checks import as_array, shown, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities
@@ -239,7 +239,9 @@ def _minimum_of_power_sum(order: int) -> Fraction:
     if order == 2:
         return Fraction(1, 2)
     return Fraction(
-        brentq(lambda w: (order + 1) * w**order + order * w ** (order + 1) - 1, 0, 1, xtol=1e-15)
+        scipy.optimize.brentq(
+            lambda w: (order + 1) * w**order + order * w ** (order + 1) - 1, 0, 1, xtol=1e-15
+        )
     )
 
 

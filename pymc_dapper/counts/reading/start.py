@@ -1,9 +1,9 @@
 """Find a table that has the totals and margins that are known."""
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import LinearConstraint, milp
 
 from pymc_dapper.counts.reading.moves import classes_of, components_of
 from pymc_dapper.graphs.errors import ReadingError
@@ -55,11 +55,13 @@ def _totals(
     """Solve for the totals of classes of cells, not far from those at present."""
     n = len(present)
     # Minimise the sum of |totals - present|: as totals = present + more - less.
-    found = milp(
+    found = scipy.optimize.milp(
         np.ones(2 * n),
         constraints=[
-            LinearConstraint(np.hstack([matrix, -matrix]), *(2 * [known - matrix @ present])),
-            LinearConstraint(np.hstack([np.eye(n), -np.eye(n)]), -present, np.inf),
+            scipy.optimize.LinearConstraint(
+                np.hstack([matrix, -matrix]), *(2 * [known - matrix @ present])
+            ),
+            scipy.optimize.LinearConstraint(np.hstack([np.eye(n), -np.eye(n)]), -present, np.inf),
         ],
         integrality=np.ones(2 * n),
     )

@@ -1,0 +1,107 @@
+"""Bayesian inference from privacy-protected data, in PyMC."""
+
+from . import (
+    budget,
+    conjugacy,
+    counts,
+    diagnostics,
+    distributions,
+    mechanisms,
+    plots,
+    reading,
+    reference,
+    statistics,
+    studies,
+)
+from .assignment import assign_steps
+from .budget import ZCDP, ApproxDP, PureDP
+from .conjugacy.step import ConjugateStep
+from .counts.reading import invariant
+from .counts.step import CountStep
+from .distributions import DiscreteGaussian, DiscreteLaplace, Tulap
+from .interweaving.step import InterweaveStep
+from .mechanisms import (
+    CustomMechanism,
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    GaussianMechanism,
+    KNormMechanism,
+    LaplaceMechanism,
+    LInfMechanism,
+    Mechanism,
+    NoisyStats,
+    RandomizedResponse,
+    TulapMechanism,
+)
+from .plots import (
+    plot_analyses,
+    plot_contraction,
+    plot_record_acceptance,
+    plot_study,
+)
+from .reading import (
+    NotAdditiveError,
+    NotConjugateError,
+    ReadingError,
+    UnknownOperationError,
+    action_of,
+    follow_records,
+)
+from .records.step import DapperStep
+from .sampling import sample
+from .steps.function import FunctionStep
+from .studies import study
+from .tabulation import TabulationError, tabulate
+
+__all__ = [
+    "ZCDP",
+    "ApproxDP",
+    "ConjugateStep",
+    "CountStep",
+    "CustomMechanism",
+    "DapperStep",
+    "DiscreteGaussian",
+    "DiscreteGaussianMechanism",
+    "DiscreteLaplace",
+    "DiscreteLaplaceMechanism",
+    "FunctionStep",
+    "GaussianMechanism",
+    "InterweaveStep",
+    "KNormMechanism",
+    "LInfMechanism",
+    "LaplaceMechanism",
+    "Mechanism",
+    "NoisyStats",
+    "NotAdditiveError",
+    "NotConjugateError",
+    "PureDP",
+    "RandomizedResponse",
+    "ReadingError",
+    "TabulationError",
+    "Tulap",
+    "TulapMechanism",
+    "UnknownOperationError",
+    "action_of",
+    "assign_steps",
+    "budget",
+    "conjugacy",
+    "counts",
+    "diagnostics",
+    "distributions",
+    "follow_records",
+    "invariant",
+    "mechanisms",
+    "plot_analyses",
+    "plot_contraction",
+    "plot_record_acceptance",
+    "plot_study",
+    "plots",
+    "reading",
+    "reference",
+    "sample",
+    "statistics",
+    "studies",
+    "study",
+    "tabulate",
+]
+__version__: str

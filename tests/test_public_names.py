@@ -1,0 +1,69 @@
+"""What `import pymc_dapper` gives, and when it is imported."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pymc_dapper
+
+ROOT = Path(pymc_dapper.__file__).parent
+STUB = ast.parse((ROOT / "__init__.pyi").read_text())
+
+LISTED = """
+import sys
+import pymc
+before = set(sys.modules)
+import pymc_dapper as pmd
+{code}
+print(*sorted(set(sys.modules) - before))
+"""
+
+MODEL = """
+with pymc.Model():
+    p = pymc.Beta("p", 1, 1)
+    record = pymc.Bernoulli("record", p, shape=5)
+    scale = pmd.budget.laplace_scale(budget=pmd.PureDP(1.0), sensitivity=1.0)
+    mechanism = pmd.LaplaceMechanism(scale)
+    mechanism.potential("privacy", record.sum(), released=3.0)
+pmd.sample, pmd.assign_steps, pmd.DapperStep, pmd.CountStep, pmd.InterweaveStep
+"""
+
+HEAVY = ("arviz_plots", "arviz_stats", "matplotlib", "scipy.optimize", "scipy.stats")
+OF_OURS = ("diagnostics", "plots", "reference", "studies")
+
+
+def imported_by(code):
+    """Names of the modules that are imported by code after PyMC, in a process of its own."""
+    script = LISTED.format(code=code)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()
+
+
+def test_importing_the_package_imports_nothing_else():
+    assert imported_by("") == ["lazy_loader", "pymc_dapper"]
+
+
+def test_a_model_and_its_steps_import_nothing_for_what_comes_after_sampling():
+    imported = imported_by(MODEL)
+    assert "pymc_dapper.assignment" in imported
+    unused = (*HEAVY, *(f"pymc_dapper.{name}" for name in OF_OURS))
+    assert [name for name in imported if name.startswith(unused)] == []
+
+
+def test_every_public_name_leads_somewhere_and_type_checkers_see_the_same():
+    assert dir(pymc_dapper) == sorted(pymc_dapper.__all__)
+    for name in pymc_dapper.__all__:
+        assert getattr(pymc_dapper, name) is not None
+    [shown] = [
+        ast.literal_eval(node.value)
+        for node in STUB.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    assert sorted(shown) == sorted(pymc_dapper.__all__)
+
+
+def test_folders_are_found_without_importing_them_by_name():
+    assert pymc_dapper.budget.compose.__module__ == "pymc_dapper.budget.kinds"
