@@ -18,6 +18,7 @@ from pymc_dapper.interweaving.kernels.tuning import (
 )
 from pymc_dapper.interweaving.step import InterweaveStep
 from tests.against_python import assert_same_in_python
+from tests.evaluated_in_python import evaluated_in_python
 
 N = 20
 
@@ -41,10 +42,16 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def steps(model):
+def dapper(model):
+    with evaluated_in_python():
+        return DapperStep([model["x"], model["k"]], model=model)
+
+
+@pytest.fixture(scope="module")
+def steps(model, dapper):
     with model:
         return [
-            DapperStep([model["x"], model["k"]]),
+            dapper,
             InterweaveStep([model["mu"], model["sigma"]], records=[model["x"], model["k"]]),
         ]
 
@@ -96,11 +103,9 @@ def test_statistics_describe_the_moves(sequential):
     assert np.all(stats["interweave_accept"].where(moved, 1) <= 1)
 
 
-def test_dapper_step_sees_records_that_were_changed_elsewhere(model, sequential):
+def test_dapper_step_sees_records_that_were_changed_elsewhere(model, steps):
     """Its statistic, formed from its sums, is that of the point it leaves."""
-    with model:
-        dapper = DapperStep([model["x"], model["k"]])
-        interweave = InterweaveStep([model["mu"], model["sigma"]], records=[model["x"], model["k"]])
+    dapper, interweave = steps
     mechanism = model.compile_logp([model["privacy"]], mode="FAST_COMPILE")
     point = model.initial_point()
     for each, rng in zip((dapper, interweave), np.random.default_rng(3).spawn(2), strict=True):
@@ -247,7 +252,7 @@ def test_the_reading_is_described(step):
 
 
 def test_parameters_left_alone_get_another_step(model):
-    with model:
+    with model, evaluated_in_python():
         step = InterweaveStep(
             [model["tau"], model["mu"]], records=[model["x"], model["k"]], moves=0
         )
@@ -287,7 +292,7 @@ def test_the_progress_bar_shows_the_moves(step):
 
 def test_moves_given_up_are_never_made_again(model, monkeypatch):
     monkeypatch.setattr(interweave, "moves_waste_time", lambda *measured: True)
-    with model:
+    with model, evaluated_in_python():
         step = InterweaveStep([model["mu"], model["sigma"]], records=[model["x"], model["k"]])
     walked = walk(step, started(model), np.random.default_rng(3), 5, tune=60)
     made = [stat["interweave_moves"] for _, stat in walked]

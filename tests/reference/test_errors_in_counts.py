@@ -9,7 +9,7 @@ import pymc_dapper as pmd
 from pymc_dapper.reference.errors_in_counts import CountRegression, LeastSquares, attenuation
 from tests.quadrature import marginals
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
-from tests.statistical.twins import with_decide
+from tests.statistical.twins import with_half_the_log_ratio
 
 LINE = np.array([-5.0, 4.0])
 EPSILONS = [0.5, 0.2, 0.1]
@@ -164,11 +164,7 @@ class TestThePosterior:
 
     def test_a_sampler_with_half_the_log_ratio_is_told_apart(self, sampled, exact):
         model, steps, line = sampled
-
-        def fault(decide, records, proposals, log_uniforms, given):
-            return decide(*records, *proposals, 2 * log_uniforms, *given)
-
-        twins = [with_decide(step, fault) for step in steps]
+        twins = [with_half_the_log_ratio(step) for step in steps]
         assert_disagrees(compare(model, [*twins, line], exact, draws=4_000))
 
 

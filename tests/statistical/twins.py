@@ -7,6 +7,7 @@ decisions on it are told.
 import copy
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 from pymc_dapper.backend.jit import JitFunction
 from tests.sweep_parts import parts_of
@@ -28,6 +29,17 @@ def with_decide(step, fault, function=JitFunction):
         return fault(parts.decide, list(records), list(proposals), log_uniforms, given)
 
     return _with(step, replace(parts, decide=faulty))
+
+
+def with_half_the_log_ratio(step):
+    """A copy of a step that decides by half the log ratio, in the code that the step compiled."""
+    compiled, k = step.sweep.function.jitted, len(step._reading.randomness.inputs)
+
+    def faulty(*arguments):
+        # A proposal is accepted if the ratio is above minus an exponential variate.
+        return compiled(*arguments[:k], 2 * arguments[k], *arguments[k + 1 :])
+
+    return _with(step, replace(step.sweep, function=SimpleNamespace(jitted=faulty)))
 
 
 def _with(step, parts):

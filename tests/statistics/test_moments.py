@@ -81,6 +81,9 @@ def test_limits_that_overflow_are_refused(make, message):
 def test_high_moments_within_one():
     s = clamped_moments([0.5], -1, 1, order=400).sensitivity
     w = np.linspace(0, 1, 100_001)
-    powers = [1 - (-w) ** k for k in range(1, 401)]
-    assert 0 <= s.l1 / np.sum(powers, axis=0).max() - 1 < 1e-8
+    power, distance = np.ones_like(w), np.zeros_like(w)
+    for _ in range(400):
+        power *= -w
+        distance += 1 - power
+    assert 0 <= s.l1 / distance.max() - 1 < 1e-8
     assert Fraction(float(s.l2)) ** 2 >= 800 > Fraction(math.nextafter(s.l2, 0)) ** 2

@@ -33,9 +33,9 @@ def expected():
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two worker processes; no dashboard, and a port of the system's choice."""
+    """A worker process; no dashboard, and a port of the system's choice."""
     cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
     )
     with cluster, Client(cluster) as client:
         yield client
