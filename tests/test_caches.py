@@ -116,8 +116,7 @@ def reports(cache):
         return list(zip(densities, json.loads(done.stdout), strict=True))
 
     return [
-        *run("laplace"),
-        *run("wide laplace", "gaussian"),
+        *run(*DENSITIES),
         # By now the cache holds what is needed, and code of other models that came later.
         *run("laplace", workers=("spawn", "forkserver")),
     ]
