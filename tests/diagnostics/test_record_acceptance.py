@@ -11,6 +11,7 @@ from pymc.backends.zarr import ZarrTrace
 from pymc_dapper import DapperStep
 from pymc_dapper.diagnostics import record_acceptance
 from pymc_dapper.steps.stats import RECORD_STAT
+from tests.evaluated_in_python import evaluated_in_python
 
 N, DRAWS, TUNE = 6, 40, 15
 WEIGHTS = np.array([0.0, 1.0, 1.0, 1.0, 1.0, 50.0])
@@ -85,8 +86,9 @@ def test_several_steps_are_told_apart():
         first = pm.Normal("first", mu, 1, shape=3)
         second = pm.Normal("second", mu, 1, shape=5)
         pm.Normal("s_dp", first.sum() + second.sum(), 1.0, observed=2.0)
-    steps = [DapperStep([x], model=model, track_records=True) for x in (first, second)]
-    idata = sample(model, steps)
+    with evaluated_in_python():
+        steps = [DapperStep([x], model=model, track_records=True) for x in (first, second)]
+        idata = sample(model, steps)
     with pytest.raises(ValueError, match="2 steps tracked their records"):
         record_acceptance(idata)
     assert record_acceptance(idata, step=0).shape == (2, 3)
@@ -98,7 +100,8 @@ def test_several_steps_are_told_apart():
 
 
 def test_without_tracking_it_says_so(model):
-    idata = sample(model, [DapperStep([model["record"]], model=model)])
+    with evaluated_in_python():
+        idata = sample(model, [DapperStep([model["record"]], model=model)])
     with pytest.raises(ValueError, match="track_records=True"):
         record_acceptance(idata)
 

@@ -8,13 +8,14 @@ import pymc as pm
 import pytest
 
 import pymc_dapper as pmd
+from tests.evaluated_in_python import evaluated_in_python
 
 EPSILON = 0.5
 
 
 @pytest.fixture(scope="session")
 def private():
-    with pm.Model(coords={"cell": ["a", "b", "c"]}):
+    with evaluated_in_python(), pm.Model(coords={"cell": ["a", "b", "c"]}):
         p = pm.Dirichlet("p", np.ones(3), dims="cell")
         record = pm.Categorical("record", p=p, shape=30)
         mechanism = pmd.LaplaceMechanism.calibrate(pmd.PureDP(EPSILON), sensitivity=2)
