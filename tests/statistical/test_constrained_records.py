@@ -5,20 +5,22 @@ follows Gamma(shape, rate) in total: the exact posterior of the rate is an integ
 """
 
 from functools import cache
+from math import exp
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from pymc.distributions.transforms import Interval, ordered
-from scipy.special import logsumexp
-from scipy.stats import binom, gamma, laplace, norm
+from scipy.special import expit, logsumexp
+from scipy.stats import binom, gamma, kstest, laplace, norm
 
 from pymc_dapper import DapperStep
 from pymc_dapper.reading import read_model
 from tests import broken
 from tests.quadrature import Normal, Tabulated
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
+from tests.statistical.parameters import Given, slice_sample
 from tests.statistical.twins import with_decide, with_propose
 from tests.sweep_parts import PythonFunction, take_apart
 
@@ -49,6 +51,7 @@ def dirichlet_rows(rate):
 
 
 SHAPES = {
+    exponential: N,
     gamma_two: 2 * N,
     half_normal: N / 2,
     beta_power: N,
@@ -73,8 +76,25 @@ def exact_rate(shape):
     return Tabulated(rate, gamma.logpdf(rate, 2) + log_likelihood)
 
 
-def run(model, step, exact, **kwargs):
-    return compare(model, [step, pm.Slice([model["rate"]], model=model)], {"rate": exact}, **kwargs)
+def total_of(total, value):
+    """What is released of records as the chain keeps them, but for the noise."""
+    if total is dirichlet_rows:
+        value = np.column_stack([value, -value.sum(axis=-1)])
+        return (logsumexp(value, axis=-1) - value[:, 0]).sum()
+    if total is beta_power:
+        return np.logaddexp(0, -value).sum()
+    return np.exp(2 * value if total is half_normal else value).sum()
+
+
+def run(model, step, exact, total=exponential):
+    """The total follows Gamma(shape, rate), so the rate given it is a gamma variable, too."""
+    [value] = step.vars
+
+    def rate(rng, point):
+        given = rng.gamma(2 + SHAPES[total]) / (1 + total_of(total, point[value.name]))
+        return [np.log(given)]
+
+    return compare(model, [step, Given([model["rate"]], rate, model=model)], {"rate": exact})
 
 
 @pytest.fixture(scope="module")
@@ -91,15 +111,34 @@ def test_rate_of_records_kept_as_logarithms_given_a_noisy_total(model, step):
     assert_agrees(run(model, step, exact_rate(N)))
 
 
-@pytest.mark.parametrize(
-    "total",
-    [beta_power, dirichlet_rows]
-    + [pytest.param(f, marks=pytest.mark.long) for f in (gamma_two, half_normal)],
-)
+# In every run, what is proposed for them is compared with their prior (below), and what is decided
+# with the model, in records/compiled/test_op.py.
+@pytest.mark.long
+@pytest.mark.parametrize("total", [gamma_two, half_normal, beta_power, dirichlet_rows])
 def test_rate_of_other_transformed_records_given_a_noisy_total(total):
     model = model_of_rate(total)
     step = DapperStep([model["record"]], model=model)
-    assert_agrees(run(model, step, exact_rate(SHAPES[total])))
+    assert_agrees(run(model, step, exact_rate(SHAPES[total]), total))
+
+
+def p_value_of_proposals(total, change=None, rate=1.7, draws=300):
+    """Of totals of what is proposed, which follow Gamma(shape, rate)."""
+    model = model_of_rate(total)
+    record = [model.rvs_to_values[model["record"]]]
+    reading = read_model(model, record, model.initial_point())
+    propose, rng = take_apart(reading, function=PythonFunction).propose, np.random.default_rng(2)
+    # A generator each: in Python, the function leaves its input as it is.
+    proposed = [propose(each, np.array(np.log(rate)))[0] for each in rng.spawn(draws)]
+    totals = [total_of(total, value if change is None else change(value)) for value in proposed]
+    return kstest(totals, gamma(SHAPES[total], scale=1 / rate).cdf).pvalue
+
+
+@pytest.mark.parametrize("total", SHAPES)
+def test_records_are_proposed_from_their_prior(total):
+    assert p_value_of_proposals(total) > 1e-3
+    # As they are before the transform.
+    natural = expit if total is beta_power else np.exp
+    assert p_value_of_proposals(total, natural) < 1e-6
 
 
 def test_proposals_written_without_the_transform_are_told_apart(model, step):
@@ -172,10 +211,19 @@ def exact_upper():
     return Tabulated(upper, gamma.logpdf(upper, 4) + np.log(noise @ density))
 
 
+def draw_upper(rng, point):
+    total = expit(point["record_interval__"]).sum()
+
+    def log_density(v):
+        return 4 * v - exp(v) - (UNIFORM_RELEASED - exp(v) * total) ** 2 / 2
+
+    return [slice_sample(rng, float(point["upper_log__"]), log_density, 1.0)]
+
+
 def run_uniform(model, step):
     return compare(
         model,
-        [step, pm.Slice([model["upper"]], model=model)],
+        [step, Given([model["upper"]], draw_upper, model=model)],
         {"upper": exact_upper()},
         draws=8_000,
     )

@@ -15,6 +15,7 @@ from tests.against_python import assert_same_in_python
 from tests.enumerate_sweep import transition_matrix
 from tests.quadrature import Tabulated
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
+from tests.statistical.parameters import Given, mean_of_normals
 from tests.statistical.twins import with_decide
 from tests.sweep_parts import parts_of
 
@@ -157,7 +158,7 @@ def exact():
 
 
 def run(model, step, exact):
-    return compare(model, [step, pm.Slice([model["mu"]], model=model)], exact)
+    return compare(model, [step, Given([model["mu"]], mean_of_normals(1.5), model=model)], exact)
 
 
 def test_mean_given_a_noisy_maximum(model, step, exact):

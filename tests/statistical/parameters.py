@@ -1,0 +1,56 @@
+"""Parameters drawn in NumPy given the records, so that nothing but the records' step is compiled.
+
+Each model's conditional is written down once more here: exact draws where it has a name, slice
+sampling elsewhere.
+"""
+
+import numpy as np
+from pymc.step_methods import BlockedStep
+
+
+class Given(BlockedStep):
+    """Draws parameters given all else.
+
+    Parameters
+    ----------
+    variables : list
+        The parameters.
+    draw : callable
+        ``draw(rng, point)`` returns a value for each, as the chain has it.
+    """
+
+    def __init__(self, variables, draw, *, model, **_):
+        self.vars = [model.rvs_to_values[x] for x in variables]
+        self._draw = draw
+
+    def step(self, point):
+        drawn = self._draw(self.rng, point)
+        new = {value.name: np.asarray(x) for value, x in zip(self.vars, drawn, strict=True)}
+        return point | new, [{}]
+
+
+def slice_sample(rng, x, log_density, width):
+    """One move of slice sampling: stepping out, and shrinkage (Neal 2003, figures 3 and 5)."""
+    level = log_density(x) - rng.exponential()
+    low = x - width * rng.random()
+    high = low + width
+    while log_density(low) > level:
+        low -= width
+    while log_density(high) > level:
+        high += width
+    while True:
+        moved = rng.uniform(low, high)
+        if log_density(moved) > level:
+            return moved
+        low, high = (moved, high) if moved < x else (low, moved)
+
+
+def mean_of_normals(prior_sd, sd=1.0):
+    """Draw the mean `mu` of independent normal records, itself normal around zero."""
+
+    def draw(rng, point):
+        x = point["record"]
+        precision = 1 / prior_sd**2 + len(x) / sd**2
+        return [rng.normal(x.sum() / sd**2 / precision, precision**-0.5)]
+
+    return draw
