@@ -1,12 +1,15 @@
 """Compiled functions that are called once per draw, without PyTensor's overhead per call."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
+from inspect import signature
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any
 
 import pymc as pm
+from numba.core.dispatcher import Dispatcher
 from pytensor import In, Out
 from pytensor.compile.executor import Function
 from pytensor.compile.mode import Mode, get_mode
@@ -15,6 +18,8 @@ from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS, compile_numba_functi
 from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.random.type import RandomGeneratorType
+
+from pymc_dapper.backend.kernel_key import kernel_key
 
 
 class JitFunction:
@@ -98,6 +103,24 @@ def _with_named_arguments(function: Function) -> Any:
         cache_key=None if key is None else f"{key}_by_name_in_{__name__}",
     )
     return numba_njit(named, final_function=True, cache=key is not None)
+
+
+@cache
+def called_from_python(kernel: Dispatcher) -> Callable:
+    """Make a function of a kernel that is called from Python, with its machine code kept on disk.
+
+    What is called so only where models are checked, but for each entry of an array, is too slow in
+    Python, and too much to be compiled in each process.
+    """
+    names = ", ".join(signature(kernel.py_func).parameters)
+    function = compile_numba_function_src(
+        f"def called({names}): return kernel({names})",
+        "called",
+        globals() | {"kernel": kernel},
+        cache_key=f"{kernel_key(kernel)}_called_in_{__name__}",
+    )
+    # With the kernel's own arithmetic, and not with the liberties that PyTensor takes.
+    return numba_njit(function, final_function=True, cache=True, fastmath=False)
 
 
 def numba_mode(mode: Mode | str | None) -> Mode:

@@ -6,10 +6,17 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from numba import njit
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.random.variable import shared_rng
 
-from pymc_dapper.backend.jit import JitFunction, damaged_cache, numba_mode, with_parameter_checks
+from pymc_dapper.backend.jit import (
+    JitFunction,
+    called_from_python,
+    damaged_cache,
+    numba_mode,
+    with_parameter_checks,
+)
 
 X = pt.dvector("x")
 
@@ -59,3 +66,20 @@ def test_an_error_of_another_kind_is_no_damaged_cache():
     with pytest.raises(IndexError) as caught:
         np.zeros(2)[3]
     assert damaged_cache(caught.value) is None
+
+
+def times(number):
+    @njit
+    def scaled(x):
+        return number * x
+
+    return scaled
+
+
+def test_a_kernel_called_from_python_is_loaded_and_never_anothers_code():
+    """As in a process that comes later: the function is made anew, and finds its code on disk."""
+    first, second, other = (called_from_python(times(number)) for number in (2.5, 2.5, 3.5))
+    assert first is not second
+    assert (first(2.0), second(2.0), other(2.0)) == (5.0, 5.0, 7.0)
+    assert sum(second.stats.cache_hits.values()) == 1
+    assert sum(second.stats.cache_misses.values()) == 0

@@ -11,6 +11,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.jit import called_from_python
 from pymc_dapper.backend.numba_ops import compiles
 from pymc_dapper.interweaving.kernels import counts as kernels
 from pymc_dapper.interweaving.reading.maps import Parameters, RecordMap, record_map
@@ -25,7 +26,7 @@ class _OfCounts(ScalarOp):
         super().__init__(upgrade_to_float64, name=type(self).__name__)
 
     def impl(self, *inputs: float) -> float:
-        return self.kernel(*inputs)
+        return called_from_python(self.kernel)(*inputs)
 
 
 class CountNoise(_OfCounts):
