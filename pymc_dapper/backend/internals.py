@@ -14,6 +14,7 @@ from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state, equal_dataclass_values
 from pymc.util import RandomGenerator, RandomState, get_random_generator
 from pytensor.graph.fg import FrozenFunctionGraph
+from pytensor.link.vm import VMLinker
 from pytensor.tensor import _as_tensor_variable as as_tensor_by_type
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "StatsType",
     "StepMethodState",
     "Transform",
+    "VMLinker",
     "ValueGradFunction",
     "WarningType",
     "as_tensor_by_type",

@@ -7,9 +7,9 @@ from pymc import Model
 from pymc import compile as pymc_compile
 from pytensor.compile.mode import OPT_MINIMUM, Mode
 from pytensor.graph.basic import Variable
-from pytensor.link.vm import VMLinker
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.internals import VMLinker
 from pymc_dapper.graphs.rebuild import dependent_variables
 
 # With the place of the rewrite that says what is done with invalid parameters, and no other there.

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pymc import Model
-from pymc.logprob.basic import logp
+from pymc import Model, logp
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors

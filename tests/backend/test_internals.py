@@ -54,6 +54,7 @@ INTERNALS = {
     "pytensor.link.numba.dispatch.basic.register_funcify_and_cache_key": "register our operations",
     "pytensor.link.numba.dispatch.random.numba_core_rv_funcify": "draw our distributions in numba",
     "pytensor.link.numba.linker.NumbaLinker": "see whether a mode is one of numba's",
+    "pytensor.link.vm.VMLinker": "evaluate a graph as it is written, in Python",
     "pytensor.tensor._as_tensor_variable": "pass statistics where tensors are expected",
 }
 """What each is needed for."""
