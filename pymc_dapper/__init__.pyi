@@ -32,6 +32,7 @@ from .mechanisms import (
     NoisyStats,
     RandomizedResponse,
     TulapMechanism,
+    published_rows,
 )
 from .plots import (
     plot_analyses,
@@ -95,6 +96,7 @@ __all__ = [
     "plot_contraction",
     "plot_record_acceptance",
     "plot_study",
+    "published_rows",
     "plots",
     "reading",
     "reference",

@@ -309,7 +309,7 @@ def tracked():
 def clamped_releases():
     x = pm.Normal("x", pm.Normal("mu"), 1.0, shape=(12, 2))
     sums = pt.clip(x, -1, 1).sum(axis=0)
-    pmd.LaplaceMechanism(2.0, clamp=(0, None)).potential("clamped", sums[0], released=0.0)
+    pmd.LaplaceMechanism(2.0).clamped(0, None).potential("clamped", sums[0], released=0.0)
     pmd.LInfMechanism(2.0).potential("norm", sums, released=np.array([1.0, -2.0]))
     return [pmd.DapperStep([x])]
 

@@ -58,7 +58,7 @@ EXTENSIONS = (
 )
 """Parts for who extends the package, and references: they check values where they are used."""
 
-PROTOCOL = {"check_released", "noise_logp", "range_before_clamping"}
+PROTOCOL = {"check_released", "noise_logp", "noisy_range"}
 """Methods that the package calls, with what was checked."""
 
 

@@ -12,6 +12,7 @@ from pymc_dapper.mechanisms.custom import CustomMechanism
 from pymc_dapper.mechanisms.k_norm import KNormMechanism, LInfMechanism
 from pymc_dapper.mechanisms.noisy_stats import NoisyStats
 from pymc_dapper.mechanisms.randomized_response import RandomizedResponse
+from pymc_dapper.mechanisms.released import published_rows
 
 __all__ = [
     "CustomMechanism",
@@ -25,4 +26,5 @@ __all__ = [
     "NoisyStats",
     "RandomizedResponse",
     "TulapMechanism",
+    "published_rows",
 ]

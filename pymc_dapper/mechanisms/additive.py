@@ -1,8 +1,9 @@
 """Mechanisms that add independent noise to each entry of a statistic."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytensor.tensor as pt
 import scipy
 from numpy.typing import ArrayLike
 from pymc.distributions.shape_utils import rv_size_is_none
+from pytensor.graph.basic import Variable
 from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 
@@ -26,64 +28,54 @@ from pymc_dapper.checks import (
 )
 from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace, Tulap
 from pymc_dapper.distributions._rounded import (
+    discrete_gaussian_range,
+    discrete_laplace_range,
+    gaussian_between,
     gaussian_log_tail,
+    laplace_between,
     laplace_log_tail,
-    rounded_gaussian,
-    rounded_laplace,
-    rounded_tulap,
+    tulap_between,
 )
 from pymc_dapper.mechanisms.base import (
     MAX_RELEASE,
-    Mechanism,
     as_tensor,
     check_broadcast,
-    check_rounding,
     positive,
     whole_release,
 )
 from pymc_dapper.mechanisms.groups import SensitivityLike, by_group, largest_loss, one_scale
+from pymc_dapper.mechanisms.published import PublishedByRules
+from pymc_dapper.mechanisms.released import with_suppressed
+from pymc_dapper.mechanisms.rules import SUPPRESSED, Publication, Ranges
+from pymc_dapper.mechanisms.spans import End, Span, Value, both, either, no, one_of
 from pymc_dapper.mechanisms.whole import has_fractions
 from pymc_dapper.sensitivity import Sensitivities, in_norm
 
-Limits = tuple[float | None, float | None]
 Law = Callable[..., TensorVariable]
 """A function of a value and of the parameters of noise."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AdditiveNoise(Mechanism):
+class AdditiveNoise(PublishedByRules):
     """Independent noise, symmetric around zero, on each entry of a statistic.
 
     The fields of a subclass are the parameters of its noise, as ``_law`` takes them.
-
-    Attributes
-    ----------
-    clamp : (lower, upper), optional
-        The curator moved noisy values beyond these limits to the limits; None for an open end. The
-        likelihood then has point masses there.
-    rounding : bool
-        The curator rounded noisy values to the nearest integer (before clamping).
     """
-
-    clamp: Limits | None = field(default=None, kw_only=True)
-    rounding: bool = field(default=False, kw_only=True)
 
     _law: ClassVar[Any]
     """The noise as a distribution of PyMC, of which the first parameter is the location."""
     _log_tail: ClassVar[Law | None] = None
     """Log-probability of noise at or below a limit; None for what PyMC has."""
-    _log_rounded: ClassVar[Law | None] = None
-    """Log-probability of noise that rounding takes to a distance from zero, of 0 or more; None
-    where releases can't be rounded."""
+    _log_between: ClassVar[Law | None] = None
+    """Log-probability of continuous noise between two ends, given with their distance; None where
+    it is unknown."""
+    _log_range: ClassVar[Law | None] = None
+    """Log-probability of n integers from a first one on, of discrete noise."""
+    _only_unit_cells: ClassVar[bool] = False
+    """Whether the law isn't the same in other units."""
 
     def __post_init__(self) -> None:
-        check_rounding(self.rounding)
-        if self.rounding and self._discrete:
-            raise ValueError(f"{type(self).__name__} adds integer noise: leave rounding out")
-        if self.rounding and self._log_rounded is None:
-            raise ValueError(f"{type(self).__name__} has no likelihood of rounded releases")
-        if self.clamp is not None:
-            object.__setattr__(self, "clamp", _checked_limits(self.clamp, self.integer))
+        object.__setattr__(self, "publication", Publication(1.0 if self._discrete else None))
         self._check_parameters()
 
     def _check_parameters(self) -> None:
@@ -136,71 +128,163 @@ class AdditiveNoise(Mechanism):
     @property
     def integer(self) -> bool:
         """Whether the released values are integers."""
-        return self._discrete or self.rounding
+        grid = self.publication.grid
+        return grid is not None and float(grid).is_integer()
+
+    def _published(self, publication: Publication) -> Self:
+        name = type(self).__name__
+        # Which kinds of ends there are doesn't depend on what was released.
+        span = publication.span(np.zeros(1))
+        if span.cells and self._log_between is None and self._log_range is None:
+            raise ValueError(f"{name} has no likelihood of rounded releases")
+        if span.cells and self._only_unit_cells and span.width != 1:
+            raise ValueError(
+                f"{name} has a likelihood of values that were rounded to whole numbers, and of no "
+                "other ranges"
+            )
+        mechanism = copy(self)
+        object.__setattr__(mechanism, "publication", publication)
+        if publication.nonempty:
+            object.__setattr__(mechanism, "budget", None)
+        return mechanism
 
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
-        """Log-density of released values, or log-probability of discrete ones.
+        """Log-density of released values, or log-probability of discrete and suppressed ones.
 
         As of each `Mechanism`; a ValueError is raised if there are more noise scales than entries.
         """
+        if self.publication.suppresses and not isinstance(released, Variable):
+            released = with_suppressed("the release", released)
         released, statistic = as_tensor(released, "the release"), as_tensor(statistic)
         check_broadcast(released, statistic)
-        distance = released - statistic
-        self._check_shape(distance.type.shape)
-        if self.rounding and self._log_rounded is not None:
-            logp = self._log_rounded(pt.abs(distance), *self._symbolic)
-        else:
-            logp = pm.logp(self._noise(), distance)
-        if self.clamp is None:
-            return logp
+        self._check_shape((released - statistic).type.shape)
+        span = self.publication.span(released)
+        logp = self._log_known(span, statistic)
+        logp = either(span.below, self._log_tail_to(span.high, statistic), logp)
         # Noise is symmetric: the upper tail is the lower one, seen from the other side.
-        lower, upper = self.clamp
-        if lower is not None:
-            at_lower = self._log_at_limit(lower - statistic)
-            logp = pt.switch(released > lower, logp, at_lower)
-            logp = pt.switch(released < lower, -np.inf, logp)
-        if upper is not None:
-            at_upper = self._log_at_limit(statistic - upper)
-            logp = pt.switch(released < upper, logp, at_upper)
-            logp = pt.switch(released > upper, -np.inf, logp)
-        return logp
+        logp = either(span.above, self._log_tail_from(span.low, statistic), logp)
+        logp = either(both(span.below, span.above), 0.0, logp)
+        logp = either(span.never, -np.inf, logp)
+        if not self.publication.nonempty:
+            return logp
+        of_empty = either(self.publication.hidden(released), 0.0, -np.inf)
+        return pt.switch(statistic > 0, logp, of_empty)
+
+    def _log_known(self, span: Span, statistic: TensorVariable) -> TensorVariable:
+        """Log-density of noisy values that are known, or between two finite ends."""
+        points = cells = None
+        low, high = (self._on_grid(end) for end in (span.low, span.high))
+        if span.points:
+            points = pm.logp(self._noise(), low.at - statistic)
+            if not self._discrete and self.publication.factor != 1:
+                points = points - np.log(self.publication.factor)
+        if span.cells:
+            between = self._log_integers if self._discrete else self._log_cell
+            cells = between(low, high, span, statistic)
+        if points is None or cells is None:
+            return cells if points is None else points
+        return either(low.value < high.value, cells, points)
+
+    def _log_cell(
+        self, low: End, high: End, span: Span, statistic: TensorVariable
+    ) -> TensorVariable:
+        """Log-probability of real noise between two ends."""
+        law = type(self)._log_between
+        assert law is not None
+        width = span.width
+        if width is not None and low.plus == -high.plus:
+            distance = pt.abs(low.at - statistic)
+            return law(distance - high.plus, distance + high.plus, width, *self._symbolic)
+        first, last = (end.at - statistic + end.plus for end in (low, high))
+        if width is None:
+            # What isn't chosen is kept finite.
+            is_cell = no(one_of(one_of(span.below, span.above), span.never))
+            apart = (high.at - low.at) + (high.plus - low.plus)
+            is_cell = both(is_cell, apart > 0)
+            first, last = either(is_cell, first, -0.5), either(is_cell, last, 0.5)
+            width = either(is_cell, apart, 1.0)
+        # Noise is symmetric: a cell is seen from the side on which most of it lies.
+        turned = first + last < 0
+        near, far = pt.switch(turned, -last, first), pt.switch(turned, -first, last)
+        return law(near, far, width, *self._symbolic)
+
+    def _log_integers(
+        self, low: End, high: End, span: Span, statistic: TensorVariable
+    ) -> TensorVariable:
+        """Log-probability of discrete noise from one integer to another."""
+        law = type(self)._log_range
+        assert law is not None
+        if span.width is not None:
+            return law(low.at - statistic, round(span.width) + 1, *self._symbolic)
+        is_range = no(one_of(one_of(span.below, span.above), span.never))
+        n = high.at - low.at + 1
+        chosen = either(both(is_range, n >= 1), n, 1)
+        return pt.switch(n < 1, -np.inf, law(low.at - statistic, chosen, *self._symbolic))
+
+    def _on_grid(self, end: End) -> End:
+        """Write an end of discrete noise as an integer."""
+        if not self._discrete:
+            return end
+        value = end.value
+        is_whole = getattr(value, "dtype", "").startswith("int")
+        return End(value if is_whole else pt.round(value).astype("int64"))
 
     def noise_logp(self, noise: TensorVariable) -> TensorVariable:
-        """Log-density of noise itself, entry by entry, before anything was rounded or clamped."""
+        """Log-density of noise itself, entry by entry, before anything was done to noisy values."""
         return pm.logp(self._noise(), as_tensor(noise))
 
-    def range_before_clamping(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Range in which noisy values lay before they were clamped: its lowest, its highest.
+    def noisy_range(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Range in which noisy values lay before they were published: its lowest, its highest.
 
-        Both are the released value, unless that is a limit of ``clamp``.
+        Of a rounded value, both are the middle of its cell.
         """
-        lower, upper = self.clamp or (None, None)
-        lowest = released if lower is None else np.where(released <= lower, -np.inf, released)
-        highest = released if upper is None else np.where(released >= upper, np.inf, released)
-        return lowest, highest
+        span, shape = self.publication.span(released), released.shape
+        low, high = (np.asarray(end.value, dtype=float) for end in (span.low, span.high))
+        middle = low if span.width == 0 else (low + high) / 2
+        wide = any(isinstance(rule, Ranges) for rule in self.publication.rules)
+        lowest, highest = (
+            (low, high)
+            if wide
+            else (
+                np.where(span.above, low, middle),
+                np.where(span.below, high, middle),
+            )
+        )
+        lowest = np.where(span.below, -np.inf, lowest)
+        highest = np.where(span.above, np.inf, highest)
+        return np.broadcast_to(lowest, shape), np.broadcast_to(highest, shape)
 
-    def _log_at_limit(self, distance: TensorVariable) -> TensorVariable:
-        """Log-probability of a release at a lower limit this far above the statistic."""
-        # The cast keeps PyTensor from adding the half to the limit: it is lost beside 1e17.
-        limit = distance.astype("float64") + 0.5 if self.rounding else distance
+    def _log_tail_to(self, end: End, statistic: TensorVariable) -> TensorVariable:
+        """Log-probability of noisy values up to an end."""
+        end = self._on_grid(end)
+        return self._log_below(end.at - statistic, end.plus)
+
+    def _log_tail_from(self, end: End, statistic: TensorVariable) -> TensorVariable:
+        """Log-probability of noisy values from an end on."""
+        end = self._on_grid(end)
+        return self._log_below(statistic - end.at, -end.plus)
+
+    def _log_below(self, limit: TensorVariable, plus: Value) -> TensorVariable:
+        """Log-probability of noise up to a limit."""
+        if not (isinstance(plus, float) and not plus):
+            # The cast keeps PyTensor from adding the half to the end: it is lost beside 1e17.
+            limit = limit.astype("float64") + plus
         if self._log_tail is None:
             return pm.logcdf(self._noise(), limit)
         return self._log_tail(limit, *self._symbolic)
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
         # Without a size, each entry still has noise of its own.
-        released = statistic + self._noise(size=statistic.shape if rv_size_is_none(size) else size)
-        if self.rounding:
+        noisy = statistic + self._noise(size=statistic.shape if rv_size_is_none(size) else size)
+        released = self.publication.publish(noisy, statistic)
+        if not self.integer or self.publication.suppresses:
+            return released
+        if not self._discrete:
             # Further away, integers would wrap around.
-            released = pt.round(released)
             fits = pt.all(pt.abs(released) <= float(MAX_RELEASE))
             message = f"{type(self).__name__}: rounded releases must be within 2^62 in size"
             released = Assert(message)(released, fits)
-        if self.clamp is not None:
-            lower, upper = self.clamp
-            released = released if lower is None else pt.maximum(released, lower)
-            released = released if upper is None else pt.minimum(released, upper)
-        return released.astype("int64") if self.integer else released
+        return released.astype("int64")
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         self._check_shape(statistic.shape)
@@ -212,14 +296,42 @@ class AdditiveNoise(Mechanism):
             )
         parameters = self._parameters.values()
         noise = np.asarray(self._law.rv_op.rng_fn(rng, 0.0, *parameters, statistic.shape))
+        given = statistic
         if self._discrete:
-            statistic, noise = whole_release(statistic, name), whole_release(noise, name)
-        released = statistic + noise
-        if self.rounding:
-            released = np.round(released)
-        if self.clamp is not None:
-            released = np.clip(released, *self.clamp)
+            given, noise = whole_release(statistic, name), whole_release(noise, name)
+        released = self.publication.publish(given + noise, statistic)
+        if self.publication.suppresses:
+            hidden = np.isneginf(released)
+            return np.ma.masked_array(np.where(hidden, np.nan, released), hidden)
         return whole_release(released, name) if self.integer else released
+
+    def check_released(self, name: str, released: np.ndarray) -> None:
+        """Check that a release can have come from the mechanism, by its rules: else a ValueError.
+
+        Suppressed entries are minus infinity.
+        """
+        released = np.asarray(released)
+        values = released
+        if self.publication.suppresses and released.dtype.kind == "f":
+            if np.any(np.isnan(released)):
+                raise ValueError(
+                    f"'{name}': in shared data, suppressed entries must be -np.inf, but there is "
+                    f"nan, which may stand for what was forgotten: {places(np.isnan(released))}"
+                )
+            values = released[~np.isneginf(released)]
+        super().check_released(name, values)
+        self.publication.check(name, released)
+
+    def _taken(self, name: str, released: Any) -> Any:
+        if self.publication.suppresses and not isinstance(released, Variable):
+            return with_suppressed(f"'{name}': the release", released)
+        return released
+
+    def _as_kept(self, name: str, released: np.ndarray) -> np.ndarray:
+        if not self.publication.suppresses:
+            return super()._as_kept(name, released)
+        super()._as_kept(name, np.where(np.isneginf(released), 0, released))
+        return released.astype(np.float64)
 
     def error_bound(self, k: int = 1, beta: float = 0.05) -> np.ndarray:
         """Size of the noise that all of k entries stay within, with probability 1 - beta or more.
@@ -234,8 +346,8 @@ class AdditiveNoise(Mechanism):
         Returns
         -------
         ndarray
-            The bound, in the shape of the noise scale and in units of the statistic. Clamping and
-            rounding aren't counted.
+            The bound, in the shape of the noise scale and in units of the statistic. What was done
+            to noisy values isn't counted.
         """
         k = whole_number(k, "k", at_least=1)
         beta = finite_number(beta, "beta", above=0, below=1)
@@ -244,6 +356,36 @@ class AdditiveNoise(Mechanism):
     @abstractmethod
     def _two_sided_quantile(self, p: float) -> ArrayLike:
         """Distance from zero that the noise exceeds with probability p at most."""
+
+    def _with_new_rows(self, spent: Any, rows: int | None) -> Any:
+        """Add to a budget that a row which one record brings about may be published.
+
+        Of such a row the count is one. It is published with probability p at most, and none of k
+        rows is with (1 - p)^k (Wilson et al. 2020, Section 3.4).
+        """
+        if not self.publication.nonempty:
+            if rows is not None:
+                raise ValueError("rows is for mechanisms of nonempty() rows: leave it out")
+            return spent
+        if isinstance(spent, ZCDP):
+            raise ValueError(
+                "a release of nonempty() rows keeps an approximate budget only: give delta="
+            )
+        if rows is None:
+            raise TypeError(
+                "a release of nonempty() rows needs rows=, the most that a record is in"
+            )
+        k = whole_number(rows, "rows", at_least=1)
+        hidden = self.publication.span(np.array([SUPPRESSED]))
+        if not hidden.suppressed:
+            raise ValueError(
+                "a release of nonempty() rows without a threshold keeps no budget: that a row is "
+                "there says for sure that it has a record. Add published_if"
+            )
+        gap = 1 - float(np.asarray(hidden.high.value).flat[0]) - self._discrete
+        log_p = np.max(self._log_below(as_tensor(gap), 0.0).eval(mode="FAST_COMPILE"))
+        delta = -np.expm1(k * np.log1p(-np.exp(log_p)))
+        return ApproxDP(spent.epsilon, float(delta) + getattr(spent, "delta", 0.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -256,7 +398,7 @@ class LaplaceNoise(AdditiveNoise):
     _budget_of: ClassVar[Callable[..., PureDP]]
 
     @classmethod
-    def calibrate(cls, budget: PureDP, *, sensitivity: SensitivityLike, **options: Any) -> Self:
+    def calibrate(cls, budget: PureDP, *, sensitivity: SensitivityLike) -> Self:
         """Choose the noise for a budget.
 
         Parameters
@@ -266,15 +408,25 @@ class LaplaceNoise(AdditiveNoise):
         sensitivity : Sensitivities, float, or an array of either
             The statistic's, of which the L1 sensitivity is taken; or that number, a whole one for
             noise of integers. An array is for groups of records, see the notes of `by_group`.
-        **options
-            ``clamp`` and, of continuous noise, ``rounding``.
         """
         scale = by_group(lambda s: cls._scale_for(budget, sensitivity=s), sensitivity)
-        return cls(scale, budget=budget, **options)
+        return cls(scale, budget=budget)
 
-    def privacy_loss(self, *, sensitivity: SensitivityLike) -> PureDP:
-        """Budget that a release spends, by the L1 sensitivity, or that of each group."""
-        return largest_loss(self._budget_of, self.scale, sensitivity)
+    def privacy_loss(
+        self, *, sensitivity: SensitivityLike, rows: int | None = None
+    ) -> PureDP | ApproxDP:
+        """Budget that a release spends, by the L1 sensitivity, or that of each group.
+
+        Parameters
+        ----------
+        sensitivity : Sensitivities, float, or an array of either
+            The statistic's, of which the L1 sensitivity is taken; or that number. An array is for
+            groups of records, see the notes of `by_group`.
+        rows : int, optional
+            After :meth:`nonempty`, the most rows that one record can be in.
+        """
+        spent = largest_loss(self._budget_of, self.scale, sensitivity)
+        return self._with_new_rows(spent, rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -289,7 +441,7 @@ class LaplaceMechanism(LaplaceNoise):
 
     _law = pm.Laplace
     _log_tail = staticmethod(laplace_log_tail)
-    _log_rounded = staticmethod(rounded_laplace)
+    _log_between = staticmethod(laplace_between)
     _scale_for = staticmethod(accounting.laplace_scale)
     _budget_of = staticmethod(accounting.laplace_budget)
 
@@ -312,6 +464,7 @@ class DiscreteLaplaceMechanism(LaplaceNoise):
     """
 
     _law = DiscreteLaplace
+    _log_range = staticmethod(discrete_laplace_range)
     _scale_for = staticmethod(accounting.discrete_laplace_scale)
     _budget_of = staticmethod(accounting.discrete_laplace_budget)
 
@@ -335,7 +488,6 @@ class GaussianNoise(AdditiveNoise):
         *,
         sensitivity: SensitivityLike,
         bound: accounting.Bound = "simple",
-        **options: Any,
     ) -> Self:
         """Choose the noise for a budget.
 
@@ -348,13 +500,11 @@ class GaussianNoise(AdditiveNoise):
             groups of records, see the notes of `by_group`.
         bound : {"simple", "tight"}
             How an approximate budget is taken to zCDP.
-        **options
-            ``clamp`` and ``rounding``.
         """
         sigma = by_group(
             lambda s: accounting.gaussian_sigma(budget, sensitivity=s, bound=bound), sensitivity
         )
-        return cls(sigma, budget=budget, **options)
+        return cls(sigma, budget=budget)
 
     def privacy_loss(
         self,
@@ -362,6 +512,7 @@ class GaussianNoise(AdditiveNoise):
         sensitivity: SensitivityLike,
         delta: float | None = None,
         bound: accounting.Bound = "simple",
+        rows: int | None = None,
     ) -> ZCDP | ApproxDP:
         """Budget that a release spends, by the L2 sensitivity of the statistic.
 
@@ -374,6 +525,9 @@ class GaussianNoise(AdditiveNoise):
             If given, the budget is expressed as (epsilon, delta).
         bound : {"simple", "tight"}
             How zCDP is taken to an approximate budget.
+        rows : int, optional
+            After :meth:`nonempty`, the most rows that one record can be in. `delta` is then that of
+            the noise alone.
 
         Returns
         -------
@@ -381,7 +535,9 @@ class GaussianNoise(AdditiveNoise):
         """
         choice(bound, "bound", ("simple", "tight"))
         spent = largest_loss(accounting.gaussian_budget, self.sigma, sensitivity)
-        return spent if delta is None else spent.to_approx(delta=delta, bound=bound)
+        if delta is not None:
+            spent = spent.to_approx(delta=delta, bound=bound)
+        return self._with_new_rows(spent, rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -396,7 +552,7 @@ class GaussianMechanism(GaussianNoise):
 
     _law = pm.Normal
     _log_tail = staticmethod(gaussian_log_tail)
-    _log_rounded = staticmethod(rounded_gaussian)
+    _log_between = staticmethod(gaussian_between)
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:
         return np.asarray(self.sigma) * scipy.stats.norm.isf(p / 2)
@@ -413,6 +569,7 @@ class DiscreteGaussianMechanism(GaussianNoise):
     """
 
     _law = DiscreteGaussian
+    _log_range = staticmethod(discrete_gaussian_range)
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:
         # Its tails are no heavier than those of the continuous Gaussian's bound: P(noise >= t) <=
@@ -436,7 +593,8 @@ class TulapMechanism(AdditiveNoise):
     q: float | np.ndarray = 0.0
 
     _law = Tulap
-    _log_rounded = staticmethod(rounded_tulap)
+    _log_between = staticmethod(tulap_between)
+    _only_unit_cells = True
 
     def _check_parameters(self) -> None:
         b, q = real_numbers(self.b, "b"), real_numbers(self.q, "q")
@@ -447,9 +605,7 @@ class TulapMechanism(AdditiveNoise):
             )
 
     @classmethod
-    def calibrate(
-        cls, budget: PureDP | ApproxDP, *, sensitivity: int | Sensitivities = 1, **options: Any
-    ) -> Self:
+    def calibrate(cls, budget: PureDP | ApproxDP, *, sensitivity: int | Sensitivities = 1) -> Self:
         """Choose the noise for a budget.
 
         Parameters
@@ -458,8 +614,6 @@ class TulapMechanism(AdditiveNoise):
             The budget.
         sensitivity : int or Sensitivities
             Must be 1: the noise is made for counts that one record changes by one at most.
-        **options
-            ``clamp`` and ``rounding``.
 
         References
         ----------
@@ -477,48 +631,24 @@ class TulapMechanism(AdditiveNoise):
             )
         delta = budget.delta if isinstance(budget, ApproxDP) else 0.0
         q = 2 * delta * b / (1 - b + 2 * delta * b)
-        return cls(b, q, budget=budget, **options)
+        return cls(b, q, budget=budget)
 
-    def privacy_loss(self, *, sensitivity: int | Sensitivities = 1) -> PureDP | ApproxDP:
-        """Budget that a release of a count spends."""
+    def privacy_loss(
+        self, *, sensitivity: int | Sensitivities = 1, rows: int | None = None
+    ) -> PureDP | ApproxDP:
+        """Budget that a release of a count spends.
+
+        After :meth:`nonempty`, ``rows`` is the most rows that one record can be in.
+        """
         _check_unit(sensitivity)
         b, q = one_scale(self.b), one_scale(self.q)
         epsilon = -float(np.log(b))
-        if q == 0:
-            return PureDP(epsilon)
-        return ApproxDP(epsilon, q * (1 - b) / (2 * b * (1 - q)))
+        delta = q * (1 - b) / (2 * b * (1 - q))
+        spent = PureDP(epsilon) if q == 0 else ApproxDP(epsilon, delta)
+        return self._with_new_rows(spent, rows)
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:
         return pm.icdf(self._noise(), 1 - p / 2).eval()
-
-
-def _checked_limits(clamp: Any, integer: bool) -> Limits:
-    """Check what a release was clamped to; whole numbers where releases are."""
-    pair = "clamp must be a pair (lower, upper), None for an open end"
-    if isinstance(clamp, str) or not isinstance(clamp, Sequence | np.ndarray) or len(clamp) != 2:
-        raise TypeError(f"{pair}; got {shown(clamp)}. For nothing below zero write clamp=(0, None)")
-    if any(np.ndim(limit) for limit in clamp):
-        raise TypeError(
-            f"{pair}, for all entries; got {shown(clamp)}. For entries with limits of their own, "
-            "give each its own mechanism, as in LaplaceMechanism(scale, clamp=(0, 10)).potential("
-            '"first", statistic[0], released=released[0])'
-        )
-    limits: list[float | None] = []
-    for limit in clamp:
-        number = None if limit is None else finite_number(limit, f"{pair}: a limit")
-        if number is not None and integer and not number.is_integer():
-            raise ValueError(
-                f"clamp must be integers where the release is an integer, got {shown(limit)}"
-            )
-        if number is not None and integer and abs(number) > MAX_RELEASE:
-            raise ValueError(
-                f"clamp must be within 2^62 for integers, got {shown(limit)}: use None"
-            )
-        limits.append(limit if number is None or not integer else int(limit))
-    lower, upper = limits
-    if lower is not None and upper is not None and not lower < upper:
-        raise ValueError(f"clamp must be (lower, upper) with lower < upper: ({lower}, {upper})")
-    return lower, upper
 
 
 def _check_unit(sensitivity: Any) -> None:

@@ -5,7 +5,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pymc as pm
@@ -17,7 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import RandomState
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.checks import as_array, flag, places, random_generator, real_numbers, shown
+from pymc_dapper.checks import as_array, places, random_generator, real_numbers, shown
 from pymc_dapper.context import check_precision
 from pymc_dapper.mechanisms.released import (
     NOT_GIVEN,
@@ -30,14 +30,18 @@ from pymc_dapper.mechanisms.released import (
     real_array,
     release_dims,
 )
+from pymc_dapper.mechanisms.rules import MAX_RELEASE
 
 Budget = PureDP | ZCDP | ApproxDP
 
 LARGEST_WHOLE_DOUBLE = 2**53
 """All whole numbers up to here are exact in double precision."""
 
-MAX_RELEASE = 2**62
-"""Released integers are at most this in size: their difference from a statistic doesn't wrap."""
+RULES = ("rounded", "clamped", "published_if", "times", "in_ranges", "nonempty")
+"""What `PublishedByRules` adds to mechanisms."""
+
+RULE_OF_OPTION = {"clamp": ".clamped(lower, upper)", "rounding": ".rounded()"}
+"""Where to say what others take as options of a mechanism."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +61,15 @@ class Mechanism(ABC):
         known = list(inspect.signature(cls.__init__).parameters)[1:]
         for name in kwargs:
             if name not in known:
+                rule = RULE_OF_OPTION.get(name)
                 raise TypeError(
                     f"{cls.__name__} has no argument '{name}', but {', '.join(known)}."
-                    f"{_by_budget(cls)}"
+                    + (
+                        f" Add the rule to the mechanism: write {cls.__name__}(...){rule}"
+                        if rule
+                        else ""
+                    )
+                    + _by_budget(cls)
                 )
         budget = kwargs.get("budget")
         if budget is not None and not isinstance(budget, PureDP | ZCDP | ApproxDP):
@@ -71,13 +81,27 @@ class Mechanism(ABC):
         shown = {
             f.name: getattr(self, f.name)
             for f in sorted(fields(self), key=lambda f: bool(f.kw_only))
-            if getattr(self, f.name) is not f.default
+            if f.repr and getattr(self, f.name) is not f.default
         }
         values = [
             f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
             for name, value in shown.items()
         ]
         return f"{type(self).__name__}({', '.join(values)})"
+
+    _why_no_rules: ClassVar[str] = "rules are for noise that is added to each entry by itself"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say why there is no rule of publication that is looked for."""
+            if name not in RULES:
+                raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+            raise AttributeError(
+                f"{type(self).__name__} has no likelihood of releases that were worked on, as by "
+                f"{name}: {type(self)._why_no_rules}. Ask the curator for the values as they were "
+                "before"
+            )
 
     @property
     def integer(self) -> bool:
@@ -188,7 +212,7 @@ class Mechanism(ABC):
             If name and statistic are swapped, or if the release isn't numbers.
         ValueError
             If the release can't have come from the mechanism, has another shape than the
-            statistic, or has masked entries; or if the dims don't fit it.
+            statistic, or has masked entries though none are suppressed; or if the dims don't fit.
 
         Notes
         -----
@@ -236,7 +260,7 @@ class Mechanism(ABC):
         """Check what a release is to be added with: the release, the statistic and its dims."""
         released = only_released(name, method, released, observed)
         model = check_call(method, name, statistic)
-        given, data = statistic, as_release(name, released)
+        given, data = statistic, as_release(name, self._taken(name, released))
         statistic = as_tensor(given)
         self._release_check(name, statistic, data)()
         if not isinstance(data, SharedVariable):
@@ -254,6 +278,10 @@ class Mechanism(ABC):
         # pm.set_data can change the release: steps look at it again when a chain starts.
         variable.tag.check_data = self._release_check(name, statistic, data)
         return variable
+
+    def _taken(self, name: str, released: Any) -> Any:
+        """Take a release, in which entries may be suppressed, as numbers."""
+        return released
 
     def _as_kept(self, name: str, released: np.ndarray) -> np.ndarray:
         """Turn released values into an array that PyMC keeps as it is."""
@@ -310,7 +338,8 @@ class Mechanism(ABC):
         Returns
         -------
         ndarray
-            The released value, in the statistic's shape.
+            The released value, in the statistic's shape; a masked array where entries may be
+            suppressed.
 
         Raises
         ------
@@ -440,14 +469,3 @@ def positive(name: str, value: ArrayLike) -> np.ndarray:
     if not np.all(np.isfinite(values) & (values > 0)):
         raise ValueError(f"{name} must be positive and finite, got {shown(value)}")
     return values
-
-
-def check_rounding(value: Any) -> None:
-    """Check whether releases are rounded: to whole numbers, or not at all."""
-    try:
-        flag(value, "rounding")
-    except TypeError as error:
-        raise TypeError(
-            f"{error}: it is to whole numbers. If a release was rounded to multiples of 10, say, "
-            "divide the statistic, the released values and the noise scale by 10"
-        ) from None

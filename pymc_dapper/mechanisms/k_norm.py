@@ -1,6 +1,6 @@
 """K-norm mechanisms: noise added to a vector as a whole, fitted to one norm."""
 
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Self
 
@@ -19,7 +19,6 @@ from pymc_dapper.mechanisms.base import (
     Mechanism,
     as_tensor,
     check_broadcast,
-    check_rounding,
     positive,
 )
 from pymc_dapper.sensitivity import Norm, Sensitivities, Sensitivity, in_norm
@@ -51,8 +50,7 @@ class KNormMechanism(Mechanism):
     TypeError
         If ``scale`` isn't a single number.
     ValueError
-        If ``scale`` isn't positive and finite, if ``norm`` is another, or if the release was
-        clamped or rounded.
+        If ``scale`` isn't positive and finite, or if ``norm`` is another.
 
     See Also
     --------
@@ -82,10 +80,13 @@ class KNormMechanism(Mechanism):
 
     scale: float
     norm: float
-    clamp: InitVar[Any] = field(default=None, kw_only=True)
-    rounding: InitVar[bool] = field(default=False, kw_only=True)
 
-    def __post_init__(self, clamp: Any, rounding: bool) -> None:
+    _why_no_rules = (
+        "its noise is joint, and their likelihood an integral over several entries (with norm=1 it "
+        "is the LaplaceMechanism, which takes rules)"
+    )
+
+    def __post_init__(self) -> None:
         scale = positive("scale", self.scale)
         if scale.ndim:
             raise TypeError(
@@ -97,14 +98,6 @@ class KNormMechanism(Mechanism):
         norm: Any = self.norm
         if isinstance(norm, bool) or not isinstance(norm, Real) or norm not in NORMS:
             raise ValueError(f"norm must be 1, 2 or np.inf, got {shown(self.norm)}")
-        check_rounding(rounding)
-        if clamp is not None or rounding:
-            raise ValueError(
-                f"{type(self).__name__} doesn't support clamped or rounded releases: its noise is "
-                "joint, and their likelihood an integral over several entries. Ask the curator for "
-                "the values as they were before. (With norm=1 it is the LaplaceMechanism, which "
-                "supports both)"
-            )
 
     @classmethod
     def calibrate(

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
-from pymc_dapper.checks import as_array, shown
+from pymc_dapper.checks import as_array, places, shown, whole_number
 from pymc_dapper.context import the_model
 
 type Dims = str | Sequence[str | None] | None
@@ -68,7 +69,8 @@ def as_release(name: str, released: Any) -> Release:
         released,
         f"'{name}': the release",
         "take the entries that were released of both, as in statistic[known] with "
-        "released=released[known]",
+        "released=released[known]. If they were suppressed for being low, tell the mechanism so: "
+        'mechanism.published_if(">=", threshold)',
     )
 
 
@@ -93,6 +95,82 @@ def real_array(values: Any, what: str, unmask: str) -> np.ndarray:
             f"{what} must be an array of real numbers, got {shown(values)} of dtype {array.dtype}"
         )
     return array
+
+
+def with_suppressed(what: str, released: Any) -> np.ndarray:
+    """Make an array in which suppressed entries, given as masked or nan, are minus infinity.
+
+    Raises
+    ------
+    TypeError
+        If it doesn't hold real numbers.
+    ValueError
+        If entries are masked and others are nan: these were forgotten.
+    """
+    masked = np.ma.getmaskarray(released) if np.ma.is_masked(released) else None
+    if masked is None:
+        values = real_array(released, what, "").astype(np.float64)
+        return np.where(np.isnan(values), -np.inf, values)
+    values = real_array(np.ma.getdata(released), what, "").astype(np.float64)
+    forgotten = np.isnan(values) & ~masked
+    if forgotten.any():
+        raise ValueError(
+            f"{what} has masked entries, which are suppressed, and others that are nan, which may "
+            f"have been forgotten: {places(forgotten)}"
+        )
+    return np.where(masked, -np.inf, values)
+
+
+def published_rows(values: ArrayLike, rows: ArrayLike, length: int) -> np.ma.MaskedArray:
+    """Make a release in which all rows are suppressed but those that are there.
+
+    Parameters
+    ----------
+    values : array_like, shape (n, ...)
+        What was published.
+    rows : array_like of int, shape (n,)
+        Numbers of the published rows, from 0.
+    length : int
+        Number of rows in all, suppressed ones included.
+
+    Returns
+    -------
+    MaskedArray, shape (length, ...)
+
+    Raises
+    ------
+    TypeError
+        If ``values`` aren't real numbers or ``rows`` aren't integers.
+    ValueError
+        If a row is out of range or is there twice, or if there is another number of values.
+
+    Examples
+    --------
+    >>> print(published_rows([12, 31], rows=[0, 3], length=4))
+    [12.0 -- -- 31.0]
+    """
+    published = real_array(values, "values", "leave them out").astype(np.float64)
+    numbers, n = as_array(rows), whole_number(length, "length", at_least=1)
+    if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
+        raise TypeError(f"rows must be the numbers of rows, from 0, got {shown(rows)}")
+    beyond = (numbers < 0) | (numbers >= n)
+    if beyond.any():
+        raise ValueError(
+            f"rows must be from 0 to {n - 1}, got {numbers[beyond][0]}: {places(beyond)}"
+        )
+    again = np.setdiff1d(np.arange(len(numbers)), np.unique(numbers, return_index=True)[1])
+    if again.size:
+        raise ValueError(f"row {numbers[again[0]]} was given twice")
+    if published.shape[:1] != numbers.shape:
+        raise ValueError(
+            f"there must be a value for each row: {len(numbers)} rows, and values of shape "
+            f"{published.shape}"
+        )
+    table = np.full((n, *published.shape[1:]), np.nan)
+    table[numbers] = published
+    masked = np.ones(table.shape, dtype=bool)
+    masked[numbers] = False
+    return np.ma.masked_array(table, masked)
 
 
 def kind_of(value: Any) -> str:

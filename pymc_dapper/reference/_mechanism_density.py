@@ -19,7 +19,7 @@ def mechanism_log_bound(mechanism: Mechanism, released: ArrayLike) -> float:
     """Largest log-density of a release, over everything that the statistic could be.
 
     Additive noise, K-norm noise and randomised response are most likely to release the statistic
-    itself. A clamped value that lies on a limit has probability 1 if the statistic is far beyond.
+    itself. What was clamped or suppressed has probability 1 if the statistic is far beyond.
 
     Parameters
     ----------
@@ -47,12 +47,18 @@ def mechanism_log_bound(mechanism: Mechanism, released: ArrayLike) -> float:
             f"the largest density of {type(mechanism).__name__} isn't known here: work out an "
             "upper bound of its log-density at this release, over all statistics, and give that."
         )
-    log_density = np.asarray(mechanism.logp(values, values).eval(mode="FAST_COMPILE"))
-    clamp = getattr(mechanism, "clamp", None)
-    if clamp is not None:
-        lower, upper = (np.nan if limit is None else limit for limit in clamp)
-        log_density = np.where((values == lower) | (values == upper), 0.0, log_density)
-    return float(log_density.sum())
+    if isinstance(mechanism, AdditiveNoise):
+        # Noise is symmetric, and likeliest to stay in the middle of where the value lay.
+        lowest, highest = mechanism.noisy_range(values)
+        is_open = np.isinf(lowest) | np.isinf(highest)
+        middle = np.where(is_open, 0.0, (lowest + highest) / 2)
+        whole = mechanism.publication.start is not None
+        nearest = np.round(middle) if whole else middle
+        if mechanism.publication.nonempty:
+            nearest = np.maximum(nearest, 1.0 if whole else np.finfo(float).tiny)
+        log_density = np.asarray(mechanism.logp(values, nearest).eval(mode="FAST_COMPILE"))
+        return float(np.where(is_open, 0.0, log_density).sum())
+    return float(np.asarray(mechanism.logp(values, values).eval(mode="FAST_COMPILE")).sum())
 
 
 def mechanism_log_density(mechanism: Mechanism, released: ArrayLike) -> Callable[[Any], FloatArray]:

@@ -29,7 +29,7 @@ class Release:
     """What the noise was added to, in terms of random variables."""
     noisy_range: Callable[[], tuple[np.ndarray, np.ndarray]]
     """``noisy_range() -> (lowest, highest)``, arrays: where the noisy value lay, by the present
-    data. Both are the released value, unless that was clamped."""
+    data. Both are the released value, unless it was clamped, suppressed or published otherwise."""
     noise: Callable[[np.ndarray], np.ndarray]
     """``noise(difference) -> ndarray``, the log-density of the noise: a value for each entry of the
     difference, or one in all."""
@@ -49,7 +49,7 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Re
             statistic, data = variable.tag.statistic, variable.tag.released
             difference = pt.tensor("noise", dtype="float64", shape=(None,) * data.type.ndim)
             log_density = mechanism.noise_logp(difference)
-            clamped = mechanism.range_before_clamping
+            clamped = mechanism.noisy_range
         else:
             [written] = model.logp([variable], sum=False)
             found = _as_difference(model, written)

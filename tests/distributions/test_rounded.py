@@ -61,65 +61,92 @@ def at_most(limit):
     return lambda law, statistic: law.log_tail(limit - statistic)
 
 
+def between(first, last):
+    """Log-probability that the noisy statistic is between two ends, which are released as 0."""
+    return lambda law, statistic: law.log_between(first - statistic, last - statistic)
+
+
+FEW = [1e-20, 0.3, 1.0, 6.32, 50.0, 1e3, 1e8, 1e300]
+FEW_REAL = points(FEW, [0.0, 0.2, 2.5, 7.0, 1e6], [0.3, 5.0, 20.0, 1e4])
+FEW_INTEGERS = points(FEW, [0, 1, 3, 4, 1000, 10**6], [0.3, 5.0, 20.0, 1e4], whole=True)
 REAL = points(SCALES, AWAY, IN_SCALES)
 INTEGERS = points(SCALES, WHOLE, IN_SCALES, whole=True)
 TULAP = points(B, [*AWAY[:-4], 37.3, 1e3], [])
 CUT = points(B, AWAY[:-4], [])
 FROM_0 = (0, None)
 CASES = {
-    "Laplace, rounded": Case(
-        lambda s: LaplaceMechanism(s, rounding=True), exact.Laplace, REAL, cell
-    ),
+    "Laplace, rounded": Case(lambda s: LaplaceMechanism(s).rounded(), exact.Laplace, REAL, cell),
     "Laplace, clamped": Case(
-        lambda s: LaplaceMechanism(s, clamp=FROM_0), exact.Laplace, REAL, at_most(0)
+        lambda s: LaplaceMechanism(s).clamped(*FROM_0), exact.Laplace, REAL, at_most(0)
     ),
     "Laplace, rounded and clamped": Case(
-        lambda s: LaplaceMechanism(s, rounding=True, clamp=FROM_0),
+        lambda s: LaplaceMechanism(s).rounded().clamped(*FROM_0),
         exact.Laplace,
         REAL,
         at_most(exact.HALF),
     ),
-    "Gaussian, rounded": Case(
-        lambda s: GaussianMechanism(s, rounding=True), exact.Gaussian, REAL, cell
-    ),
+    "Gaussian, rounded": Case(lambda s: GaussianMechanism(s).rounded(), exact.Gaussian, REAL, cell),
     "Gaussian, clamped": Case(
-        lambda s: GaussianMechanism(s, clamp=FROM_0), exact.Gaussian, REAL, at_most(0)
+        lambda s: GaussianMechanism(s).clamped(*FROM_0), exact.Gaussian, REAL, at_most(0)
     ),
     "Gaussian, rounded and clamped": Case(
-        lambda s: GaussianMechanism(s, rounding=True, clamp=FROM_0),
+        lambda s: GaussianMechanism(s).rounded().clamped(*FROM_0),
         exact.Gaussian,
         REAL,
         at_most(exact.HALF),
     ),
-    "Tulap, rounded": Case(lambda b: TulapMechanism(b, rounding=True), exact.Tulap, TULAP, cell),
+    "Tulap, rounded": Case(lambda b: TulapMechanism(b).rounded(), exact.Tulap, TULAP, cell),
     "Tulap, clamped": Case(
-        lambda b: TulapMechanism(b, clamp=FROM_0), exact.Tulap, TULAP, at_most(0)
+        lambda b: TulapMechanism(b).clamped(*FROM_0), exact.Tulap, TULAP, at_most(0)
     ),
     "Tulap, rounded and clamped": Case(
-        lambda b: TulapMechanism(b, rounding=True, clamp=FROM_0),
+        lambda b: TulapMechanism(b).rounded().clamped(*FROM_0),
         exact.Tulap,
         TULAP,
         at_most(exact.HALF),
     ),
     "cut Tulap, rounded": Case(
-        lambda b: TulapMechanism(b, 0.05, rounding=True),
+        lambda b: TulapMechanism(b, 0.05).rounded(),
         lambda b: exact.Tulap(b, 0.05),
         CUT,
         cell,
     ),
     "discrete Laplace, clamped": Case(
-        lambda s: DiscreteLaplaceMechanism(s, clamp=FROM_0),
+        lambda s: DiscreteLaplaceMechanism(s).clamped(*FROM_0),
         exact.DiscreteLaplace,
         INTEGERS,
         at_most(0),
     ),
     "discrete Gaussian, clamped": Case(
-        lambda s: DiscreteGaussianMechanism(s, clamp=FROM_0),
+        lambda s: DiscreteGaussianMechanism(s).clamped(*FROM_0),
         exact.DiscreteGaussian,
         INTEGERS,
         at_most(0),
     ),
 }
+for noise in ("Laplace", "Gaussian"):
+    kind, law = globals()[f"{noise}Mechanism"], getattr(exact, noise)
+    CASES |= {
+        f"{noise}, {what}": Case(lambda s, f=rule, k=kind: f(k(s)), law, FEW_REAL, between(*ends))
+        for what, rule, ends in [
+            ("to fives", lambda m: m.rounded(5), (-2.5, 2.5)),
+            ("down to fives", lambda m: m.rounded(5, ties="down"), (0, 5)),
+            ("to fives, from 1", lambda m: m.published_if(">=", 1).rounded(5), (1, 2.5)),
+            ("to fives of 1/4", lambda m: m.times(4).rounded(5), (-0.625, 0.625)),
+        ]
+    }
+    kind, law = globals()[f"Discrete{noise}Mechanism"], getattr(exact, f"Discrete{noise}")
+    CASES |= {
+        f"discrete {noise}, {what}": Case(
+            lambda s, f=rule, k=kind: f(k(s)), law, FEW_INTEGERS, between(*ends)
+        )
+        for what, rule, ends in [
+            ("to fives", lambda m: m.rounded(5), (-2, 2)),
+            ("to fours", lambda m: m.rounded(4), (-2, 2)),
+            ("down to hundreds", lambda m: m.rounded(100, ties="down"), (0, 99)),
+            ("to fives, from 1", lambda m: m.published_if(">", 0).rounded(5), (1, 2)),
+        ]
+    }
 
 
 @pytest.fixture(
@@ -168,7 +195,8 @@ def test_a_difference_of_cdfs_would_be_noticed():
     ("kind", "law"), [(LaplaceMechanism, exact.Laplace), (GaussianMechanism, exact.Gaussian)]
 )
 def test_large_whole_numbers_keep_theirs(kind, law, released, statistic, scale, clamp):
-    mechanism = kind(scale, rounding=True, clamp=clamp)
+    mechanism = kind(scale).rounded()
+    mechanism = mechanism.clamped(*clamp) if clamp else mechanism
     logp = mechanism.logp(released, statistic).eval(mode="FAST_COMPILE")
     distance = exact.mpf(abs(released - statistic))
     answer = law(scale).log_tail(exact.HALF - distance) if clamp else law(scale).log_cell(distance)
@@ -178,9 +206,9 @@ def test_large_whole_numbers_keep_theirs(kind, law, released, statistic, scale, 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda s: LaplaceMechanism(s, rounding=True, clamp=(0, None)),
-        lambda s: GaussianMechanism(s, rounding=True, clamp=(0, None)),
-        lambda s: GaussianMechanism(s, rounding=True),
+        lambda s: LaplaceMechanism(s).rounded().clamped(0, None),
+        lambda s: GaussianMechanism(s).rounded().clamped(0, None),
+        lambda s: GaussianMechanism(s).rounded(),
     ],
 )
 def test_derivatives_are_finite_whichever_formula_is_chosen(make):

@@ -44,6 +44,17 @@ class Continuous:
                 return -float("inf")
             return _log(self.tail(near) - self.tail(far))
 
+    def log_between(self, a, b):
+        """The log of P(a < X < b)."""
+        with self.digits():
+            if a + b < 0:
+                a, b = -b, -a
+            if a < 0:
+                return float(mp.log1p(-self.tail(-a) - self.tail(b)))
+            if self.is_beyond_floats(a):
+                return -float("inf")
+            return _log(self.tail(a) - self.tail(b))
+
 
 class Laplace(Continuous):
     def __init__(self, scale):
@@ -95,6 +106,17 @@ class Discrete(Continuous):
         with self.digits():
             return -float("inf") if self.is_beyond_floats(-k) else _log(self.tail(-k - 1))
 
+    def log_between(self, a, b):
+        """The log of P(a <= X <= b), of integers."""
+        with self.digits():
+            if a + b < 0:
+                a, b = -b, -a
+            if a <= 0:
+                return float(mp.log1p(-self.tail(-a) - self.tail(b)))
+            if self.is_beyond_floats(a):
+                return -float("inf")
+            return _log(self.tail(a - 1) - self.tail(b))
+
 
 class DiscreteLaplace(Discrete):
     def __init__(self, scale):
@@ -120,6 +142,19 @@ class DiscreteGaussian(Discrete):
 
     def tail(self, x):
         return self._from(int(x) + 1) / self.total
+
+    def log_between(self, a, b):
+        """The log of P(a <= X <= b), of few integers: one by one."""
+        if self.sigma < 50 and b - a > 20:
+            return super().log_between(a, b)  # that may be nearly all
+        a, b = (-b, -a) if a + b < 0 else (a, b)
+        nearest = max(a, 0)
+        if self.is_beyond_floats(nearest):
+            return -float("inf")
+        with self.digits():
+            ks = [a + i for i in range(int(b - a) + 1)]
+            weight = mp.fsum(mp.exp((nearest**2 - k**2) / (2 * self.sigma**2)) for k in ks)
+            return float(mp.log(weight / self.total) - (nearest / self.sigma) ** 2 / 2)
 
     def _from(self, k):
         """Sum of the weights of k and all above."""

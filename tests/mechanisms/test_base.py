@@ -22,7 +22,6 @@ from pymc_dapper.mechanisms import (
 from pymc_dapper.mechanisms.base import (
     as_tensor,
     check_broadcast,
-    check_rounding,
     positive,
     whole_release,
 )
@@ -105,12 +104,6 @@ def test_scales_are_positive_numbers(value, error, message):
         positive("scale", value)
 
 
-def test_rounding_is_to_whole_numbers_or_not_at_all():
-    check_rounding(True)
-    with pytest.raises(TypeError, match=r"rounding must be True or False.*multiples of 10"):
-        check_rounding(10)
-
-
 def test_the_same_seed_gives_the_same_release():
     mechanism = DiscreteGaussianMechanism(6.0)
     first, second, other = (mechanism.release(np.arange(50), seed) for seed in (1, 1, 2))
@@ -129,7 +122,7 @@ SECRET = 41250
         (DiscreteLaplaceMechanism(1.0), SECRET + 0.5),
         (DiscreteGaussianMechanism(1.0), [SECRET, np.inf]),
         (DiscreteGaussianMechanism(1.0), [SECRET, 1e300]),
-        (GaussianMechanism(1e300, rounding=True), [SECRET]),
+        (GaussianMechanism(1e300).rounded(), [SECRET]),
         (RandomizedResponse(0.9, 3), [0, SECRET]),
         (LaplaceMechanism(np.ones(3)), [SECRET]),
         (KNormMechanism(1.0, 2), SECRET),
@@ -207,7 +200,7 @@ def test_a_changed_release_is_checked_when_a_chain_starts():
 
 @pytest.mark.usefixtures("uncompiled")
 def test_an_observed_release_can_be_predicted():
-    mechanism = GaussianMechanism(3.0, rounding=True, clamp=(0, None))
+    mechanism = GaussianMechanism(3.0).rounded().clamped(0, None)
     model = model_with(lambda s: mechanism.observe("release", s, released=[10, 12, 8]))
     with model:
         prior = pm.sample_prior_predictive(300, random_seed=1)
@@ -226,7 +219,7 @@ def test_a_generator_is_advanced_from_release_to_release():
 
 
 @pytest.mark.parametrize(
-    "mechanism", [DiscreteGaussianMechanism(1e4), LaplaceMechanism(1e4, rounding=True)]
+    "mechanism", [DiscreteGaussianMechanism(1e4), LaplaceMechanism(1e4).rounded()]
 )
 def test_releases_larger_than_what_pymc_keeps_of_integers(mechanism):
     # PyMC keeps integer data in 32 bits: 3e9 would turn into -1294967296.

@@ -256,8 +256,8 @@ def test_weaker_budgets_are_refused_with_the_pure_one_that_is_enough(budget, eno
         (lambda: KNormMechanism(1.0, 3), ValueError, "norm must be 1, 2 or np.inf, got 3"),
         (lambda: KNormMechanism(1.0, "inf"), ValueError, "norm must be 1, 2 or np.inf"),
         (lambda: KNormMechanism(1.0, [1, 2]), ValueError, "norm must be 1, 2 or np.inf"),
-        (lambda: LInfMechanism(1.0, clamp=(0, None)), ValueError, "LInf.* clamped or rounded"),
-        (lambda: KNormMechanism(1.0, 2, rounding=True), ValueError, "clamped or rounded"),
+        (lambda: LInfMechanism(1.0).clamped(0, None), AttributeError, "LInf.* noise is joint"),
+        (lambda: KNormMechanism(1.0, 2).rounded(), AttributeError, "is the LaplaceMechanism"),
         (lambda: LInfMechanism(1.0).logp(1.0, 2.0), ValueError, "use LaplaceMechanism"),
         (lambda: LInfMechanism(1.0).release(2.0), ValueError, "use LaplaceMechanism"),
         (

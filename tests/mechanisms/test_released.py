@@ -14,6 +14,7 @@ from pymc_dapper import (
     NoisyStats,
     RandomizedResponse,
     TulapMechanism,
+    published_rows,
 )
 from pymc_dapper.statistics import counts
 
@@ -191,10 +192,14 @@ def test_a_seed_that_is_none_is_refused():
             lambda: GaussianMechanism(ZCDP(0.5)),
             r"sigma must be a number, got the budget ZCDP\(rho=0\.5\): write calibrate\(budget, ",
         ),
-        (lambda: LaplaceMechanism(1.0, clamp=0), r"clamp must be a pair .*write clamp=\(0, None\)"),
         (
-            lambda: LaplaceMechanism(1.0, clamp=([0, 0], [5, 9])),
-            r"clamp must be a pair .* for all entries; got a tuple\. For entries with limits of "
+            lambda: LaplaceMechanism(1.0, clamp=(0, None)),
+            r"no argument 'clamp', .*write LaplaceMechanism\(\.\.\.\)\.clamped\(lower, upper\)",
+        ),
+        (lambda: LaplaceMechanism(1.0, rounding=True), r"Mechanism\(\.\.\.\)\.rounded\(\)"),
+        (
+            lambda: LaplaceMechanism(1.0).clamped([0, 0], [5, 9]),
+            r"lower must be a number for all entries, .*got a list. For entries with limits of "
             r"their own, give each its own mechanism, as in "
             r".*statistic\[0\], released=released\[0\]",
         ),
@@ -210,7 +215,7 @@ def test_what_a_mechanism_can_not_be_made_of_is_answered_with_what_to_write(make
     [
         (
             lambda: LaplaceMechanism(epsilon=1),
-            r"LaplaceMechanism has no argument 'epsilon', but scale, budget, clamp, rounding\. To "
+            r"LaplaceMechanism has no argument 'epsilon', but scale, budget\. To "
             r"choose .* write LaplaceMechanism\.calibrate\(budget, sensitivity=\.\.\.\)",
         ),
         (lambda: GaussianMechanism(std=1), "no argument 'std', but sigma"),
@@ -223,3 +228,26 @@ def test_what_a_mechanism_can_not_be_made_of_is_answered_with_what_to_write(make
 def test_an_argument_of_another_name_is_answered_with_those_there_are(make, message):
     with pytest.raises(TypeError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("values", "rows", "length", "message"),
+    [
+        ([1.0, 2.0], [0, 4], 4, "rows must be from 0 to 3, got 4: 1 of 2"),
+        ([1.0, 2.0], [0, -1], 4, "got -1"),
+        ([1.0, 2.0], [3, 3], 4, "row 3 was given twice"),
+        ([1.0, 2.0], [3], 4, "a value for each row: 1 rows"),
+        ([1.0], [0.5], 4, "rows must be the numbers of rows"),
+        (["a"], [0], 4, "values must be an array of real numbers"),
+        ([1.0], [0], 0, "length must be"),
+    ],
+)
+def test_rows_that_do_not_exist_are_refused(values, rows, length, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        published_rows(values, rows, length)
+
+
+def test_rows_that_are_not_there_are_masked():
+    table = published_rows([[1.0, 2], [3, 4]], [2, 0], 3)
+    np.testing.assert_array_equal(table.mask[:, 0], [False, True, False])
+    np.testing.assert_array_equal(table.filled(0), [[3, 4], [0, 0], [1, 2]])

@@ -31,7 +31,7 @@ def discrete(table, released):
 
 
 def clamped(table, released):
-    mechanism = pmd.GaussianMechanism(4.0, clamp=(0, None), rounding=True)
+    mechanism = pmd.GaussianMechanism(4.0).rounded().clamped(0, None)
     mechanism.potential("privacy", table, released=np.maximum(0, np.rint(released)))
 
 

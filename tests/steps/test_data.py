@@ -16,7 +16,7 @@ def model():
         design = pm.Data("design", [1.0, 2.0, 3.0], dims="person")
         x = pm.Poisson("x", design, dims="person")
         released = pm.Data("released", [4.0, 7.0])
-        noise = pmd.GaussianMechanism(2.0, rounding=True)
+        noise = pmd.GaussianMechanism(2.0).rounded()
         noise.potential("release", pm.math.stack([x.sum(), x[0]]), released=released)
     return model
 

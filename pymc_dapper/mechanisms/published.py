@@ -1,0 +1,171 @@
+"""Mechanisms of which the noisy values were worked on before they were published."""
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Self
+
+from numpy.typing import ArrayLike
+
+from pymc_dapper.checks import real_numbers
+from pymc_dapper.mechanisms.base import Mechanism
+from pymc_dapper.mechanisms.rules import (
+    Clamping,
+    Publication,
+    Ranges,
+    Relation,
+    Rounding,
+    Rule,
+    Scaling,
+    Threshold,
+    Ties,
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PublishedByRules(Mechanism):
+    """A mechanism that says what the curator did to noisy values, in the order in which it was.
+
+    Attributes
+    ----------
+    publication : Publication
+        The rules; not an argument, but what the methods below add to a mechanism.
+    """
+
+    publication: Publication = field(
+        default=Publication(None), init=False, repr=False, kw_only=True
+    )
+
+    def __repr__(self) -> str:
+        """Show the rules after the mechanism."""
+        return f"{super().__repr__()}{self.publication!r}"
+
+    def rounded(self, step: float = 1, *, ties: Ties = "half even") -> Self:
+        """Say that the curator rounded noisy values to multiples of a step.
+
+        Rules are said in the order in which they were applied: ``mechanism.rounded(5).clamped(0,
+        None)`` is another release than ``mechanism.clamped(0, None).rounded(5)``.
+
+        Parameters
+        ----------
+        step : float
+            The step, above zero: 5, 100, 0.001. Noise on a grid of floating-point numbers
+            (snapping, granularity) is rounded to that grid.
+        ties : {"half even", "half up", "down"}
+            What lies halfway between two multiples goes to the even one, as in IEEE 754, NumPy and
+            R, or to the upper one; or all values go to the multiple below.
+
+        Returns
+        -------
+        PublishedByRules
+            This one with the rule.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is of a wrong kind or out of range, if the rule can't follow on those
+            before, or if the mechanism has no likelihood of such releases.
+        """
+        return self._following(Rounding(step, ties))
+
+    def clamped(self, lower: float | None, upper: float | None) -> Self:
+        """Say that the curator moved noisy values beyond limits to the limits.
+
+        The likelihood then has point masses there.
+
+        Parameters
+        ----------
+        lower, upper : float or None
+            The limits; None for an open end.
+
+        Returns
+        -------
+        PublishedByRules
+            This one with the rule. Errors are those of :meth:`rounded`.
+        """
+        return self._following(Clamping(lower, upper))
+
+    def published_if(self, relation: Relation, threshold: float) -> Self:
+        """Say that the curator suppressed entries of which the noisy value was low.
+
+        An entry that was suppressed enters by the probability that it would be. In the release it
+        is masked (`numpy.ma`) or nan; in shared data, and where PyMC hands releases on, minus
+        infinity. :func:`published_rows` makes such a release of the rows that are there.
+
+        Parameters
+        ----------
+        relation : {">", ">="}
+            How the noisy value had to compare with the threshold.
+        threshold : float
+            The threshold, in units of what the values are after the rules before.
+
+        Returns
+        -------
+        PublishedByRules
+            This one with the rule. Errors are those of :meth:`rounded`.
+        """
+        return self._following(Threshold(relation, threshold))
+
+    def times(self, factor: float) -> Self:
+        """Say that the curator published values in other units: per cent are ``times(100)``.
+
+        Parameters
+        ----------
+        factor : float
+            What values were multiplied by, above zero.
+
+        Returns
+        -------
+        PublishedByRules
+            This one with the rule. Errors are those of :meth:`rounded`.
+        """
+        return self._following(Scaling(factor))
+
+    def in_ranges(self, edges: ArrayLike) -> Self:
+        """Say that the curator published in which range a value lies, by the range's number.
+
+        Parameters
+        ----------
+        edges : array_like, shape (k,)
+            Where ranges begin, in increasing order: range i is from ``edges[i - 1]`` to below
+            ``edges[i]``. Range 0 is all below the first, range k all from the last one on.
+
+        Returns
+        -------
+        PublishedByRules
+            This one with the rule, which must be the last. Errors are those of :meth:`rounded`.
+        """
+        return self._following(Ranges(real_numbers(edges, "edges")))
+
+    def nonempty(self) -> Self:
+        """Say that there are rows only where the statistic, a count, is above zero.
+
+        So it is where the rows of a table weren't known beforehand: nothing is published of a row
+        without records, and that a row is there says that it has some. Rows that aren't there are
+        given as suppressed ones are in :meth:`published_if`.
+
+        Returns
+        -------
+        PublishedByRules
+            This one with the rule, which must be the first. Its ``budget`` is None: what is spent
+            on such rows, by a threshold, is told by its ``privacy_loss``.
+
+        References
+        ----------
+        Korolova, A., Kenthapadi, K., Mishra, N. and Ntoulas, A. (2009). Releasing search queries
+        and clicks privately. WWW 2009, 171-180.
+
+        Wilson, R. J., Zhang, C. Y., Lam, W., Desfontaines, D., Simmons-Marengo, D. and Gipson, B.
+        (2020). Differentially private SQL with bounded user contribution. Proceedings on Privacy
+        Enhancing Technologies 2020(2), 230-250.
+        """
+        return self._published(self.publication.of_nonempty())
+
+    def _following(self, rule: Rule) -> Self:
+        try:
+            return self._published(self.publication.then(rule))
+        except ValueError as error:
+            raise ValueError(f"{self!r}.{rule!r}: {error}") from None
+
+    @abstractmethod
+    def _published(self, publication: Publication) -> Self:
+        """Return this mechanism with other rules; a ValueError where there is no likelihood."""

@@ -1,0 +1,532 @@
+"""What a curator did to noisy values before they were published, step by step.
+
+Each rule maps values to values of the same order. So what was published says between which ends
+the value before lay (:meth:`Rule.before`), and a chain of rules is gone back through one by one.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args, override
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+
+from pymc_dapper.checks import choice, finite_number, places, real_numbers, shown
+from pymc_dapper.mechanisms.spans import End, Span, Value, both, either, no, one_of
+
+Ties = Literal["half even", "half up", "down"]
+Relation = Literal[">", ">="]
+
+MAX_RELEASE = 2**62
+"""Released integers are at most this in size: their difference from a statistic doesn't wrap."""
+
+OFF_GRID = 1e-6
+"""How far beside a multiple of the step, in steps, a rounded value may be written."""
+
+SUPPRESSED = -np.inf
+"""Stands for a suppressed entry in data: it lay below."""
+
+
+class Rule(ABC):
+    """A rule of publication."""
+
+    @abstractmethod
+    def __repr__(self) -> str:
+        """Return the call that adds the rule to a mechanism."""
+
+    def grid(self, grid: float | None) -> float | None:
+        """Grid of the values after the rule, given that before: a step; None of real numbers.
+
+        Raises
+        ------
+        ValueError
+            If the rule can't follow on values of such a grid.
+        """
+        return grid
+
+    @abstractmethod
+    def publish(self, value: Value) -> Value:
+        """Apply the rule to values."""
+
+    @abstractmethod
+    def before(self, span: Span, grid: float | None, hidden: Value) -> Span:
+        """Where values lay before the rule, by where they lay after it.
+
+        ``grid`` is that before the rule, and ``hidden`` says which entries were suppressed.
+        """
+
+    @abstractmethod
+    def refusal(self) -> str:
+        """Say what a value must be for the rule to have published it."""
+
+
+@dataclass(frozen=True, repr=False)
+class Rounding(Rule):
+    """Rounded to multiples of a step."""
+
+    step: float
+    ties: Ties
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "step", finite_number(self.step, "step", above=0))
+        choice(self.ties, "ties", get_args(Ties))
+
+    def __repr__(self) -> str:
+        ties = "" if self.ties == "half even" else f", ties={self.ties!r}"
+        return f"rounded({self.step:g}{ties})"
+
+    @override
+    def grid(self, grid: float | None) -> float:
+        if grid is not None and not _is_whole(self.step / grid):
+            raise ValueError(
+                f"values that are multiples of {grid:g} can't be rounded to multiples of "
+                f"{self.step:g}: the step must be a multiple of {grid:g}"
+            )
+        return self.step
+
+    @override
+    def publish(self, value: Value) -> Value:
+        steps = value / np.float64(self.step)
+        module = pt if isinstance(value, Variable) else np
+        match self.ties:
+            case "half even":
+                whole = module.round(steps)
+            case "half up":
+                whole = module.floor(steps + 0.5)
+            case "down":
+                whole = module.floor(steps)
+        # 3 / 10 is 0.3, but 3 * 0.1 isn't.
+        inverse = 1 / self.step
+        if inverse > 1 and _is_whole(inverse):
+            return whole / np.float64(round(inverse))
+        return whole if self.step == 1 else whole * np.float64(self.step)
+
+    @override
+    def before(self, span: Span, grid: float | None, hidden: Value) -> Span:
+        low, high = span.low, span.high
+        if grid is None:
+            down = self.ties == "down"
+            # Half even: a cell has its ends if its number is even.
+            below, above = (0.0, self.step) if down else (-self.step / 2, self.step / 2)
+            even = self.ties == "half even"
+            low_in = no(self._is_odd(low)) if even else True
+            high_in = no(self._is_odd(high)) if even else False
+            low, high = (
+                End(low.at, low.plus + below, low_in),
+                End(high.at, high.plus + above, high_in),
+            )
+            return replace(span, low=low, high=high, points=False, cells=True)
+        n = round(self.step / grid)
+        if n == 1:
+            return span
+        fewer, more = {
+            "down": (0, n - 1),
+            "half up": (n // 2, (n - 1) // 2),
+            "half even": (n // 2, n // 2),
+        }[self.ties]
+        low_plus, high_plus = low.plus - float(fewer * grid), high.plus + float(more * grid)
+        if self.ties == "half even" and n % 2 == 0:
+            low_plus = low_plus + either(self._is_odd(low), grid, 0.0)
+            high_plus = high_plus - either(self._is_odd(high), grid, 0.0)
+        return replace(
+            span, low=End(low.at, low_plus), high=End(high.at, high_plus), points=False, cells=True
+        )
+
+    def _is_odd(self, end: End) -> Value:
+        module = pt if isinstance(end.value, Variable) else np
+        number = module.round(end.value / np.float64(self.step))
+        return (number - 2 * module.floor(number / 2)) > 0.5
+
+    def is_off(self, values: Value) -> Value:
+        """Which values aren't multiples of the step."""
+        module = pt if isinstance(values, Variable) else np
+        steps = values / np.float64(self.step)
+        return module.abs(steps - module.round(steps)) > OFF_GRID + 2.0**-50 * module.abs(steps)
+
+    @override
+    def refusal(self) -> str:
+        return f"values must be multiples of {self.step:g}, to which they were rounded"
+
+
+@dataclass(frozen=True, repr=False)
+class Clamping(Rule):
+    """Moved to a limit where they lay beyond it."""
+
+    lower: float | None
+    upper: float | None
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            limit = getattr(self, name)
+            if np.ndim(limit):
+                raise TypeError(
+                    f"{name} must be a number for all entries, or None for an open end; got "
+                    f"{shown(limit)}. For entries with limits of their own, give each its own "
+                    'mechanism, as in LaplaceMechanism(scale).clamped(0, 10).potential("first", '
+                    "statistic[0], released=released[0])"
+                )
+            if limit is not None:
+                what = f"{name} must be a number, or None for an open end: it"
+                number = finite_number(limit, what)
+                # Integers stay as they are, beyond 2^53, too.
+                is_whole = isinstance(limit, int | np.integer)
+                object.__setattr__(self, name, int(limit) if is_whole else number)
+        if self.lower is None and self.upper is None:
+            raise ValueError("clamped needs a limit: clamped(0, None) moves what is below 0 to 0")
+        if self.lower is not None and self.upper is not None and not self.lower < self.upper:
+            raise ValueError(
+                f"lower must be below upper, lower < upper, got {self.lower:g} and {self.upper:g}"
+            )
+
+    def __repr__(self) -> str:
+        lower, upper = ("None" if x is None else f"{x:g}" for x in (self.lower, self.upper))
+        return f"clamped({lower}, {upper})"
+
+    @override
+    def grid(self, grid: float | None) -> float | None:
+        for limit in (self.lower, self.upper):
+            if grid is None or limit is None:
+                continue
+            if abs(limit) > MAX_RELEASE:
+                raise ValueError(
+                    f"the limits of clamped must be within 2^62, got {limit:g}: use None for an "
+                    "open end"
+                )
+            if not _is_whole(limit / grid):
+                raise ValueError(
+                    f"the limits of clamped must be multiples of {grid:g}, as the values are, got "
+                    f"{limit:g}"
+                )
+        return grid
+
+    @override
+    def publish(self, value: Value) -> Value:
+        module = pt if isinstance(value, Variable) else np
+        # Integers stay integers: floats lose their last digits beyond 2^53.
+        of_kind = np.int64 if np.dtype(value.dtype).kind in "iu" else np.float64
+        if self.lower is not None:
+            value = module.maximum(value, of_kind(self.lower))
+        return value if self.upper is None else module.minimum(value, of_kind(self.upper))
+
+    @override
+    def before(self, span: Span, grid: float | None, hidden: Value) -> Span:
+        below, above, never = span.below, span.above, span.never
+        if self.lower is not None:
+            margin = _margin(self.lower, grid)
+            high_enough = one_of(span.above, span.high.at_least(self.lower, margin))
+            never = one_of(never, no(high_enough))
+            below = one_of(below, span.low.at_most(self.lower, margin))
+        if self.upper is not None:
+            margin = _margin(self.upper, grid)
+            low_enough = one_of(span.below, span.low.at_most(self.upper, margin))
+            never = one_of(never, no(low_enough))
+            above = one_of(above, span.high.at_least(self.upper, margin))
+        return replace(span, below=below, above=above, never=never)
+
+    @override
+    def refusal(self) -> str:
+        ends = [
+            f"{word} {limit:g}"
+            for word, limit in (("from", self.lower), ("to", self.upper))
+            if limit is not None
+        ]
+        return f"values must be {' '.join(ends)}, to which they were clamped"
+
+
+@dataclass(frozen=True, repr=False)
+class Threshold(Rule):
+    """Suppressed unless above a threshold, or at least as large."""
+
+    relation: Relation
+    limit: float
+
+    def __post_init__(self) -> None:
+        choice(self.relation, "relation", get_args(Relation))
+        object.__setattr__(self, "limit", finite_number(self.limit, "threshold"))
+
+    def __repr__(self) -> str:
+        return f"published_if({self.relation!r}, {self.limit:g})"
+
+    @override
+    def publish(self, value: Value) -> Value:
+        limit = np.float64(self.limit)
+        return value >= limit if self.relation == ">=" else value > limit
+
+    def _ends(self, grid: float | None) -> tuple[End, End]:
+        """Return the largest value that is suppressed and the smallest one that isn't."""
+        at_limit = self.relation == ">="
+        if grid is None:
+            limit = np.float64(self.limit)
+            return End(limit, 0.0, not at_limit), End(limit, 0.0, at_limit)
+        steps = self.limit / grid
+        on_grid = _is_whole(steps)
+        first = round(steps) + (not at_limit) if on_grid else int(np.ceil(steps))
+        return End(_multiple(first - 1, grid)), End(_multiple(first, grid))
+
+    @override
+    def before(self, span: Span, grid: float | None, hidden: Value) -> Span:
+        last, first = self._ends(grid)
+        margin = _margin(self.limit, grid)
+        high_enough = one_of(span.above, span.high.at_least(float(first.at), margin))
+        if not first.closed:
+            above_it = span.high.value > first.at
+            high_enough = both(high_enough, one_of(span.above, above_it))
+        never = one_of(span.never, no(high_enough))
+        low, cells = span.low, span.cells
+        if span.cells or span.below is not False:
+            # What lay below was not published.
+            is_less = low.value < first.at if first.closed is True else low.value <= first.at
+            cut = one_of(span.below, is_less)
+            low, cells = low.or_else(cut, first), True
+        # Of several thresholds, an entry is suppressed that is below one of them.
+        reaches = span.high.value <= last.at if last.closed is True else span.high.value < last.at
+        higher = one_of(not span.suppressed, reaches)
+        return replace(
+            span,
+            low=low,
+            high=span.high.or_else(both(hidden, higher), last),
+            below=hidden,
+            above=both(span.above, no(hidden)),
+            never=both(never, no(hidden)),
+            cells=cells,
+            suppressed=True,
+        )
+
+    @override
+    def refusal(self) -> str:
+        return f"values are published only if {self.relation} {self.limit:g}"
+
+
+@dataclass(frozen=True, repr=False)
+class Scaling(Rule):
+    """Published in other units, such as per cent."""
+
+    factor: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factor", finite_number(self.factor, "factor", above=0))
+
+    def __repr__(self) -> str:
+        return f"times({self.factor:g})"
+
+    @override
+    def grid(self, grid: float | None) -> float | None:
+        return None if grid is None else grid * self.factor
+
+    @override
+    def publish(self, value: Value) -> Value:
+        return value * np.float64(self.factor)
+
+    @override
+    def before(self, span: Span, grid: float | None, hidden: Value) -> Span:
+        low = span.low.over(self.factor)
+        high = low if span.high is span.low else span.high.over(self.factor)
+        if low is not high and span.high.at is span.low.at:
+            high = replace(high, at=low.at)
+        return replace(span, low=low, high=high)
+
+    @override
+    def refusal(self) -> str:
+        return "values must be finite"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Ranges(Rule):
+    """Published as the number of a range."""
+
+    edges: np.ndarray
+
+    def __post_init__(self) -> None:
+        edges = real_numbers(self.edges, "edges")
+        if edges.ndim != 1 or not np.all(np.isfinite(edges)) or not np.all(np.diff(edges) > 0):
+            raise ValueError(f"edges must be finite numbers in increasing order, got {edges}")
+        object.__setattr__(self, "edges", edges)
+
+    def __repr__(self) -> str:
+        return f"in_ranges([{', '.join(f'{x:g}' for x in self.edges)}])"
+
+    @override
+    def grid(self, grid: float | None) -> float:
+        return 1.0
+
+    @override
+    def publish(self, value: Value) -> Value:
+        if not isinstance(value, Variable):
+            return np.searchsorted(self.edges, value, side="right")
+        return sum(pt.ge(value, np.float64(edge)).astype("int64") for edge in self.edges)
+
+    @override
+    def before(self, span: Span, grid: float | None, hidden: Value) -> Span:
+        number, k = span.low.at, len(self.edges)
+        first = np.concatenate([self.edges[:1], self.edges])
+        last = np.concatenate([self.edges, self.edges[-1:]])
+        if grid is not None:
+            first, last = (grid * np.ceil(x / grid - OFF_GRID) for x in (first, last))
+            last = last - grid
+        module = pt if isinstance(number, Variable) else np
+        index = module.clip(number, 0, k).astype("int64")
+        lows, highs = ((pt.constant(x)[index] if module is pt else x[index]) for x in (first, last))
+        return replace(
+            span,
+            low=End(lows),
+            high=End(highs, 0.0, grid is not None),
+            below=number < 0.5,
+            above=number > k - 0.5,
+            never=one_of(span.never, (number < 0) | (number > k)),
+            points=False,
+            cells=k > 1,
+        )
+
+    @override
+    def refusal(self) -> str:
+        return f"ranges have the numbers 0 to {len(self.edges)}"
+
+
+def _is_whole(number: float) -> bool:
+    return abs(number - round(number)) <= OFF_GRID
+
+
+def _multiple(k: int, grid: float) -> Any:
+    return np.int64(k * round(grid)) if float(grid).is_integer() else np.float64(k * grid)
+
+
+def _margin(limit: float, grid: float | None) -> float:
+    """How far from a limit a value may be that is it, but for floating point."""
+    return 1e-12 * abs(limit) if grid is None else grid / 4
+
+
+@dataclass(frozen=True)
+class Publication:
+    """Rules in the order in which they were applied, to noisy values of a grid."""
+
+    start: float | None
+    """Grid of the noisy values: 1 of whole numbers, None of real ones."""
+    rules: tuple[Rule, ...] = ()
+    nonempty: bool = False
+    """Whether there are entries only where the statistic is above zero."""
+
+    def then(self, rule: Rule) -> "Publication":
+        """Add a rule.
+
+        Raises
+        ------
+        ValueError
+            If it can't follow on those before.
+        """
+        if self.rules and isinstance(self.rules[-1], Ranges):
+            raise ValueError(f"in_ranges must be the last rule: {rule!r} can't follow it")
+        rule.grid(self.grid)
+        return replace(self, rules=(*self.rules, rule))
+
+    def of_nonempty(self) -> "Publication":
+        """Leave out entries where the statistic isn't above zero.
+
+        Raises
+        ------
+        ValueError
+            If there are rules already: rows are made up before there is noise.
+        """
+        if self.rules or self.nonempty:
+            raise ValueError("say nonempty() first, and once: rows are made up before noise")
+        return replace(self, nonempty=True)
+
+    def __repr__(self) -> str:
+        rules = [repr(rule) for rule in self.rules]
+        return "".join(f".{rule}" for rule in ["nonempty()"] * self.nonempty + rules)
+
+    @property
+    def grids(self) -> list[float | None]:
+        """Grid of the values before each rule, and after the last."""
+        grids = [self.start]
+        for rule in self.rules:
+            grids.append(rule.grid(grids[-1]))
+        return grids
+
+    @property
+    def grid(self) -> float | None:
+        """Grid of what is published."""
+        return self.grids[-1]
+
+    @property
+    def suppresses(self) -> bool:
+        """Whether entries may not be published."""
+        return self.nonempty or any(isinstance(rule, Threshold) for rule in self.rules)
+
+    @property
+    def factor(self) -> float:
+        """How many units of what is published a unit of the noisy values is."""
+        factors = [rule.factor for rule in self.rules if isinstance(rule, Scaling)]
+        return float(np.prod(factors))
+
+    def publish(self, noisy: Value, statistic: Value) -> Value:
+        """Apply all rules to noisy values: SUPPRESSED where they aren't published."""
+        hidden: Value = no(statistic > 0) if self.nonempty else False
+        for rule in self.rules:
+            if isinstance(rule, Threshold):
+                hidden = one_of(hidden, no(rule.publish(noisy)))
+            else:
+                noisy = rule.publish(noisy)
+        return either(hidden, SUPPRESSED, noisy)
+
+    def span(self, released: Value) -> Span:
+        """Where noisy values lay, by what was published of them."""
+        return self._back(released, lambda rule, span, grid, hidden: None)
+
+    def check(self, name: str, released: np.ndarray) -> None:
+        """Check that values can have been published by these rules.
+
+        Raises
+        ------
+        ValueError
+            If not; the message names the rule.
+        """
+        if self.suppresses and released.size and np.all(np.isneginf(released)):
+            raise ValueError(
+                f"'{name}': all {released.size} entries are suppressed: nothing was published that "
+                "a model could be fitted to"
+            )
+
+        def refuse(rule: Rule, span: Span, grid: float | None, hidden: Value) -> None:
+            # Where an entry that was suppressed lay isn't known before its threshold is passed.
+            wrong = span.never if span.suppressed else both(span.never, no(hidden))
+            if isinstance(rule, Rounding) and span.points:
+                wrong = one_of(wrong, both(rule.is_off(span.low.at), no(hidden)))
+            if np.any(wrong):
+                wrong = np.broadcast_to(wrong, released.shape)
+                raise ValueError(
+                    f"'{name}': {rule.refusal()}, but {released[wrong].flat[0]:.10g} was released: "
+                    f"{places(wrong)}"
+                )
+
+        self._back(released, refuse)
+
+    def _back(self, released: Value, look: Any) -> Span:
+        hidden = self.hidden(released)
+        at = either(hidden, np.float64(0), released)
+        if not isinstance(hidden, bool) and all(
+            grid is not None and float(grid).is_integer() for grid in self.grids
+        ):
+            at = at.astype("int64")
+        end = End(at)
+        span = Span(end, end)
+        for rule, grid in zip(reversed(self.rules), reversed(self.grids[:-1]), strict=True):
+            if isinstance(rule, Rounding) and span.points:
+                look(rule, span, grid, hidden)
+                if isinstance(at, Variable) and (rule.step != 1 or at.dtype.startswith("float")):
+                    off = both(rule.is_off(span.low.at), no(hidden))
+                    span = replace(span, never=one_of(span.never, off))
+            span = rule.before(span, grid, hidden)
+            look(rule, span, grid, hidden)
+        if self.nonempty and not span.suppressed:
+            # Without a threshold, an entry that is there is published.
+            span = replace(span, never=one_of(span.never, hidden))
+        return span
+
+    def hidden(self, released: Value) -> Value:
+        """Which entries were suppressed."""
+        if not self.suppresses:
+            return False
+        # The largest negative number: compiled code may not tell what isn't finite.
+        lowest = np.finfo(np.float64).min
+        return released < lowest
