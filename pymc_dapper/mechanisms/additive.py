@@ -139,8 +139,8 @@ class AdditiveNoise(PublishedByRules):
             raise ValueError(f"{name} has no likelihood of rounded releases")
         if span.cells and self._only_unit_cells and span.width != 1:
             raise ValueError(
-                f"{name} has a likelihood of values that were rounded to whole numbers, and of no "
-                "other ranges"
+                f"{name} has a likelihood of values that were rounded to whole numbers, step=1, "
+                "and of no other ranges"
             )
         mechanism = copy(self)
         object.__setattr__(mechanism, "publication", publication)

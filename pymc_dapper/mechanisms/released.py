@@ -150,7 +150,8 @@ def published_rows(values: ArrayLike, rows: ArrayLike, length: int) -> np.ma.Mas
     [12.0 -- -- 31.0]
     """
     published = real_array(values, "values", "leave them out").astype(np.float64)
-    numbers, n = as_array(rows), whole_number(length, "length", at_least=1)
+    numbers = real_array(rows, "rows", "leave them out")
+    n = whole_number(length, "length", at_least=1)
     if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
         raise TypeError(f"rows must be the numbers of rows, from 0, got {shown(rows)}")
     beyond = (numbers < 0) | (numbers >= n)

@@ -12,7 +12,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
-from pymc_dapper.checks import choice, finite_number, places, real_numbers, shown
+from pymc_dapper.checks import as_array, choice, finite_number, places, real_numbers, shown
 from pymc_dapper.mechanisms.spans import End, Span, Value, both, either, no, one_of
 
 Ties = Literal["half even", "half up", "down"]
@@ -159,7 +159,7 @@ class Clamping(Rule):
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
             limit = getattr(self, name)
-            if np.ndim(limit):
+            if as_array(limit).ndim:
                 raise TypeError(
                     f"{name} must be a number for all entries, or None for an open end; got "
                     f"{shown(limit)}. For entries with limits of their own, give each its own "
@@ -185,18 +185,17 @@ class Clamping(Rule):
 
     @override
     def grid(self, grid: float | None) -> float | None:
-        for limit in (self.lower, self.upper):
+        for name in ("lower", "upper"):
+            limit = getattr(self, name)
             if grid is None or limit is None:
                 continue
             if abs(limit) > MAX_RELEASE:
                 raise ValueError(
-                    f"the limits of clamped must be within 2^62, got {limit:g}: use None for an "
-                    "open end"
+                    f"{name} must be within 2^62, got {limit:g}: use None for an open end"
                 )
             if not _is_whole(limit / grid):
                 raise ValueError(
-                    f"the limits of clamped must be multiples of {grid:g}, as the values are, got "
-                    f"{limit:g}"
+                    f"{name} must be a multiple of {grid:g}, as the values are, got {limit:g}"
                 )
         return grid
 

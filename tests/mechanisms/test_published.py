@@ -351,14 +351,17 @@ def test_suppressed_entries_are_masked_or_nan_or_rows_that_are_not_there():
         (lambda m: m.clamped(0, np.inf), "upper must be .* finite"),
         (lambda m: m.clamped(False, None), "lower must be .* got False"),
         (lambda m: m.clamped(0, 1e300), "within 2"),
-        (lambda m: m.clamped(0.5, None), "limits of clamped must be multiples of 1"),
+        (lambda m: m.clamped(0.5, None), "lower must be a multiple of 1"),
         (lambda m: m.rounded(2.5), "step must be a multiple of 1"),
         (lambda m: m.published_if("<", 3), "relation must be"),
         (lambda m: m.in_ranges([3, 1]), "edges must be .* in increasing order"),
         (lambda m: m.in_ranges([1, 3]).rounded(), "in_ranges must be the last rule"),
         (lambda m: m.rounded().nonempty(), "say nonempty"),
         (lambda m: m.times(-1), "factor must be"),
-        (lambda m: TulapMechanism(0.5).rounded(5), "rounded to whole numbers, and of no other"),
+        (
+            lambda m: TulapMechanism(0.5).rounded(5),
+            "rounded to whole numbers, step=1",
+        ),
     ],
 )
 def test_rules_that_make_no_sense_are_refused(make, message):
