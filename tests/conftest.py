@@ -53,6 +53,13 @@ def pytest_collection_finish(session):
 
 
 @pytest.fixture
+def in_python():
+    """Steps are evaluated in Python: for what they are asked, say and keep."""
+    with evaluated_in_python():
+        yield
+
+
+@pytest.fixture
 def uncompiled():
     """Steps are built, but not compiled: for how models are read, and which step takes what.
 

@@ -177,8 +177,8 @@ def people_model(n):
     return m
 
 
-@pytest.fixture(scope="module")
-def people():
+@pytest.fixture
+def people(in_python):
     m = people_model(30)
     return m, DapperStep([m["record"]], model=m)
 
@@ -225,14 +225,15 @@ def bounded_model(released, half_width=0.5):
     return m
 
 
+@pytest.mark.usefixtures("in_python")
 def test_the_first_step_repeats_sweeps_until_the_state_is_possible():
     model = bounded_model(26.0)
     with model:
         step = DapperStep([model["record"]])
         # NUTS stops at once where the log-density is -inf.
         idata = pm.sample(
-            draws=30,
-            tune=30,
+            draws=10,
+            tune=10,
             chains=2,
             cores=1,
             step=[step],
@@ -245,6 +246,7 @@ def test_the_first_step_repeats_sweeps_until_the_state_is_possible():
     assert np.all(idata.sample_stats["dapper_mechanism_logp"] == 0)
 
 
+@pytest.mark.usefixtures("in_python")
 @pytest.mark.parametrize("cores", [1, 2])
 def test_a_start_that_stays_impossible_is_explained(cores):
     model = bounded_model(41.5)  # of 40 people
@@ -269,6 +271,7 @@ def sample_bounded(model, step, cores):
         )
 
 
+@pytest.mark.usefixtures("in_python")
 def test_a_mechanism_that_is_nan_everywhere_never_stalls():
     with pm.Model() as model:
         record = pm.Normal("record", 0, 1, shape=10)
@@ -353,6 +356,7 @@ def test_a_chain_that_stays_near_loses_no_digits(spread):
         point, _ = step.step(point)
 
 
+@pytest.mark.usefixtures("in_python")
 def test_digits_lost_in_plain_sums_are_noticed_too():
     with pm.Model() as model:
         mu = pm.Normal("mu", 0, 1e18)

@@ -45,12 +45,13 @@ def slice_sample(rng, x, log_density, width):
         low, high = (moved, high) if moved < x else (low, moved)
 
 
-def mean_of_normals(prior_sd, sd=1.0):
-    """Draw the mean `mu` of independent normal records, itself normal around zero."""
+def regression(design, prior_sd, sd=1.0):
+    """Draw the coefficients of normal records, themselves normal around zero."""
+    precision = design.T @ design / sd**2 + np.eye(design.shape[1]) / np.square(prior_sd)
+    cov = np.linalg.inv(precision)
+    root = np.linalg.cholesky(cov)
 
     def draw(rng, point):
-        x = point["record"]
-        precision = 1 / prior_sd**2 + len(x) / sd**2
-        return [rng.normal(x.sum() / sd**2 / precision, precision**-0.5)]
+        return cov @ design.T @ point["record"] / sd**2 + root @ rng.normal(size=len(cov))
 
     return draw

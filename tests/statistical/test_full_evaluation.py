@@ -15,7 +15,7 @@ from tests.against_python import assert_same_in_python
 from tests.enumerate_sweep import transition_matrix
 from tests.quadrature import Tabulated
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
-from tests.statistical.parameters import Given, mean_of_normals
+from tests.statistical.parameters import Given, regression
 from tests.statistical.twins import with_decide
 from tests.sweep_parts import parts_of
 
@@ -158,7 +158,8 @@ def exact():
 
 
 def run(model, step, exact):
-    return compare(model, [step, Given([model["mu"]], mean_of_normals(1.5), model=model)], exact)
+    mean = Given([model["mu"]], regression(np.ones((N, 1)), 1.5), model=model)
+    return compare(model, [step, mean], exact)
 
 
 def test_mean_given_a_noisy_maximum(model, step, exact):

@@ -9,10 +9,11 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dapper import ConjugateStep, DapperStep
+from pymc_dapper import DapperStep
 from tests import broken
 from tests.quadrature import linear_gaussian, normals
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
+from tests.statistical.parameters import Given, regression
 from tests.statistical.twins import with_propose
 
 GROUP = np.array([0, 1, 1, 2, 0, 1, 2, 1])
@@ -57,8 +58,14 @@ def exact():
 
 
 def run(model, step, exact):
-    # Not by NUTS, whose gradient takes several times as long to compile as all else here.
-    return compare(model, [step, ConjugateStep([model["mu"], model["slope"]], model=model)], exact)
+    coefficients = regression(np.column_stack([np.eye(3)[GROUP], Z]), PRIOR_SD, SIGMA)
+
+    def mu_and_slope(rng, point):
+        *mu, slope = coefficients(rng, point)
+        return mu, slope
+
+    parameters = Given([model["mu"], model["slope"]], mu_and_slope, model=model)
+    return compare(model, [step, parameters], exact)
 
 
 def test_group_means_and_slope_given_noisy_totals(model, step, exact):

@@ -14,7 +14,7 @@ from pymc_dapper import DapperStep
 from pymc_dapper.reading import read_model
 from pymc_dapper.reference import conditional_posterior
 from tests.enumerate_sweep import transition_matrix
-from tests.sweep_parts import take_apart
+from tests.sweep_parts import PythonFunction, take_apart
 
 OF_X = np.array([0.5, 0.2, 0.3])
 P = np.array([0.3, 0.8, 1.2])
@@ -47,7 +47,7 @@ def invariance_error(statistic, *, checked=True):
     reading = read_model(model, model.value_vars, model.initial_point())
     if not checked:
         object.__setattr__(reading, "possible", None)
-    decide = take_apart(reading).decide
+    decide = take_apart(reading, function=PythonFunction).decide
 
     def decide_by_index(state, proposal, log_uniforms):
         *records, accepted, logp = decide(

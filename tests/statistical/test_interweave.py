@@ -70,7 +70,7 @@ def test_mean_and_sd_given_a_clipped_sum(clipped):
     assert_agrees(run(*clipped))
 
 
-@pytest.mark.parametrize("moves", [1, 3])
+@pytest.mark.parametrize("moves", [pytest.param(1, marks=pytest.mark.long), 3])
 def test_a_given_number_of_moves(clipped, moves):
     assert_agrees(run(*clipped, moves=moves, draws=16_000 // moves))
 

@@ -11,10 +11,11 @@ import pytest
 from scipy.special import betaln, gammaln, logsumexp
 from scipy.stats import beta, norm
 
-from pymc_dapper import ConjugateStep, DapperStep
+from pymc_dapper import DapperStep
 from tests import broken
 from tests.quadrature import Tabulated, linear_gaussian
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
+from tests.statistical.parameters import Given
 from tests.statistical.twins import with_propose
 
 N = 8
@@ -69,7 +70,15 @@ def exact():
 
 @pytest.fixture(scope="module")
 def parameter_step(model):
-    return ConjugateStep([model["p"], model["mu"]], model=model)
+    def draw(rng, point):
+        x, y = point["x"], point["y"]
+        group = np.eye(2)[x]
+        sizes = group.sum(axis=0)
+        p = rng.beta(2 + sizes[1], 2 + sizes[0])
+        precision = sizes + 1 / PRIOR_SD**2
+        return np.log(p / (1 - p)), rng.normal(y @ group / precision, precision**-0.5)
+
+    return Given([model["p"], model["mu"]], draw, model=model)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests import broken
 from tests.enumerate_sweep import transition_matrix
 from tests.quadrature import Tabulated
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
-from tests.statistical.parameters import Given, mean_of_normals
+from tests.statistical.parameters import Given, regression
 from tests.statistical.twins import with_decide, with_propose
 from tests.sweep_parts import PythonFunction, broken_parts, parts_of
 
@@ -347,7 +347,7 @@ def exact_micro():
 
 
 def run_micro(model, step, exact, **kwargs):
-    mean = Given([model["mu"]], mean_of_normals(2), model=model)
+    mean = Given([model["mu"]], regression(np.ones((len(MICRODATA), 1)), 2.0), model=model)
     return compare(model, [step, mean], exact, **kwargs)
 
 

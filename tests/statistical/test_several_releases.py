@@ -12,7 +12,7 @@ from pymc_dapper import DapperStep
 from tests import broken
 from tests.quadrature import linear_gaussian, normals
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
-from tests.statistical.parameters import Given
+from tests.statistical.parameters import Given, regression
 
 N = 6
 IN_GROUP = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.0])
@@ -55,15 +55,9 @@ def exact():
     return {"mu": mu, "effect": effect, "record": records}
 
 
-def draw_parameters(rng, point):
-    """Regression of the records on their group."""
-    design = np.column_stack([np.ones(N), IN_GROUP])
-    cov = np.linalg.inv(design.T @ design + np.eye(2) / PRIOR_SD**2)
-    return cov @ design.T @ point["record"] + np.linalg.cholesky(cov) @ rng.normal(size=2)
-
-
 def run(model, step, exact, **kwargs):
-    parameters = Given([model["mu"], model["effect"]], draw_parameters, model=model)
+    draw = regression(np.column_stack([np.ones(N), IN_GROUP]), PRIOR_SD)
+    parameters = Given([model["mu"], model["effect"]], draw, model=model)
     return compare(model, [step, parameters], exact, **kwargs)
 
 

@@ -134,7 +134,8 @@ def test_what_is_read_entry_by_entry(name):
 def test_proposals_follow_the_records_prior():
     # The matrix above takes the proposals' law for granted.
     model = tiny_model()
-    propose = take_apart(read_model(model, model.value_vars, model.initial_point())).propose
+    reading = read_model(model, model.value_vars, model.initial_point())
+    propose = take_apart(reading, function=PythonFunction).propose
     rng = np.random.default_rng(20)
     draws = np.array([propose(rng)[0] for _ in range(20_000)])
     error = np.sqrt(TINY_PRIOR * (1 - TINY_PRIOR) / len(draws))

@@ -30,7 +30,7 @@ def after_nothing(sweep, *given, records=RECORDS):
 
 
 def test_models_of_the_same_shapes_do_not_share_code():
-    for scale in (1.0, 2.0, 1.0, 300.0):
+    for scale in (1.0, 2.0, 1.0):
         model = model_with_scale(scale)
         sweep = compile_sweep(read_model(model, model.value_vars, model.initial_point()))
         assert after_nothing(sweep)[1] == pytest.approx(-9.0 * scale)
