@@ -12,16 +12,20 @@ import pytensor
 import pytest
 
 from pymc_dapper import DapperStep, InterweaveStep
+from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.conjugacy import step as conjugate
 from pymc_dapper.counts.compiled.sweep import CompiledCountSweep
 from pymc_dapper.counts.kernels.sweep import Packed
 from pymc_dapper.counts.step import CountStep
+from pymc_dapper.interweaving.compiled.counts import CountNoise, CountQuantile
 from pymc_dapper.steps import lean_nuts
 from tests.evaluated_in_python import evaluated_in_python
 
 # What isn't compiled with numba is evaluated in Python; but for graphs within graphs, for which
 # PyTensor calls a C compiler if there is one. It takes half a second for each operation.
 pytensor.config.cxx = ""
+for op in (CountNoise, CountQuantile):  # numba would take five seconds, in each process
+    op.impl = staticmethod(in_python(op.kernel))
 
 LONGEST = (
     "statistical/exactness/test_exactness.py",

@@ -10,10 +10,8 @@ from functools import cache
 import pytensor
 import pytest
 
-from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.graphs.evaluation import compile_in_python
-from pymc_dapper.interweaving.compiled.counts import CountNoise, CountQuantile
 
 
 def _make(self, inputs, outputs, *, model, compile_kwargs, overwritten=()):
@@ -32,6 +30,4 @@ def evaluated_in_python():
         pytensor.config.change_flags(mode="FAST_COMPILE"),
     ):
         patch.setattr(JitFunction, "__init__", _make)
-        for op in (CountNoise, CountQuantile):
-            patch.setattr(op, "impl", staticmethod(in_python(op.kernel)))
         yield

@@ -21,6 +21,7 @@ from pymc.step_methods.state import equal_dataclass_values
 
 import pymc_dapper as pmd
 from pymc_dapper.steps.lean_nuts import lean_nuts
+from tests.evaluated_in_python import evaluated_in_python
 
 # A ZarrTrace keeps states as pickles, which numcodecs reads if one says that one trusts them.
 numcodecs.pickles.ALLOW_UNSAFE_PICKLE_DECODE = True
@@ -50,6 +51,7 @@ def draw_rate(rng, point):
     return {"rate": rng.gamma(2 + point["count"].sum(), 1 / 3)}
 
 
+@evaluated_in_python()
 def build_steps(model):
     with model:
         return [
@@ -72,6 +74,7 @@ def steps(model):
     return build_steps(model)
 
 
+@evaluated_in_python()
 def sample(model, steps, folder, callback=None, *, draws_per_chunk=1):
     trace = ZarrTrace(
         store=zarr.DirectoryStore(folder),
@@ -231,7 +234,7 @@ if __name__ == "__main__":
 
 @pytest.mark.long
 def test_a_process_that_is_killed_leaves_a_chain_to_go_on_with(model, whole, step, tmp_path):
-    """In this process, whose steps were compiled anew."""
+    """In this process, whose steps were made anew."""
     script, folder = tmp_path / "script.py", tmp_path / "store"
     script.write_text(SCRIPT)
     process = subprocess.Popen(

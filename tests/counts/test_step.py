@@ -15,6 +15,7 @@ from pymc_dapper.counts.kernels.sweep import Packed
 from pymc_dapper.counts.reading import invariant
 from pymc_dapper.counts.step import CountStep
 from tests.against_python import assert_same_in_python
+from tests.evaluated_in_python import evaluated_in_python
 from tests.models import N_APPLICANTS, admissions_table
 
 
@@ -198,13 +199,14 @@ def test_ten_thousand_cells_of_three_levels():
 
 @pytest.fixture(scope="module")
 def integrated(model):
-    return CountStep([model["x"]], integrate=[model["p"]], model=model)
+    with evaluated_in_python():
+        return CountStep([model["x"]], integrate=[model["p"]], model=model)
 
 
 def test_a_parameter_that_is_integrated_out_is_drawn_by_the_same_step(model, integrated):
     assert [x.name for x in integrated.vars] == ["x", "p_simplex__"]
     assert "Integrated out, and then drawn:\n  p ~ Dirichlet, given x" in integrated.describe()
-    with model:
+    with model, evaluated_in_python():
         posterior = pm.sample(
             step=[integrated], draws=20, tune=10, chains=2, cores=2, random_seed=5,
             progressbar=False, compute_convergence_checks=False,
@@ -237,7 +239,7 @@ def test_sampling_state_restores_a_draw_of_the_parameter_too(model, integrated):
 
 
 def test_a_start_with_the_known_totals_is_found_and_given_to_the_model():
-    with pm.Model() as m:
+    with evaluated_in_python(), pm.Model() as m:
         x = pm.Binomial("x", n=40, p=0.5, shape=(2, 3))
         total = pm.Data("total", np.array([100, 7]))
         invariant("totals", x.sum(axis=1), total)

@@ -10,6 +10,7 @@ import xarray as xr
 import pymc_dapper as pmd
 from pymc_dapper.diagnostics import acceptance
 from pymc_dapper.releases.budgets import ATTRIBUTE, Releases
+from tests.evaluated_in_python import evaluated_in_python
 
 OPTIONS = {"draws": 400, "tune": 50, "chains": 2, "cores": 1, "progressbar": False}
 OPTIONS |= {"random_seed": 4, "compute_convergence_checks": False}
@@ -99,13 +100,13 @@ def test_why_there_is_no_floor_is_said(calibrated):
 
 
 def test_sample_writes_what_the_model_knows():
-    with pm.Model():
+    with evaluated_in_python(), pm.Model():
         x = pm.Normal("x", 0, 1, shape=5)
         budget = pmd.ZCDP(0.1)
         gaussian = pmd.GaussianMechanism.calibrate(budget, sensitivity=1)
         gaussian.observe("mean", x.sum(), released=0.3)
         pm.Potential("other", -(x**2).sum())
-        result = pmd.sample(**OPTIONS)
+        result = pmd.sample(**OPTIONS | {"draws": 10})
     releases = Releases.from_json(result.attrs[ATTRIBUTE])
     assert releases == Releases({"mean": budget}, ("other",))
 

@@ -175,6 +175,7 @@ def test_releases_of_several_mechanisms_enter_one_model():
     assert "first_two (function of sums)" in repr(step)
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_a_release_lands_in_the_constant_data():
     mechanism = DiscreteGaussianMechanism(3.0)
     model = model_with(lambda s: mechanism.potential("privacy", s, released=[10, 12, 8]))
