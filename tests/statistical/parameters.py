@@ -55,3 +55,19 @@ def regression(design, prior_sd, sd=1.0):
         return cov @ design.T @ point["record"] / sd**2 + root @ rng.normal(size=len(cov))
 
     return draw
+
+
+def counted(point):
+    """Records of four categories, as counts."""
+    return np.bincount(point["record"], minlength=4)
+
+
+def probabilities(model, counts):
+    """A step for probabilities `p`, uniform before `counts(point)` are seen."""
+
+    def draw(rng, point):
+        seen = counts(point)
+        log_p = np.log(rng.dirichlet(1 + seen))
+        return [log_p[:-1] - log_p.mean()]
+
+    return Given([model["p"]], draw, model=model)

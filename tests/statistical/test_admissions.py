@@ -1,4 +1,4 @@
-"""DapperStep beside NUTS on the admissions table, against the exact posterior."""
+"""DapperStep on the admissions table, against the exact posterior."""
 
 import numpy as np
 import pymc as pm
@@ -9,6 +9,7 @@ from pymc_dapper.reference import TablePosterior, gaussian_cell_loglik
 from tests import broken
 from tests.models import N_APPLICANTS, RELEASED, SIGMA, admissions_model
 from tests.monte_carlo import smallest_ess, z_scores
+from tests.statistical.parameters import counted, probabilities
 
 OTHER_RELEASE = np.array([60.0, 180.0, 90.0, 75.0])
 
@@ -20,7 +21,7 @@ def sample(model, step, draws):
             tune=500,
             chains=2,
             cores=1,
-            step=[step],
+            step=[step, probabilities(model, counted)],
             random_seed=3,
             var_names=["p", "log_odds_ratio"],
             progressbar=False,

@@ -1,19 +1,22 @@
 """The admissions table as latent counts, against the exact posterior and against latent records."""
 
+from operator import itemgetter
+
 import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_dapper import ConjugateStep, DapperStep
+from pymc_dapper import DapperStep
 from pymc_dapper.counts.step import CountStep
 from pymc_dapper.reference import TablePosterior, gaussian_cell_loglik
 from tests.models import N_APPLICANTS, RELEASED, SIGMA, admissions_model, admissions_table
 from tests.monte_carlo import smallest_ess, z_scores
+from tests.statistical.parameters import counted, probabilities
 
 
-def log_odds_ratio(model, step):
+def log_odds_ratio(model, step, counts):
     with model:
-        steps = [step, ConjugateStep([model["p"]])]
+        steps = [step, probabilities(model, counts)]
         draws = pm.sample(
             draws=4_000,
             tune=500,
@@ -30,7 +33,7 @@ def log_odds_ratio(model, step):
 @pytest.fixture(scope="module")
 def by_counts():
     model = admissions_table()
-    return log_odds_ratio(model, CountStep([model["x"]], model=model))
+    return log_odds_ratio(model, CountStep([model["x"]], model=model), itemgetter("x"))
 
 
 def test_counts_give_the_exact_posterior(by_counts):
@@ -41,7 +44,7 @@ def test_counts_give_the_exact_posterior(by_counts):
 
 
 def test_counts_and_records_agree(by_counts):
-    model = admissions_model()
-    by_records = log_odds_ratio(model, DapperStep([model["record"]], model=model))
+    model = admissions_model(shared=True)
+    by_records = log_odds_ratio(model, DapperStep([model["record"]], model=model), counted)
     error = [x.std() / np.sqrt(smallest_ess(x)) for x in (by_counts, by_records)]
     assert abs(by_counts.mean() - by_records.mean()) < 4 * np.hypot(*error)

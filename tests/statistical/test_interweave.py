@@ -78,9 +78,10 @@ def test_a_given_number_of_moves(clipped, moves):
 @pytest.mark.parametrize(
     "fault",
     [
-        twins.without_jacobian_of_the_transform("sigma"),
+        # The others in every run, too: they are refused (below).
+        pytest.param(twins.without_jacobian_of_the_transform("sigma"), marks=pytest.mark.long),
         twins.with_jacobian_of_the_records("sigma"),
-        twins.with_stale_records,
+        pytest.param(twins.with_stale_records, marks=pytest.mark.long),
         pytest.param(twins.without_factor("privacy"), marks=pytest.mark.long),
     ],
     ids=["no jacobian of the transform", "jacobian of the records", "stale sums", "no mechanism"],
@@ -165,7 +166,8 @@ def without_answers(reading):
 @pytest.mark.parametrize(
     "fault",
     [
-        without_answers,
+        # In every run, it is refused (below).
+        pytest.param(without_answers, marks=pytest.mark.long),
         pytest.param(twins.with_stale_records, marks=pytest.mark.long),
         pytest.param(twins.without_factor("release"), marks=pytest.mark.long),
         # In every run where nothing is integrated out: test_noise_that_is_not_drawn_anew (below).
@@ -177,13 +179,26 @@ def test_a_fault_in_integrating_out_is_told_apart(randomised, fault, monkeypatch
     assert_disagrees(run(*randomised, twins.with_fault(fault, monkeypatch)))
 
 
-def test_a_wrong_law_is_refused_before_anything_is_sampled(randomised, monkeypatch):
+@pytest.mark.usefixtures("in_python")
+@pytest.mark.parametrize(
+    ("case", "fault"),
+    [
+        ("clipped", twins.without_jacobian_of_the_transform("sigma")),
+        ("clipped", twins.with_jacobian_of_the_records("sigma")),
+        ("clipped", twins.with_stale_records),
+        ("clipped", twins.without_factor("privacy")),
+        ("randomised", without_answers),
+        ("randomised", twins.without_factor("release")),
+    ],
+)
+def test_a_wrong_law_is_refused_before_anything_is_sampled(case, fault, request, monkeypatch):
     def read(*arguments):
-        return without_answers(read_non_centred(*arguments))
+        return fault(read_non_centred(*arguments))
 
     monkeypatch.setattr(interweave, "read_non_centred", read)
-    with pytest.raises(ReadingError, match="can't read the model exactly"):
-        run(*randomised)
+    model, records, parameters, _ = request.getfixturevalue(case)
+    with model, pytest.raises(ReadingError, match="can't read the model exactly"):
+        InterweaveStep([model[x] for x in parameters], records=[model[x] for x in records])
 
 
 # Discrete records: their noise is drawn anew, within their step of the cdf.
