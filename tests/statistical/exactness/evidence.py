@@ -30,7 +30,7 @@ class Effort:
     replicates: int
 
 
-SHORT, LONG = Effort(10_000, 96), Effort(60_000, 320)
+SHORT, LONG = Effort(5_000, 64), Effort(60_000, 320)
 
 
 @cache
