@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
+from pymc import NUTS
 from pymc.model import Model
 from pymc.step_methods import BlockedStep
 from pytensor.graph.basic import Variable
@@ -26,10 +28,14 @@ from pymc_dapper.interweaving.reading import read_movable
 from pymc_dapper.interweaving.step import InterweaveStep
 from pymc_dapper.records.reading.model import ModelReading, read_model
 from pymc_dapper.records.step import DapperStep
+from pymc_dapper.steps.base import Step
 from pymc_dapper.steps.building import telling_of_memory
 from pymc_dapper.steps.lean_nuts import lean_nuts
 from pymc_dapper.steps.progress import progress, stage
 from pymc_dapper.steps.variables import count_values, record_values
+
+type UnbuiltNuts = partial[NUTS]
+"""PyMC compiles NUTS as soon as it is built."""
 
 JOINT_NORMAL_LIMIT = 100
 """Normal parameters are drawn jointly up to this many entries: the cost is their number's cube."""
@@ -234,13 +240,28 @@ def choose_steps(
     nuts: Mapping[str, Any] | None,
     compile_kwargs: Mapping[str, Any] | None,
 ) -> list[BlockedStep]:
-    """Choose the steps for all variables, as :func:`assign_steps` does."""
+    """Choose the steps for all variables, as :func:`assign_steps` does.
+
+    All read the model, and may refuse it, before any is compiled.
+    """
+    return _compiled(read_steps(latent, conjugate, interweave, dapper, nuts, compile_kwargs))
+
+
+def read_steps(
+    latent: Latent,
+    conjugate: bool,
+    interweave: bool,
+    dapper: Mapping[str, Any] | None,
+    nuts: Mapping[str, Any] | None,
+    compile_kwargs: Mapping[str, Any] | None,
+) -> list[Step | UnbuiltNuts]:
+    """Choose the steps and have them read the model, but compile nothing."""
     readings, model = latent.readings, latent.readings.model
     conjugate, interweave = flag(conjugate, "conjugate"), flag(interweave, "interweave")
     dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
     options = {"model": model, "compile_kwargs": options_of(compile_kwargs, "compile_kwargs")}
     left = [rv for rv in model.free_RVs if rv not in latent.all]
-    steps: list[BlockedStep] = []
+    steps: list[Step | UnbuiltNuts] = []
     if latent.records:
         of_records = readings.records(latent.records)
         steps.append(DapperStep.of_reading(of_records, latent.records, **options, **dapper))
@@ -318,7 +339,18 @@ def assign_parameter_steps(
     """
     left = [model.values_to_rvs[x] for x in model.value_vars if x not in values]
     options = {"model": model, "compile_kwargs": dict(compile_kwargs or {})}
-    return _parameter_steps(Readings(model), left, conjugate, nuts, options)
+    return _compiled(_parameter_steps(Readings(model), left, conjugate, nuts, options))
+
+
+def _compiled(steps: Sequence[Step | UnbuiltNuts]) -> list[BlockedStep]:
+    """Compile steps that have read the model."""
+    compiled: list[BlockedStep] = []
+    for step in steps:
+        built = step() if isinstance(step, partial) else step
+        if isinstance(built, Step):  # several that PyMC made of one are compiled
+            built.compile()
+        compiled.append(built)
+    return compiled
 
 
 def _parameter_steps(
@@ -327,15 +359,15 @@ def _parameter_steps(
     conjugate: bool,
     nuts: Mapping[str, Any] | None,
     options: Mapping[str, Any],
-) -> list[BlockedStep]:
-    steps: list[BlockedStep] = []
+) -> list[Step | UnbuiltNuts]:
+    steps: list[Step | UnbuiltNuts] = []
     for block in _conjugate_blocks(readings, left) if conjugate else []:
         rvs = [rv for conditional in block for rv in conditional.rvs]
         steps.append(ConjugateStep.of_reading(block, rvs, **options))
         left = [rv for rv in left if rv not in rvs]
     continuous = [x for x in map(readings.model.rvs_to_values.get, left) if _is_continuous(x)]
     if continuous:
-        steps.append(lean_nuts(continuous, **options, **(nuts or {})))
+        steps.append(partial(lean_nuts, continuous, **options, **(nuts or {})))
     elif nuts:
         raise ValueError(
             "nuts was given, but NUTS has no variable to move: all parameters are drawn from "
@@ -360,7 +392,7 @@ def _conjugate_blocks(readings: Readings, rvs: Sequence[TensorVariable]) -> list
 
 def _interweave_steps(
     latent: Latent, left: Sequence[TensorVariable], options: Mapping[str, Any]
-) -> list[BlockedStep]:
+) -> list[Step]:
     """Move the continuous parameters that latent variables can follow, if there are any."""
     readings, model = latent.readings, latent.readings.model
     parameters = [rv for rv in left if _is_continuous(rv)]

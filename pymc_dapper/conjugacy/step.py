@@ -1,6 +1,7 @@
 """ConjugateStep: exact draws of parameters from their conditional distribution."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -107,9 +108,18 @@ class ConjugateStep(Step):
         self._stage("Checking")
         for conditional in conditionals:
             check_conditional(conditional, point)
+        self._conditionals = conditionals
+        given = [_given(conditional) for conditional in conditionals]
+        self._givens = given
+        self._when_read(partial(self._compile, options, given, point))
+
+    def _compile(self, options: dict[str, Any], given: Sequence[Given], point: PointType) -> None:
+        """Compile what conditional distributions depend on, and draw from each once."""
         self._stage("Compiling")
-        self._draws = [_Draw(conditional, options) for conditional in conditionals]
-        self._givens = [draw.given for draw in self._draws]
+        self._draws = [
+            _Draw(conditional, each, options)
+            for conditional, each in zip(self._conditionals, given, strict=True)
+        ]
         for draw in self._draws:
             # PyTensor compiles at the first call. Here, forked workers inherit the result.
             draw.update(dict(point), np.random.default_rng(0))
@@ -124,7 +134,7 @@ class ConjugateStep(Step):
     @property
     def is_one_block(self) -> bool:
         """Whether all variables are drawn together, from their joint conditional distribution."""
-        return len(self._draws) == 1
+        return len(self._conditionals) == 1
 
     def describe(self) -> str:
         """Describe the conditionals.
@@ -135,8 +145,7 @@ class ConjugateStep(Step):
             A line for each block of parameters: its family and the variables it depends on.
         """
         lines = []
-        for draw in self._draws:
-            conditional = draw.conditional
+        for conditional in self._conditionals:
             names = ", ".join(rv.name for rv in conditional.rvs)
             children = ", ".join(conditional.children) or "nothing: it is drawn from its prior"
             lines.append(f"{names} ~ {conditional.family}, given {children}")
@@ -150,21 +159,20 @@ class ConjugateStep(Step):
 class _Draw:
     """One block of parameters: compiled parameters of its conditional, and a draw from it."""
 
-    def __init__(self, conditional: Conditional, compile_kwargs: dict[str, Any]):
+    def __init__(self, conditional: Conditional, given: Given, compile_kwargs: dict[str, Any]):
         self.conditional = conditional
-        shared_data = SharedData(conditional, f"ConjugateStep for {_names(conditional)}")
-        self.given = Given(conditional.given, shared_data)
+        self.given = given
         model = conditional.model
         self._value_names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
 
         data = {shared: shared.type(name=shared.name) for shared in conditional.data}
-        given = [*conditional.given, *data.values()]
+        inputs = [*conditional.given, *data.values()]
         options: dict[str, Any] = {"model": model, "compile_kwargs": compile_kwargs}
-        self._parameters = JitFunction(given, rebuild(conditional.parameters, data), **options)
+        self._parameters = JitFunction(inputs, rebuild(conditional.parameters, data), **options)
         self._to_values = None
         if conditional.to_values is not None:
             self._to_values = JitFunction(
-                [*conditional.thetas, *given], rebuild(conditional.to_values, data), **options
+                [*conditional.thetas, *inputs], rebuild(conditional.to_values, data), **options
             )
 
     def update(self, point: PointType, rng: np.random.Generator) -> None:
@@ -177,6 +185,12 @@ class _Draw:
         if self._to_values is not None:
             values = self._to_values(*values, *given)
         point.update(zip(self._value_names, values, strict=True))
+
+
+def _given(conditional: Conditional) -> Given:
+    """Name what a conditional distribution depends on."""
+    data = SharedData(conditional, f"ConjugateStep for {_names(conditional)}")
+    return Given(conditional.given, data)
 
 
 def _names(conditional: Conditional) -> str:

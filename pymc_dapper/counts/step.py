@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -210,8 +211,6 @@ class CountStep(Step):
             [matrix for terms in self._reading.prior_terms for matrix in terms.linear.values()],
             self._reading.totals,
         )
-        self._stage("Compiling")
-        self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=options)
         self._integrated = None
         if parameters:
             self._integrated = ConjugateStep.of_reading(
@@ -223,18 +222,30 @@ class CountStep(Step):
             )
             self._givens += self._integrated._givens
         self._releases = ReleaseCheck(model, counts, "the counts")
-        self._first_tuning = self._check(model, point, may_set_initial=initial_point is None)
+        self._may_give_start = initial_point is None
+        initial, given = self._counts(point), self._given(point)
+        written = WrittenFactors(self._reading, given)
+        start = self._with_known_totals(initial, given, ReadingError)
+        if np.isfinite(written(start).sum()):
+            self._give_start(initial, self._reading.totals.completed(start), written)
+        self._when_read(partial(self._compile, options, point, written))
+
+    def _compile(self, options: dict[str, Any], point: PointType, written: WrittenFactors) -> None:
+        """Compile the sweep, find a possible start, and compare the sweep with the model."""
+        self._stage("Compiling")
+        self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=options)
+        if self._integrated is not None:
+            self._integrated.compile()
+        self._first_tuning = self._check(point, written)
         self._start_chain(0, 0)
         if self._reading.wholes and self._reading.n_cells >= LARGE_TABLE:
             began = perf_counter()
             self.sweep(np.random.default_rng(0), self._counts(point), None, self._given(point))
             _warn_of_whole_evaluation(self._reading, perf_counter() - began)
 
-    def _check(self, model: Model, point: PointType, *, may_set_initial: bool) -> Packed:
+    def _check(self, point: PointType, written: WrittenFactors) -> Packed:
         """Find a possible start, and compare with the model's own log-density from there on."""
-        rng, given = np.random.default_rng(0), self._given(point)
-        written = WrittenFactors(self._reading, given)
-        initial = self._counts(point)
+        rng, given, initial = np.random.default_rng(0), self._given(point), self._counts(point)
         start = self._possible_start(initial, given, rng, ReadingError)
         counts, tuning = start, None
         for _ in range(CHECKED_SWEEPS):
@@ -242,13 +253,19 @@ class CountStep(Step):
             check_gain(written, counts, swept.counts, swept.gain)
             tuning = self.sweep.tune(counts, swept.curvatures)
             counts = swept.counts
-        adds_up = np.array_equal(self._reading.totals.completed(initial), initial)
-        if may_set_initial and not (adds_up and np.isfinite(written(initial).sum())):
-            for rv, value in zip(self._reading.rvs, split(self._reading, start), strict=True):
-                if model.rvs_to_initial_values[rv] is None:
-                    model.set_initval(rv, value)
+        self._give_start(initial, start, written)
         assert tuning is not None
         return tuning
+
+    def _give_start(self, initial: np.ndarray, start: np.ndarray, written: WrittenFactors) -> None:
+        """Let chains start at possible counts, if the model's own aren't."""
+        adds_up = np.array_equal(self._reading.totals.completed(initial), initial)
+        if not self._may_give_start or (adds_up and np.isfinite(written(initial).sum())):
+            return
+        model = self._reading.model
+        for rv, value in zip(self._reading.rvs, split(self._reading, start), strict=True):
+            if model.rvs_to_initial_values[rv] is None:
+                model.set_initval(rv, value)
 
     def describe(self) -> str:
         """Describe how the model was read.
@@ -317,16 +334,23 @@ class CountStep(Step):
         error: type[Exception],
     ) -> np.ndarray:
         """Return counts that have the known totals and a positive density."""
-        known, names = self._known.known(given), self._known.names
-        _check_size({f"'{names[k]}'" for k in np.flatnonzero(np.abs(known) > LARGEST)}, error)
-        counts = find_start(self._known.matrix, known, names, counts)
-        large = self._reading.totals.completed(counts) > LARGEST
-        _check_size({name_cells(self._reading, large)} - {""}, error)
+        counts = self._with_known_totals(counts, given, error)
         for _ in range(self.max_start_sweeps):
             if np.isfinite(self._log_density(counts, given)):
                 return self._reading.totals.completed(counts)
             counts = self.sweep(rng, counts, None, given).counts
         raise error(self._impossible_start())
+
+    def _with_known_totals(
+        self, counts: np.ndarray, given: list[np.ndarray], error: type[Exception]
+    ) -> np.ndarray:
+        """Return counts that have the known totals."""
+        known, names = self._known.known(given), self._known.names
+        _check_size({f"'{names[k]}'" for k in np.flatnonzero(np.abs(known) > LARGEST)}, error)
+        counts = find_start(self._known.matrix, known, names, counts)
+        large = self._reading.totals.completed(counts) > LARGEST
+        _check_size({name_cells(self._reading, large)} - {""}, error)
+        return counts
 
     def _report_unmoved(self, counts: np.ndarray, given: list[np.ndarray]) -> SamplerWarning | None:
         """Tell which cells never moved in a chain, though they could have."""

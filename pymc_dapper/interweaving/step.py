@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -163,8 +164,6 @@ class InterweaveStep(Step):
         reading = self._reading or read_non_centred(model, self.vars, followers, point)
         self._stage("Checking")
         checked = check_noise(reading, point)
-        self._stage("Compiling")
-        self._move = compile_moves(reading, compile_kwargs=options)
         self._reading = reading
         state = (*reading.parameters, *reading.records, *reading.given)
         data = SharedData(reading, f"the InterweaveStep for {self._quoted(reading.records)}")
@@ -177,6 +176,12 @@ class InterweaveStep(Step):
         self._dim = int(sum(np.prod(x.type.shape) for x in reading.parameters))
         self._n_records = sum(int(np.prod(x.type.shape)) for x in reading.records)
         self._start_chain(0, 0)
+        self._when_read(partial(self._compile, options, checked, point))
+
+    def _compile(self, options: dict[str, Any], checked: CheckedNoise, point: PointType) -> None:
+        """Compile the moves, and compare them with the model."""
+        self._stage("Compiling")
+        self._move = compile_moves(self._reading, compile_kwargs=options)
         self._check_compiled(checked, point)
 
     def _check_compiled(self, checked: CheckedNoise, point: PointType) -> None:

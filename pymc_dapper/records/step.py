@@ -1,6 +1,7 @@
 """DapperStep: record-wise Metropolis updates of latent confidential records."""
 
 from collections.abc import Sequence
+from functools import partial
 from math import isfinite
 from time import perf_counter
 from typing import Any
@@ -189,12 +190,8 @@ class DapperStep(Step):
         self._stage("Checking")
         checked = check_reading(reading, point)
         self._releases = ReleaseCheck(model, self.vars, f"{reading.n_records} records")
-        self._stage("Compiling")
-        self.sweep = compile_sweep(reading, compile_kwargs=options, tell_accepted=track_records)
-        exchange = read_exchange(reading, point)
-        self.exchange: CompiledExchange | None = None
-        if exchange is not None:
-            self.exchange = compile_exchange(reading, exchange, options)
+        self._pairs = read_exchange(reading, point)
+        if self._pairs is not None:
             self._add_stat(EXCHANGE_STAT, np.float64)
         if track_records:
             first = model.values_to_rvs[self.vars[0]]
@@ -209,7 +206,18 @@ class DapperStep(Step):
         tested = reading.additive_factors and not reading.full_factors and checked.is_double
         self._as_written = checked.log_density if tested else None
         self._start_chain(0, 0)
+        self._when_read(partial(self._compile, options, checked))
 
+    def _compile(self, options: dict[str, Any], checked: CheckedState) -> None:
+        """Compile the sweep, and compare it with the model."""
+        self._stage("Compiling")
+        reading, point = self._reading, self._point
+        self.sweep = compile_sweep(
+            reading, compile_kwargs=options, tell_accepted=self.track_records
+        )
+        self.exchange: CompiledExchange | None = None
+        if self._pairs is not None:
+            self.exchange = compile_exchange(reading, self._pairs, options)
         # PyTensor compiles at the first call. Here, forked workers inherit the result.
         self._update(self._records(point), self._given(point), np.random.default_rng(0))
         self._check_compiled(checked, self._given(point))
@@ -264,16 +272,15 @@ class DapperStep(Step):
             The records and what proposes them, the factors that they enter, the sums that are
             cached, and what a sweep costs.
         """
-        exchange = None if self.exchange is None else self.exchange.exchange
-        return describe_reading(self._reading, exchange)
+        return describe_reading(self._reading, self._pairs)
 
     def __repr__(self) -> str:
         """Summarise how the model was read."""
         return f"<DapperStep: {summarise_reading(self._reading)}>"
 
     def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
-        if self.exchange is not None and self._reading.data:
-            self._check_exchange(self.exchange.exchange)
+        if self._pairs is not None and self._reading.data:
+            self._check_exchange(self._pairs)
         self._releases.data_changed(changed)
 
     def _check_exchange(self, exchange: Exchange) -> None:
@@ -334,8 +341,8 @@ class DapperStep(Step):
     def _watch(self, records: Sequence[np.ndarray]) -> NeverMoved | None:
         """Begin to look for records that never move."""
         exempt = np.zeros(self._reading.n_records, dtype=bool)
-        if self.exchange is not None:
-            exempt = self.exchange.exchange.groups >= 0
+        if self._pairs is not None:
+            exempt = self._pairs.groups >= 0
         watch = NeverMoved(self._reading, exempt, records, self.tuning_sweeps)
         return None if watch.is_done or self.tuning_sweeps == 0 else watch
 

@@ -1,6 +1,6 @@
 """What all steps share: how they are called and built, shared data, and what they show."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from pymc_dapper.backend.internals import PointType, RandomGenerator
 from pymc_dapper.checks import options
 from pymc_dapper.context import the_model
 from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.steps.building import telling_why
 from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.progress import stage
 from pymc_dapper.steps.variables import (
@@ -50,7 +51,8 @@ class Step(BlockedStep):
     """A step of ours, built from what was read of a model.
 
     Its constructor begins with :meth:`_begin`, takes the reading from :meth:`of_reading` or reads
-    the model itself, and lists in ``_givens`` what its compiled functions take. A chain begins with
+    the model itself, and lists in ``_givens`` what its compiled functions take. It refuses all that
+    can be refused before it ends with :meth:`_when_read`, which compiles. A chain begins with
     :meth:`_data_changed` and :meth:`_start_chain`.
     """
 
@@ -65,6 +67,8 @@ class Step(BlockedStep):
     stats_dtypes_shapes: dict[str, tuple[type, list[int] | None]] = {}  # noqa: RUF012 (PyMC's)
     _reading: Any = None
     _givens: Sequence[Given] = ()
+    _waits: bool = False
+    _left: Callable[[], None] | None = None
 
     def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
         """Refuse what PyMC's own constructor would choke on."""
@@ -77,14 +81,29 @@ class Step(BlockedStep):
     ) -> Self:
         """Build a step of what was read already, which its constructor would read again.
 
-        The reading is of these variables; the constructor takes the other arguments.
+        The reading is of these variables; the constructor takes the other arguments. Nothing is
+        compiled before :meth:`compile` is called, so that other steps can refuse the model first.
         """
         step: Self = cls.__new__(cls, vars, *args, **kwargs)
         # Otherwise they are several steps, built already, each of which has read what it takes.
         if isinstance(step, cls):
-            step._reading = reading
+            step._reading, step._waits = reading, True
             step.__init__(vars, *args, **kwargs)  # type: ignore[misc]
         return step
+
+    def compile(self) -> None:
+        """Compile a step that was built by :meth:`of_reading`; of others, that is done."""
+        if self._left is not None:
+            left, self._left = self._left, None
+            with telling_why(type(self).__name__, self.vars):
+                left()
+
+    def _when_read(self, compile_all: Callable[[], None]) -> None:
+        """Compile, unless that is to wait until other steps have read the model, too."""
+        if self._waits:
+            self._left = compile_all
+        else:
+            compile_all()
 
     _values = staticmethod(parameter_values)
     """Turns what a user passes as its variables into value variables."""

@@ -41,10 +41,17 @@ def tells_why[**P](build: Callable[P, None]) -> Callable[P, None]:
     @wraps(build)
     def telling(*args: P.args, **kwargs: P.kwargs) -> None:
         names = [kind.__name__ for kind in type(args[0]).__mro__ if kind.__name__ in REMEDIES]
-        with telling_of_memory(names[0], _given(args, kwargs)), telling_of_damage():
+        with telling_why(names[0], _given(args, kwargs)):
             build(*args, **kwargs)
 
     return telling
+
+
+@contextmanager
+def telling_why(step: str, variables: Sequence[Any]) -> Iterator[None]:
+    """Say that memory ran out, for which step, or that compiled code on disk is damaged."""
+    with telling_of_memory(step, variables), telling_of_damage():
+        yield
 
 
 @contextmanager
