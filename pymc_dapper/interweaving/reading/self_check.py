@@ -59,27 +59,37 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
     records = [np.asarray(point[x.name]) for x in reading.records]
     variables = [*reading.parameters, *reading.records, *reading.given]
 
-    def compiled(graphs: Sequence[TensorVariable]) -> Callable[..., list[np.ndarray]]:
-        inputs = [*variables, *reading.uniforms, *reading.proposed]
+    def function_of(
+        graphs: Sequence[TensorVariable], given: Sequence[TensorVariable] = ()
+    ) -> Callable[..., list[np.ndarray]]:
+        inputs = [*variables, *reading.uniforms, *reading.proposed, *given]
         function = compile_in_python(reading.model, inputs, graphs)
 
-        def evaluate(at: Mapping[str, np.ndarray], to: Mapping[str, np.ndarray]) -> Any:
+        def evaluate(
+            at: Mapping[str, np.ndarray],
+            to: Mapping[str, np.ndarray],
+            values: Sequence[np.ndarray] = (),
+        ) -> Any:
             new = [np.asarray(to[x.name], dtype=x.dtype) for x in reading.parameters]
-            return function(*(np.asarray(at[x.name]) for x in variables), *uniforms, *new)
+            return function(*(np.asarray(at[x.name]) for x in variables), *uniforms, *new, *values)
 
         return evaluate
 
-    # Apart, since with many records each array is large.
-    records_at = compiled(reading.moved_records)
-    log_density_at = compiled([reading.log_density])
-    _check_same(reading, reading.records, records_at(point, point), records)
-    log_density, new_log_density = (float(*log_density_at(point, to)) for to in (point, moved))
-    new_records = zip(reading.records, records_at(point, moved), strict=True)
-    elsewhere = {**point, **moved, **{x.name: new for x, new in new_records}}
+    # Apart, since with many records each array is large; and each map once, as it may take long.
+    records_at = function_of(reading.moved_records)
+    given = [x.type() for x in reading.moved_records]
+    at_given = dict(zip(reading.moved_records, given, strict=True))
+    log_density_at = function_of(rebuild([reading.log_density], at_given), given)
+    same_records, new_records = records_at(point, point), records_at(point, moved)
+    _check_same(reading, reading.records, same_records, records)
+    log_density = float(*log_density_at(point, point, same_records))
+    new_log_density = float(*log_density_at(point, moved, new_records))
+    new_values = {x.name: new for x, new in zip(reading.records, new_records, strict=True)}
+    elsewhere = {**point, **moved, **new_values}
     # In a discrete record's step of the cdf, the noise is drawn anew.
     continuous = [x.dtype.startswith("float") for x in reading.records]
     if any(continuous):
-        noise_at = compiled(list(compress(reading.noise, continuous)))
+        noise_at = function_of(list(compress(reading.noise, continuous)))
         moved_records = list(compress(reading.records, continuous))
         _check_same(reading, moved_records, noise_at(elsewhere, moved), noise_at(point, moved))
     expected = _as_written(reading, elsewhere)
