@@ -17,7 +17,7 @@ from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import the_model
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.releases.budgets import ATTRIBUTE, read_releases
-from pymc_dapper.steps.building import telling_of_damage
+from pymc_dapper.steps.building import searching_new_garbage_only, telling_of_damage
 from pymc_dapper.steps.progress import LOGGER, progress
 
 
@@ -157,7 +157,7 @@ def sample(
     if "target_accept" in kwargs:
         nuts["target_accept"] = kwargs.pop("target_accept")
     shown = bool(kwargs.get("progressbar", True)) and not kwargs.get("quiet", False)
-    with progress(show=shown):
+    with progress(show=shown), searching_new_garbage_only():
         latent = find_latent(model, records, counts)
         steps = choose_steps(
             latent,

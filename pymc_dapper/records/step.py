@@ -341,8 +341,8 @@ class DapperStep(Step):
     def _watch(self, records: Sequence[np.ndarray]) -> NeverMoved | None:
         """Begin to look for records that never move."""
         exempt = np.zeros(self._reading.n_records, dtype=bool)
-        if self._pairs is not None:
-            exempt = self._pairs.groups >= 0
+        if self.exchange is not None:
+            exempt = self.exchange.exchange.groups >= 0
         watch = NeverMoved(self._reading, exempt, records, self.tuning_sweeps)
         return None if watch.is_done or self.tuning_sweeps == 0 else watch
 

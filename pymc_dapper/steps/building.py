@@ -1,5 +1,6 @@
 """Steps say why they can't be built, where the model isn't to blame."""
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -80,6 +81,23 @@ def telling_of_damage() -> Iterator[None]:
             f"compiled code in {str(folder)!r} can't be read ({type(error).__name__}: {error}): it "
             "was cut off or overwritten. Delete that folder. What is missing is compiled anew"
         ) from error
+
+
+@contextmanager
+def searching_new_garbage_only() -> Iterator[None]:
+    """Leave what exists already out of searches for garbage.
+
+    Graphs are made of so many objects that Python searches again and again, and a search through
+    all libraries takes longer than what is done in between.
+    """
+    if gc.get_freeze_count() > 0:  # as somebody decided already
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

@@ -1,6 +1,7 @@
 """Where memory runs out, that is said, and nothing else is blamed."""
 
 import ast
+import gc
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from pymc_dapper.counts import step as counts_step
 from pymc_dapper.counts.reading import self_check as count_check
 from pymc_dapper.interweaving.reading import self_check as map_check
 from pymc_dapper.records.reading import self_check
-from pymc_dapper.steps.building import OutOfMemoryError
+from pymc_dapper.steps.building import OutOfMemoryError, searching_new_garbage_only
 
 PACKAGE = Path(pmd.__file__).parent
 
@@ -138,3 +139,32 @@ def test_no_handler_takes_lack_of_memory_for_something_else():
                     wrong.append(f"{file.name}:{handler.lineno}")
     assert found > 5
     assert wrong == []
+
+
+def test_searches_for_garbage_are_as_they_were_afterwards_whatever_happens():
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()
+    try:
+        with searching_new_garbage_only():
+            with searching_new_garbage_only():
+                assert gc.get_freeze_count() > 0
+            assert gc.get_freeze_count() > 0
+        assert gc.get_freeze_count() == 0
+        with pytest.raises(MemoryError), searching_new_garbage_only():
+            no_memory()
+        assert gc.get_freeze_count() == 0
+    finally:
+        if frozen:
+            gc.freeze()
+
+
+def test_what_somebody_else_left_out_of_searches_stays_out():
+    frozen = gc.get_freeze_count()
+    gc.freeze()
+    try:
+        with searching_new_garbage_only():
+            pass
+        assert gc.get_freeze_count() > 0
+    finally:
+        if not frozen:
+            gc.unfreeze()
