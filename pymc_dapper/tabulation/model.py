@@ -20,8 +20,11 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
+from pymc_dapper.conjugacy.conditional import read_conditionals
+from pymc_dapper.conjugacy.marginal import integrable_parameters
 from pymc_dapper.context import the_model
 from pymc_dapper.graphs.dependence import records_seen
+from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import rebuild
@@ -39,6 +42,9 @@ ENTRIES_AT_ONCE = 2_000_000
 """Entries of what cells contribute that are evaluated at once."""
 DENSE = 10_000
 """Up to so many entries, what cells contribute is a matrix; of more, a sparse one."""
+FEW_CELLS = 100
+"""Up to so many, a table that is integrated out with conjugate parameters mixes faster than these
+by NUTS."""
 LABELLED = 100_000
 """Up to so many, distinct rows have labels."""
 
@@ -70,8 +76,9 @@ def tabulate(
         single variable of zeros and ones is counted as Binomial ``{name}_count``, how many are 1;
         others as Multinomial ``{name}_counts``, of several variables as one after the other. What
         is observed of each record by itself, such as a randomised answer, becomes a Potential of
-        the same name. If there is nothing else that sees the records, they are integrated out, and
-        there is no table: the Potential is the log-likelihood of the numbers of answers.
+        the same name. If there is nothing else that sees the records, and the parameters aren't
+        conjugate to the counts, or these are many, the records are integrated out and there is no
+        table: the Potential is the log-likelihood of the numbers of answers.
         Covariates that are ``pm.Data`` of real numbers stay data, with an entry for each row; of
         integers they say which rows there are, and become constants.
 
@@ -129,14 +136,30 @@ def _records(model: Model, records: Variable | Sequence[Variable] | None) -> lis
 
 
 def write_table(reading: TableReading) -> Model:
-    """Write the model of counts."""
-    return _Writer(reading).model
+    """Write the model of counts; without them, where they are integrated out."""
+    model = _Writer(reading, counted=True).model
+    if reading.sums or (reading.n_cells <= FEW_CELLS and _is_conjugate(model)):
+        return model
+    return _Writer(reading, counted=False).model
+
+
+def _is_conjugate(model: Model) -> bool:
+    """Whether the only latent variables are counts and parameters that they can do without."""
+    discrete = [rv for rv in model.free_RVs if rv.dtype.startswith("int")]
+    conditionals = []
+    for rv in model.free_RVs:
+        if rv not in discrete:
+            try:
+                conditionals += read_conditionals(model, [rv])
+            except NotConjugateError:
+                return False
+    return len(integrable_parameters(conditionals, discrete)) == len(conditionals)
 
 
 class _Writer:
     """Writes a model, variable after variable; ``new`` has what placeholders stand for in it."""
 
-    def __init__(self, reading: TableReading):
+    def __init__(self, reading: TableReading, *, counted: bool):
         self._reading = reading
         self._old = old = reading.model
         self._row_dim = "_".join(rv.name for rv in reading.rvs) + "_row"
@@ -148,9 +171,9 @@ class _Writer:
             for rv in old.free_RVs:
                 if rv not in reading.rvs:
                     self._random(rv)
-                elif rv is reading.rvs[-1] and reading.sums:
+                elif rv is reading.rvs[-1] and counted:
                     self._cells = self._table()
-            self._write_answers()
+            self._write_answers(counted)
             for rv in old.observed_RVs:
                 if rv.name not in reading.answers:
                     self._random(rv)
@@ -333,7 +356,7 @@ class _Writer:
         counts = counts.reshape(*self._lead, *lengths)
         return counts[..., 1] if count else counts
 
-    def _write_answers(self) -> None:
+    def _write_answers(self, counted: bool) -> None:
         """Write what is known of each record by itself as what is known of each cell."""
         reading = self._reading
         n_variables = len(reading.rvs)
@@ -341,15 +364,13 @@ class _Writer:
             name: self._in_model([reading.at_cells(each.log_densities, n_variables)])[0]
             for name, each in reading.answers.items()
         }
-        if not reading.sums:
+        if not counted:
             pm.Potential("_".join(logs), self._integrated(pt.add(*logs.values())))
             return
         for name, log in logs.items():
-            value = known_value(log)
-            if value is not None and np.all(np.isfinite(value)):
-                terms = self._cells * pt.constant(value)
-            else:
-                terms = pt.switch(pt.gt(self._cells, 0), self._cells * log, 0.0)
+            # Not linear in the counts, even where it could be: as a term of each cell, CountStep
+            # evaluates it for the cells that a move changes only.
+            terms = pt.switch(pt.gt(self._cells, 0), self._cells * log, 0.0)
             pm.Potential(name, terms.sum())
 
     def _integrated(self, log: TensorVariable) -> TensorVariable:

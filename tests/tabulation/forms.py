@@ -122,7 +122,7 @@ def randomised_response():
         x = pm.Categorical("x", p=p, shape=4)
         pmd.RandomizedResponse(0.6, categories=3).observe("answer", x, released=answers)
         pm.Deterministic("ratio", p[0] / p[1])
-    return Form(model, {"x": range(3)}, [0, 1, 1, 2], table=False)
+    return Form(model, {"x": range(3)}, [0, 1, 1, 2])
 
 
 def two_answers():
@@ -133,7 +133,18 @@ def two_answers():
         each = pmd.RandomizedResponse(0.75, categories=2)
         each.observe("first", 1 - x // 2, released=first)
         each.potential("second", 1 - x % 2, released=second)
-    return Form(model, {"x": range(4)}, [0, 1, 1], table=False)
+    return Form(model, {"x": range(4)}, [0, 1, 1])
+
+
+def answers_of_groups():
+    answers, group = np.array([0, 1, 1, 1]), np.array([0, 0, 1, 0])
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 1, shape=2)
+        x = pm.Bernoulli("x", logit_p=b[group])
+        y = pm.Categorical("y", p=pt.as_tensor([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])[x])
+        pmd.RandomizedResponse(0.7, categories=2).observe("answer", x, released=answers)
+        pmd.RandomizedResponse(0.5, categories=3).potential("other", y, released=2 * answers)
+    return Form(model, {"x": range(2), "y": range(3)}, [0, 1, 2, 1], table=False)
 
 
 def answers_and_counts():
@@ -254,6 +265,7 @@ FORMS = [
     group_probabilities,
     randomised_response,
     two_answers,
+    answers_of_groups,
     answers_and_counts,
     outcomes,
     two_variables,
