@@ -11,7 +11,7 @@ from pymc.step_methods import STEP_METHODS, BlockedStep
 from pytensor.graph.basic import Variable
 from xarray import DataTree
 
-from pymc_dapper.assignment import Latent, choose_steps, find_latent
+from pymc_dapper.assignment import Latent, Readings, choose_steps, find_latent
 from pymc_dapper.checks import flag, names, random_generator, whole_number
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import the_model
@@ -19,6 +19,7 @@ from pymc_dapper.records.step import DapperStep
 from pymc_dapper.releases.budgets import ATTRIBUTE, read_releases
 from pymc_dapper.steps.building import searching_new_garbage_only, telling_of_damage
 from pymc_dapper.steps.progress import LOGGER, progress
+from pymc_dapper.tabulation.choice import Table, table_if_cheaper
 
 
 def _check_passed_on(given: Mapping[str, Any]) -> None:
@@ -80,6 +81,27 @@ def _check_log_densities(
         )
 
 
+def _table(
+    model: Model,
+    records: Variable | Sequence[Variable] | None,
+    var_names: Sequence[str] | None,
+    given: Mapping[str, Any],
+) -> Table | None:
+    """Return the table to be sampled in the place of the records, if there is one."""
+    of_records = ("initvals", "idata_kwargs", "trace")
+    if any(given.get(name) is not None for name in of_records):
+        return None
+    table = table_if_cheaper(model, records, var_names or ())
+    if table is not None:
+        LOGGER.info(
+            "Sampled as a table of %d cells, by pmd.tabulate: %s. The posterior is the same; "
+            "tabulate=False samples the records",
+            table.n_cells,
+            table.names,
+        )
+    return table
+
+
 def sample(
     draws: int | Model = 1000,
     *,
@@ -88,6 +110,7 @@ def sample(
     keep_records: bool = False,
     conjugate: bool = True,
     interweave: bool = True,
+    tabulate: bool = True,
     dapper: Mapping[str, Any] | None = None,
     nuts: Mapping[str, Any] | None = None,
     model: Model | None = None,
@@ -111,6 +134,11 @@ def sample(
         categories) that a mechanism sees entry by entry and not by sums only, whichever step
         takes it. What is left out is told in PyMC's log. PyMC's ``compute_log_likelihood`` and
         ``compute_log_prior`` need the records, too.
+    tabulate : bool, default True
+        Whether records of few values may be sampled as the table of their counts, where a sweep
+        over its cells takes fewer operations: :func:`tabulate` says when that can be done, and what
+        the result then holds in the place of the records. PyMC's log says so. It isn't done where
+        draws of the records, their start or options of :class:`DapperStep` are asked for.
     conjugate, interweave, dapper, nuts
         See :func:`assign_steps`. ``target_accept`` is taken as a part of ``nuts``.
     model : Model, optional
@@ -157,8 +185,15 @@ def sample(
     if "target_accept" in kwargs:
         nuts["target_accept"] = kwargs.pop("target_accept")
     shown = bool(kwargs.get("progressbar", True)) and not kwargs.get("quiet", False)
+    table, sampled = None, model
     with progress(show=shown), searching_new_garbage_only():
-        latent = find_latent(model, records, counts)
+        if flag(tabulate, "tabulate") and counts is None and not dapper and not keep_records:
+            table = _table(model, records, var_names, kwargs)
+        if table is None:
+            latent = find_latent(model, records, counts)
+        else:
+            sampled = table.model
+            latent = Latent(Readings(table.model), [], table.counts)
         steps = choose_steps(
             latent,
             conjugate=conjugate,
@@ -170,7 +205,7 @@ def sample(
     if var_names is None and not keep_records:
         left_out = _left_out(steps)
         # Of a model without parameters, the records are all there is to keep.
-        others = [rv.name for rv in model.unobserved_RVs if rv.name not in left_out]
+        others = [rv.name for rv in sampled.unobserved_RVs if rv.name not in left_out]
         var_names = others or None
         if others and left_out:
             LOGGER.info(
@@ -181,10 +216,12 @@ def sample(
     if var_names is not None:
         _check_log_densities(kwargs.get("idata_kwargs"), latent, var_names)
     with telling_of_damage():
-        result = pm.sample(draws, step=steps, model=model, var_names=var_names, **kwargs)
+        result = pm.sample(draws, step=steps, model=sampled, var_names=var_names, **kwargs)
     if isinstance(result, DataTree):
         factors = [
             factor for step in steps if isinstance(step, DapperStep) for factor in step.factors
         ]
+        if table is not None:
+            factors = table.factors
         result.attrs[ATTRIBUTE] = read_releases(model, factors).to_json()
     return result

@@ -106,10 +106,13 @@ def tabulate(
     >>> pmd.tabulate(model)["record_counts"]
     """
     model = the_model(model)
-    return write_table(read_table(model, _records(model, records)))
+    return write_table(read_table(model, find_records(model, records)))
 
 
-def _records(model: Model, records: Variable | Sequence[Variable] | None) -> list[TensorVariable]:
+def find_records(
+    model: Model, records: Variable | Sequence[Variable] | None
+) -> list[TensorVariable]:
+    """Find the records where they aren't given, without asking for their values."""
     if records is not None:
         check_given(records, "tabulate was given", "the latent records")
         return [model.values_to_rvs[x] for x in record_values(records, model)]
@@ -316,6 +319,7 @@ class _Writer:
             ones = pm.Binomial(
                 f"{rv.name}_count", n, p, dims=dims or None, initval=self._initval(count=True)
             )
+            ones.tag.in_place_of = self._told()
             return pt.stack([n - ones, ones], axis=-1).flatten()
         totals, name = self._sizes(), ""
         for k, rv in enumerate(reading.rvs):
@@ -325,7 +329,11 @@ class _Writer:
             totals = pm.Multinomial(
                 f"{name}_counts", totals, p, dims=list(dims), initval=self._initval(k)
             )
+            totals.tag.in_place_of = self._told()
         return totals.flatten() if totals.type.ndim > 1 else totals
+
+    def _told(self) -> str:
+        return f"{self._reading.n:,} records of {self._reading.names}"
 
     def _value_dim(self, rv: TensorVariable, values: range, taken: Sequence[str]) -> str:
         """Return the dim of a variable's values: that of its probabilities, if these have one."""

@@ -17,6 +17,7 @@ def describe_counts(reading: CountReading, moves: Moves) -> str:
     lines = [f"{reading.n_cells} cells:"]
     lines += [
         f"  {rv.name}  {_shape(count.type.shape)}  {type(rv.owner.op).__name__.removesuffix('RV')}"
+        + (f", of {rv.tag.in_place_of}" if hasattr(rv.tag, "in_place_of") else "")
         for rv, count in zip(reading.rvs, reading.counts, strict=True)
     ]
     lines.append("Terms of the log-density, each of which sees few cells:")

@@ -1,0 +1,71 @@
+"""Whether records are sampled as a table of their counts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.tabulation.model import find_records, write_table
+from pymc_dapper.tabulation.reading import TableReading, read_table
+
+RECORDS_PER_CELL = 150
+"""A sweep over a table takes about as long for each cell as a sweep over so many records."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A model of counts that is sampled in the place of a model of records."""
+
+    model: Model
+    counts: list[TensorVariable]
+    """Its counts; none where the records are integrated out."""
+    n_cells: int
+    names: str
+    """The records, for messages."""
+    factors: list[str]
+    """Names of the factors that see the records."""
+
+
+def table_if_cheaper(
+    model: Model, records: Variable | Sequence[Variable] | None, kept: Sequence[str]
+) -> Table | None:
+    """Tabulate a model's records if that takes fewer operations, and all that is kept stays.
+
+    What decides is how many records and cells there are. None if a model isn't one of records that
+    can be counted: then they are sampled, and what can't be read is told there.
+    """
+    try:
+        rvs = find_records(model, records)
+        lengths = [rv.type.shape[0] for rv in rvs]
+        if any(n is not None and n < 2 * RECORDS_PER_CELL for n in lengths):
+            return None
+        if any(rv.name in kept for rv in rvs):
+            return None
+        reading = read_table(model, rvs)
+        if not _is_cheaper(reading) or _are_counts(reading):
+            return None
+        written = write_table(reading)
+    except MemoryError:
+        raise
+    except Exception:  # of whatever a graph may hold: it is then read record by record
+        return None
+    counts = [rv for rv in written.free_RVs if hasattr(rv.tag, "in_place_of")]
+    factors = [*reading.inputs_seen, *reading.answers]
+    factors += [x.name for x in model.potentials if x.name in reading.seen]
+    return Table(written, counts, reading.n_cells, reading.names, factors)
+
+
+def _is_cheaper(reading: TableReading) -> bool:
+    return reading.n > RECORDS_PER_CELL * reading.n_cells
+
+
+def _are_counts(reading: TableReading) -> bool:
+    """Whether records are numbers that each matter by themselves, and are kept in a result."""
+    categories: Any = CategoricalRV | BernoulliRV
+    return bool(reading.answers) and not all(
+        isinstance(rv.owner.op, categories) for rv in reading.rvs
+    )

@@ -1,0 +1,93 @@
+"""Tabulated models, sampled: against closed forms, however many records there are."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from arviz_stats.base import array_stats
+from scipy.special import expit, logsumexp
+
+import pymc_dapper as pmd
+from tests.evaluated_in_python import evaluated_in_python
+from tests.tabulation import forms
+
+STANDARD_ERRORS = 4.5
+OPTIONS = {"tune": 150, "chains": 1, "cores": 1, "random_seed": 1, "progressbar": False}
+OPTIONS |= {"compute_convergence_checks": False}
+
+
+def in_standard_errors(draws, expected, method="mean"):
+    """Distance of an estimate from what is expected, a vector."""
+    found = draws.mean(axis=0) if method == "mean" else draws.std(axis=0)
+    errors = [array_stats.mcse(x[None], chain_axis=0, draw_axis=1, method=method) for x in draws.T]
+    return np.max(np.abs(found - expected) / np.array(errors))
+
+
+N, SIGMA = 330_000_000, 10_000.0
+RELEASED = np.array([91_206_051.0, 108_618_082.0, 38_969_744.0, 91_256_112.0])
+
+
+@pytest.fixture(scope="module")
+def of_all_people():
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(4))
+        record = pm.Categorical("record", p=p, shape=N)
+        table = pmd.statistics.counts(record, 4)
+        pmd.GaussianMechanism(SIGMA).potential("privacy", table, released=RELEASED)
+    with evaluated_in_python():
+        return pmd.sample(500, model=model, **OPTIONS).posterior
+
+
+def normal_limit(n):
+    """Mean and sd of counts and of probabilities.
+
+    Under a flat Dirichlet prior all tables are as likely, so that counts are normal about what was
+    released, given their sum; and probabilities about the counts.
+    """
+    mean = RELEASED + (n - RELEASED.sum()) / 4
+    variance, share = SIGMA**2 * 3 / 4, mean / n
+    return (mean, np.sqrt(variance)), (share, np.sqrt(variance / n**2 + share * (1 - share) / n))
+
+
+def test_posterior_of_a_nation_is_its_normal_limit(of_all_people):
+    (mean, sd), (share, spread) = normal_limit(N)
+    counts = of_all_people["record_counts"].values[0].astype(float)
+    p = of_all_people["p"].values[0]
+    assert np.all(counts.sum(axis=1) == N)
+    assert in_standard_errors(counts, mean) < STANDARD_ERRORS
+    assert in_standard_errors(counts, sd, "sd") < STANDARD_ERRORS
+    assert in_standard_errors(p, share) < STANDARD_ERRORS
+    assert in_standard_errors(p, spread, "sd") < STANDARD_ERRORS
+
+
+def test_another_number_of_people_is_found_out(of_all_people):
+    (mean, _), (_, spread) = normal_limit(N - 20_000)
+    counts = of_all_people["record_counts"].values[0].astype(float)
+    p = of_all_people["p"].values[0]
+    assert in_standard_errors(counts, mean) > STANDARD_ERRORS
+    # Of the noise alone, without what people vary by.
+    noise = np.sqrt(SIGMA**2 * 3 / 4) / N
+    assert in_standard_errors(p, np.minimum(noise, spread), "sd") > STANDARD_ERRORS
+
+
+def exact_moments(form, log_density):
+    """Mean and sd of the first of two probabilities, by quadrature over all data sets."""
+    name = next(x.name for x in form.model.continuous_value_vars)
+    data_sets, grid = list(form.data_sets()), np.linspace(-4, 4, 33)
+    logs = [
+        logsumexp([log_density({name: np.array([x]), **records}) for records in data_sets])
+        for x in grid
+    ]
+    weights, p = np.exp(logs - np.max(logs)), expit(2 * grid)  # of PyMC's simplex transform
+    mean = np.average(p, weights=weights)
+    return mean, np.sqrt(np.average((p - mean) ** 2, weights=weights))
+
+
+@pytest.mark.long
+def test_answers_and_a_noisy_count_have_the_posterior_of_all_data_sets():
+    form = forms.answers_and_counts()
+    with evaluated_in_python():
+        mean, sd = exact_moments(form, form.model.compile_logp())
+        tabulated = pmd.tabulate(form.model)
+        draws = pmd.sample(400, model=tabulated, **OPTIONS).posterior["p"].values[0][:, :1]
+    assert in_standard_errors(draws, mean) < STANDARD_ERRORS
+    assert in_standard_errors(draws, sd, "sd") < STANDARD_ERRORS

@@ -1,0 +1,99 @@
+"""When records are sampled as a table, and that nothing that is asked for gets lost."""
+
+import logging
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dapper as pmd
+from pymc_dapper import sampling
+from pymc_dapper.tabulation.choice import RECORDS_PER_CELL, table_if_cheaper
+
+MANY = 330_000_000
+
+
+def table_model(n):
+    with pm.Model(coords={"cell": list("abcd")}) as model:
+        p = pm.Dirichlet("p", np.ones(4), dims="cell")
+        record = pm.Categorical("record", p=p, shape=n)
+        table = pmd.statistics.counts(record, 4)
+        mechanism = pmd.DiscreteLaplaceMechanism.calibrate(pmd.PureDP(0.1), sensitivity=2)
+        mechanism.potential("privacy", table, released=np.full(4, n // 4))
+    return model
+
+
+def test_operations_decide():
+    most = 4 * RECORDS_PER_CELL
+    assert table_if_cheaper(table_model(most), None, ()) is None
+    table = table_if_cheaper(table_model(most + 1), None, ())
+    assert (table.n_cells, table.names, table.factors) == (4, "'record'", ["privacy"])
+    assert [rv.name for rv in table.counts] == ["record_counts"]
+
+
+def test_records_that_are_asked_for_are_sampled():
+    assert table_if_cheaper(table_model(10_000), None, ["p"]) is not None
+    assert table_if_cheaper(table_model(10_000), None, ["record"]) is None
+
+
+def test_what_cannot_be_tabulated_is_sampled_by_record():
+    with pm.Model() as model:
+        x = pm.Bernoulli("x", 0.5, shape=1_000)
+        pm.Potential("privacy", -1.0 * x.sum() * x[3])
+    assert table_if_cheaper(model, None, ()) is None
+    with pm.Model() as counted:
+        # Numbers that a mechanism sees one by one are counts, which results keep.
+        x = pm.Binomial("x", 2, 0.5, shape=2_000)
+        pmd.DiscreteLaplaceMechanism(1.0).potential("privacy", x, released=np.arange(2_000) % 2)
+    assert table_if_cheaper(counted, None, ()) is None
+
+
+@pytest.fixture
+def passed_on(monkeypatch, uncompiled):
+    """What `pmd.sample` would have PyMC do."""
+    options = {}
+    monkeypatch.setattr(pm, "sample", lambda draws, **given: options.update(given, draws=draws))
+    return options
+
+
+def test_sample_uses_the_table_and_says_so(passed_on, caplog):
+    with caplog.at_level(logging.INFO, logger="pymc.dapper"):
+        sampling.sample(model=table_model(MANY), progressbar=False)
+    assert "Sampled as a table of 4 cells, by pmd.tabulate: 'record'" in caplog.text
+    assert [rv.name for rv in passed_on["model"].free_RVs] == ["p", "record_counts"]
+    [step] = passed_on["step"]
+    assert "record_counts  (4,)  Multinomial, of 330,000,000 records of 'record'" in step.describe()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tabulate": False},
+        {"keep_records": True},
+        {"dapper": {"track_records": True}},
+        {"var_names": ["record"]},
+        {"initvals": {"record": np.zeros(1_000, dtype=int)}},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_records_can_be_had(options, monkeypatch):
+    class ReadByRecord(Exception):
+        """Records are looked for."""
+
+    def find_latent(*arguments):
+        raise ReadByRecord
+
+    monkeypatch.setattr(sampling, "find_latent", find_latent)
+    with pytest.raises(ReadByRecord):
+        sampling.sample(model=table_model(1_000), progressbar=False, **options)
+
+
+def test_parameters_alone_are_sampled_where_records_are_integrated_out(passed_on):
+    with pm.Model() as model:
+        b = pm.Normal("b")
+        x = pm.Bernoulli("x", logit_p=b, shape=MANY // 10**5)
+        answers = np.arange(MANY // 10**5) % 2
+        pmd.RandomizedResponse(0.7, categories=2).observe("answer", x, released=answers)
+    sampling.sample(model=model, progressbar=False)
+    assert [rv.name for rv in passed_on["model"].free_RVs] == ["b"]
+    assert len(passed_on["step"]) == 1
