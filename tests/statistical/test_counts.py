@@ -89,6 +89,7 @@ def test_a_table_agrees_with_all_tables_enumerated():
     assert np.abs(z_scores(values, *all_tables())).max() < 4
 
 
+@pytest.mark.usefixtures("in_python")
 def test_a_prior_without_its_coefficient_shows(monkeypatch):
     def no_factorials(node, inputs):
         if isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, GammaLn):
@@ -110,8 +111,8 @@ def test_a_prior_without_its_coefficient_shows(monkeypatch):
         draws_of(dirichlet_multinomial(), "x", draws=10)
     # ... and so would the comparison.
     monkeypatch.setattr(steps, "check_gain", lambda *_: None)
-    values = draws_of(dirichlet_multinomial(), "x")
-    assert np.abs(z_scores(values, *all_tables())).max() > 10
+    values = draws_of(dirichlet_multinomial(), "x", draws=500)
+    assert np.abs(z_scores(values, *all_tables())).max() > 8
 
 
 # Counts that move by themselves, two of which a third is part of ----------------------------------
