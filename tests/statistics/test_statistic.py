@@ -85,7 +85,7 @@ CASES = {
 }
 
 
-def farthest_apart(case, neighbours, order, rng, tries=150, climbs=30):
+def farthest_apart(case, neighbours, order, rng, tries=60, climbs=10):
     """Search neighbouring data sets for those whose statistics are farthest apart.
 
     Random pairs first; from the best of them, where records are numbers, uphill.

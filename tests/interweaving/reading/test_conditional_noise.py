@@ -9,7 +9,7 @@ import pytest
 
 from pymc_dapper import DapperStep, InterweaveStep, assign_steps
 from pymc_dapper.interweaving.reading import read_non_centred
-from tests.long_cases import one_in_three
+from tests.evaluated_in_python import evaluated_in_python
 
 N = 12
 
@@ -57,11 +57,24 @@ def test_parameters_that_the_records_prior_excludes_are_impossible():
 
 
 # Constants that single precision holds, a single record, and certain answers.
+DESIGNS = [(0.75, 0.25, 200), (0.3, 0.0, N), (1.0, 0.3, 200), (0.8, 0.2, 1)]
+
+
 @pytest.mark.parametrize(
     ("yes", "no", "n"),
-    one_in_three([(0.75, 0.25, 200), (0.3, 0.0, N), (0.8, 0.2, 1), (1.0, 0.3, 200)]),
+    [DESIGNS[0], *(pytest.param(*each, marks=pytest.mark.long) for each in DESIGNS[1:])],
 )
 def test_designs_of_randomised_answers(yes, no, n):
+    assert_moved(yes, no, n)
+
+
+@pytest.mark.parametrize(("yes", "no", "n"), DESIGNS)
+def test_designs_of_randomised_answers_in_python(yes, no, n):
+    with evaluated_in_python():
+        assert_moved(yes, no, min(n, N), n_steps=5)
+
+
+def assert_moved(yes, no, n, n_steps=20):
     rng = np.random.default_rng(7)
     records = rng.random(n) < 0.5
     answers = (rng.random(n) < np.where(records, yes, no)).astype(int)
@@ -72,10 +85,10 @@ def test_designs_of_randomised_answers(yes, no, n):
         steps = assign_steps([x])
     point = model.initial_point()
     for step in steps:
-        step.setup_chain(np.random.default_rng(1), tune=0, draws=20)
+        step.setup_chain(np.random.default_rng(1), tune=0, draws=n_steps)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for _ in range(20):
+        for _ in range(n_steps):
             for step in steps:
                 point, _ = step.step(point)
     assert isinstance(steps[-1], InterweaveStep)
