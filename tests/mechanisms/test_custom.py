@@ -8,6 +8,7 @@ import pymc as pm
 import pytest
 
 import pymc_dapper as pmd
+from tests.evaluated_in_python import evaluated_in_python
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-mechanism.md"
 EPSILON = 1.0
@@ -18,7 +19,8 @@ def page():
     """What the page's code defines."""
     [code] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
     names = {}
-    exec(compile(code, str(PAGE), "exec"), names)
+    with evaluated_in_python():
+        exec(compile(code, str(PAGE), "exec"), names)
     return names
 
 

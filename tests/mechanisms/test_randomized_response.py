@@ -14,7 +14,6 @@ from pymc_dapper.mechanisms.randomized_response import RandomizedResponse
 from pymc_dapper.reading import SeparableFactor, read_model
 from tests.monte_carlo import smallest_ess, z_scores
 from tests.quadrature import Tabulated
-from tests.sweep_parts import parts_of
 
 MECHANISMS = [
     RandomizedResponse(0.75, 2),
@@ -213,7 +212,8 @@ def test_the_step_reads_one_factor_per_record_and_draws_exactly(model, step):
 def test_proposals_are_draws_given_the_answers(step):
     rng, p, draws = np.random.default_rng(8), 0.4, 20_000
     given = [np.array(np.log(p / (1 - p))), *step._given.data.values]
-    x = np.array([parts_of(step).propose(rng, *given)[0] for _ in range(draws)])
+    records = [np.zeros(len(ANSWERS), dtype=int)]  # they are drawn whatever they were
+    x = np.array([step.sweep.update(rng, records, given)[0] for _ in range(draws)])
     yes = p * np.where(ANSWERS == 1, KEEP, 1 - KEEP)
     no = (1 - p) * np.where(ANSWERS == 1, 1 - KEEP, KEEP)
     exact = yes / (yes + no)
