@@ -148,6 +148,7 @@ VALID = {
     "TulapMechanism": lambda: {"b": 0.5, "q": 0.0},
     "KNormMechanism": lambda: {"scale": 2.0, "norm": 2},
     "LInfMechanism": lambda: {"scale": 2.0},
+    "NoisyMaxMechanism": lambda: {"scale": 2.0, "candidates": 2, "k": 1, "noise": "gumbel"},
     "NoisyStats": lambda: {"epsilon": 1.0, "n": 4},
     "RandomizedResponse": lambda: {"keep_probability": 0.75, "categories": 2},
     "CustomMechanism": lambda: {
@@ -183,6 +184,7 @@ MECHANISMS = {
     "TulapMechanism": (pmd.TulapMechanism(0.5), BUDGET),
     "KNormMechanism": (pmd.KNormMechanism(2.0, 2), BUDGET),
     "LInfMechanism": (pmd.LInfMechanism(2.0), BUDGET),
+    "NoisyMaxMechanism": (pmd.NoisyMaxMechanism(2.0, 2), BUDGET),
     "NoisyStats": (pmd.NoisyStats(1.0, 4), BUDGET),
     "RandomizedResponse": (pmd.RandomizedResponse(0.75, 2), BUDGET),
     "CustomMechanism": (pmd.CustomMechanism(lambda r, s: -pt.abs(r - s), lambda s, rng: s), None),
@@ -194,6 +196,8 @@ def of_mechanism(name):
     statistic, released = np.array([1.0, 2.0]), [1.0, 2.0]
     if name == "RandomizedResponse":
         statistic, released = np.array([0, 1]), [0, 1]
+    if name == "NoisyMaxMechanism":
+        released = [1]
     if name == "NoisyStats":
         statistic = np.array([1.0, 2.0, 0.5, 0.4])
     add = {"name": "s", "statistic": statistic, "released": released}
@@ -216,6 +220,7 @@ def of_mechanism(name):
         "calibrate": {
             "NoisyStats": {"budget": BUDGET, "n": 4},
             "RandomizedResponse": {"budget": BUDGET, "categories": 2},
+            "NoisyMaxMechanism": {"budget": BUDGET, "sensitivity": 1, "candidates": 2},
             "KNormMechanism": {"budget": BUDGET, "sensitivity": 1, "norm": 2},
         }.get(name, {"budget": MECHANISMS[name][1], "sensitivity": 1}),
     }

@@ -10,6 +10,7 @@ from pymc_dapper.mechanisms.additive import (
 from pymc_dapper.mechanisms.base import Mechanism
 from pymc_dapper.mechanisms.custom import CustomMechanism
 from pymc_dapper.mechanisms.k_norm import KNormMechanism, LInfMechanism
+from pymc_dapper.mechanisms.noisy_max import NoisyMaxMechanism
 from pymc_dapper.mechanisms.noisy_stats import NoisyStats
 from pymc_dapper.mechanisms.randomized_response import RandomizedResponse
 from pymc_dapper.mechanisms.released import published_rows
@@ -23,6 +24,7 @@ __all__ = [
     "LInfMechanism",
     "LaplaceMechanism",
     "Mechanism",
+    "NoisyMaxMechanism",
     "NoisyStats",
     "RandomizedResponse",
     "TulapMechanism",

@@ -173,6 +173,8 @@ class AdditiveNoise(PublishedByRules):
     def _log_known(self, span: Span, statistic: TensorVariable) -> TensorVariable:
         """Log-density of noisy values that are known, or between two finite ends."""
         points = cells = None
+        if not (span.points or span.cells):
+            return pt.constant(np.float64(-np.inf))  # all entries lie below or above an end
         low, high = (self._on_grid(end) for end in (span.low, span.high))
         if span.points:
             points = pm.logp(self._noise(), low.at - statistic)

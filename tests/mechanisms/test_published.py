@@ -6,6 +6,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from scipy.stats import laplace
 
 import pymc_dapper as pmd
 from pymc_dapper.counts.reading.model import read_counts
@@ -171,7 +172,44 @@ def test_leaving_suppressed_rows_out_is_not_calibrated():
     assert np.abs(averaged - PRIOR).max() > 0.05
 
 
-# Unknown domain
+# Another noisy value decides, and ratios: several releases ----------------------------------------
+
+
+def test_a_noisy_count_that_is_not_published_decides_on_a_total():
+    """A total is published if another noisy value, a count, is 3 or more: by all noise of both."""
+    decides, total = LAW.in_ranges([3]), DiscreteLaplaceMechanism(4.0)
+    n, t = STATISTICS, 3 * STATISTICS
+    passed = np.array([NOISE_P[NOISE + k >= 3].sum() for k in n])
+    y = np.arange(-150, 250)
+    noise = np.exp(-np.abs(y[:, None] - t) / 4) * np.tanh(0.5 / 4)
+    truth = np.vstack([1 - passed, passed * noise])
+    is_there = probabilities(decides, np.array([[0], [1]]), n)
+    law = np.vstack([is_there[0], is_there[1] * probabilities(total, y[:, None], t)])
+    np.testing.assert_allclose(law, truth, rtol=1e-9, atol=1e-15)
+
+    def off(law):
+        posterior = law * PRIOR / (law * PRIOR).sum(axis=1, keepdims=True)
+        return np.abs((truth @ PRIOR) @ posterior - PRIOR).max()
+
+    assert off(law) < 1e-12
+    assert off(np.vstack([np.ones(len(n)), law[1:] / is_there[1]])) > 0.01
+
+
+def test_a_share_of_a_published_noisy_count_is_a_statistic_in_its_units():
+    total, noisy_count, scale = np.array([3.0, 8.0]), np.array([11.0, 16.5]), 2.0
+    mechanism = LaplaceMechanism(scale / noisy_count).clamped(0, 1).rounded(0.1)
+    shares = np.linspace(0, 1, 11).round(1)
+
+    def cdf(share):
+        return laplace.cdf(share * noisy_count - total, scale=scale)
+
+    ends = np.array([cdf(x) for x in np.linspace(0.05, 0.95, 10)])
+    expected = np.diff(np.vstack([np.zeros(2), ends, np.ones(2)]), axis=0)
+    law = probabilities(mechanism, shares[:, None], total / noisy_count)
+    np.testing.assert_allclose(law, expected, rtol=1e-9)
+
+
+# Unknown domain -----------------------------------------------------------------------------------
 
 
 def of_rows(m):
@@ -223,7 +261,7 @@ def test_what_a_release_of_rows_spends_is_asked_for_in_full():
     assert both.delta > 0.02
 
 
-# Continuous noise
+# Continuous noise ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -1,0 +1,208 @@
+"""Report noisy max: probabilities against quadrature, releases, guarantees, what is refused."""
+
+from itertools import permutations
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from mpmath import exp as mp_exp
+from mpmath import log as mp_log
+from mpmath import mp, mpf, quad
+
+from pymc_dapper import NoisyMaxMechanism, PureDP, statistics
+from pymc_dapper.records.reading.model import read_model
+from pymc_dapper.records.reading.plan import BySums
+
+SCORES = np.array([3.0, 5.5, 5.0, -2.0])
+
+
+def log_probabilities(mechanism, scores=SCORES, chosen=None):
+    chosen = np.arange(len(scores))[:, None] if chosen is None else np.array(chosen)
+    return mechanism.logp(chosen, scores).eval(mode="FAST_COMPILE")
+
+
+def by_quadrature(noise, scores, scale, i):
+    """Log of the probability that candidate i has the largest noisy score, in many digits."""
+    above = [(mpf(float(s)) - mpf(float(scores[i]))) / mpf(scale) for s in scores]
+    others = [a for j, a in enumerate(above) if j != i]
+
+    def below(t, a):
+        """P(a + noise < t)."""
+        if noise == "gumbel":
+            return mp_exp(-mp_exp(a - t))
+        return 1 - mp_exp(a - t) if t > a else mpf(0)
+
+    def integrand(t):
+        density = mp_exp(-t - mp_exp(-t)) if noise == "gumbel" else mp_exp(-t)
+        for a in others:
+            density *= below(t, a)
+        return density
+
+    if noise == "gumbel":
+        return float(mp_log(quad(integrand, [-12, -3, 0, 5, 20, 60, 160])))
+    start = max(0, *others)
+    return float(mp_log(quad(integrand, [start, start + 3, start + 20, start + 150])))
+
+
+@pytest.mark.parametrize("noise", ["gumbel", "exponential"])
+@pytest.mark.parametrize("scale", [0.2, 2.0, 1e5])
+def test_probabilities_are_those_of_the_largest_noisy_score(noise, scale):
+    mechanism = NoisyMaxMechanism(scale, 4, noise=noise)
+    values = log_probabilities(mechanism)
+    assert np.exp(values).sum() == pytest.approx(1, abs=1e-13)
+    with mp.workdps(25):
+        exact = [by_quadrature(noise, SCORES, scale, i) for i in range(4)]
+    np.testing.assert_allclose(values, exact, rtol=1e-12)
+    twin = NoisyMaxMechanism(scale, 4, noise="exponential" if noise == "gumbel" else "gumbel")
+    if scale < 10:
+        assert np.abs(log_probabilities(twin) - exact).max() > 0.01
+
+
+def test_many_candidates_and_far_scores_lose_nothing():
+    scores = np.linspace(0, 900, 120)
+    for noise in ("gumbel", "exponential"):
+        values = log_probabilities(NoisyMaxMechanism(1.0, 120, noise=noise), scores)
+        assert np.exp(values).sum() == pytest.approx(1, abs=1e-12)
+        assert values[0] == pytest.approx(-900, rel=0.01)
+
+
+def test_the_k_largest_come_one_after_the_other():
+    mechanism = NoisyMaxMechanism(2.0, 4, k=3)
+    chosen = list(permutations(range(4), 3))
+    p = np.exp(log_probabilities(mechanism, chosen=chosen))
+    assert p.sum() == pytest.approx(1, abs=1e-13)
+    weights = np.exp(SCORES / 2)
+    a, b, c = chosen[7]
+    rest = weights.sum()
+    expected = weights[a] / rest * weights[b] / (rest - weights[a])
+    expected *= weights[c] / (rest - weights[a] - weights[b])
+    assert p[7] == pytest.approx(expected, rel=1e-12)
+    assert log_probabilities(mechanism, chosen=[1, 1, 2]) == -np.inf
+    assert log_probabilities(mechanism, chosen=[1, 4, 2]) == -np.inf
+
+
+@pytest.mark.parametrize(
+    ("noise", "k"), [("gumbel", 1), ("gumbel", 2), ("exponential", 1)], ids=str
+)
+@pytest.mark.parametrize("how", ["release", "predicted"])
+def test_releases_follow_the_probabilities(noise, k, how):
+    mechanism, n = NoisyMaxMechanism(2.0, 4, k, noise), 20_000
+    scores = np.broadcast_to(SCORES, (n, 4))
+    if how == "release":
+        drawn = mechanism.release(scores, random_seed=2)
+    else:
+        drawn = pm.draw(mechanism._random(pt.as_tensor(scores), None), random_seed=2)
+    chosen = list(permutations(range(4), k))
+
+    def z(mechanism):
+        p = np.exp(log_probabilities(mechanism, chosen=chosen))
+        share = np.array([np.mean((drawn == c).all(axis=1)) for c in chosen])
+        return np.max(np.abs(share - p)[p > 0.005] / np.sqrt(p * (1 - p) / n)[p > 0.005])
+
+    assert z(mechanism) < 4
+    assert z(NoisyMaxMechanism(2.6, 4, k, noise)) > 6
+
+
+@pytest.mark.parametrize("noise", ["gumbel", "exponential"])
+@pytest.mark.parametrize("one_way", [True, False])
+def test_the_budget_bounds_the_ratio_of_probabilities(noise, one_way):
+    budget = PureDP(0.8)
+    mechanism = NoisyMaxMechanism.calibrate(
+        budget, sensitivity=1, candidates=3, noise=noise, one_way=one_way
+    )
+    assert mechanism.privacy_loss(sensitivity=1, one_way=one_way).epsilon == pytest.approx(0.8)
+
+    def largest(mechanism):
+        base = np.array([0.0, 0.0, -30.0])
+        moves = [0, 1] if one_way else [-1, 0, 1]
+        near = [base + np.array([a, b, c]) for a in moves for b in moves for c in moves]
+        here = log_probabilities(mechanism, base)
+        every = np.broadcast_to(np.arange(3)[:, None, None], (3, len(near), 1))
+        return np.abs(log_probabilities(mechanism, np.array(near), every) - here[:, None]).max()
+
+    assert largest(mechanism) <= 0.8 + 1e-9
+    assert largest(NoisyMaxMechanism(mechanism.scale / 2.5, 3, noise=noise)) > 0.8
+
+
+def test_the_largest_of_a_table_takes_its_sensitivity_in_the_right_norm():
+    table = statistics.counts(np.array([0, 1, 1]), 3)
+    mechanism = NoisyMaxMechanism.calibrate(PureDP(1), sensitivity=table.sensitivity, candidates=3)
+    assert mechanism.scale == 2
+    assert NoisyMaxMechanism.calibrate(PureDP(1), sensitivity=1, candidates=3, k=3).scale == 6
+    with pytest.raises(ValueError, match="needs the L-infinity"):
+        NoisyMaxMechanism.calibrate(PureDP(1), sensitivity=table.sensitivity.l1, candidates=3)
+
+
+def test_posteriors_are_calibrated_and_those_of_other_noise_are_not():
+    # Two cells of a table of six, of which the larger one was published.
+    statistic = np.array([[n, 6 - n] for n in range(7)], dtype=float)
+    prior = np.full(7, 1 / 7)
+    law = {
+        noise: np.exp(
+            log_probabilities(
+                NoisyMaxMechanism(1.5, 2, noise=noise), statistic, [[[i]] * 7 for i in range(2)]
+            )
+        )
+        for noise in ("gumbel", "exponential")
+    }
+
+    def off(analysed):
+        joint = law[analysed] * prior
+        posterior = joint / joint.sum(axis=1, keepdims=True)
+        by_release = (law["gumbel"] * prior).sum(axis=1)
+        return np.abs(law["gumbel"] * prior / by_release[:, None] - posterior).max()
+
+    assert off("gumbel") < 1e-14
+    assert off("exponential") > 1e-3
+
+
+def test_a_choice_in_a_model():
+    mechanism = NoisyMaxMechanism(2.0, 3, k=2)
+    with pm.Model() as model:
+        record = pm.Categorical("record", p=pm.Dirichlet("p", np.ones(3)), shape=12)
+        mechanism.observe("largest", statistics.counts(record, 3), released=[2, 0])
+        prior = pm.sample_prior_predictive(50, random_seed=1)
+    assert prior.prior_predictive["largest"].shape == (1, 50, 2)
+    reading = read_model(model, [model.rvs_to_values[record]], model.initial_point())
+    assert isinstance(reading.plan, BySums)
+    scores = pt.dvector("scores")
+    for noise in ("gumbel", "exponential"):
+        logp = NoisyMaxMechanism(2.0, 4, noise=noise).logp(np.array([1]), scores)
+        for point in (SCORES, np.zeros(4), np.array([0, -1e4, 1.0, 1e4])):
+            gradient = pt.grad(logp, scores).eval({scores: point}, mode="FAST_COMPILE")
+            assert np.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: NoisyMaxMechanism(0.0, 3), "scale must be positive"),
+        (lambda: NoisyMaxMechanism([1.0, 2.0], 3), "scale must be a single number"),
+        (lambda: NoisyMaxMechanism(1.0, 1), "candidates must be"),
+        (lambda: NoisyMaxMechanism(1.0, 3, k=4), "k must be at most"),
+        (lambda: NoisyMaxMechanism(1.0, 3, noise="laplace"), "noise must be"),
+        (lambda: NoisyMaxMechanism(1.0, 3, k=2, noise="exponential"), "k must be 1"),
+        (lambda: NoisyMaxMechanism(1.0, 3).release(np.zeros(4)), "a score for each candidate, 3"),
+        (lambda: NoisyMaxMechanism(1.0, 3).logp([1, 2], np.zeros(3)), "k chosen candidates, 1"),
+        (lambda: NoisyMaxMechanism(1.0, 3).rounded(), "which candidates are largest"),
+        (lambda: NoisyMaxMechanism.calibrate(0.5, sensitivity=1, candidates=3), "PureDP"),
+    ],
+)
+def test_nonsense_is_refused(make, message):
+    with pytest.raises((TypeError, ValueError, AttributeError), match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("released", "message"),
+    [
+        ([0, 3], "'largest': candidates are 0, ..., 2, but 3 was chosen: 1 of 2"),
+        ([1, 1], "'largest': candidate 1 was chosen twice"),
+        ([0.5, 1], "releases integers"),
+        ([0], r"shape \(1,\), where the mechanism releases shape \(2,\)"),
+    ],
+)
+def test_choices_that_do_not_exist_are_refused(released, message):
+    with pm.Model(), pytest.raises(ValueError, match=message):
+        NoisyMaxMechanism(1.0, 3, k=2).potential("largest", np.zeros(3), released=released)
