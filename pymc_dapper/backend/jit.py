@@ -11,15 +11,13 @@ from typing import Any
 import pymc as pm
 from numba.core.dispatcher import Dispatcher
 from pytensor import In, Out
-from pytensor.compile.executor import Function
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.basic import Variable
-from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS, compile_numba_function_src
-from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.random.type import RandomGeneratorType
 
 from pymc_dapper.backend.kernel_key import kernel_key
+from pymc_dapper.backend.one_function.linker import ONE_FUNCTION
 
 
 class JitFunction:
@@ -68,7 +66,7 @@ class JitFunction:
                 on_unused_input="ignore",
                 **{**compile_kwargs, "mode": numba_mode(compile_kwargs.get("mode"))},
             )
-        self.jitted = _with_named_arguments(self._function)
+        self.jitted = self._function.vm.jit_fn
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         """Evaluate the graph's outputs."""
@@ -81,28 +79,7 @@ class JitFunction:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Compile again."""
         self._function = state["_function"]
-        self.jitted = _with_named_arguments(self._function)
-
-
-def _with_named_arguments(function: Function) -> Any:
-    """Name the arguments of a compiled function that takes a generator, and takes all as a tuple.
-
-    Where a tuple holds a generator, numba looks up the types of all arrays in it in Python, which
-    takes 10 us for each; those of named arguments it knows at once.
-    """
-    jitted = function.vm.jit_fn
-    if not any(isinstance(x.type, RandomGeneratorType) for x in function.maker.fgraph.inputs):
-        return jitted
-    names = ", ".join(f"x{k}" for k in range(len(function.maker.fgraph.inputs)))
-    key = CACHED_SRC_FUNCTIONS.get(jitted.py_func)
-    named = compile_numba_function_src(
-        f"def named({names}): return compiled({names})",
-        "named",
-        globals() | {"compiled": jitted},
-        # With this module's name: what numba has cached looks for the module that it was made in.
-        cache_key=None if key is None else f"{key}_by_name_in_{__name__}",
-    )
-    return numba_njit(named, final_function=True, cache=key is not None)
+        self.jitted = self._function.vm.jit_fn
 
 
 @cache
@@ -124,8 +101,8 @@ def called_from_python(kernel: Dispatcher) -> Callable:
 
 
 def numba_mode(mode: Mode | str | None) -> Mode:
-    """Check that a compilation mode is one of numba's."""
-    resolved = get_mode("NUMBA" if mode is None else mode)
+    """Check that a compilation mode is one of numba's; one function for a graph, if none is given."""
+    resolved = ONE_FUNCTION if mode is None else get_mode(mode)
     if not isinstance(resolved.linker, NumbaLinker):
         raise ValueError(
             f"compile_kwargs: the mode {mode!r} doesn't compile with numba, which the record sweep "

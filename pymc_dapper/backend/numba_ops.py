@@ -20,6 +20,7 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dapper.backend.entries import EntryOf
 from pymc_dapper.backend.kernel_key import MODEL_KEYS, kernel_key
+from pymc_dapper.backend.one_function.writer import compiled
 
 __all__ = ["compiles", "draws", "from_source", "function_of", "numba_function", "numba_njit"]
 
@@ -91,7 +92,7 @@ def function_of(part: FrozenFunctionGraph | Composite, name: str = "scalar") -> 
         node = part.make_node(*part.fgraph.inputs)
         function, key = numba_funcify_and_cache_key(part, node=node)
     else:
-        function, key = numba_funcify_and_cache_key(part, squeeze_output=True, fgraph_name=name)
+        function, key = compiled(part, name, squeeze=True)
     MODEL_KEYS[function], MODEL_PARTS[function] = key, part
     return function
 

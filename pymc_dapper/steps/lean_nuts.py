@@ -9,6 +9,7 @@ from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import PointType, ValueGradFunction
+from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.steps.progress import stage
 
@@ -37,6 +38,7 @@ def lean_nuts(
     entering = [x for x in besides if x in inputs] or besides[:1]
     others = {x: point[x.name] for x in entering}
     compile_kwargs = {"on_unused_input": "ignore", **(options.get("compile_kwargs") or {})}
+    compile_kwargs["mode"] = numba_mode(compile_kwargs.get("mode"))
     function = ValueGradFunction(
         [cost],
         values,

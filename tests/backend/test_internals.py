@@ -44,14 +44,20 @@ INTERNALS = {
     "pymc.util.RandomState": "say what draws take",
     "pymc.util.get_random_generator": "take seeds as PyMC does",
     "pytensor.compile.aliasing.add_supervisor_to_fgraph": "keep inputs of inner graphs",
-    "pytensor.compile.executor.Function": "say what PyTensor returns",
+    "pytensor.graph.fg.AbstractFunctionGraph": "say what graphs are written as source",
     "pytensor.graph.fg.FrozenFunctionGraph": "make a graph a property of an operation",
-    "pytensor.link.numba.cache.CACHED_SRC_FUNCTIONS": "know whether a function is cached on disk",
+    "pytensor.graph.rewriting.db.RewriteDatabaseQuery": "leave out rewrites that join operations",
     "pytensor.link.numba.cache.compile_numba_function_src": "cache a function on disk",
-    "pytensor.link.numba.dispatch.basic.numba_funcify_and_cache_key": "compile a model's graph "
-    "into a kernel",
+    "pytensor.link.numba.dispatch.basic.cache_key_for_constant": "identify constants",
+    "pytensor.link.numba.dispatch.basic.numba_funcify_and_cache_key": "call PyTensor's function of "
+    "an operation",
+    "pytensor.link.numba.dispatch.basic.numba_funcify_ensure_cache": "call one from PyTensor's "
+    "cache",
     "pytensor.link.numba.dispatch.basic.numba_njit": "compile as PyTensor does",
+    "pytensor.link.numba.dispatch.basic.numba_typify": "refer to constants as PyTensor does",
     "pytensor.link.numba.dispatch.basic.register_funcify_and_cache_key": "register our operations",
+    "pytensor.link.numba.dispatch.compile_ops.numba_funcify_OpFromGraph": "see which inner graphs "
+    "are written out",
     "pytensor.link.numba.dispatch.random.numba_core_rv_funcify": "draw our distributions in numba",
     "pytensor.link.numba.linker.NumbaLinker": "see whether a mode is one of numba's",
     "pytensor.link.vm.VMLinker": "evaluate a graph as it is written, in Python",

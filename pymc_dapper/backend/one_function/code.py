@@ -1,0 +1,101 @@
+"""Lines of source, in nested loops; each expression is put where its operands are known."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Term(NamedTuple):
+    """A number in the source."""
+
+    text: str
+    """A name or a literal."""
+    depth: int = 0
+    """In how many of the open loops it is known."""
+
+
+@dataclass
+class Block:
+    """Lines in one loop, or those outside of all."""
+
+    lines: list[str] = field(default_factory=list)
+    known: dict[str, str] = field(default_factory=dict)
+    """Names of expressions that are evaluated already."""
+
+
+class Code:
+    """The body of a function."""
+
+    def __init__(self) -> None:
+        self._blocks = [Block()]
+        self._count = 0
+        self.names: dict[str, Any] = {}
+        """What the source refers to."""
+        self.keys: dict[str, str | None] = {}
+        """What identifies each of these; None of what can't be cached."""
+        self.in_python: dict[str, Any] = {}
+        """What stands for functions that only numba can call, where the source is run in Python."""
+
+    @property
+    def lines(self) -> list[str]:
+        """All lines."""
+        [block] = self._blocks
+        return block.lines
+
+    @property
+    def depth(self) -> int:
+        """Number of loops that are open."""
+        return len(self._blocks) - 1
+
+    def new_name(self, kind: str) -> str:
+        """Make a name."""
+        self._count += 1
+        return f"{kind}{self._count}"
+
+    def refer(self, kind: str, value: Any, key: str | None, in_python: Any = None) -> str:
+        """Name a constant or a function that the source refers to."""
+        for name, of in self.keys.items():
+            if of == key and key is not None and name.startswith(kind):
+                return name
+        name = self.new_name(kind)
+        self.names[name], self.keys[name] = value, key
+        self.in_python[name] = value if in_python is None else in_python
+        return name
+
+    def add(self, line: str, depth: int | None = None) -> None:
+        """Write a line, in the innermost loop unless told."""
+        self._blocks[self.depth if depth is None else depth].lines.append(line)
+
+    def once(self, line: str, depth: int = 0) -> None:
+        """Write a line that has no effect the second time."""
+        block = self._blocks[depth]
+        if line not in block.known:
+            block.known[line] = line
+            block.lines.append(line)
+
+    def evaluate(self, expression: str, *operands: Term, kind: str = "t") -> Term:
+        """Name an expression, in the outermost loop in which its operands are known."""
+        depth = max((each.depth for each in operands), default=0)
+        block = self._blocks[depth]
+        if expression not in block.known:
+            block.known[expression] = self.new_name(kind)
+            block.lines.append(f"{block.known[expression]} = {expression}")
+        return Term(block.known[expression], depth)
+
+    @contextmanager
+    def loop(self, length: int | str) -> Iterator[Term]:
+        """Open a loop."""
+        index = self.new_name("i")
+        self._blocks.append(Block())
+        yield Term(index, self.depth)
+        lines = self._blocks.pop().lines or ["pass"]
+        self.add(f"for {index} in range({length}):")
+        self._blocks[-1].lines += [f"    {line}" for line in lines]
+
+    @contextmanager
+    def outside(self) -> Iterator[None]:
+        """Write ahead of the loops that are open."""
+        inner, self._blocks = self._blocks, self._blocks[:1]
+        yield
+        self._blocks = inner
