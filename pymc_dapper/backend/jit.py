@@ -101,7 +101,7 @@ def called_from_python(kernel: Dispatcher) -> Callable:
 
 
 def numba_mode(mode: Mode | str | None) -> Mode:
-    """Check that a compilation mode is one of numba's; one function for a graph, if none is given."""
+    """Check that a compilation mode is one of numba's; the package's own if none is given."""
     resolved = ONE_FUNCTION if mode is None else get_mode(mode)
     if not isinstance(resolved.linker, NumbaLinker):
         raise ValueError(

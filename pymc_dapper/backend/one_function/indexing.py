@@ -67,17 +67,24 @@ def select(
             sources.append(_looked_up(code, entry, length, len(group)))
         elif isinstance(entry, slice):
             taken, origin = _slice(code, entry, length)
-            sources.append(lambda own, _, k=len(basic), f=origin: f(own[k]))  # type: ignore[misc]
+            sources.append(_along(len(basic), origin))
             basic.append(taken)
         else:
-            fixed = _wrapped(code, number(entry), length)
-            sources.append(lambda own, _, term=fixed: term)  # type: ignore[misc]
+            sources.append(_fixed(_wrapped(code, number(entry), length)))
 
     def origin_of(index: Index) -> list[Term]:
         own = [*index[:group_at], *index[group_at + len(group) :]]
         return [find(own, index[group_at : group_at + len(group)]) for find in sources]
 
     return [*basic[:group_at], *group, *basic[group_at:]], origin_of
+
+
+def _along(axis: int, origin: Callable[[Term], Term]) -> Callable[[Index, Index], Term]:
+    return lambda own, group: origin(own[axis])
+
+
+def _fixed(term: Term) -> Callable[[Index, Index], Term]:
+    return lambda own, group: term
 
 
 def _broadcast(code: Code, arrays: list[Value]) -> list[Length]:

@@ -4,7 +4,7 @@
 called as PyTensor's own function.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 from math import prod
 from typing import Any
@@ -57,6 +57,7 @@ from pymc_dapper.backend.one_function.values import (
     Value,
     empty,
     in_memory,
+    indices,
     parts,
     place,
     single,
@@ -126,7 +127,7 @@ def _elemwise(op: Elemwise, node: Apply, code: Code, inputs: list[Value]) -> Val
         dtype,
         shape,
         entry,
-        weight(op.scalar_op) + sum(x.weight for x in inputs),
+        weight(op.scalar_op) + sum(x.weight for x in inputs if not x.small),
         whole[0].fast if whole else None,
     )
 
@@ -452,9 +453,8 @@ def _inc_subtensor(op: Any, node: Apply, code: Code, inputs: list[Value]) -> Val
             code.add(f"{at} = {new}")
         else:
             total = f"{at} + {new}"
-            code.add(
-                f"{at} = {total if x.dtype in ('float64', 'int64') else cast(f'({total})', '', x.dtype)}"
-            )
+            native = x.dtype in ("float64", "int64")
+            code.add(f"{at} = {total if native else cast(f'({total})', '', x.dtype)}")
     result = in_memory(code, name, x.dtype, x.shape)
     return single(code, x.dtype, result.code.evaluate(f"{name}[()]")) if not x.ndim else result
 
@@ -491,22 +491,12 @@ def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value
         raise NotWrittenError
 
     def update(total: str, term: str) -> str:
-        new = cast(term, x.dtype, acc)
-        match by:
-            case ps.Add() | ps.Mul():
-                result = f"{total} {'+' if isinstance(by, ps.Add) else '*'} {new}"
-                native = acc in ("float64", "int64")
-                return f"{total} = {result if native else cast(f'({result})', '', acc)}"
-            case ps.AND():
-                return f"{total} = {total} and {new}"
-            case ps.OR():
-                return f"{total} = {total} or {new}"
-            case _:
-                sign = "<" if isinstance(by, ps.Maximum) else ">"
-                return f"{total} = {new} if ({new} != {new}) | ({total} {sign} {new}) else {total}"
+        return f"{total} = {_combined(by, acc, total, cast(term, x.dtype, acc))}"
 
     kept = [k for k in range(x.ndim) if k not in axes]
     shape = [x.shape[k] for k in kept]
+    if x.small and 0 not in x.shape:
+        return _reduce_few(code, x, axes, by, acc, out)
     start = _start(by, acc)
     sizes = [n for n in shape if isinstance(n, int)]
     few = len(sizes) == len(shape) and 0 < prod(sizes) <= REGISTERS
@@ -520,7 +510,8 @@ def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value
                 for k, j in zip(kept, at, strict=True):
                     own[k] = Term(str(j))
                 code.add(update(name, x.entry(own).text))
-        return _numbers(code, out, shape, [cast(name, acc, out) for name in totals.values()])
+        terms = [code.evaluate(cast(name, acc, out)) for name in totals.values()]
+        return _numbers(code, out, shape, terms)
     name = empty(code, shape, acc)
     if kept == list(range(len(kept))) and x.fast not in kept:
         with Loops(code, [n if k in kept else 1 for k, n in enumerate(x.shape)]) as outer:
@@ -545,9 +536,38 @@ def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value
     return Value(code, out, shape, lambda index: converted(code, result.entry(index), acc, out), 1)
 
 
-def _numbers(code: Code, dtype: str, shape: list[Length], totals: list[str]) -> Value:
+def _combined(by: ps.ScalarOp, dtype: str, a: str, b: str) -> str:
+    """Add, multiply, ... two numbers."""
+    match by:
+        case ps.Add() | ps.Mul():
+            result = f"{a} {'+' if isinstance(by, ps.Add) else '*'} {b}"
+            return result if dtype in ("float64", "int64") else cast(f"({result})", "", dtype)
+        case ps.AND() | ps.OR():
+            return f"{a} {'&' if isinstance(by, ps.AND) else '|'} {b}"
+        case _:
+            sign = "<" if isinstance(by, ps.Maximum) else ">"
+            return f"({b} if ({b} != {b}) | ({a} {sign} {b}) else {a})"
+
+
+def _reduce_few(
+    code: Code, x: Value, axes: Sequence[int], by: ps.ScalarOp, acc: str, out: str
+) -> Value:
+    """Reduce an array of few entries, without a loop."""
+    totals: dict[tuple[str, ...], Term] = {}
+    for index in indices(x.shape):
+        kept = tuple(k.text for axis, k in enumerate(index) if axis not in axes)
+        term = converted(code, x.entry(index), x.dtype, acc)
+        if kept in totals:
+            total = totals[kept]
+            term = code.evaluate(_combined(by, acc, total.text, term.text), total, term)
+        totals[kept] = term
+    shape = [n for axis, n in enumerate(x.shape) if axis not in axes]
+    terms = [converted(code, term, acc, out) for term in totals.values()]
+    return _numbers(code, out, shape, terms)
+
+
+def _numbers(code: Code, dtype: str, shape: list[Length], terms: list[Term]) -> Value:
     """Take an array whose entries are numbers each with a name."""
-    terms = [code.evaluate(total) for total in totals]
     if not shape:
         return single(code, dtype, terms[0])
     vector = _of_terms(code, dtype, terms)
@@ -564,7 +584,7 @@ def _one(code: Code, dtype: str, term: Term) -> Value:
 
 
 def _start(by: ps.ScalarOp, dtype: str) -> str:
-    """What a sum, a product, ... of nothing is."""
+    """Return the sum, the product, ... of nothing."""
     if type(by) in _START:
         value = _START[type(by)]
     elif np.dtype(dtype).kind == "f":
@@ -616,7 +636,7 @@ def _dot(op: Dot, node: Apply, code: Code, inputs: list[Value]) -> Value:
         with Loops(code, [inner]) as [k]:
             for name, (i, j) in zip(totals, places, strict=True):
                 code.add(f"{name} = {name} + {product(Term(str(i)), Term(str(j)), k)}")
-        return _numbers(code, dtype, [m, n], totals)
+        return _numbers(code, dtype, [m, n], [code.evaluate(total) for total in totals])
     if m == 1 or n == 1:
         return _matrix_by_vector(code, x, y, inner, product)
     a, b = (_for_blas(code, each) for each in (x, y))

@@ -1,5 +1,6 @@
 """Operations on numbers, as expressions with the values that PyTensor's own functions give."""
 
+from ast import literal_eval
 from collections.abc import Callable, Sequence
 from math import erf, erfc, lgamma
 from typing import Any
@@ -47,7 +48,19 @@ def cast(text: str, old: str, new: str) -> str:
     """Convert a number to another type."""
     if old == new:
         return text
+    known = _number(text)
+    if known is not None and np.isfinite(known):
+        return literal(np.asarray(known).astype(new))
     return f"({text} != 0)" if new == "bool" else f"np.{new}({text})"
+
+
+def _number(text: str) -> Any:
+    """Return the number that a literal stands for; None if it is none."""
+    text = text.removeprefix("np.float32")
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return None
 
 
 def weight(op: ps.ScalarOp) -> int:

@@ -14,7 +14,7 @@ Length = int | str
 Index = Sequence[Term]
 
 SMALL = 16
-"""An array of so many entries at most is written without a loop."""
+"""Entries of an array of so many at most are numbers, each with a name."""
 FREE = 4
 """An entry of this weight at most is worked out again rather than stored."""
 
@@ -58,11 +58,19 @@ class Value:
         """Number of axes."""
         return len(self.shape)
 
+    @property
+    def small(self) -> bool:
+        """Whether each entry is a number with a name, rather than a place in memory."""
+        lengths = [n for n in self.shape if isinstance(n, int)]
+        return len(lengths) == self.ndim and prod(lengths) <= SMALL
+
     def entry(self, index: Index) -> Term:
         """Return an entry."""
-        if self.stored is not None and self.ndim:
-            return read(self.code, self.stored, index)
-        return self._entry(index)
+        if self.small and all(k.text.isdigit() for k in index):
+            return self._entry(index)
+        if self.small and self.weight > FREE:
+            self.store()
+        return self._entry(index) if self.stored is None else read(self.code, self.stored, index)
 
     def number(self) -> Term:
         """Return the only entry of an array of shape ()."""
@@ -84,11 +92,9 @@ class Value:
 
     def write(self, name: str, first: Index) -> None:
         """Write all entries into an array, from an index on."""
-        lengths = [n for n in self.shape if isinstance(n, int)]
-        few = len(lengths) == self.ndim and prod(lengths) <= SMALL
-        if few and prod(lengths) * self.weight <= SMALL * FREE:
-            for numbers in np.ndindex(*lengths):
-                self._write_entry(name, [Term(str(k)) for k in numbers], first)
+        if self.small:
+            for index in indices(self.shape):
+                self._write_entry(name, index, first)
             return
         with Loops(self.code, self.shape) as index:
             self._write_entry(name, index, first)
@@ -100,7 +106,7 @@ class Value:
 
     def ready(self) -> "Value":
         """Return the array as it's best read several times."""
-        if self.weight > FREE and self.ndim:
+        if self.weight > FREE and not self.small:
             self.store()
         return self
 
@@ -126,6 +132,12 @@ class Loops:
         """Close them."""
         for each in reversed(self._open):
             each.__exit__(None, None, None)
+
+
+def indices(shape: Sequence[Length]) -> list[list[Term]]:
+    """List all indices of a shape that is known."""
+    lengths = [n for n in shape if isinstance(n, int)]
+    return [[Term(str(k)) for k in index] for index in np.ndindex(*lengths)]
 
 
 def place(name: str, index: Index) -> str:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -198,7 +199,7 @@ def _called(code: Code, node: Apply, inputs: list[Any]) -> list[Any]:
             arguments.append(value.number().text)
         else:
             arguments.append(value.store())
-    for overwritten in sum(node.op.destroy_map.values(), []):
+    for overwritten in chain.from_iterable(node.op.destroy_map.values()):
         if isinstance(node.inputs[overwritten].type, DenseTensorType):
             arguments[overwritten] = f"np.copy({arguments[overwritten]})"
     results = [code.new_name("a") for _ in node.outputs]
