@@ -13,6 +13,8 @@ from numba.core.dispatcher import Dispatcher
 from pytensor import In, Out
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.basic import Variable
+from pytensor.link.numba.cache import compile_numba_function_src
+from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.random.type import RandomGeneratorType
 

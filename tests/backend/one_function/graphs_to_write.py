@@ -10,6 +10,7 @@ from pytensor.tensor.basic import Join, split
 
 from pymc_dapper.backend.one_function.linker import ONE_FUNCTION
 from pymc_dapper.backend.one_function.writer import write
+from pymc_dapper.backend.rewrites import rewritten
 
 RNG = np.random.default_rng(1)
 VALUES = {
@@ -488,7 +489,7 @@ def as_written(inputs, outputs, rewrite):
     """Write a graph, rewritten first or not."""
     graph = FunctionGraph(inputs, outputs, clone=True)
     if rewrite:
-        ONE_FUNCTION.optimizer.rewrite(graph)
+        graph = rewritten(inputs, outputs, ONE_FUNCTION)
     return write(graph, "one_function")
 
 
