@@ -150,8 +150,8 @@ def test_workers_find_what_was_compiled(reports):
         assert value == pytest.approx(EXPECTED[density])
 
 
-WHOLE = "numba_funcified_fgraph"
-"""What numba calls all of a compiled function; what it calls itself is a part of it."""
+WHOLE = "one_function"
+"""The name of a compiled function, in which the sweep is a part."""
 
 DAMAGE = {
     "emptied": lambda content: b"",

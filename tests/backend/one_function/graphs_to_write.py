@@ -443,7 +443,7 @@ def graphs(
     add(
         "gradient",
         *pt.grad(
-            (pt.log1p(pt.exp(x @ w)) - b * (x @ w)).sum() + (w**2).sum() + pt.gammaln(w).sum(),
+            (pt.log1p(pt.exp(x @ w)) - v * (x @ w)).sum() + (w**2).sum() + pt.gammaln(w).sum(),
             [w, x],
         ),
     )
