@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from benchmarks._models import example
-from benchmarks.parts import PARTS
+from benchmarks.parts import PARTS, PROGRAMS
 
 markdown, save = example("_markdown"), example("_figures").save
 
@@ -257,6 +257,18 @@ def median(results, what, **wanted):
     return float(np.median(values)) if values else None
 
 
+def gaps(before):
+    """What isn't in the earlier version's bars."""
+    without = [
+        TITLES[job["workload"]]
+        for job, result in before.all("first_draw", caches="cold")
+        if PROGRAMS not in result["parts"]
+    ]
+    if not without:
+        return ""
+    return f"With an empty cache, {PROGRAMS}'s seconds were not recorded of {'; '.join(without)}. "
+
+
 def earlier():
     """First draws of an earlier commit, and which."""
     found = json.loads(BEFORE.read_text(encoding="utf-8"))
@@ -468,11 +480,11 @@ def draw_first_draws(before, results):
                     axis.barh(y, seconds, left=start, color=colours[part], height=0.36)
                     start += seconds
         axis.set(title=title, xlabel="CPU seconds")
+        axis.tick_params(axis="y", length=0)
         axis.spines[["top", "right", "left"]].set_visible(False)
     axes[0].set_yticks(
         range(len(TITLES)), [title.replace(", ", ",\n") for title in TITLES.values()]
     )
-    axes[0].tick_params(axis="y", length=0)
     axes[0].invert_yaxis()
     handles = [plt.Rectangle((0, 0), 1, 1, color=colours[part]) for part in PARTS]
     figure.legend(handles, PARTS, loc="outside lower center", ncols=4, frameon=False)
@@ -509,6 +521,7 @@ def text(found):
         first_draws_since=first_draws_since(before, results),
         before=commit,
         busy=busy(results),
+        gaps=gaps(before),
         import_pymc=number(median(results, "import_pymc")),
         import_pymc_dapper=number(median(results, "import_pymc_dapper")),
         writing=number(median(results, "writing", way=OURS)),
