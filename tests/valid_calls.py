@@ -207,6 +207,7 @@ def of_mechanism(name):
         "observe": add,
         "release": {"statistic": statistic, "random_seed": 1},
         "check_released": {"name": "s", "released": np.array(released)},
+        "from_error_bound": {"bound": 3.0, "beta": 0.1},
         "rounded": {"step": 1, "ties": "half up"},
         "clamped": {"lower": 0, "upper": 10},
         "published_if": {"relation": ">=", "threshold": 5.0},

@@ -431,8 +431,44 @@ class LaplaceNoise(AdditiveNoise):
         return self._with_new_rows(spent, rows)
 
 
+class OfErrorBound(AdditiveNoise):
+    """Continuous noise of a scale, which a published error bound tells."""
+
+    @classmethod
+    def from_error_bound(cls, bound: ArrayLike, *, beta: float = 0.05) -> Self:
+        """Make the mechanism of which the error of an entry was published, in place of its scale.
+
+        Parameters
+        ----------
+        bound : array_like
+            Size that an entry's noise stays within with probability 1 - beta, above zero; one for
+            all entries or one for each. In units of the statistic.
+        beta : float
+            Probability that the noise is larger: 0.05 for a margin of error at 95 %.
+
+        Returns
+        -------
+        OfErrorBound
+            The mechanism whose ``error_bound(1, beta)`` is ``bound``. It knows no budget.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is of a wrong kind or out of range.
+
+        Notes
+        -----
+        A bound for rounded, clamped or suppressed values isn't one of the noise.
+        """
+        bounds = positive("bound", bound)
+        beta = finite_number(beta, "beta", above=0, below=1)
+        of_scale: Callable[..., Self] = cls
+        scale = bounds / of_scale(1.0)._two_sided_quantile(beta)
+        return of_scale(scale if scale.ndim else float(scale))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class LaplaceMechanism(LaplaceNoise):
+class LaplaceMechanism(OfErrorBound, LaplaceNoise):
     """Laplace noise on each entry: pure differential privacy (Dwork et al. 2006).
 
     Attributes
@@ -543,7 +579,7 @@ class GaussianNoise(AdditiveNoise):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GaussianMechanism(GaussianNoise):
+class GaussianMechanism(OfErrorBound, GaussianNoise):
     """Gaussian noise on each entry: zero-concentrated privacy (Bun and Steinke 2016).
 
     Attributes

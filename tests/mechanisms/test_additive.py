@@ -326,6 +326,21 @@ def test_the_error_bound_holds(mechanism):
     assert density(mechanism, x[np.abs(x) > 0.6 * bound], 0).sum() * step * k > beta
 
 
+@pytest.mark.parametrize("kind", [LaplaceMechanism, GaussianMechanism])
+def test_the_scale_follows_from_a_published_error_bound(kind):
+    bound = np.array([3.0, 40.0])
+    mechanism = kind.from_error_bound(bound, beta=0.1)
+    np.testing.assert_allclose(mechanism.error_bound(1, 0.1), bound, rtol=1e-14)
+    # The noise of a statistic at the bound is below minus the bound: clamped to 0.
+    below = density(mechanism.clamped(0, None), 0, bound)
+    np.testing.assert_allclose(below, 0.05, rtol=1e-12)
+    assert str(kind.from_error_bound(3)).startswith(f"{kind.__name__}(s")
+    with pytest.raises(ValueError, match="bound must be positive"):
+        kind.from_error_bound(0)
+    with pytest.raises(ValueError, match="beta must be"):
+        kind.from_error_bound(1, beta=1)
+
+
 # In a model -------------------------------------------------------------------------------------
 
 
