@@ -268,7 +268,9 @@ def test_observed_answers_have_the_same_log_density_and_can_be_predicted(model):
     actual = observed.compile_logp(mode="FAST_COMPILE")(point)
     assert actual == pytest.approx(expected, rel=1e-14)
     with observed:
-        prior = pm.sample_prior_predictive(2_000, random_seed=1)
+        prior = pm.sample_prior_predictive(
+            2_000, random_seed=1, compile_kwargs={"mode": "FAST_COMPILE"}
+        )
     answers, truth = prior.prior_predictive["answer"].values, prior.prior["record"].values
     assert answers.dtype == np.int64
     assert answers.shape == (1, 2_000, len(ANSWERS))
