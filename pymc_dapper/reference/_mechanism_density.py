@@ -11,6 +11,7 @@ from pymc import compile as pymc_compile
 
 from pymc_dapper.mechanisms import KNormMechanism, Mechanism, RandomizedResponse
 from pymc_dapper.mechanisms.additive import AdditiveNoise
+from pymc_dapper.mechanisms.released import with_suppressed
 
 FloatArray = NDArray[np.float64]
 
@@ -40,7 +41,7 @@ def mechanism_log_bound(mechanism: Mechanism, released: ArrayLike) -> float:
     ValueError
         If the release can't have come from the mechanism.
     """
-    values = np.asarray(released)
+    values = _as_numbers(mechanism, released)
     mechanism.check_released("released", values)
     if not isinstance(mechanism, AdditiveNoise | KNormMechanism | RandomizedResponse):
         raise TypeError(
@@ -61,13 +62,20 @@ def mechanism_log_bound(mechanism: Mechanism, released: ArrayLike) -> float:
     return float(np.asarray(mechanism.logp(values, values).eval(mode="FAST_COMPILE")).sum())
 
 
+def _as_numbers(mechanism: Mechanism, released: ArrayLike) -> np.ndarray:
+    """Make an array of a release, with minus infinity where entries are suppressed."""
+    if isinstance(mechanism, AdditiveNoise) and mechanism.publication.suppresses:
+        return with_suppressed("released", released)
+    return np.asarray(released)
+
+
 def mechanism_log_density(mechanism: Mechanism, released: ArrayLike) -> Callable[[Any], FloatArray]:
     """Log-density of a release as a function of statistics.
 
     It maps statistics of shape ``(size, *shape)`` to log-densities of shape ``(size,)``, and raises
     ValueError where the shape isn't that of the release.
     """
-    values = np.asarray(released)
+    values = _as_numbers(mechanism, released)
     mechanism.check_released("released", values)
     compiled: dict[str, Callable[[Any], Any]] = {}
 

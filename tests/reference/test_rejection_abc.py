@@ -14,6 +14,7 @@ from pymc_dapper.reference.dirichlet_table import gaussian_cell_loglik
 from pymc_dapper.reference.poisson_laplace import PoissonLaplacePosterior
 from pymc_dapper.reference.rejection_abc import (
     mechanism_log_bound,
+    mechanism_log_density,
     rejection_abc,
     rejection_abc_model,
 )
@@ -223,6 +224,11 @@ STATISTICS = np.linspace(-60, 60, 24_001)
         (pmd.GaussianMechanism(3.0), -2.0),
         (pmd.DiscreteLaplaceMechanism(2.0), 3),
         (pmd.DiscreteGaussianMechanism(2.0), 3),
+        (pmd.LaplaceMechanism(2.0).rounded(5, ties="down").published_if(">", 4), np.array(10)),
+        (pmd.LaplaceMechanism(2.0).published_if(">=", 4).rounded(5), np.array(5)),
+        (pmd.GaussianMechanism(2.0).in_ranges([0, 5, 9]), np.array(1)),
+        (pmd.DiscreteLaplaceMechanism(2.0).rounded(5), 5),
+        (pmd.DiscreteLaplaceMechanism(2.0).nonempty().published_if(">=", -5), -3),
         (pmd.TulapMechanism(0.6), 3.3),
         (pmd.TulapMechanism(0.6, 0.1), 3.3),
     ],
@@ -231,6 +237,15 @@ def test_the_bound_is_the_largest_density(mechanism, released):
     statistics = np.arange(-60, 60) if isinstance(released, int) else STATISTICS
     densities = mechanism.logp(released, statistics).eval(mode="FAST_COMPILE")
     assert mechanism_log_bound(mechanism, released) == pytest.approx(densities.max(), abs=1e-4)
+
+
+def test_suppressed_entries_may_have_been_anything_low():
+    mechanism = pmd.LaplaceMechanism(2.0).published_if(">=", 4)
+    there = mechanism_log_bound(mechanism, np.array([7.0]))
+    assert mechanism_log_bound(mechanism, [7.0, np.nan]) == there
+    assert mechanism_log_bound(mechanism, pmd.published_rows([7.0], [1], 3)) == there
+    log_density = mechanism_log_density(mechanism, [7.0, np.nan])
+    assert log_density(np.array([[7.0, -1e3]])) == pytest.approx(there)
 
 
 def test_the_bound_of_a_vector_is_that_of_all_entries():
