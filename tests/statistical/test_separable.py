@@ -16,6 +16,7 @@ from pymc_dapper import DapperStep
 from pymc_dapper.reference import conditional_posterior, dirichlet_posterior
 from tests import broken
 from tests.enumerate_sweep import transition_matrix
+from tests.evaluated_in_python import evaluated_in_python
 from tests.quadrature import Tabulated
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
 from tests.statistical.parameters import Given, regression
@@ -234,7 +235,8 @@ CONDITIONAL /= CONDITIONAL.sum(axis=1, keepdims=True)
 
 @pytest.fixture(scope="module")
 def three_step(three_model):
-    return DapperStep([three_model["record"]], model=three_model)
+    with evaluated_in_python():
+        return DapperStep([three_model["record"]], model=three_model)
 
 
 def test_conditional_draws_with_a_noisy_total_leave_the_posterior_invariant(three_step):
@@ -285,13 +287,15 @@ def pair_step():
         x = pm.Bernoulli("x", 0.3, shape=3)
         y = pm.Bernoulli("y", pt.as_tensor(Y_GIVEN_X)[x], shape=3)
         pm.Bernoulli("answer", pt.switch(pt.eq(x, y), 0.9, 0.1), observed=SAME)
-    return DapperStep([y, x], model=model)
+    with evaluated_in_python():
+        return DapperStep([y, x], model=model)
 
 
 def pair_deviations(step, draws=20_000):
     """How far proposals of (x_i, y_i) lie from p(x_i, y_i | answer_i), in standard errors."""
     rng = np.random.default_rng(8)
-    y, x = np.moveaxis([parts_of(step).propose(rng) for _ in range(draws)], 1, 0)
+    propose = parts_of(step, PythonFunction).propose
+    y, x = np.moveaxis([propose(rng) for _ in range(draws)], 1, 0)
     prior = np.array([0.7, 0.3])[:, None] * np.column_stack([1 - Y_GIVEN_X, Y_GIVEN_X])
     exact = prior * np.where(np.eye(2) == SAME[:, None, None], 0.9, 0.1)
     exact /= exact.sum(axis=(1, 2), keepdims=True)
@@ -305,7 +309,10 @@ def test_records_given_records_are_drawn_together_from_their_exact_conditional(p
 
 
 def test_records_drawn_apart_from_each_other_are_not(pair_step):
-    twin = with_propose(pair_step, lambda propose, rng: (propose(rng)[0], propose(rng)[1]))
+    def apart(propose, rng):
+        return propose(rng)[0], propose(rng)[1]
+
+    twin = with_propose(pair_step, apart, PythonFunction)
     assert pair_deviations(twin).max() > 4.5
 
 

@@ -13,9 +13,9 @@ from pymc_dapper.backend.jit import JitFunction
 from tests.sweep_parts import parts_of
 
 
-def with_propose(step, fault):
+def with_propose(step, fault, function=JitFunction):
     """A copy of a step that proposes by `fault(propose, rng, *given)`."""
-    parts = parts_of(step)
+    parts = parts_of(step, function)
     return _with(step, replace(parts, propose=partial(fault, parts.propose)))
 
 
