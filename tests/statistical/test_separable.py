@@ -245,7 +245,7 @@ def test_conditional_draws_with_a_noisy_total_leave_the_posterior_invariant(thre
 
 def test_conditional_draws_are_what_is_proposed(three_step):
     # The matrix above takes the proposals' law for granted.
-    rng, draws = np.random.default_rng(6), 20_000
+    rng, draws = np.random.default_rng(6), 2_000
     propose = parts_of(three_step, PythonFunction).propose
     x = np.array([propose(rng)[0] for _ in range(draws)])
     exact = CONDITIONAL[:, 1]
@@ -291,7 +291,7 @@ def pair_step():
         return DapperStep([y, x], model=model)
 
 
-def pair_deviations(step, draws=20_000):
+def pair_deviations(step, draws=1_000):
     """How far proposals of (x_i, y_i) lie from p(x_i, y_i | answer_i), in standard errors."""
     rng = np.random.default_rng(8)
     propose = parts_of(step, PythonFunction).propose
