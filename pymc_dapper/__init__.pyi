@@ -15,6 +15,7 @@ from . import (
 )
 from .assignment import assign_steps
 from .budget import ZCDP, ApproxDP, PureDP
+from .collapsing.step import CollapsedStep
 from .conjugacy.step import ConjugateStep
 from .counts.reading import invariant
 from .counts.step import CountStep
@@ -58,6 +59,7 @@ from .tabulation import TabulationError, tabulate
 __all__ = [
     "ZCDP",
     "ApproxDP",
+    "CollapsedStep",
     "ConjugateStep",
     "CountStep",
     "CustomMechanism",

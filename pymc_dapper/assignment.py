@@ -15,6 +15,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.checks import flag
 from pymc_dapper.checks import options as options_of
+from pymc_dapper.collapsing.reading.model import NotCollapsibleError, read_collapsed
+from pymc_dapper.collapsing.step import CollapsedStep
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
 from pymc_dapper.conjugacy.gaussian import NORMAL
 from pymc_dapper.conjugacy.marginal import integrable_parameters
@@ -107,6 +109,7 @@ def assign_steps(
     counts: Variable | Sequence[Variable] | None = None,
     conjugate: bool = True,
     interweave: bool = True,
+    collapse: bool = True,
     dapper: Mapping[str, Any] | None = None,
     nuts: Mapping[str, Any] | None = None,
     compile_kwargs: Mapping[str, Any] | None = None,
@@ -120,6 +123,8 @@ def assign_steps(
     parameters, gets PyMC's choice from ``pm.sample``.
     :class:`InterweaveStep` moves the continuous parameters that the records follow once more,
     together with the records: at a small privacy budget the chain would crawl without.
+    Where NUTS would move parameters above Binomial or Poisson counts with noise of their own,
+    :class:`CollapsedStep` takes both, and moves the parameters with the counts summed out.
 
     Parameters
     ----------
@@ -140,6 +145,9 @@ def assign_steps(
     interweave : bool, default True
         Whether to add an :class:`InterweaveStep` where the records' distribution has a map that it
         knows. It chooses in tuning how many moves are worth their cost, none at a large budget.
+    collapse : bool, default True
+        Whether counts are summed out of what NUTS moves, where they can be. Without,
+        :class:`CountStep` and NUTS move them in turn.
     dapper : dict, optional
         Passed on to :class:`DapperStep`, such as ``{"track_records": True}``.
     nuts : dict, optional
@@ -179,6 +187,7 @@ def assign_steps(
             find_latent(model, records, counts),
             conjugate=conjugate,
             interweave=interweave,
+            collapse=collapse,
             dapper=dapper,
             nuts=nuts,
             compile_kwargs=compile_kwargs,
@@ -236,6 +245,7 @@ def choose_steps(
     *,
     conjugate: bool,
     interweave: bool,
+    collapse: bool,
     dapper: Mapping[str, Any] | None,
     nuts: Mapping[str, Any] | None,
     compile_kwargs: Mapping[str, Any] | None,
@@ -244,7 +254,11 @@ def choose_steps(
 
     All read the model, and may refuse it, before any is compiled.
     """
-    return _compiled(read_steps(latent, conjugate, interweave, dapper, nuts, compile_kwargs))
+    choices = (latent, conjugate, interweave, dapper, nuts, compile_kwargs)
+    try:
+        return _compiled(read_steps(*choices, collapse=flag(collapse, "collapse")))
+    except NotCollapsibleError:  # by their noise, which is evaluated after it is compiled
+        return _compiled(read_steps(*choices, collapse=False))
 
 
 def read_steps(
@@ -254,6 +268,8 @@ def read_steps(
     dapper: Mapping[str, Any] | None,
     nuts: Mapping[str, Any] | None,
     compile_kwargs: Mapping[str, Any] | None,
+    *,
+    collapse: bool,
 ) -> list[Step | UnbuiltNuts]:
     """Choose the steps and have them read the model, but compile nothing."""
     readings, model = latent.readings, latent.readings.model
@@ -271,11 +287,20 @@ def read_steps(
         known = [x for rv in left for x in readings.conditionals([rv])] if conjugate else []
         integrated = integrable_parameters(known, latent.counts)
         parameters = [rv for conditional in integrated for rv in conditional.rvs]
-        of_counts = readings.counts(latent.counts, integrated)
-        steps.append(
-            CountStep.of_reading(of_counts, latent.counts, integrate=parameters, **options)
-        )
         left = [rv for rv in left if rv not in parameters]
+        moved = _moved_by_nuts(readings, left, conjugate)
+        collapsed = None
+        if collapse and moved and not parameters:
+            collapsed = _collapsed_step(readings, moved, latent.counts, nuts, options)
+        if collapsed is not None:
+            steps.append(collapsed)
+            left, nuts = [rv for rv in left if rv not in moved], {}
+            latent = Latent(readings, latent.records, [])
+        else:
+            of_counts = readings.counts(latent.counts, integrated)
+            steps.append(
+                CountStep.of_reading(of_counts, latent.counts, integrate=parameters, **options)
+            )
     steps += _parameter_steps(readings, left, conjugate, nuts, options)
     if interweave:
         steps += _interweave_steps(latent, left, options)
@@ -364,16 +389,43 @@ def _parameter_steps(
     for block in _conjugate_blocks(readings, left) if conjugate else []:
         rvs = [rv for conditional in block for rv in conditional.rvs]
         steps.append(ConjugateStep.of_reading(block, rvs, **options))
-        left = [rv for rv in left if rv not in rvs]
-    continuous = [x for x in map(readings.model.rvs_to_values.get, left) if _is_continuous(x)]
+    continuous = _moved_by_nuts(readings, left, conjugate)
     if continuous:
-        steps.append(partial(lean_nuts, continuous, **options, **(nuts or {})))
+        values = [readings.model.rvs_to_values[rv] for rv in continuous]
+        steps.append(partial(lean_nuts, values, **options, **(nuts or {})))
     elif nuts:
         raise ValueError(
             "nuts was given, but NUTS has no variable to move: all parameters are drawn from "
             "their conditional distributions. Leave nuts out, or pass conjugate=False"
         )
     return steps
+
+
+def _collapsed_step(
+    readings: Readings,
+    moved: Sequence[TensorVariable],
+    counts: Sequence[TensorVariable],
+    nuts: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> CollapsedStep | None:
+    """Build the step that moves parameters with counts summed out, if they can be."""
+    values, summed = ([readings.model.rvs_to_values[rv] for rv in rvs] for rvs in (moved, counts))
+    try:
+        reading = read_collapsed(readings.model, values, summed, readings.point)
+        return CollapsedStep.of_reading(reading, moved, counts=counts, nuts=nuts, **options)
+    except NotCollapsibleError:
+        return None
+
+
+def _moved_by_nuts(
+    readings: Readings, left: Sequence[TensorVariable], conjugate: bool
+) -> list[TensorVariable]:
+    """Find the continuous parameters that aren't drawn from their conditionals."""
+    blocks = _conjugate_blocks(readings, left) if conjugate else []
+    drawn = [rv for block in blocks for conditional in block for rv in conditional.rvs]
+    return [
+        rv for rv in left if rv not in drawn and _is_continuous(readings.model.rvs_to_values[rv])
+    ]
 
 
 def _conjugate_blocks(readings: Readings, rvs: Sequence[TensorVariable]) -> list[list[Conditional]]:

@@ -110,6 +110,7 @@ def sample(
     keep_records: bool = False,
     conjugate: bool = True,
     interweave: bool = True,
+    collapse: bool = True,
     tabulate: bool = True,
     dapper: Mapping[str, Any] | None = None,
     nuts: Mapping[str, Any] | None = None,
@@ -139,7 +140,7 @@ def sample(
         over its cells takes fewer operations: :func:`tabulate` says when that can be done, and what
         the result then holds in the place of the records. PyMC's log says so. It isn't done where
         draws of the records, their start or options of :class:`DapperStep` are asked for.
-    conjugate, interweave, dapper, nuts
+    conjugate, interweave, collapse, dapper, nuts
         See :func:`assign_steps`. ``target_accept`` is taken as a part of ``nuts``.
     model : Model, optional
         The model. Taken from the context if not given.
@@ -198,6 +199,7 @@ def sample(
             latent,
             conjugate=conjugate,
             interweave=interweave,
+            collapse=collapse,
             dapper=dapper,
             nuts=nuts,
             compile_kwargs=kwargs.get("compile_kwargs"),

@@ -13,6 +13,7 @@ import pytest
 
 from pymc_dapper import DapperStep, InterweaveStep
 from pymc_dapper.backend.in_python import in_python
+from pymc_dapper.collapsing.step import CollapsedStep
 from pymc_dapper.conjugacy import step as conjugate
 from pymc_dapper.counts.compiled.sweep import CompiledCountSweep
 from pymc_dapper.counts.kernels.sweep import Packed
@@ -73,6 +74,7 @@ def uncompiled():
         patch.setattr(DapperStep, "_update", _nothing)
         patch.setattr(DapperStep, "_check_compiled", _nothing)
         patch.setattr(InterweaveStep, "_check_compiled", _nothing)
+        patch.setattr(CollapsedStep, "_check_compiled", _nothing)
         patch.setattr(lean_nuts, "_compile", _nothing)
         patch.setattr(conjugate._Draw, "update", _nothing)
         patch.setattr(CountStep, "_check", lambda *_, **__: Packed(None, None))

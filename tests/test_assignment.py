@@ -117,6 +117,45 @@ def test_latent_totals_go_with_their_tables():
         pmd.assign_steps(model=model, counts=[t, s])
 
 
+def areas(noise=lambda x: pmd.DiscreteGaussianMechanism(3.0).potential("s", x, released=[4, 9])):
+    with pm.Model() as model:
+        mu, tau = pm.Normal("mu"), pm.HalfNormal("tau")
+        effect = pm.Normal("effect", mu, tau, shape=2)
+        noise(pm.Binomial("x", n=20, p=pm.math.sigmoid(effect), shape=2))
+    return model
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_counts_are_summed_out_of_what_nuts_moves():
+    # What is drawn from its conditional isn't above the counts.
+    assert assigned(areas()) == [
+        ("CollapsedStep", ["effect", "tau_log__", "x"]),
+        ("ConjugateStep", ["mu"]),
+    ]
+    assert assigned(areas(), conjugate=False) == [
+        ("CollapsedStep", ["effect", "mu", "tau_log__", "x"])
+    ]
+    apart = [name for name, _ in assigned(areas(), collapse=False, interweave=False)]
+    assert apart == ["CountStep", "ConjugateStep", "NUTS"]
+    [step, _] = pmd.assign_steps(model=areas(), nuts={"target_accept": 0.93})
+    assert step.nuts.target_accept == 0.93
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize(
+    "noise",
+    [
+        lambda x: pmd.LaplaceMechanism(2.0).potential("s", x.sum(), released=9.0),
+        lambda x: pm.StudentT("s", nu=3, mu=x, sigma=2.0, observed=[4.0, 9.0]),
+    ],
+    ids=["of sums", "not log-concave"],
+)
+def test_counts_that_cannot_be_summed_out_are_moved_in_turn(noise):
+    model = areas(noise)
+    found = [name for name, _ in assigned(model, counts=[model["x"]], interweave=False)]
+    assert found == ["CountStep", "ConjugateStep", "NUTS"]
+
+
 @pytest.mark.usefixtures("uncompiled")
 def test_a_count_for_each_record_is_a_record_if_only_sums_are_seen():
     def model_with(mechanism):

@@ -7,7 +7,14 @@ import pymc as pm
 import pytest
 from pymc.step_methods.state import equal_dataclass_values
 
-from pymc_dapper import ConjugateStep, CountStep, DapperStep, FunctionStep, InterweaveStep
+from pymc_dapper import (
+    CollapsedStep,
+    ConjugateStep,
+    CountStep,
+    DapperStep,
+    FunctionStep,
+    InterweaveStep,
+)
 from tests.memory import whatever_was_in_memory
 
 
@@ -20,6 +27,9 @@ def model():
         count = pm.Poisson("count", 4.0, shape=3)
         pm.Normal("noisy_sum", record.sum(), 3.0, observed=4.0)
         pm.Normal("noisy_counts", count, 3.0, observed=[1.0, 2.0, 9.0])
+        rate = pm.HalfNormal("rate")
+        area = pm.Poisson("area", rate, shape=2)
+        pm.Normal("noisy_areas", area, 3.0, observed=[1.0, 2.0])
     return m
 
 
@@ -27,6 +37,7 @@ STEPS = {
     "DapperStep": lambda m: DapperStep([m["record"]], track_records=True),
     "InterweaveStep": lambda m: InterweaveStep([m["mu"], m["sigma"]], records=[m["record"]]),
     "CountStep": lambda m: CountStep([m["count"]]),
+    "CollapsedStep": lambda m: CollapsedStep([m["rate"]], counts=[m["area"]]),
     "ConjugateStep": lambda m: ConjugateStep([m["mu"]]),
     "FunctionStep": lambda m: FunctionStep([m["mu"]], draw=lambda rng, point: {"mu": 0.0}),
 }

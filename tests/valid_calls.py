@@ -92,6 +92,12 @@ VALID = {
         "max_start_sweeps": 9,
         **BY_MODEL,
     },
+    "CollapsedStep": lambda: {
+        "vars": [MODEL["p"]],
+        "counts": [MODEL["total"]],
+        "nuts": {},
+        **BY_MODEL,
+    },
     "InterweaveStep": lambda: {
         "vars": [MODEL["p"]],
         "records": [MODEL["record"]],
@@ -230,6 +236,7 @@ def of_mechanism(name):
 STOPS = {
     "DapperStep": ["records.step:read_model"],
     "CountStep": ["counts.step:read_counts", "counts.step:read_conditionals"],
+    "CollapsedStep": ["collapsing.step:read_collapsed"],
     "InterweaveStep": ["interweaving.step:read_non_centred"],
     "ConjugateStep": ["conjugacy.step:read_conditionals"],
     "FunctionStep": ["steps.function:_CheckedDraw"],

@@ -18,6 +18,8 @@ REMEDIES = {
     "the model lets them be moved apart",
     "ConjugateStep": "It draws its parameters together: pass fewer at a time, or let NUTS move "
     "them (conjugate=False)",
+    "CollapsedStep": "It holds a table of weights for each count: take fewer counts, or let "
+    "CountStep move them (collapse=False)",
     "InterweaveStep": "It holds the noise of all records: take fewer records, or leave it out "
     "(interweave=False)",
 }

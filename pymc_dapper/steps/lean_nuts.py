@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytensor.tensor as pt
 from pymc import NUTS, Model
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
@@ -29,12 +30,28 @@ def lean_nuts(
     and options are passed on to ``pm.NUTS``.
     """
     point = model.initial_point() if point is None else point
+    cost = pt.add(*(factor.sum() for factor in dependent_factors(model, values).values()))
+    return nuts_on(cost, values, model.value_vars, model, point, **options)
+
+
+def nuts_on(
+    cost: TensorVariable,
+    values: Sequence[TensorVariable],
+    besides: Sequence[TensorVariable],
+    model: Model,
+    point: PointType,
+    **options: Any,
+) -> NUTS:
+    """Build PyMC's NUTS for some variables, with a log-density of one's own.
+
+    What it depends on ``besides`` the values is taken by name from the points that NUTS gets, such
+    as this one.
+    """
     values = list(values)
     stage(f"Compiling NUTS for {', '.join(f"'{model.values_to_rvs[x].name}'" for x in values)}")
-    cost = sum(factor.sum() for factor in dependent_factors(model, values).values())
     inputs = set(explicit_graph_inputs([cost]))
-    besides = [x for x in model.value_vars if x not in values]
     # Where nothing besides enters, NUTS would take all of the point for its own variables.
+    besides = [x for x in besides if x not in values]
     entering = [x for x in besides if x in inputs] or besides[:1]
     others = {x: point[x.name] for x in entering}
     compile_kwargs = {"on_unused_input": "ignore", **(options.get("compile_kwargs") or {})}

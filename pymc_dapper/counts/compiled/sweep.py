@@ -165,10 +165,10 @@ def compile_count_sweep(
     """
     compile_kwargs = compile_kwargs or {}
     mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
-    structure = _layout(reading)
-    table = _context(reading)
+    structure = layout_of(reading)
+    table = context_of(reading)
     whole, whole_context = _whole(reading, mode)
-    functions = tuple(_term_function(terms) for terms in reading.terms)
+    functions = tuple(term_function(terms) for terms in reading.terms)
     sweep_op = JointCountSweep if moves.blocks else CountSweep
     op = sweep_op(functions, whole, sum(terms.size * len(terms.linear) for terms in reading.terms))
 
@@ -189,7 +189,7 @@ def compile_count_sweep(
     )
 
 
-def _layout(reading: CountReading) -> Structure:
+def layout_of(reading: CountReading) -> Structure:
     """Give numbers to all linear functions, term by term; those of whole factors come last."""
     matrices: list[sparse.csr_array] = []
     terms: list[np.ndarray] = []
@@ -225,7 +225,7 @@ def _layout(reading: CountReading) -> Structure:
     return Structure(*(x.astype(dtype) for x, dtype in zip(arrays, dtypes, strict=True)))
 
 
-def _context(reading: CountReading) -> TensorVariable:
+def context_of(reading: CountReading) -> TensorVariable:
     """Put what terms depend on beside the counts into one vector, term by term."""
     tables = [
         pt.stack([x.astype("float64") for x in terms.fixed.values()], axis=1).ravel()
@@ -254,7 +254,7 @@ def _whole(reading: CountReading, mode: Mode) -> tuple[Any, list[Variable]]:
     return rewritten([flat, *context], [log_density], mode), context
 
 
-def _term_function(terms: Terms) -> TermFunction:
+def term_function(terms: Terms) -> TermFunction:
     """Write a term as a function of float64 numbers."""
     arguments = [*terms.linear, *terms.fixed]
     function = terms.function.astype("float64")

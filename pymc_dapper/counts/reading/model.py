@@ -215,10 +215,33 @@ def read_counts(
     """
     rvs = [model.values_to_rvs[value] for value in values]
     check_counts(model, rvs)
+    reading = read_factors(model, values, point, integrate_out(model, integrated, rvs))
+    if not set(reading.as_written) - {rv.name for rv in rvs}:
+        names = ", ".join(f"'{rv.name}'" for rv in rvs)
+        raise ReadingError(
+            f"nothing in the model depends on the counts {names}: they would just follow their "
+            "prior. Add the privacy mechanism, as a pm.Potential or as an observed variable, as a "
+            "function of the counts"
+        )
+    return replace(reading, integrated=tuple(integrated))
+
+
+def read_factors(
+    model: Model,
+    values: Sequence[TensorVariable],
+    point: Mapping[str, np.ndarray],
+    written: Mapping[str, TensorVariable],
+) -> CountReading:
+    """Find out how tables of counts enter some factors of a log-density, given by their names.
+
+    Raises
+    ------
+    ReadingError
+        If a factor can't be evaluated.
+    """
     lengths = dim_lengths(model)
     sized = {x: x.type.clone(shape=point[x.name].shape)(name=x.name) for x in model.value_vars}
     counts = [sized[value] for value in values]
-    written = integrate_out(model, integrated, rvs)
     known: dict[Variable, Variable] = {**sized, **frozen_dims(model, lengths)}
     placeholders: dict[Variable, TensorVariable] = {}
     for shared in graph_inputs(list(written.values())):
@@ -254,13 +277,6 @@ def read_counts(
             found = _terms(name, part)
             if found.linear and not says_only_what_is_required(part.terms):
                 terms.append(found)
-    if not set(as_written) - {rv.name for rv in rvs}:
-        names = ", ".join(f"'{rv.name}'" for rv in rvs)
-        raise ReadingError(
-            f"nothing in the model depends on the counts {names}: they would just follow their "
-            "prior. Add the privacy mechanism, as a pm.Potential or as an observed variable, as a "
-            "function of the counts"
-        )
     invariants, totals = _without_totals(invariants, sum(size(x.type.shape) for x in counts))
     terms = _merged([_of_moving_cells(each, totals) for each in terms])
     wholes = [_of_moving_cells(each, totals) for each in wholes]
@@ -279,7 +295,7 @@ def read_counts(
         placeholders=used,
         frozen={shared: walk.frozen[x] for shared, x in used.items() if x in walk.frozen},
         dim_lengths=lengths,
-        integrated=tuple(integrated),
+        integrated=(),
     )
 
 

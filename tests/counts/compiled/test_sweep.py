@@ -4,7 +4,7 @@ import numpy as np
 import pymc as pm
 from scipy import sparse
 
-from pymc_dapper.counts.compiled.sweep import _layout, schedule_of
+from pymc_dapper.counts.compiled.sweep import layout_of, schedule_of
 from pymc_dapper.counts.reading.moves import Grid, Moves
 from tests.counts.systems import read
 
@@ -37,7 +37,7 @@ def test_linear_functions_of_a_term_stand_next_to_each_other():
     with pm.Model() as model:
         x = pm.Poisson("x", 2.0, shape=2)
         pm.Normal("product", x[0] - x[1], 1.0 + x.sum(), observed=0.5)
-    structure = _layout(read(model, "x"))
+    structure = layout_of(read(model, "x"))
     # A term for each cell, and one of two sums of both.
     assert structure.terms.tolist() == [0, 1, 2, 2]
     assert structure.kinds.tolist() == [0, 0, 1]

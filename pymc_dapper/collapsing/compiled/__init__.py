@@ -1,0 +1,1 @@
+"""Join the kernel with a model: tables of weights, and sums over them with their gradient."""

@@ -1,0 +1,155 @@
+"""From how a model sees its counts to compiled sums over them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.backend.jit import JitFunction
+from pymc_dapper.collapsing.compiled.op import SumCounts, Tabulate
+from pymc_dapper.collapsing.kernels.sums import NOT_CONCAVE, TOO_WIDE
+from pymc_dapper.collapsing.reading.model import CollapsedModel, NotCollapsibleError, refused
+from pymc_dapper.counts.compiled.sweep import context_of, layout_of, term_function
+from pymc_dapper.counts.reading.description import name_cells
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.rebuild import rebuild
+
+MOST = 2**14
+"""Counts that are tabulated to either side of the likeliest one, at most."""
+LARGEST_TABLES = 2**24
+"""Numbers in all tables, at most: two for each count, which a sum takes some nanoseconds for."""
+
+
+@dataclass(frozen=True)
+class CompiledSums:
+    """Compiled sums over counts, with the log-density that they are a part of.
+
+    Attributes
+    ----------
+    log_density : TensorVariable
+        The model's log-density with the counts summed out, of which PyMC's NUTS makes its function.
+    tables : tuple of SharedVariable
+        The packed tables that it depends on: integers and numbers.
+    """
+
+    reading: CollapsedModel
+    log_density: TensorVariable
+    tables: tuple[SharedVariable, SharedVariable]
+    _tabulate: JitFunction
+    _draw: JitFunction
+
+    def tabulate(self, counts: np.ndarray, data: Sequence[np.ndarray]) -> None:
+        """Tabulate the weights of counts, for all that is done from now on.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (number of counts,)
+            Possible counts.
+        data : sequence of ndarray
+            Values of the shared data.
+
+        Raises
+        ------
+        NotCollapsibleError
+            If noise isn't log-concave or leaves too much open, or the counts aren't possible.
+        """
+        integers, numbers, faults = self._tabulate(counts, *data)
+        if faults.any():
+            raise self._at_fault(faults)
+        if numbers.size > LARGEST_TABLES:
+            raise refused(
+                name_cells(self.reading.noise, faults == 0),
+                "noise leaves too many of their values open to go through all of them each time",
+            )
+        for shared, table in zip(self.tables, (integers, numbers), strict=True):
+            shared.set_value(table, borrow=True)
+
+    def _at_fault(self, faults: np.ndarray) -> ReadingError:
+        names = name_cells(self.reading.noise, faults == faults.max())
+        factors = ", ".join(f"'{name}'" for name in self.reading.factors)
+        if faults.max() == TOO_WIDE:
+            return refused(
+                names, f"{factors} leaves too many of their values open to go through all of them"
+            )
+        if faults.max() == NOT_CONCAVE:
+            return refused(
+                names, f"the log-density of {factors} isn't concave in them, and may have two peaks"
+            )
+        return NotCollapsibleError(
+            f"the counts {names} can't be summed out: the log-density of {factors} is -inf or nan "
+            "where the chain starts. Give another start, as initval= of the variable"
+        )
+
+    def draw(self, uniforms: np.ndarray, given: Sequence[np.ndarray]) -> tuple[np.ndarray, float]:
+        """Draw all counts given the parameters; return the log-probability of the draw, too."""
+        tables = [table.get_value(borrow=True) for table in self.tables]
+        counts, log_probability = self._draw(*tables, uniforms, *given)
+        return counts, log_probability.item()
+
+
+def compile_sums(
+    reading: CollapsedModel, *, compile_kwargs: dict[str, Any] | None = None
+) -> CompiledSums:
+    """Compile what a model needs for sums over its counts.
+
+    Parameters
+    ----------
+    reading : CollapsedModel
+        How the model sees its counts.
+    compile_kwargs : dict, optional
+        Passed on to PyMC's ``compile``. The mode must be one of numba's.
+    """
+    structure = layout_of(reading.noise)
+    functions = tuple(term_function(terms) for terms in reading.noise.terms)
+    slopes = np.zeros(structure.terms.size)
+    slopes[structure.rows] = structure.coefficients
+    terms = structure.terms[structure.rows]
+    arrays = (structure.starts, terms, structure.kinds, structure.first, structure.contexts, slopes)
+    noise = [pt.constant(x) for x in arrays]
+    context = context_of(reading.noise)
+    at_data = {placeholder: shared for shared, placeholder in reading.placeholders.items()}
+    [context_at_data] = rebuild([context], at_data)
+
+    # In NUTS' function; what it takes by name from points must keep its length.
+    tables = [pytensor.shared(np.zeros(0, dtype=dtype), shape=(None,)) for dtype in ("i8", "f8")]
+    no_draws = pt.constant(np.zeros(0))
+    sums, *_ = _sums(functions, reading.naturals, tables, no_draws, noise, context_at_data)
+    n = reading.largest.size
+    [at_anchors] = rebuild([reading.log_density], {reading.anchors: tables[0][:n]})
+
+    data = list(reading.placeholders.values())
+    [naturals, largest] = rebuild([reading.naturals, reading.largest], reading.placeholders)
+    counts, uniforms = pt.lvector("counts"), pt.dvector("uniforms")
+    most = pt.constant(np.int64(MOST))
+    packed = [pt.lvector("integers"), pt.dvector("numbers")]
+    tabulated = Tabulate(functions)(counts, largest, most, *noise, context)
+    *_, drawn, log_probabilities = _sums(functions, naturals, packed, uniforms, noise, context)
+    options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs or {}}
+    given = [*reading.parameters, *data]
+    return CompiledSums(
+        reading=reading,
+        log_density=at_anchors + sums.sum(),
+        tables=(tables[0], tables[1]),
+        _tabulate=JitFunction([counts, *data], tabulated, **options),
+        _draw=JitFunction([*packed, uniforms, *given], [drawn, log_probabilities.sum()], **options),
+    )
+
+
+def _sums(
+    functions: tuple[Any, ...],
+    naturals: TensorVariable,
+    tables: Sequence[Variable],
+    uniforms: Variable,
+    noise: Sequence[Variable],
+    context: TensorVariable,
+) -> list[TensorVariable]:
+    outputs: list[TensorVariable] = SumCounts(functions)(
+        naturals, *tables, uniforms, *noise, context
+    )
+    return outputs

@@ -1,0 +1,1 @@
+"""Sums over single counts: arrays in, arrays out."""

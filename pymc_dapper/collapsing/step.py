@@ -1,0 +1,278 @@
+"""CollapsedStep: parameters moved by NUTS with the counts summed out, and counts drawn exactly."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pymc import NUTS
+from pymc.model import Model
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.backend.internals import (
+    PointType,
+    RandomGenerator,
+    StatsType,
+    StepMethodState,
+    dataclass_state,
+)
+from pymc_dapper.checks import options as options_of
+from pymc_dapper.collapsing.compiled.sums import compile_sums
+from pymc_dapper.collapsing.reading.model import read_collapsed
+from pymc_dapper.counts.compiled.data import CountData
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.releases import ReleaseCheck
+from pymc_dapper.steps.base import Given, Step, miscompiled
+from pymc_dapper.steps.building import tells_why
+from pymc_dapper.steps.lean_nuts import nuts_on
+from pymc_dapper.steps.variables import check_given, count_values
+
+TOLERANCE = 1e-8
+"""Relative rounding error of a log-density, compared with the size of its parts."""
+
+
+@dataclass_state
+class CollapsedStepState(StepMethodState):
+    """What a chain needs to go on exactly where it stopped."""
+
+    nuts: StepMethodState
+
+
+class CollapsedStep(Step):
+    """Move parameters by NUTS with the counts below them summed out, and draw the counts.
+
+    Where noise hides counts, these follow the parameters and the parameters follow them, and a
+    chain that moves them in turn crawls. Counts that are independent given the parameters can be
+    summed out one by one: the parameters' log-density is then that of what was released itself. The
+    counts are drawn afterwards from their conditional distribution. Together, that is a move of
+    both.
+
+    It works for Binomial and Poisson counts, each with noise of its own: noisy counts per area with
+    area effects, say. Counts that are known through sums, or whose own total is known, are for
+    :class:`CountStep`.
+
+    Parameters
+    ----------
+    vars : variable or sequence of variables
+        The parameters: continuous free random variables (or their value variables).
+    counts : variable or sequence of variables
+        The counts. No other step may move them.
+    model : Model, optional
+        The model. Taken from the context if not given.
+    rng : int, Generator, ..., optional
+        Seed of the step. ``pm.sample`` passes each chain its own generator.
+    blocked : bool, default True
+        Must be True: the parameters are moved together.
+    compile_kwargs : dict, optional
+        Passed on to PyMC's ``compile``. The mode must be one of numba's.
+    initial_point : dict, optional
+        Values of the model's value variables, to check the reading of the model at. Those not
+        given are taken from the model's own initial point.
+    nuts : dict, optional
+        Passed on to ``pm.NUTS``, such as ``{"target_accept": 0.9}``.
+
+    Raises
+    ------
+    NotCollapsibleError
+        If the counts can't be summed out: the message says why. It is a ReadingError.
+
+    Attributes
+    ----------
+    nuts : NUTS
+        PyMC's step for the parameters.
+
+    Notes
+    -----
+    A count's weights under its prior and the noise are tabulated once, at the start of a chain,
+    around what was released. A sum takes a multiplication and an addition for each count that isn't
+    negligible: as many as the noise or the prior leave open, whichever is narrower, and however
+    many people there are. What a sum leaves out is less than 1e-12 of it. That needs noise whose
+    log-density is concave, such as Gaussian or Laplace noise, discrete or not, clamped or rounded.
+
+    The sampler statistics are those of PyMC's NUTS. Shared data (``pm.Data``) are read again when a
+    chain starts.
+
+    References
+    ----------
+    Liu, J. S. (1994). The collapsed Gibbs sampler in Bayesian computations with applications to a
+    gene regulation problem. Journal of the American Statistical Association 89(427).
+
+    van Dyk, D. A., and Park, T. (2008). Partially collapsed Gibbs samplers. Journal of the American
+    Statistical Association 103(482). Why the counts are drawn right after the parameters.
+
+    Examples
+    --------
+    >>> with pm.Model() as model:
+    ...     mu, tau = pm.Normal("mu", 0, 2), pm.HalfNormal("tau", 1)
+    ...     effect = pm.Normal("effect", mu, tau, shape=len(people))
+    ...     ill = pm.Binomial("ill", n=people, p=pm.math.sigmoid(effect))
+    ...     pmd.DiscreteGaussianMechanism(sigma=10).potential("privacy", ill, released=released)
+    ...     idata = pm.sample(step=[CollapsedStep([mu, tau, effect], counts=[ill])])
+    """
+
+    name = "collapsed"
+    stats_dtypes_shapes = NUTS.stats_dtypes_shapes
+    _state_class = CollapsedStepState
+
+    @tells_why
+    def __init__(
+        self,
+        vars: Variable | Sequence[Variable],
+        *,
+        counts: Variable | Sequence[Variable],
+        model: Model | None = None,
+        rng: RandomGenerator = None,
+        blocked: bool = True,
+        compile_kwargs: dict[str, Any] | None = None,
+        initial_point: PointType | None = None,
+        nuts: Mapping[str, Any] | None = None,
+    ):
+        nuts = options_of(nuts, "nuts")
+        model, options, point = self._begin(
+            vars, model, rng, blocked, compile_kwargs, initial_point
+        )
+        if not blocked:
+            raise ValueError("blocked=False: the parameters are moved together, with the counts")
+        check_given(counts, "CollapsedStep was given as counts", "the counts that are summed out")
+        parameters, summed = self.vars, count_values(counts, model)
+        for value in parameters:
+            if value.dtype not in ("float32", "float64"):
+                name = model.values_to_rvs[value].name
+                raise ReadingError(
+                    f"'{name}' isn't continuous, and NUTS can't move it: leave it to another step"
+                )
+        reading = self._reading or read_collapsed(model, parameters, summed, point)
+        self._reading = reading
+        self.vars = [*summed, *parameters]
+        self._data = CountData(reading, "CollapsedStep")
+        self._given = Given(reading.parameters, self._data)
+        self._givens = [self._given]
+        self._names = [x.name for x in summed]
+        self._releases = ReleaseCheck(model, summed, "the counts")
+        self._when_read(partial(self._compile, parameters, options, point, nuts))
+
+    def _compile(
+        self,
+        parameters: Sequence[TensorVariable],
+        options: dict[str, Any],
+        point: PointType,
+        nuts: Mapping[str, Any],
+    ) -> None:
+        """Compile the sums, tabulate what they are of, and build NUTS."""
+        self._stage("Compiling")
+        self._sums = compile_sums(self._reading, compile_kwargs=options)
+        self._sums.tabulate(self._counts(point), self._data.values)
+        model = self._reading.model
+        self.nuts = nuts_on(
+            self._sums.log_density,
+            parameters,
+            model.value_vars,
+            model,
+            point,
+            compile_kwargs=options,
+            **nuts,
+        )
+        self._check_compiled(point)
+
+    def _check_compiled(self, point: PointType) -> None:
+        """Compare with the model's own log-density, by Bayes' rule, at counts drawn at random.
+
+        p(counts, released) = p(released) p(counts given released), given the parameters.
+        """
+        reading, rng = self._reading, np.random.default_rng(0)
+        inputs = [*reading.parameters, *reading.counts]
+        written = compile_in_python(reading.model, inputs, [reading.written])
+        for _ in range(2):
+            drawn, log_probability = self._sums.draw(
+                rng.random(self._n_counts(point)), self._given(point)
+            )
+            new = self._with_counts(point, drawn)
+            collapsed = self._log_density(point)
+            [expected] = written(*(new[x.name] for x in inputs))
+            scale = 1 + abs(expected) + abs(collapsed) + abs(log_probability)
+            got = collapsed + log_probability
+            if np.isfinite(expected) and not abs(got - expected) <= TOLERANCE * scale:
+                raise miscompiled(
+                    "the log-density with the counts summed out, times their conditional, is",
+                    got,
+                    float(expected),
+                )
+
+    def describe(self) -> str:
+        """Describe how the model was read.
+
+        Returns
+        -------
+        str
+            The parameters that NUTS moves, the counts that are summed out, and what sees them.
+        """
+        reading = self._reading
+        moved = ", ".join(f"'{reading.model.values_to_rvs[x].name}'" for x in reading.moved)
+        counts = ", ".join(f"'{rv.name}'" for rv in reading.rvs)
+        factors = ", ".join(f"'{name}'" for name in reading.factors)
+        return "\n".join(
+            [
+                f"NUTS moves {moved}, with the counts {counts} summed out one by one.",
+                "The counts are then drawn from their conditional distribution.",
+                f"What sees the counts: {factors}",
+            ]
+        )
+
+    def __repr__(self) -> str:
+        """Summarise how the model was read."""
+        reading = self._reading
+        moved = ", ".join(reading.model.values_to_rvs[x].name for x in reading.moved)
+        return f"<CollapsedStep: {moved}; {', '.join(rv.name for rv in reading.rvs)} summed out>"
+
+    @classmethod
+    def _progressbar_config(cls, n_chains: int = 1) -> tuple[Any, Any]:
+        return NUTS._progressbar_config(n_chains)
+
+    @classmethod
+    def _make_progressbar_update_functions(cls) -> tuple[Any, ...]:
+        return NUTS._make_progressbar_update_functions()
+
+    def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
+        self._releases.data_changed(changed)
+
+    def _start_chain(self, tune: int, draws: int) -> None:
+        self._tabulated = False
+        self.nuts.reset_tuning()
+        self.nuts.setup_chain(self.rng.spawn(1)[0], tune, draws)
+
+    def stop_tuning(self) -> None:
+        """End tuning."""
+        self.nuts.stop_tuning()
+
+    def step(self, point: PointType) -> tuple[PointType, StatsType]:
+        """Move the parameters, and draw the counts given them."""
+        if not self._tabulated:
+            self._sums.tabulate(self._counts(point), self._data.values)
+            self._tabulated = True
+        moved, stats = self.nuts.step(point)
+        uniforms = self.rng.random(self._n_counts(point))
+        counts, _ = self._sums.draw(uniforms, self._given(moved))
+        return self._with_counts(moved, counts), stats
+
+    def _log_density(self, point: PointType) -> float:
+        values = [np.ravel(point[x.name]) for x in self._reading.moved]
+        log_density, _ = self.nuts._logp_dlogp_func([np.concatenate(values)], extra_vars=point)
+        return float(log_density)
+
+    def _n_counts(self, point: PointType) -> int:
+        return sum(np.size(point[name]) for name in self._names)
+
+    def _counts(self, point: PointType) -> np.ndarray:
+        return np.concatenate([np.ravel(point[name]) for name in self._names]).astype(np.int64)
+
+    def _with_counts(self, point: PointType, counts: np.ndarray) -> PointType:
+        new, start = dict(point), 0
+        for name in self._names:
+            old = np.asarray(point[name])
+            stop = start + old.size
+            new[name] = counts[start:stop].reshape(old.shape).astype(old.dtype)
+            start = stop
+        return new

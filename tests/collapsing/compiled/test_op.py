@@ -1,0 +1,62 @@
+"""Sums over counts as operations, evaluated in Python."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor import scalar as ps
+from pytensor.gradient import NullTypeGradError, verify_grad
+from pytensor.scalar.basic import Composite
+
+from pymc_dapper.collapsing.compiled.op import SumCounts, Tabulate
+from pymc_dapper.counts.compiled.op import TermFunction
+
+N_COUNTS = 3
+RELEASED = np.array([3.0, 9.0, -2.0])
+
+
+def noise():
+    """Normal noise on each of three counts, and the arrays that say so."""
+    k, released = ps.float64(), ps.float64()
+    function = Composite([k, released], [ps.neg(ps.sqr((k - released) / ps.constant(1.8)))])
+    each, zeros = np.arange(N_COUNTS), np.zeros(N_COUNTS, dtype=np.int64)
+    arrays = (np.arange(N_COUNTS + 1), each, zeros, each, each, np.ones(N_COUNTS))
+    return (TermFunction(function, 1, 1),), [*map(pt.constant, arrays), pt.constant(RELEASED)]
+
+
+def sums_at(naturals, uniforms=()):
+    functions, given = noise()
+    counts, largest = np.array([0, 1, 2]), np.array([12.0, np.inf, 5.0])
+    *packed, _ = Tabulate(functions)(
+        pt.constant(counts), pt.constant(largest), pt.constant(500), *given
+    )
+    return SumCounts(functions)(
+        naturals, *packed, pt.constant(np.array(uniforms, dtype=float)), *given
+    )
+
+
+def test_log_sums_have_a_gradient():
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        verify_grad(
+            lambda x: sums_at(x)[0],
+            [np.array([-0.4, 0.9, 7.0])],
+            rng=np.random.default_rng(1),
+            rel_tol=1e-4,
+            abs_tol=1e-6,
+        )
+
+
+def test_nothing_else_has_one():
+    naturals = pt.dvector()
+    *_, log_probabilities = sums_at(naturals, [0.1, 0.5, 0.9])
+    with pytest.raises((NullTypeGradError, ValueError, pytensor.gradient.DisconnectedInputError)):
+        pytensor.grad(log_probabilities.sum(), naturals)
+
+
+def test_counts_are_drawn_if_there_are_numbers_to_draw_them_by():
+    naturals = pt.constant(np.array([-0.4, 0.9, 7.0]))
+    shapes = [
+        [x.eval(mode="FAST_COMPILE").shape for x in sums_at(naturals, uniforms)]
+        for uniforms in ([], [0.1, 0.5, 0.9])
+    ]
+    assert shapes == [[(3,), (3,), (0,), (0,)], [(3,)] * 4]

@@ -1,0 +1,109 @@
+"""Which counts can be summed out, and which are refused with a reason."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+import pymc_dapper as pmd
+from pymc_dapper.collapsing.reading.model import NotCollapsibleError, read_collapsed
+
+
+def read(model, parameters, counts=("x",)):
+    values = [
+        [model.rvs_to_values[model[name]] for name in names] for names in (parameters, counts)
+    ]
+    return read_collapsed(model, *values, model.initial_point())
+
+
+def test_what_is_read():
+    with pm.Model() as model:
+        effect = pm.Normal("effect", shape=2)
+        apart = pm.Normal("apart")
+        x = pm.Binomial("x", n=pm.Data("n", [9, 20]), p=pm.math.sigmoid(effect))
+        y = pm.Poisson("y", pt.exp(effect[0]))
+        pm.Normal("more", apart, observed=1.0)
+        pm.Normal("x_released", x, 2.0, observed=[3.0, 4.0])
+        pm.Normal("y_released", y, pm.Data("scale", 1.0), observed=2.0)
+    reading = read(model, ["effect"], ["x", "y"])
+    assert reading.factors == ["x_released", "y_released"]
+    assert [x.name for x in reading.parameters] == ["effect"]
+    assert {x.name for x in reading.data} == {"n", "scale"}
+    effects = np.array([-0.3, 1.2])
+    value = model.rvs_to_values[model["effect"]]
+    naturals = reading.naturals.eval({value: effects}, mode="FAST_COMPILE")
+    largest = reading.largest.eval(mode="FAST_COMPILE")
+    np.testing.assert_allclose(naturals, [*effects, effects[0]], rtol=1e-14)
+    np.testing.assert_array_equal(largest, [9, 20, np.inf])
+
+
+def margins(x):
+    pm.Normal("sums", x.sum(), 2.0, observed=3.0)
+
+
+def windows(x):
+    pm.Normal("windows", x[:-1] + x[1:], 2.0, observed=np.ones(2))
+
+
+def unknown_noise(x):
+    pm.Normal("released", x, pm.HalfNormal("sigma"), observed=np.ones(3))
+
+
+def child(x):
+    pm.Binomial("child", n=x, p=0.5)
+
+
+def known(x):
+    pmd.invariant("known", x[0] + x[1], 5)
+    pm.Normal("released", x, 2.0, observed=np.ones(3))
+
+
+def effect_seen(x):
+    effect = pm.modelcontext(None)["effect"]
+    pm.Normal("released", x + effect, 2.0, observed=np.ones(3))
+
+
+def nothing(x):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("sees", "reason"),
+    [
+        (margins, r"'sums' sees several of them at once"),
+        (windows, r"'windows' sees several of them at once"),
+        (unknown_noise, r"'released' depends on 'sigma', too"),
+        (child, r"the distribution of 'child' depends on them"),
+        (effect_seen, r"'released' depends on 'effect', too"),
+        (known, r"some of their sums are known exactly"),
+        (nothing, r"nothing else in the model depends on them"),
+    ],
+)
+def test_what_cannot_be_summed_out_is_refused_with_the_reason(sees, reason):
+    with pm.Model() as model:
+        effect = pm.Normal("effect")
+        x = pm.Binomial("x", n=10, p=pm.math.sigmoid(effect), shape=3)
+        sees(x)
+    with pytest.raises(
+        NotCollapsibleError, match=rf"^the counts 'x' can't .*: {reason}\. Use CountSt"
+    ):
+        read(model, ["effect"])
+
+
+def test_counts_that_are_not_independent_are_refused():
+    with pm.Model() as model:
+        effect, n = pm.Normal("effect"), pm.Poisson("n", 9)
+        p = pm.math.sigmoid(effect)
+        table = pm.Multinomial("table", n=10, p=pt.stack([p, 1 - p]))
+        x = pm.Binomial("x", n=n, p=p)
+        y = pm.Poisson("y", 3.0)
+        for count in (table, x, y):
+            pm.Normal(f"{count.name}_released", count, 2.0, observed=np.ones(count.type.shape))
+    with pytest.raises(NotCollapsibleError, match="'table' can't be summed out: only Binomial and"):
+        read(model, ["effect"], ["table"])
+    with pytest.raises(NotCollapsibleError, match="'x' can't be summed out: its n isn't known"):
+        read(model, ["effect"])
+    with pytest.raises(
+        NotCollapsibleError, match="their distribution depends on none of the param"
+    ):
+        read(model, ["effect"], ["y"])

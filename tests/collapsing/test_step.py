@@ -1,0 +1,198 @@
+"""CollapsedStep, evaluated in Python: what it moves parameters by, and what it draws."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from pytensor.tensor.random.basic import BinomialRV
+from scipy import special
+
+import pymc_dapper as pmd
+from pymc_dapper.collapsing.reading import model as reading
+from pymc_dapper.collapsing.reading.model import NotCollapsibleError
+from pymc_dapper.collapsing.step import CollapsedStep
+from tests.collapsing.models import COUNTS, MODELS, joint, parameters_of
+from tests.evaluated_in_python import evaluated_in_python
+
+
+@pytest.fixture(autouse=True)
+def _in_python():
+    with evaluated_in_python():
+        yield
+
+
+def collapsed(name):
+    model = MODELS[name]()
+    counts = [model[each] for each in COUNTS[name]]
+    return model, CollapsedStep(parameters_of(name, model), counts=counts, model=model)
+
+
+def points(model, step, n=4):
+    """Points at some distance of each other, far from what was released among them."""
+    start, rng = model.initial_point(), np.random.default_rng(1)
+    for k in range(n):
+        moved = {
+            x.name: start[x.name] + 1.5 * k * rng.normal(size=start[x.name].shape)
+            for x in step._reading.moved
+        }
+        yield start | moved
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_log_density_is_the_sum_over_all_counts(name):
+    model, step = collapsed(name)
+    log_densities = joint(name, model)
+    differences = [
+        step._log_density(point) - special.logsumexp(log_densities(point)[1])
+        for point in points(model, step)
+    ]
+    # Weights are relative to those of the noise, all of which are there.
+    np.testing.assert_allclose(differences, 0, atol=1e-10)
+
+
+def test_the_gradient_is_that_of_finite_differences():
+    model, step = collapsed("poisson")
+    step_size = 1e-5
+    for point in points(model, step):
+        value = point["rate_log__"]
+        up, down = (
+            step._log_density(point | {"rate_log__": value + x}) for x in (step_size, -step_size)
+        )
+        function = step.nuts._logp_dlogp_func
+        _, gradient = function([np.ravel(value)], extra_vars=point)
+        np.testing.assert_allclose((up - down) / (2 * step_size), gradient[0], rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["binomial", "poisson"])
+def test_counts_are_drawn_from_their_conditional(name):
+    model, step = collapsed(name)
+    for point in points(model, step, n=2):
+        tables, logs = joint(name, model)(point)
+        logs -= special.logsumexp(logs)
+        each = [
+            np.array(
+                [special.logsumexp(logs[tables[:, j] == k]) for k in range(tables[:, j].max() + 1)]
+            )
+            for j in range(tables.shape[1])
+        ]
+        for uniform in (0.02, 0.3, 0.77, 0.98):
+            drawn, log_probability = step._sums.draw(
+                np.full(tables.shape[1], uniform), step._given(point)
+            )
+            expected = [np.searchsorted(np.cumsum(np.exp(x)), uniform, side="right") for x in each]
+            assert drawn.tolist() == expected
+            [at] = np.flatnonzero((tables == drawn).all(axis=1))
+            assert log_probability == pytest.approx(logs[at], abs=1e-10)
+
+
+def test_a_draw_moves_parameters_and_counts():
+    model, step = collapsed("binomial")
+    step.setup_chain(np.random.default_rng(3), tune=5, draws=5)
+    point, seen = model.initial_point(), []
+    for k in range(8):
+        if k == 5:
+            step.stop_tuning()
+        point, [stats] = step.step(point)
+        assert set(stats) == set(step.stats_dtypes_shapes)
+        assert set(point) == set(model.initial_point())
+        seen.append(np.concatenate([point["effect"], point["x"]]))
+    assert not step.nuts.tune
+    assert (np.ptp(seen, axis=0) > 0).all()
+    assert point["x"].dtype == model.initial_point()["x"].dtype
+
+
+def test_a_state_restores_a_chain():
+    model, step = collapsed("binomial")
+    step.setup_chain(np.random.default_rng(3), tune=5, draws=5)
+    point, _ = step.step(model.initial_point())
+    state = step.sampling_state
+    expected, _ = step.step(point)
+    step.setup_chain(np.random.default_rng(4), tune=5, draws=5)
+    step.sampling_state = state
+    again, _ = step.step(point)
+    for name in expected:
+        np.testing.assert_array_equal(again[name], expected[name])
+
+
+def test_data_are_read_anew_by_each_chain():
+    model, step = collapsed("binomial")
+    pm.set_data({"n": [40, 9], "yes_released": [30, 2], "no_released": [11, 8]}, model=model)
+    step.setup_chain(np.random.default_rng(3), tune=5, draws=5)
+    point, _ = step.step(model.initial_point())
+    assert 20 <= point["x"][0] <= 40
+    with model:
+        model.set_data("n", [40, 9, 9])
+    with pytest.raises(
+        ValueError, match=r"'n' had shape \(2,\).*CollapsedStep for the counts x|'x'"
+    ):
+        step.setup_chain(np.random.default_rng(3), tune=5, draws=5)
+
+
+def test_noise_that_is_not_log_concave_is_refused():
+    with pm.Model() as model:
+        effect = pm.Normal("effect")
+        x = pm.Binomial("x", n=90, p=pm.math.sigmoid(effect), shape=2)
+        pm.StudentT("released", nu=3, mu=x, sigma=1.0, observed=[9.0, 30.0])
+    with pytest.raises(
+        NotCollapsibleError, match=r"log-density of 'released' isn't concave in them"
+    ):
+        CollapsedStep([effect], counts=[x], model=model)
+
+
+def test_noise_that_leaves_too_much_open_is_refused():
+    with pm.Model() as model:
+        effect = pm.Normal("effect")
+        x = pm.Poisson("x", pm.math.exp(effect), shape=2)
+        mechanism = pmd.GaussianMechanism(2.0).clamped(None, 9)
+        mechanism.potential("released", x, released=[2.0, 9.0])
+    with pytest.raises(NotCollapsibleError, match=r"counts 'x' at \[1\] can't.*leaves too many of"):
+        CollapsedStep([effect], counts=[x], model=model)
+
+
+def test_impossible_starts_are_refused():
+    with pm.Model() as model:
+        effect = pm.Normal("effect")
+        x = pm.Binomial("x", n=90, p=pm.math.sigmoid(effect), initval=4)
+        pm.Uniform("released", x - 3.0, x + 3.0, observed=50.0)
+    with pytest.raises(NotCollapsibleError, match=r"-inf or nan where the chain starts.*initval="):
+        CollapsedStep([effect], counts=[x], model=model)
+
+
+def test_other_wrong_calls_are_refused():
+    model = MODELS["binomial"]()
+    with model, pytest.raises(ValueError, match="blocked=False: the parameters are moved together"):
+        CollapsedStep([model["effect"]], counts=[model["x"]], blocked=False)
+    with model, pytest.raises(pmd.ReadingError, match="'x' isn't continuous, and NUTS can't move"):
+        CollapsedStep([model["x"]], counts=[model["x"]])
+
+
+TWINS = {
+    "another natural parameter": lambda n, p: (2 * p, n),
+    "the total ignored": lambda n, p: (pt.log(p) - pt.log1p(-p), pt.constant(np.inf)),
+}
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_a_prior_that_is_read_wrongly_shows(twin, monkeypatch):
+    monkeypatch.setitem(reading.NATURAL, BinomialRV, TWINS[twin])
+    with pytest.raises(pmd.ReadingError, match=r"with the counts summed out.* where the model has"):
+        collapsed("binomial")
+    # Without that check, by what it is tested with above.
+    monkeypatch.setattr(CollapsedStep, "_check_compiled", lambda *_: None)
+    model, step = collapsed("binomial")
+    log_densities = joint("binomial", model)
+    point, other = list(points(model, step, n=2))
+    differences = [
+        step._log_density(at) - special.logsumexp(log_densities(at)[1]) for at in (point, other)
+    ]
+    assert np.abs(differences).max() > 0.01
+
+
+def test_what_a_step_says_of_itself():
+    _, step = collapsed("in a grid")
+    assert step.describe() == (
+        "NUTS moves 'effect', 'share', with the counts 'x', 'y' summed out one by one.\n"
+        "The counts are then drawn from their conditional distribution.\n"
+        "What sees the counts: 'released', 'other'"
+    )
+    assert repr(step) == "<CollapsedStep: effect, share; x, y summed out>"
