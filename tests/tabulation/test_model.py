@@ -99,7 +99,7 @@ def test_faults_are_found(fault, write, monkeypatch):
     assert np.max(np.abs(differences(form, tabulated))) > 0.01
 
 
-@pytest.mark.parametrize("write", [forms.categories, forms.two_variables])
+@pytest.mark.parametrize("write", [forms.categories, forms.missing_category])
 def test_multiplicity_matters(write):
     form = write()
     tabulated = tabulate(form.model, [form.model[name] for name in form.values])

@@ -1,0 +1,158 @@
+"""Tables in the place of records: how long a draw takes, however many people there are.
+
+Each measurement is made in a process of its own, with one thread, in seconds of CPU: from the call of
+`pmd.sample` to the first draw (with what earlier runs left in PyTensor's cache), and then per draw;
+effective draws of the parameter that has the fewest; the largest memory of the process. Records
+are sampled one by one beside that, where there are at most a million.
+
+    python -m benchmarks.tabulated                  the README's model, and randomised answers
+    python -m benchmarks.tabulated --survey         10 million people in 5,000 areas: some minutes
+    python -m benchmarks.tabulated --page docs/tabulate.md
+"""
+
+import argparse
+import json
+import logging
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from time import process_time
+
+import arviz as az
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+import pymc_dapper as pmd
+from benchmarks._models import example
+
+ROOT = Path(__file__).parents[1]
+PEOPLE = (400, 10_000, 1_000_000, 330_000_000)
+ANSWERS = (400, 10_000_000)
+AREAS, SURVEYED = 5_000, 10_000_000
+ONE_BY_ONE = 1_000_000
+"""Up to so many records are sampled one by one, too."""
+
+
+def admissions(n):
+    """The README's model: the release is that of more people of the same kind."""
+    module = example("admissions")
+    released = np.round(np.array(module.DATA["released"]) * n / sum(module.DATA["released"]))
+    released[0] += n - released.sum()
+    return module.build_model(released.astype(int), module.DATA["sigma"], n)
+
+
+def randomised_response(n):
+    """Example 1: answers of more people of the same kind."""
+    module = example("randomised_response")
+    male, admitted = (np.resize(answers, n) for answers in module.released())
+    return module.build_model(male, admitted, module.DATA["keep_probability"])
+
+
+def survey(n):
+    """People in areas with an effect each; noisy counts by area."""
+    rng = np.random.default_rng(1)
+    area = rng.integers(0, AREAS, n)
+    effect = rng.normal(-1, 0.5, AREAS)
+    ill = rng.random(n) < 1 / (1 + np.exp(-effect[area]))
+    released = np.bincount(area, ill, AREAS) + rng.normal(0, 10, AREAS)
+    with pm.Model() as model:
+        mean, spread = pm.Normal("mean", 0, 2), pm.HalfNormal("spread", 1)
+        effect = pm.Normal("effect", mean, spread, shape=AREAS)
+        record = pm.Bernoulli("record", logit_p=effect[area])
+        by_area = pt.zeros(AREAS)[area].inc(record)
+        pmd.GaussianMechanism(10.0).potential("privacy", by_area, released=released)
+    return model
+
+
+MODELS = {
+    "admissions": (admissions, ["p"]),
+    "randomised_response": (randomised_response, ["p"]),
+    "survey": (survey, ["mean", "spread", "effect"]),
+}
+
+
+def measure(name, n, *, tabulate, draws, tune):
+    """Sample once; seconds, effective draws and memory."""
+    build, parameters = MODELS[name]
+    model = build(n)
+    began, times = process_time(), []
+    sampled = pmd.tabulate(model) if tabulate else model
+    idata = pmd.sample(
+        draws,
+        tune=tune,
+        chains=1,
+        cores=1,
+        random_seed=1,
+        progressbar=False,
+        model=sampled,
+        tabulate=False,
+        compute_convergence_checks=False,
+        callback=lambda trace, draw: times.append(process_time()),
+    )
+    per_draw = (times[-1] - times[tune]) / (draws - 1)
+    effective = min(float(x.min()) for x in az.ess(idata, var_names=parameters).values())
+    return {
+        "first draw": times[0] - began,
+        "ms per draw": 1e3 * per_draw,
+        "effective draws per second": effective / (per_draw * draws),
+        "MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def rows(names, draws, tune):
+    """Measure all, each in a process of its own."""
+    threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "NUMBA")}
+    for name in names:
+        sizes = {"admissions": PEOPLE, "randomised_response": ANSWERS, "survey": (SURVEYED,)}[name]
+        for n in sizes:
+            for tabulate in (True, False) if n <= ONE_BY_ONE else (True,):
+                few = draws if tabulate else max(300, min(draws, 100_000_000 // n))
+                job = {"name": name, "n": n, "tabulate": tabulate, "draws": few, "tune": tune}
+                done = subprocess.run(
+                    [sys.executable, "-m", "benchmarks.tabulated", "--job", json.dumps(job)],
+                    env={**os.environ, **threads},
+                    cwd=ROOT,
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
+                yield job, json.loads(done.stdout.splitlines()[-1])
+
+
+def table(measured):
+    """A table of what was measured."""
+    header = ["model, people", "way", "first draw, s", "ms per draw", "effective draws/s", "MB"]
+    lines = []
+    for job, result in measured:
+        label = f"{job['name'].replace('_', ' ')}, {job['n']:,}"
+        way = "table" if job["tabulate"] else "records"
+        numbers = [f"{x:.2g}" for x in list(result.values())[:2]]
+        effective = f"{float(f'{result["effective draws per second"]:.2g}'):,.0f}"
+        lines.append([label, way, *numbers, effective, f"{result['MB']:.0f}"])
+    return example("_markdown").table(header, lines)
+
+
+def main(*, job, with_survey, draws, tune, page):
+    """Measure and print; write the table into a page if one is given."""
+    if job is not None:
+        logging.getLogger("pymc").setLevel(logging.ERROR)
+        given = json.loads(job)
+        print(json.dumps(measure(given.pop("name"), given.pop("n"), **given)))
+        return
+    names = ["survey"] if with_survey else ["admissions", "randomised_response"]
+    shown = table(rows(names, draws, tune))
+    print(shown)
+    example("_markdown").fill_file(page, {names[0]: shown})
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--job", help=argparse.SUPPRESS)
+    parser.add_argument("--survey", action="store_true", dest="with_survey")
+    parser.add_argument("--draws", type=int, default=20_000)
+    parser.add_argument("--tune", type=int, default=1_000)
+    parser.add_argument("--page", type=Path, help="page to write the table into")
+    main(**vars(parser.parse_args()))
