@@ -1,9 +1,9 @@
 """Tables in the place of records: how long a draw takes, however many people there are.
 
-Each measurement is made in a process of its own, with one thread, in seconds of CPU: from the call of
-`pmd.sample` to the first draw (with what earlier runs left in PyTensor's cache), and then per draw;
-effective draws of the parameter that has the fewest; the largest memory of the process. Records
-are sampled one by one beside that, where there are at most a million.
+Each measurement is made in a process of its own, with one thread, in seconds of CPU: from the call
+of `pmd.sample` to the first draw (with what earlier runs left in PyTensor's cache), and then per
+draw; effective draws of the parameter that has the fewest; the largest memory of the process.
+Records are sampled one by one beside that, where there are at most a million.
 
     python -m benchmarks.tabulated                  the README's model, and randomised answers
     python -m benchmarks.tabulated --survey         10 million people in 5,000 areas: some minutes

@@ -223,7 +223,7 @@ def find_latent(
     stage("Reading the model")
     readings = Readings(model)
     if records is None and counts is None:
-        counts = _tables(readings)
+        counts = find_tables(readings)
         all_seen = counts and not set(records_seen(model)) - set(counts)
         records = [] if all_seen else _records(readings, counts)
     of_value = model.values_to_rvs
@@ -307,7 +307,7 @@ def read_steps(
     return steps
 
 
-def _tables(readings: Readings) -> list[TensorVariable]:
+def find_tables(readings: Readings) -> list[TensorVariable]:
     """Find the tables of counts that a mechanism sees, and the latent totals above them."""
     model = readings.model
     tables = [rv for rv in records_seen(model) if _is_table(readings, rv)]
@@ -484,7 +484,7 @@ def find_records(model: Model) -> list[TensorVariable]:
         If there are none, or if they aren't equally long.
     """
     readings = Readings(model)
-    return _records(readings, _tables(readings))
+    return _records(readings, find_tables(readings))
 
 
 def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[TensorVariable]:

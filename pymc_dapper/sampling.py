@@ -11,7 +11,7 @@ from pymc.step_methods import STEP_METHODS, BlockedStep
 from pytensor.graph.basic import Variable
 from xarray import DataTree
 
-from pymc_dapper.assignment import Latent, Readings, choose_steps, find_latent
+from pymc_dapper.assignment import Latent, Readings, choose_steps, find_latent, find_tables
 from pymc_dapper.checks import flag, names, random_generator, whole_number
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import the_model
@@ -194,7 +194,9 @@ def sample(
             latent = find_latent(model, records, counts)
         else:
             sampled = table.model
-            latent = Latent(Readings(table.model), [], table.counts)
+            readings = Readings(sampled)
+            others = find_tables(readings) if records is None else []
+            latent = Latent(readings, [], list(dict.fromkeys([*table.counts, *others])))
         steps = choose_steps(
             latent,
             conjugate=conjugate,

@@ -387,10 +387,13 @@ class _Writer:
         lengths = tuple(map(len, reading.supports))
         n_rows, log = len(reading.rows), log.reshape((len(reading.rows), reading.n_values))
         joint: TensorVariable = pt.ones((1,) * (1 + len(lengths)))
+        valid = []
         for k, p in enumerate(reading.probabilities):
             after = (1,) * (len(lengths) - k - 1)
             of_values = self._of_values(p, k, lengths[k : k + 1])
             before = (n_rows, *lengths[:k]) if of_values.type.ndim > 1 else (1,) * (1 + k)
+            # What PyMC checks of a distribution's parameters.
+            valid += [pt.all(pt.ge(of_values, 0.0)), pt.all(pt.isclose(of_values.sum(axis=-1), 1))]
             joint = joint * of_values.reshape((*before, lengths[k], *after))
         joint = joint.reshape((joint.shape[0], -1))
         largest = log.max(axis=1, keepdims=True)
@@ -398,7 +401,8 @@ class _Writer:
         if known is None or not np.all(np.isfinite(known)):
             largest = pt.switch(pt.isfinite(largest), largest, 0.0)
         likelihood = (joint * pt.exp(log - largest)).sum(axis=1)
-        return (reading.rows.sizes * (pt.log(likelihood) + largest[:, 0])).sum()
+        logs = reading.rows.sizes * (pt.log(likelihood) + largest[:, 0])
+        return pt.switch(pt.all(pt.stack(valid)), logs.sum(), -np.inf)
 
     # -- sums over records -------------------------------------------------------------------------
 

@@ -137,14 +137,14 @@ def two_answers():
 
 
 def answers_of_groups():
-    answers, group = np.array([0, 1, 1]), np.array([0, 0, 1])
+    answers, group = np.array([0, 1, 1]), np.array([0, 1, 1])
     with pm.Model() as model:
         b = pm.Normal("b", 0, 1, shape=2)
         x = pm.Bernoulli("x", logit_p=b[group])
         y = pm.Categorical("y", p=pt.as_tensor([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])[x])
         pmd.RandomizedResponse(0.7, categories=2).observe("answer", x, released=answers)
         pmd.RandomizedResponse(0.5, categories=3).potential("other", y, released=2 * answers)
-    return Form(model, {"x": range(2), "y": range(3)}, [0, 1, 2], table=False)
+    return Form(model, {"x": range(2), "y": range(3)}, [0, 1, 1], table=False)
 
 
 def answers_and_counts():

@@ -65,6 +65,16 @@ def test_sample_uses_the_table_and_says_so(passed_on, caplog):
     assert "record_counts  (4,)  Multinomial, of 330,000,000 records of 'record'" in step.describe()
 
 
+def test_tables_that_are_there_are_sampled_with_the_new_one(passed_on):
+    model = table_model(1_000)
+    with model:
+        sizes = pm.Multinomial("sizes", 60, [0.2, 0.8])
+        pmd.LaplaceMechanism(2.0).potential("of_sizes", sizes, released=[20.0, 40.0])
+    sampling.sample(model=model, progressbar=False)
+    [step] = passed_on["step"]
+    assert {x.name for x in step.vars} == {"p_simplex__", "record_counts", "sizes"}
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -57,6 +57,22 @@ def test_density_is_that_of_all_data_sets_behind_a_table(write):
     assert np.max(np.abs(differences(form, tabulated))) < TOLERANCE
 
 
+@pytest.mark.parametrize("noisy", [True, False], ids=["counted", "integrated out"])
+def test_parameters_that_are_invalid_are_impossible(noisy):
+    z = np.array([0.0, 1.0, 0.0, 1.0])
+    with pm.Model() as model:
+        a = pm.Normal("a", 0, 1)
+        x = pm.Bernoulli("x", 0.5 + a * z)
+        pmd.RandomizedResponse(0.7, categories=2).observe("answer", x, released=[0, 1, 1, 1])
+        if noisy:
+            pm.Potential("privacy", -1.0 * x.sum())
+    tabulated = log_density(tabulate(model))
+    counts = {"x_count": np.array([1, 0, 1])} if noisy else {}
+    assert np.isfinite(tabulated({"a": np.array(0.4), **counts}))
+    assert tabulated({"a": np.array(0.6), **counts}) == -np.inf
+    assert log_density(model)({"a": np.array(0.6), "x": np.ones(4, dtype=int)}) == -np.inf
+
+
 # -- faults ----------------------------------------------------------------------------------------
 
 
