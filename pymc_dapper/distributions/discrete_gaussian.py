@@ -348,18 +348,20 @@ def _tail_sum(distance: TensorVariable, sigma: TensorVariable) -> TensorVariable
 
 
 def _tail_by_terms(slope: TensorVariable, sigma: TensorVariable) -> TensorVariable:
-    """Add terms up, along an axis of their own. The first is 1, even where h is infinite."""
-    n = np.arange(1, DIRECT_TERMS, dtype=sigma.dtype)
+    """Add terms up, one by one: so readers see that entries don't mix. The first is 1."""
     h = 0.5 / pt.sqr(sigma)
-    return 1.0 + pt.exp(-n * (slope[..., None] + n * h[..., None])).sum(axis=-1)
+    return 1.0 + sum(pt.exp(-n * (slope + n * h)) for n in np.arange(1.0, DIRECT_TERMS))
 
 
 def _tail_by_integrals(slope: TensorVariable, sigma: TensorVariable) -> TensorVariable:
     """Abel-Plana formula."""
     integral = math.sqrt(math.pi / 2) * sigma * pt.erfcx(slope * sigma * math.sqrt(0.5))
     h = 0.5 / pt.sqr(sigma)
-    waves = pt.sin(slope[..., None] * PLANA_NODES) * pt.exp(h[..., None] * PLANA_NODES**2)
-    return integral + 0.5 + (waves * PLANA_WEIGHTS).sum(axis=-1)
+    waves = sum(
+        weight * pt.sin(slope * node) * pt.exp(h * node**2)
+        for node, weight in zip(PLANA_NODES, PLANA_WEIGHTS, strict=True)
+    )
+    return integral + 0.5 + waves
 
 
 class DiscreteGaussian(Discrete):

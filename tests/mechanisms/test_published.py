@@ -12,6 +12,7 @@ from scipy.stats import binom, laplace, poisson
 import pymc_dapper as pmd
 from pymc_dapper.counts.reading.model import read_counts
 from pymc_dapper.mechanisms import (
+    DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
     GaussianMechanism,
     LaplaceMechanism,
@@ -449,6 +450,15 @@ def test_steps_see_entries_one_by_one(make, table):
     reading = read_model(model, [model.rvs_to_values[record]], point)
     assert isinstance(reading.plan, ByEntries)
     assert read_counts(model, [model.rvs_to_values[n]], point).wholes == ()
+
+
+def test_tails_of_discrete_gaussian_noise_are_seen_one_by_one_too():
+    mechanism = DiscreteGaussianMechanism(2.0).published_if(">=", 4)
+    with pm.Model() as model:
+        n = pm.Poisson("n", 8, shape=4)
+        mechanism.potential("counts", n, released=[10, np.nan, 10, np.nan])
+    reading = read_counts(model, [model.rvs_to_values[n]], model.initial_point())
+    assert reading.wholes == ()
 
 
 @pytest.mark.parametrize("kind", [LaplaceMechanism, GaussianMechanism])
