@@ -72,6 +72,11 @@ def rate(model, draws, **options):
     return 1e3 * each, slowest / draws / each
 
 
+def two_digits(x):
+    """A number as a cell, such as 280 or 0.82."""
+    return f"{float(f'{x:.2g}'):g}" if x >= 10 else f"{x:#.2g}"
+
+
 def compare_areas(draws, cases):
     rows = []
     for case in cases:
@@ -79,7 +84,7 @@ def compare_areas(draws, cases):
         for name, options in WAYS.items():
             each, per_second = rate(areas(*case), draws, **options)
             label = f"{n_areas:,} areas of {people:,}, noise {sigma:g}"
-            rows.append([label, name, f"{each:#.2g}".rstrip("."), f"{per_second:#.2g}".rstrip(".")])
+            rows.append([label, name, *(two_digits(x) for x in (each, per_second))])
     header = ["model", "counts are", "ms per draw", "effective draws per second"]
     return markdown.table(header, rows, words=2)
 
