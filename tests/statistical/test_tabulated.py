@@ -11,7 +11,7 @@ from tests.evaluated_in_python import evaluated_in_python
 from tests.tabulation import forms
 
 STANDARD_ERRORS = 4.5
-OPTIONS = {"tune": 150, "chains": 1, "cores": 1, "random_seed": 1, "progressbar": False}
+OPTIONS = {"tune": 100, "chains": 1, "cores": 1, "random_seed": 1, "progressbar": False}
 OPTIONS |= {"compute_convergence_checks": False}
 
 
@@ -34,7 +34,7 @@ def of_all_people():
         table = pmd.statistics.counts(record, 4)
         pmd.GaussianMechanism(SIGMA).potential("privacy", table, released=RELEASED)
     with evaluated_in_python():
-        return pmd.sample(500, model=model, **OPTIONS).posterior
+        return pmd.sample(320, model=model, **OPTIONS).posterior
 
 
 def normal_limit(n):
