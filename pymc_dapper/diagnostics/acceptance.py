@@ -119,7 +119,10 @@ def acceptance(
     stats = group(idata, "sample_stats")
     _check_budget(budget)
     if ACCEPT_STAT not in stats:
-        raise ValueError("no DapperStep was among the steps: there is no acceptance of records")
+        raise ValueError(
+            "no DapperStep was among the steps: there is no acceptance of records. Where "
+            "pmd.sample took a table in their place, tabulate=False samples the records"
+        )
     choice(neighbours, "neighbours", ("replace", "add_remove"))
     by_draw = stats[ACCEPT_STAT]
     by_draw = by_draw.rename({dim: "step" for dim in by_draw.dims if dim not in ("chain", "draw")})
