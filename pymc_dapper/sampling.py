@@ -182,7 +182,7 @@ def sample(
         raise TypeError("pass either var_names or keep_records: var_names says what is kept")
     if var_names is not None:
         var_names = _kept(var_names, model)
-    nuts = options_of(nuts, "nuts")
+    dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
     if "target_accept" in kwargs:
         nuts["target_accept"] = kwargs.pop("target_accept")
     shown = bool(kwargs.get("progressbar", True)) and not kwargs.get("quiet", False)
