@@ -55,7 +55,8 @@ def nuts_on(
     entering = [x for x in besides if x in inputs] or besides[:1]
     others = {x: point[x.name] for x in entering}
     compile_kwargs = {"on_unused_input": "ignore", **(options.get("compile_kwargs") or {})}
-    compile_kwargs["mode"] = numba_mode(compile_kwargs.get("mode"))
+    if compile_kwargs.get("mode") is None:  # any other will do as well
+        compile_kwargs["mode"] = numba_mode(None)
     function = ValueGradFunction(
         [cost],
         values,
