@@ -9,8 +9,11 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.steps.progress import LOGGER
+from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.model import find_records, write_table
 from pymc_dapper.tabulation.reading import TableReading, read_table
+from pymc_dapper.tabulation.self_check import check_table
 
 RECORDS_PER_CELL = 150
 """A sweep over a table takes about as long for each cell as a sweep over so many records."""
@@ -49,6 +52,11 @@ def table_if_cheaper(
         if not _is_cheaper(reading) or _are_counts(reading):
             return None
         written = write_table(reading)
+        try:
+            check_table(reading, written)
+        except TabulationError as error:
+            LOGGER.warning("Not sampled as a table, but record by record: %s", error)
+            return None
     except MemoryError:
         raise
     except Exception:  # of whatever a graph may hold: it is then read record by record

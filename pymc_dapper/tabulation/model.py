@@ -36,7 +36,9 @@ from pymc_dapper.tabulation.reading import (
     Seen,
     TableReading,
     read_table,
+    variables_maybe_invalid,
 )
+from pymc_dapper.tabulation.self_check import check_table
 
 ENTRIES_AT_ONCE = 2_000_000
 """Entries of what cells contribute that are evaluated at once."""
@@ -85,7 +87,9 @@ def tabulate(
     Raises
     ------
     TabulationError
-        If the records can't be counted: a kind of ``ReadingError``. The message says why.
+        If the records can't be counted: a kind of ``ReadingError``. The message says why. Also if,
+        at random values, the density of the new model isn't that of the model, which is looked at
+        unless the records are many.
 
     Notes
     -----
@@ -106,7 +110,10 @@ def tabulate(
     >>> pmd.tabulate(model)["record_counts"]
     """
     model = the_model(model)
-    return write_table(read_table(model, find_records(model, records)))
+    reading = read_table(model, find_records(model, records))
+    written = write_table(reading)
+    check_table(reading, written)
+    return written
 
 
 def find_records(
@@ -140,9 +147,17 @@ def find_records(
 
 def write_table(reading: TableReading) -> Model:
     """Write the model of counts; without them, where they are integrated out."""
-    model = _Writer(reading, counted=True).model
-    if reading.sums or (reading.n_cells <= FEW_CELLS and _is_conjugate(model)):
-        return model
+    may_be_invalid = variables_maybe_invalid(reading)
+    if reading.sums and may_be_invalid:
+        raise TabulationError(
+            f"{', '.join(may_be_invalid)}: the probabilities aren't known to be valid whatever the "
+            "records are that they depend on. Of a table, all must be, even of values that no "
+            "record has. Write them so that they lie between 0 and 1 always"
+        )
+    if reading.sums or (reading.n_cells <= FEW_CELLS and not may_be_invalid):
+        model = _Writer(reading, counted=True).model
+        if reading.sums or _is_conjugate(model):
+            return model
     return _Writer(reading, counted=False).model
 
 
@@ -356,12 +371,8 @@ class _Writer:
             if not isinstance(start, np.ndarray) or start.shape != (reading.n,):
                 return None
             given.append(start - values[0])
-        lengths = tuple(map(len, reading.supports[: k + 1]))
-        own = reading.rows.own
-        rows = np.zeros(reading.n, dtype=np.int64) if own is None else own
-        cells = np.ravel_multi_index((rows, *given), (len(reading.rows), *lengths))
-        counts = np.bincount(cells, minlength=len(reading.rows) * prod(lengths))
-        counts = counts.reshape(*self._lead, *lengths)
+        counts = reading.count(given)
+        counts = counts if self._lead else counts[0]
         return counts[..., 1] if count else counts
 
     def _write_answers(self, counted: bool) -> None:
@@ -387,13 +398,15 @@ class _Writer:
         lengths = tuple(map(len, reading.supports))
         n_rows, log = len(reading.rows), log.reshape((len(reading.rows), reading.n_values))
         joint: TensorVariable = pt.ones((1,) * (1 + len(lengths)))
-        valid = []
         for k, p in enumerate(reading.probabilities):
             after = (1,) * (len(lengths) - k - 1)
             of_values = self._of_values(p, k, lengths[k : k + 1])
+            # What PyMC checks of a distribution's parameters: those of other values may be valid.
+            valid = pt.all(pt.ge(of_values, 0.0), axis=-1, keepdims=True) & pt.isclose(
+                of_values.sum(axis=-1, keepdims=True), 1
+            )
+            of_values = pt.switch(valid, of_values, 0.0)
             before = (n_rows, *lengths[:k]) if of_values.type.ndim > 1 else (1,) * (1 + k)
-            # What PyMC checks of a distribution's parameters.
-            valid += [pt.all(pt.ge(of_values, 0.0)), pt.all(pt.isclose(of_values.sum(axis=-1), 1))]
             joint = joint * of_values.reshape((*before, lengths[k], *after))
         joint = joint.reshape((joint.shape[0], -1))
         largest = log.max(axis=1, keepdims=True)
@@ -402,7 +415,7 @@ class _Writer:
             largest = pt.switch(pt.isfinite(largest), largest, 0.0)
         likelihood = (joint * pt.exp(log - largest)).sum(axis=1)
         logs = reading.rows.sizes * (pt.log(likelihood) + largest[:, 0])
-        return pt.switch(pt.all(pt.stack(valid)), logs.sum(), -np.inf)
+        return pt.switch(pt.all(pt.gt(likelihood, 0.0)), logs.sum(), -np.inf)
 
     # -- sums over records -------------------------------------------------------------------------
 

@@ -12,14 +12,26 @@ from pymc import Model, logp
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
+from pytensor.tensor.random.basic import (
+    BernoulliRV,
+    BetaRV,
+    CategoricalRV,
+    DirichletRV,
+    UniformRV,
+)
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.bounds import Bounds, bounds_of
 from pymc_dapper.graphs.checks import localise_checks
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.loops import without_loops
-from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_static_shape
+from pymc_dapper.graphs.rebuild import (
+    dependent_variables,
+    inline_symbolic_ops,
+    rebuild,
+    with_static_shape,
+)
 from pymc_dapper.graphs.values import dim_lengths, frozen_dims
 from pymc_dapper.records.reading.factors import RecordSum, RecordWalk
 from pymc_dapper.records.reading.finite import support
@@ -159,6 +171,16 @@ class TableReading:
     def names(self) -> str:
         """The records, for messages."""
         return ", ".join(f"'{rv.name}'" for rv in self.rvs)
+
+    def count(self, indices: Sequence[np.ndarray]) -> np.ndarray:
+        """Count records by row, and by the values of the first variables: which of these each has.
+
+        Shape (number of rows, numbers of values).
+        """
+        shape = (len(self.rows), *map(len, self.supports[: len(indices)]))
+        own = np.zeros(self.n, dtype=np.int64) if self.rows.own is None else self.rows.own
+        cells = np.ravel_multi_index((own, *indices), shape)
+        return np.bincount(cells, minlength=prod(shape)).reshape(shape)
 
     def at_cells(
         self, graph: TensorVariable, n_variables: int, rows: slice = slice(None)
@@ -438,6 +460,42 @@ def _with_rows(reading: TableReading) -> TableReading:
         )
         public.append(PublicArray(array, axis, placeholder, of_rows, data if changes else None))
     return replace(reading, rows=rows, public=tuple(public))
+
+
+def variables_maybe_invalid(reading: TableReading) -> list[str]:
+    """Name variables whose probabilities other records may make invalid, at some parameters.
+
+    Such a value of a record is impossible; but in a table, all cells' probabilities must be valid.
+    """
+    known = {x: b for rv, x in reading.placeholders.items() if (b := _bounds_of_prior(rv))}
+    found = []
+    for k, rv in enumerate(reading.rvs):
+        parameters = [x for x in rv.owner.op.dist_params(rv.owner) if x.dtype.startswith("float")]
+        graphs = inline_symbolic_ops(reading.read(parameters))
+        dependent = dependent_variables(reading.records, graphs)
+        for graph in (x for x in graphs if x in dependent):
+            # One value after the other: of a sum such as `a * x + b * (1 - x)`, one term is zero.
+            for values in cell_values(reading.supports[:k]):
+                at = {
+                    x: Bounds(float(v), float(v))
+                    for x, v in zip(reading.records, values, strict=False)
+                }
+                bounds = bounds_of(graph, {**known, **at})
+                if bounds is None or not 0 <= bounds.low <= bounds.high <= 1:
+                    found.append(f"'{rv.name}'")
+                    break
+    return list(dict.fromkeys(found))
+
+
+def _bounds_of_prior(rv: Variable) -> Bounds | None:
+    op = rv.owner.op if rv.owner is not None else None
+    if isinstance(op, BetaRV | DirichletRV):
+        return Bounds(0.0, 1.0)
+    if isinstance(op, UniformRV):
+        low, high = (known_value(x) for x in op.dist_params(rv.owner))
+        if low is not None and high is not None:
+            return Bounds(float(low.min()), float(high.max()))
+    return None
 
 
 def _all_seen(reading: TableReading) -> list[tuple[str, Seen]]:

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 import pymc_dapper as pmd
 from pymc_dapper.tabulation import reading
 from pymc_dapper.tabulation.errors import TabulationError
-from pymc_dapper.tabulation.model import tabulate
+from pymc_dapper.tabulation.model import tabulate, write_table
 from tests.tabulation import forms
 from tests.tabulation.forms import FORMS
 
@@ -111,8 +111,11 @@ FAULTS = {
 def test_faults_are_found(fault, write, monkeypatch):
     form = write()
     fault(monkeypatch)
-    tabulated = tabulate(form.model, [form.model[name] for name in form.values])
+    rvs = [form.model[name] for name in form.values]
+    tabulated = write_table(reading.read_table(form.model, rvs))
     assert np.max(np.abs(differences(form, tabulated))) > 0.01
+    with pytest.raises(TabulationError, match="a table of counts can't stand for the records"):
+        tabulate(form.model, rvs)
 
 
 @pytest.mark.parametrize("write", [forms.categories, forms.missing_category])

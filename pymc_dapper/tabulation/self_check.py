@@ -1,0 +1,227 @@
+"""A numerical check that a table stands for its records, made before anything is sampled."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+from pymc import Model
+from pytensor.tensor.variable import TensorVariable
+from scipy.special import gammaln, logsumexp
+
+from pymc_dapper.graphs.evaluation import compile_in_python, rounding
+from pymc_dapper.graphs.noise import with_randomness
+from pymc_dapper.graphs.prior import read_prior_draws
+from pymc_dapper.graphs.values import at_values
+from pymc_dapper.tabulation.errors import TabulationError
+from pymc_dapper.tabulation.reading import TableReading
+
+MOST_ENTRIES = 1_000_000
+"""Of records, times what a function of each computes: a model with more isn't evaluated."""
+
+Point = dict[str, np.ndarray]
+
+
+def check_table(reading: TableReading, written: Model) -> None:
+    """Compare a model of counts, factor by factor, with the model of records that was read.
+
+    At random parameters, and records that are likely there or spread over all that are possible,
+    each factor of the model must be the same in both, and so must be Deterministics and what
+    mechanisms see. The records' prior must be that of their counts, less the logarithm of the
+    number of data sets with these counts. Where records are integrated out, the model's own density
+    of each record is summed over its values.
+
+    A model of so many records that this would take long isn't checked.
+
+    Raises
+    ------
+    TabulationError
+        If they disagree: the message names the factor.
+    """
+    if _entries(reading) > MOST_ENTRIES:
+        return
+    rng = np.random.default_rng(0)
+    try:
+        with np.errstate(all="ignore"):
+            check = _Check(reading, written)
+            for point in _points(written, rng):
+                check.at(point, rng)
+    except (MemoryError, TabulationError):
+        raise
+    except Exception as error:  # whatever an operation of the user's raises
+        raise TabulationError(
+            f"the table can't be compared with the records {reading.names}: {error}"
+        ) from error
+
+
+def _entries(reading: TableReading) -> int:
+    shapes = [each.contributions.type.shape[1:] for each in reading.sums]
+    return reading.n * max(reading.n_values, *(prod(k or 1 for k in s) for s in shapes), 1)
+
+
+class _Check:
+    """Both models, as functions of parameters and records or counts."""
+
+    def __init__(self, reading: TableReading, written: Model):
+        self._reading, self._written, old = reading, written, reading.model
+        self._counts = [rv for rv in written.free_RVs if hasattr(rv.tag, "in_place_of")]
+        new_factors = [*written.free_RVs, *written.observed_RVs, *written.potentials]
+        same = [
+            x for x in new_factors if x.name in old.named_vars and x.name not in reading.answers
+        ]
+        answers = [old[name] for name in reading.answers]
+        names = {x.name for x in (*old.free_RVs, *old.observed_RVs, *old.potentials)}
+        names -= {*(rv.name for rv in reading.rvs), *reading.answers, *(x.name for x in same)}
+        if names:
+            lacking = ", ".join(f"'{name}'" for name in sorted(names))
+            raise TabulationError(f"the model of counts lacks {lacking}. Please report the model")
+        # All that the new model has besides: what stands for the records.
+        left = [x for x in written.potentials if x not in same]
+        of_cells = [x for x in left if x.name in reading.answers] if self._counts else left
+        tables = [*self._counts, *(x for x in left if x not in of_cells)]
+        self._n_tables, self._of_cells = len(tables), [x.name for x in of_cells]
+        others = [x.name for x in written.deterministics]
+        others += [x.name for x in same if x.name in reading.statistics]
+        self._names = [*(x.name for x in same), *others]
+        of_records = _log_densities(old, [*reading.rvs, *answers, *(old[x.name] for x in same)])
+        n_alone = len(reading.rvs) + len(answers)
+        alone, together = of_records[:n_alone], [x.sum() for x in of_records[n_alone:]]
+        together += _others(old, others)
+        self._at_records = compile_in_python(old, old.value_vars, alone)
+        self._other = compile_in_python(old, old.value_vars, together)
+        of_counts = [x.sum() for x in _log_densities(written, [*tables, *of_cells, *same])]
+        self._at_counts = compile_in_python(
+            written, written.value_vars, [*of_counts, *_others(written, others)]
+        )
+        values = [old.rvs_to_values[rv] for rv in reading.rvs]
+        self._tolerance = rounding(values, [*alone, *together])
+
+    def at(self, point: Mapping[str, np.ndarray], rng: np.random.Generator) -> None:
+        """Check at parameters, and at records drawn there."""
+        densities = np.stack(
+            [self._densities(point, values) for values in product(*self._reading.supports)], axis=-1
+        )
+        joint = densities.sum(axis=0)
+        spread = np.where(joint > -np.inf, 0.0, -np.inf)
+        for weights in (joint, spread):
+            chosen = np.argmax(weights + rng.gumbel(size=weights.shape), axis=-1)
+            self._compare(point, densities, chosen)
+
+    def _densities(self, point: Mapping[str, np.ndarray], values: Sequence[int]) -> np.ndarray:
+        """Return what the model has for each record by itself, if all had the same values."""
+        n = self._reading.n
+        records = {
+            rv.name: np.full(n, value, dtype=rv.dtype)
+            for rv, value in zip(self._reading.rvs, values, strict=True)
+        }
+        found = self._at_records(*self._values(self._reading.model, {**point, **records}))
+        return np.array([_by_record(x, n) for x in found])
+
+    def _compare(
+        self, point: Mapping[str, np.ndarray], densities: np.ndarray, chosen: np.ndarray
+    ) -> None:
+        reading = self._reading
+        at = np.unravel_index(chosen, tuple(map(len, reading.supports)))
+        records = {
+            rv.name: (values[0] + index).astype(rv.dtype)
+            for rv, values, index in zip(reading.rvs, reading.supports, at, strict=True)
+        }
+        full = {**point, **records}
+        expected = self._other(*self._values(reading.model, full))
+        tables = reading.count(at)
+        counts = self._values_of_counts(tables)
+        found = self._at_counts(*self._values(self._written, {**point, **counts}))
+        n_tables, n_left = self._n_tables, len(self._of_cells)
+        of_tables, of_cells = found[:n_tables], found[n_tables : n_tables + n_left]
+        if self._counts:
+            # All of the records together, since one may be given others.
+            alone = self._at_records(*self._values(reading.model, full))
+            prior, answers = alone[: len(reading.rvs)], alone[len(reading.rvs) :]
+            multiplicity = gammaln(reading.rows.sizes + 1.0).sum() - gammaln(tables + 1.0).sum()
+            size = multiplicity + sum(np.abs(x).sum() for x in prior)
+            log_density = sum(of_tables) - multiplicity
+            self._same("their prior", log_density, sum(np.sum(x) for x in prior), size)
+            by_name = dict(zip(reading.answers, answers, strict=True))
+            for name, x in zip(self._of_cells, of_cells, strict=True):
+                self._same(f"'{name}'", x, by_name[name].sum(), np.abs(by_name[name]).sum())
+        else:
+            each = logsumexp(densities.sum(axis=0), axis=-1)
+            self._same(f"'{self._of_cells[0]}'", of_cells[0], each.sum(), np.abs(each).sum())
+        for name, x, y in zip(self._names, found[n_tables + n_left :], expected, strict=True):
+            self._same(f"'{name}'", x, y, np.max(np.abs(y), initial=0.0, where=np.isfinite(y)))
+
+    def _values_of_counts(self, tables: np.ndarray) -> Point:
+        """Return what the variables of the model of counts are at a table of all cells."""
+        lead = tables if len(tables) > 1 else tables[0]
+        after = len(self._counts)
+        found = {}
+        for rv in self._counts:
+            after -= 1
+            table = lead.sum(axis=tuple(range(lead.ndim - after, lead.ndim)))
+            found[rv.name] = table if table.ndim == rv.type.ndim else table[..., 1]
+        return found
+
+    def _values(self, model: Model, point: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        return [np.asarray(point[x.name], dtype=x.dtype) for x in model.value_vars]
+
+    def _same(self, name: str, computed: np.ndarray, expected: np.ndarray, size: float) -> None:
+        computed, expected = np.asarray(computed, dtype=float), np.asarray(expected, dtype=float)
+        known = ~np.isnan(expected)
+        finite = np.isfinite(expected)
+        size = size if np.isfinite(size) else 0.0
+        with_value = np.broadcast_to(np.isfinite(computed), expected.shape)
+        near = np.abs(computed - expected) <= self._tolerance * (1 + size + np.abs(expected))
+        agree = np.where(finite, near, ~with_value) | ~known
+        if computed.shape == expected.shape and np.all(agree):
+            return
+        which = np.unravel_index(np.argmin(agree), agree.shape)
+        raise TabulationError(
+            f"a table of counts can't stand for the records {self._reading.names}: {name} would be "
+            f"{computed[which]:.10g}, and not {expected[which]:.10g}. Please report the model"
+            if computed.shape == expected.shape
+            else f"{name} would have shape {computed.shape}, and not {expected.shape}. Please "
+            "report the model"
+        )
+
+
+def _log_densities(model: Model, factors: Sequence[TensorVariable]) -> list[TensorVariable]:
+    """Return log-densities, in the order given; PyMC lists those of random variables first."""
+    ordered = [x for x in factors if x in model.basic_RVs]
+    ordered += [x for x in factors if x not in ordered]
+    found = dict(zip(ordered, model.logp(ordered, sum=False), strict=True))
+    return [found[x] for x in factors]
+
+
+def _others(model: Model, names: Sequence[str]) -> list[TensorVariable]:
+    """Return Deterministics, and what mechanisms see, in terms of value variables."""
+    variables = [model[name] for name in names]
+    graphs = [x if x in model.deterministics else x.tag.statistic for x in variables]
+    return at_values(model, graphs, {})
+
+
+def _by_record(density: np.ndarray, n: int) -> np.ndarray:
+    """Sum what there is for each record, along whichever axis."""
+    axis = density.shape.index(n)
+    return np.moveaxis(density, axis, 0).reshape(n, -1).sum(axis=1)
+
+
+def _points(written: Model, rng: np.random.Generator) -> Iterator[Point]:
+    """Yield parameters from their prior, if it can be drawn from, and smaller ones."""
+    rvs = [rv for rv in written.free_RVs if not hasattr(rv.tag, "in_place_of")]
+    if not rvs:
+        yield {}
+        return
+    names = [written.rvs_to_values[rv].name for rv in rvs]
+    try:
+        randomness, draws = with_randomness(read_prior_draws(written, rvs))
+        drawn = compile_in_python(written, randomness.inputs, draws)(*randomness.draw(rng))
+    except MemoryError:
+        raise
+    except Exception:  # a prior that can't be drawn from
+        start = written.initial_point(0)
+        drawn = [start[name] for name in names]
+        drawn = [x + rng.standard_normal(x.shape) if x.dtype.kind == "f" else x for x in drawn]
+    for factor in (1.0, 0.1):
+        # Where a prior is wide, factors may have no digits left.
+        scaled = [x * factor if x.dtype.kind == "f" else x for x in drawn]
+        yield dict(zip(names, scaled, strict=True))

@@ -1,0 +1,106 @@
+"""The check of a table against its records, made before anything is sampled."""
+
+import logging
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dapper.tabulation import reading, self_check
+from pymc_dapper.tabulation.choice import table_if_cheaper
+from pymc_dapper.tabulation.errors import TabulationError
+from pymc_dapper.tabulation.model import write_table
+from pymc_dapper.tabulation.reading import read_table
+from pymc_dapper.tabulation.self_check import check_table
+from tests.tabulation import forms
+from tests.tabulation.forms import FORMS
+
+
+def read_and_written(form):
+    read = read_table(form.model, [form.model[name] for name in form.values])
+    return read, write_table(read)
+
+
+@pytest.mark.parametrize("write", FORMS, ids=lambda write: write.__name__)
+def test_tables_stand_for_their_records(write):
+    check_table(*read_and_written(write()))
+
+
+def _without_multiplicity(tabulated):
+    [counts] = [rv for rv in tabulated.free_RVs if "_count" in rv.name]
+    pm.Potential("fault", pt.gammaln(counts + 1.0).sum())
+
+
+def _other_values(tabulated):
+    [share] = [x for x in tabulated.deterministics if x.name == "share"]
+    tabulated.deterministics.remove(share)
+    del tabulated.named_vars["share"]
+    pm.Deterministic("share", share + 0.1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "write", "message"),
+    [
+        (_without_multiplicity, forms.categories, "their prior would be"),
+        (_without_multiplicity, forms.zeros_and_ones, "their prior would be"),
+        (_other_values, forms.groups, "'share' would be"),
+    ],
+)
+def test_faults_are_found(fault, write, message):
+    read, written = read_and_written(write())
+    with written:
+        fault(written)
+    with pytest.raises(TabulationError, match=message):
+        check_table(read, written)
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (forms.answers_of_groups, "'other_answer' would be"),
+        (forms.answers_and_counts, "'answer' would be"),
+        (forms.covariate, "their prior would be"),
+        (forms.uniform_records, "'privacy' would be"),
+    ],
+)
+def test_rows_of_others_are_found(write, message, monkeypatch):
+    monkeypatch.setattr(reading, "at_first", lambda values, first: values[np.roll(first, 1)])
+    with pytest.raises(TabulationError, match=message):
+        check_table(*read_and_written(write()))
+
+
+def test_what_a_model_of_counts_lacks_is_found():
+    read, written = read_and_written(forms.several_releases())
+    written.potentials.remove(written["scores"])
+    with pytest.raises(TabulationError, match="lacks 'scores'"):
+        check_table(read, written)
+
+
+def test_sample_goes_on_with_records_where_a_table_is_wrong(monkeypatch, caplog):
+    def model(n):
+        z = np.arange(n) % 2
+        with pm.Model() as model:
+            x = pm.Bernoulli("x", 0.2 + 0.5 * z, shape=n)
+            pm.Potential("privacy", -1.0 * x.sum())
+        return model
+
+    assert table_if_cheaper(model(1_000), None, ()) is not None
+    monkeypatch.setattr(reading, "at_first", lambda values, first: values[np.roll(first, 1)])
+    with caplog.at_level(logging.WARNING, logger="pymc.dapper"):
+        assert table_if_cheaper(model(1_000), None, ()) is None
+    assert "Not sampled as a table" in caplog.text
+
+
+def test_records_are_evaluated_unless_they_are_many(monkeypatch):
+    form = forms.categories()
+    read, written = read_and_written(form)
+
+    def evaluated(*arguments):
+        raise ArithmeticError
+
+    monkeypatch.setattr(self_check, "compile_in_python", evaluated)
+    with pytest.raises(TabulationError, match="can't be compared"):
+        check_table(read, written)
+    monkeypatch.setattr(self_check, "MOST_ENTRIES", 4 * 3 - 1)
+    check_table(read, written)
