@@ -8,6 +8,7 @@ import numpy as np
 import pytensor.scalar as ps
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import io_toposort
+from pytensor.scalar.math import Erf, Erfc
 from pytensor.tensor.basic import ARange, Eye
 from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.special import Softmax
@@ -211,6 +212,10 @@ def _of_scalar(op: ps.ScalarOp, known: Sequence[Bounds]) -> Bounds | None:
             return Bounds(0.0, inf, x.finite)
         case ps.Tanh() | ps.Sin() | ps.Cos() if x.finite:
             return Bounds(-1.0, 1.0)
+        case Erf():
+            return Bounds(-1.0, 1.0)
+        case Erfc():
+            return Bounds(0.0, 2.0)
         case ps.Clip():
             _, low, high = known
             # Not by NumPy's rules for bounds that are the wrong way round.

@@ -17,6 +17,9 @@ from pytensor.tensor.random.basic import (
     BetaRV,
     CategoricalRV,
     DirichletRV,
+    ExponentialRV,
+    GammaRV,
+    HalfNormalRV,
     UniformRV,
 )
 from pytensor.tensor.variable import TensorVariable
@@ -471,7 +474,7 @@ def variables_maybe_invalid(reading: TableReading) -> list[str]:
     found = []
     for k, rv in enumerate(reading.rvs):
         parameters = [x for x in rv.owner.op.dist_params(rv.owner) if x.dtype.startswith("float")]
-        graphs = inline_symbolic_ops(reading.read(parameters))
+        graphs = reading.read(parameters)
         dependent = dependent_variables(reading.records, graphs)
         for graph in (x for x in graphs if x in dependent):
             # One value after the other: of a sum such as `a * x + b * (1 - x)`, one term is zero.
@@ -491,6 +494,8 @@ def _bounds_of_prior(rv: Variable) -> Bounds | None:
     op = rv.owner.op if rv.owner is not None else None
     if isinstance(op, BetaRV | DirichletRV):
         return Bounds(0.0, 1.0)
+    if isinstance(op, HalfNormalRV | ExponentialRV | GammaRV):
+        return Bounds(0.0, np.inf)
     if isinstance(op, UniformRV):
         low, high = (known_value(x) for x in op.dist_params(rv.owner))
         if low is not None and high is not None:

@@ -19,6 +19,7 @@ EXPRESSIONS = {
     "extremes": lambda x, k: pt.maximum(x, k) + pt.minimum(x, 1.0),
     "switch": lambda x, k: pt.switch(x > 0, k, -k),
     "sigmoid": lambda x, k: pt.sigmoid(x) + pt.tanh(k),
+    "error functions": lambda x, k: pt.erf(x) - pt.erfc(k - 1) / 2,
     "table": lambda x, k: pt.constant([3.0, -1.0, 2.0, 0.5])[k.astype("int64")] / 2,
     "columns": lambda x, k: pt.stack([k, -k], axis=1).sum(axis=1),
     "conditions": lambda x, k: (k >= 0) & ((k > 3) | (x < 10)) & (k <= 3),

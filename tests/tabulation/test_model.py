@@ -10,6 +10,7 @@ import pymc_dapper as pmd
 from pymc_dapper.tabulation import reading
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.model import tabulate, write_table
+from pymc_dapper.tabulation.reading import variables_maybe_invalid
 from tests.tabulation import forms
 from tests.tabulation.forms import FORMS
 
@@ -71,6 +72,59 @@ def test_parameters_that_are_invalid_are_impossible(noisy):
     assert np.isfinite(tabulated({"a": np.array(0.4), **counts}))
     assert tabulated({"a": np.array(0.6), **counts}) == -np.inf
     assert log_density(model)({"a": np.array(0.6), "x": np.ones(4, dtype=int)}) == -np.inf
+
+
+def _made_invalid(noisy):
+    """A model in which one value of ``x`` may make the probability of ``y`` invalid."""
+    answers = np.array([0, 1, 1])
+    with pm.Model() as model:
+        a = pm.Normal("a", 0, 1)
+        x = pm.Bernoulli("x", 0.3, shape=3)
+        y = pm.Bernoulli("y", 0.5 + a * x)
+        pmd.RandomizedResponse(0.7, categories=2).observe("answer", y, released=answers)
+        if noisy:
+            pm.Potential("privacy", -1.0 * (x * y).sum())
+    return forms.Form(model, {"x": range(2), "y": range(2)}, list(answers), table=False)
+
+
+@pytest.mark.parametrize("a", [0.3, 0.9])
+def test_values_that_make_others_invalid_are_impossible(a):
+    form = _made_invalid(noisy=False)
+    found = log_density(tabulate(form.model))({"a": np.array(a)})
+    of_records = log_density(form.model)
+    logs = [float(of_records({"a": np.array(a), **records})) for records in form.data_sets()]
+    assert np.isneginf(logs).any() == (a > 0.5)
+    assert abs(found - logsumexp(logs)) < TOLERANCE
+
+
+def test_tables_whose_probabilities_may_be_invalid_are_refused():
+    with pytest.raises(TabulationError, match="'y': the probabilities aren't known to be valid"):
+        tabulate(_made_invalid(noisy=True).model)
+
+
+def _sensitivity(x):
+    return pm.Beta("hit", 9, 1) * x + (1 - pm.Uniform("correct", 0.5, 1)) * (1 - x)
+
+
+def _logits(x):
+    return pm.math.sigmoid(pm.Normal("b", 0, 1, shape=2)[x])
+
+
+def _probits(x):
+    return pm.math.invprobit(pm.Normal("b") * x)
+
+
+def _decay(x):
+    return pt.exp(-pm.HalfNormal("b") * x)
+
+
+@pytest.mark.parametrize("chance", [_sensitivity, _logits, _probits, _decay])
+def test_probabilities_that_are_valid_by_what_they_are(chance):
+    with pm.Model() as model:
+        x = pm.Bernoulli("x", 0.4, shape=5)
+        y = pm.Bernoulli("y", chance(x), shape=5)
+        pm.Potential("privacy", -1.0 * y.sum())
+    assert variables_maybe_invalid(reading.read_table(model, [x, y])) == []
 
 
 # -- faults ----------------------------------------------------------------------------------------
