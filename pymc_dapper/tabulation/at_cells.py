@@ -218,10 +218,11 @@ class AtCells:
         if isinstance(op, AdvancedSubtensor):
             indices = indices_from_subtensor(inputs[1:], op.idx_list)
             leading = all(
-                isinstance(index, TensorVariable) and index.type.ndim == 1 for index in indices
+                isinstance(index, TensorVariable) and index.type.ndim <= 1 for index in indices
             )
             if leading and axis == 0:
-                return with_inputs([inputs[0], *(self._aligned(i, 0) for i in inputs[1:])])
+                at = (self._aligned(i, 0) if i.type.ndim else i for i in inputs[1:])
+                return with_inputs([inputs[0], *at])
         if isinstance(op, Reshape) and axis == 0 and inputs[0].type.shape[0] == self._n:
             shape = pt.set_subtensor(pt.as_tensor(inputs[1])[0], self._n_cells)
             return with_inputs([self._rows(inputs[0], 0), shape])

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 from pymc import Model
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import gammaln, logsumexp
 
@@ -17,7 +18,7 @@ from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.reading import TableReading
 
 MOST_ENTRIES = 1_000_000
-"""Of records, times what a function of each computes: a model with more isn't evaluated."""
+"""Of records times values, or of an array in the model: with more, the model isn't evaluated."""
 
 Point = dict[str, np.ndarray]
 
@@ -55,8 +56,12 @@ def check_table(reading: TableReading, written: Model) -> None:
 
 
 def _entries(reading: TableReading) -> int:
-    shapes = [each.contributions.type.shape[1:] for each in reading.sums]
-    return reading.n * max(reading.n_values, *(prod(k or 1 for k in s) for s in shapes), 1)
+    """Count entries of the largest array that the comparison makes."""
+    model = reading.model
+    seen = [*model.potentials, *model.deterministics]
+    seen += [x for rv in model.observed_RVs for x in rv.owner.inputs]
+    shapes = [getattr(x.type, "shape", ()) for x in ancestors(reading.read(seen))]
+    return max(reading.n * reading.n_values, *(prod(k or 1 for k in shape) for shape in shapes))
 
 
 class _Check:

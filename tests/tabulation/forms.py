@@ -102,6 +102,15 @@ def groups():
     return Form(model, {"y": range(2)}, [0, 2, 2, 1, 0, 2])
 
 
+def slopes():
+    area, z = np.array([0, 1, 1, 0, 1]), np.array([0.5, -1.0, 0.5, 0.5, 0.5])
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 1, shape=(2, 2))
+        y = pm.Bernoulli("y", logit_p=b[area, 0] + b[area, 1] * z)
+        _normal("privacy", [1.1, 0.4], pt.zeros(2)[area].inc(y), 1.0)
+    return Form(model, {"y": range(2)}, [0, 1, 2, 0, 2])
+
+
 def group_probabilities():
     area = np.array([1, 0, 1, 1])
     with pm.Model() as model:
@@ -262,6 +271,7 @@ FORMS = [
     covariate,
     data_covariate,
     groups,
+    slopes,
     group_probabilities,
     randomised_response,
     two_answers,
