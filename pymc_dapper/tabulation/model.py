@@ -29,7 +29,7 @@ from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.factors import RecordSum
-from pymc_dapper.records.reading.finite import support
+from pymc_dapper.records.reading.finite import LARGEST_RANGE, support
 from pymc_dapper.steps.variables import check_given, record_values
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.reading import (
@@ -409,10 +409,14 @@ class _Writer:
             before = (n_rows, *lengths[:k]) if of_values.type.ndim > 1 else (1,) * (1 + k)
             joint = joint * of_values.reshape((*before, lengths[k], *after))
         joint = joint.reshape((joint.shape[0], -1))
+        known = known_value(log)
         largest = log.max(axis=1, keepdims=True)
-        known = known_value(largest)
-        if known is None or not np.all(np.isfinite(known)):
+        if known is None or not np.ptp(known) <= LARGEST_RANGE:
+            # The largest of possible values: beside that of another, all may vanish.
+            possible = pt.gt(joint, 0.0)
+            largest = pt.switch(possible, log, -np.inf).max(axis=1, keepdims=True)
             largest = pt.switch(pt.isfinite(largest), largest, 0.0)
+            log = pt.switch(possible, log, -np.inf)
         likelihood = (joint * pt.exp(log - largest)).sum(axis=1)
         logs = reading.rows.sizes * (pt.log(likelihood) + largest[:, 0])
         return pt.switch(pt.all(pt.gt(likelihood, 0.0)), logs.sum(), -np.inf)

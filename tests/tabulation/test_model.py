@@ -97,6 +97,20 @@ def test_values_that_make_others_invalid_are_impossible(a):
     assert abs(found - logsumexp(logs)) < TOLERANCE
 
 
+def test_impossible_values_with_large_likelihoods_are_left_out():
+    answers = np.array([0.0, 1.0, 1.0])
+    with pm.Model() as model:
+        scale = pm.HalfNormal("scale", 1)
+        x = pm.Categorical("x", p=[0.0, 0.4, 0.6], shape=3)
+        pm.Normal("answer", x, 0.01 * scale, observed=answers)
+    form = forms.Form(model, {"x": range(3)}, [0, 1, 1], table=False)
+    found = log_density(tabulate(model, [x]))({"scale_log__": np.array(0.0)})
+    of_records = log_density(model)
+    point = {"scale_log__": np.array(0.0)}
+    logs = [float(of_records({**point, **records})) for records in form.data_sets()]
+    assert abs(found / logsumexp(logs) - 1) < TOLERANCE
+
+
 def test_tables_whose_probabilities_may_be_invalid_are_refused():
     with pytest.raises(TabulationError, match="'y': the probabilities aren't known to be valid"):
         tabulate(_made_invalid(noisy=True).model)
