@@ -47,7 +47,9 @@ def check_table(reading: TableReading, written: Model) -> None:
             check = _Check(reading, written)
             for point in _points(written, rng):
                 check.at(point, rng)
-    except (MemoryError, TabulationError):
+    except MemoryError:
+        raise
+    except TabulationError:
         raise
     except Exception as error:  # whatever an operation of the user's raises
         raise TabulationError(
