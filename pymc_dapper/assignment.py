@@ -31,7 +31,11 @@ from pymc_dapper.interweaving.step import InterweaveStep
 from pymc_dapper.records.reading.model import ModelReading, read_model
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.base import Step
-from pymc_dapper.steps.building import searching_new_garbage_only, telling_of_memory
+from pymc_dapper.steps.building import (
+    searching_new_garbage_only,
+    telling_of_memory,
+    without_c_compiler,
+)
 from pymc_dapper.steps.lean_nuts import lean_nuts
 from pymc_dapper.steps.progress import progress, stage
 from pymc_dapper.steps.variables import count_values, record_values
@@ -182,7 +186,11 @@ def assign_steps(
     if isinstance(records, Model) and model is None:
         records, model = None, records
     model = the_model(model)
-    with progress(show=flag(progressbar, "progressbar")), searching_new_garbage_only():
+    with (
+        progress(show=flag(progressbar, "progressbar")),
+        searching_new_garbage_only(),
+        without_c_compiler(unless=compile_kwargs is not None or nuts is not None),
+    ):
         return choose_steps(
             find_latent(model, records, counts),
             conjugate=conjugate,

@@ -17,7 +17,11 @@ from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import the_model
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.releases.budgets import ATTRIBUTE, read_releases
-from pymc_dapper.steps.building import searching_new_garbage_only, telling_of_damage
+from pymc_dapper.steps.building import (
+    searching_new_garbage_only,
+    telling_of_damage,
+    without_c_compiler,
+)
 from pymc_dapper.steps.progress import LOGGER, progress
 from pymc_dapper.tabulation.choice import Table, table_if_cheaper
 
@@ -187,7 +191,12 @@ def sample(
         nuts["target_accept"] = kwargs.pop("target_accept")
     shown = bool(kwargs.get("progressbar", True)) and not kwargs.get("quiet", False)
     table, sampled = None, model
-    with progress(show=shown), searching_new_garbage_only():
+    own_mode = any(x.get("compile_kwargs") is not None for x in (kwargs, nuts))
+    with (
+        progress(show=shown),
+        searching_new_garbage_only(),
+        without_c_compiler(unless=own_mode),
+    ):
         if flag(tabulate, "tabulate") and counts is None and not dapper and not keep_records:
             table = _table(model, records, var_names, kwargs)
         if table is None:

@@ -12,6 +12,7 @@ import typing
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 
@@ -231,6 +232,9 @@ def stop(monkeypatch, name):
 
         return call
 
+    # Each call asks a model for the same one, which takes longer than all else.
+    start = cache(pm.Model.initial_point)
+    monkeypatch.setattr(pm.Model, "initial_point", lambda model, seed=None: dict(start(model)))
     for path in STOPS.get(name, []):
         module, _, attribute = path.removeprefix("after ").partition(":")
         owner = importlib.import_module(f"pymc_dapper.{module}")

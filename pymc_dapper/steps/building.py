@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
+import pytensor
+
 from pymc_dapper.backend.jit import damaged_cache
 
 REMEDIES = {
@@ -100,6 +102,20 @@ def searching_new_garbage_only() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
+
+
+@contextmanager
+def without_c_compiler(*, unless: bool = False) -> Iterator[None]:
+    """Evaluate constants of a graph in Python, not by a C compiler that PyTensor calls for each.
+
+    Half a second for each operation, for what is evaluated once. Functions that a user wants
+    compiled in another way than ours may need it.
+    """
+    if unless:
+        yield
+        return
+    with pytensor.config.change_flags(cxx=""):
+        yield
 
 
 def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

@@ -92,7 +92,8 @@ def test_releases_follow_the_probabilities(noise, k, how):
     if how == "release":
         drawn = mechanism.release(scores, random_seed=2)
     else:
-        drawn = pm.draw(mechanism._random(pt.as_tensor(scores), None), random_seed=2)
+        graph = mechanism._random(pt.as_tensor(scores), None)
+        drawn = pm.draw(graph, random_seed=2, mode="FAST_COMPILE")
     chosen = list(permutations(range(4), k))
 
     def z(mechanism):
@@ -162,7 +163,8 @@ def test_a_choice_in_a_model():
     with pm.Model() as model:
         record = pm.Categorical("record", p=pm.Dirichlet("p", np.ones(3)), shape=12)
         mechanism.observe("largest", statistics.counts(record, 3), released=[2, 0])
-        prior = pm.sample_prior_predictive(50, random_seed=1)
+        quickly = {"mode": "FAST_COMPILE"}
+        prior = pm.sample_prior_predictive(50, random_seed=1, compile_kwargs=quickly)
     assert prior.prior_predictive["largest"].shape == (1, 50, 2)
     reading = read_model(model, [model.rvs_to_values[record]], model.initial_point())
     assert isinstance(reading.plan, BySums)
