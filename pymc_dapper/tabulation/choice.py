@@ -9,6 +9,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.steps.progress import LOGGER
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.model import find_records, write_table
@@ -59,7 +60,10 @@ def table_if_cheaper(
             return None
     except MemoryError:
         raise
-    except Exception:  # of whatever a graph may hold: it is then read record by record
+    except ReadingError:  # refused with a reason, as most models are; told by `tabulate`
+        return None
+    except Exception as error:  # of whatever a graph may hold: it is then read record by record
+        LOGGER.info("No table in the place of records, which are read one by one: %s", error)
         return None
     counts = [rv for rv in written.free_RVs if hasattr(rv.tag, "in_place_of")]
     factors = [*reading.inputs_seen, *reading.answers]
