@@ -15,8 +15,8 @@ from pymc_dapper.assignment import Latent, Readings, choose_steps, find_latent, 
 from pymc_dapper.checks import flag, names, random_generator, whole_number
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import the_model
+from pymc_dapper.model_releases.budgets import ATTRIBUTE, read_releases
 from pymc_dapper.records.step import DapperStep
-from pymc_dapper.releases.budgets import ATTRIBUTE, read_releases
 from pymc_dapper.steps.building import (
     searching_new_garbage_only,
     telling_of_damage,

@@ -24,7 +24,7 @@ from pymc_dapper.collapsing.reading.model import read_collapsed
 from pymc_dapper.counts.compiled.data import CountData
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
-from pymc_dapper.releases import ReleaseCheck
+from pymc_dapper.model_releases import ReleaseCheck
 from pymc_dapper.steps.base import Given, Step, miscompiled
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.lean_nuts import nuts_on

@@ -36,7 +36,7 @@ from pymc_dapper.counts.reading.moves import find_moves
 from pymc_dapper.counts.reading.self_check import WrittenFactors, check_gain, split
 from pymc_dapper.counts.reading.start import find_start
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.releases import ReleaseCheck
+from pymc_dapper.model_releases import ReleaseCheck
 from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, never_moved

@@ -12,7 +12,7 @@ from arviz_stats.base import array_stats
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.checks import choice, shown
 from pymc_dapper.diagnostics._result import group
-from pymc_dapper.releases.budgets import ATTRIBUTE, Releases
+from pymc_dapper.model_releases.budgets import ATTRIBUTE, Releases
 from pymc_dapper.steps.stats import ACCEPT_STAT
 
 STANDARD_ERRORS = 4

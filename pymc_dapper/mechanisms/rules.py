@@ -238,27 +238,27 @@ class Threshold(Rule):
     """Suppressed unless above a threshold, or at least as large."""
 
     relation: Relation
-    limit: float
+    threshold: float
 
     def __post_init__(self) -> None:
         choice(self.relation, "relation", get_args(Relation))
-        object.__setattr__(self, "limit", finite_number(self.limit, "threshold"))
+        object.__setattr__(self, "threshold", finite_number(self.threshold, "threshold"))
 
     def __repr__(self) -> str:
-        return f"published_if({self.relation!r}, {self.limit:g})"
+        return f"published_if({self.relation!r}, {self.threshold:g})"
 
     @override
     def publish(self, value: Value) -> Value:
-        limit = np.float64(self.limit)
+        limit = np.float64(self.threshold)
         return value >= limit if self.relation == ">=" else value > limit
 
     def _ends(self, grid: float | None) -> tuple[End, End]:
         """Return the largest value that is suppressed and the smallest one that isn't."""
         at_limit = self.relation == ">="
         if grid is None:
-            limit = np.float64(self.limit)
+            limit = np.float64(self.threshold)
             return End(limit, 0.0, not at_limit), End(limit, 0.0, at_limit)
-        steps = self.limit / grid
+        steps = self.threshold / grid
         on_grid = _is_whole(steps)
         first = round(steps) + (not at_limit) if on_grid else int(np.ceil(steps))
         return End(_multiple(first - 1, grid)), End(_multiple(first, grid))
@@ -266,7 +266,7 @@ class Threshold(Rule):
     @override
     def before(self, span: Span, grid: float | None, hidden: Value) -> Span:
         last, first = self._ends(grid)
-        margin = _margin(self.limit, grid)
+        margin = _margin(self.threshold, grid)
         high_enough = one_of(span.above, span.high.at_least(float(first.at), margin))
         if not first.closed:
             above_it = span.high.value > first.at
@@ -294,7 +294,7 @@ class Threshold(Rule):
 
     @override
     def refusal(self) -> str:
-        return f"values are published only if {self.relation} {self.limit:g}"
+        return f"values are published only if {self.relation} {self.threshold:g}"
 
 
 @dataclass(frozen=True, repr=False)

@@ -25,6 +25,7 @@ from pymc_dapper.backend.internals import (
 )
 from pymc_dapper.checks import flag, whole_number
 from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.model_releases import ReleaseCheck
 from pymc_dapper.records.compiled.exchange import CompiledExchange, compile_exchange
 from pymc_dapper.records.compiled.sweep import compile_sweep
 from pymc_dapper.records.full_evaluation import check_full_evaluation, warn_of_full_evaluation
@@ -35,7 +36,6 @@ from pymc_dapper.records.reading.exchanges import Exchange
 from pymc_dapper.records.reading.factors import AdditiveFactor
 from pymc_dapper.records.reading.model import ModelReading, read_model
 from pymc_dapper.records.reading.self_check import CheckedState, check_reading
-from pymc_dapper.releases import ReleaseCheck
 from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData

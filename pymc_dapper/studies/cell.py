@@ -15,8 +15,8 @@ from xarray import DataTree
 
 from pymc_dapper.backend.internals import PointType
 from pymc_dapper.diagnostics import acceptance
+from pymc_dapper.model_releases.budgets import ATTRIBUTE, read_releases
 from pymc_dapper.records.step import DapperStep
-from pymc_dapper.releases.budgets import ATTRIBUTE, read_releases
 from pymc_dapper.steps.stats import ACCEPT_STAT
 from pymc_dapper.studies.fields import CELL_FIELDS, DONE, FAILED, NUMBER_FIELDS, TIMED_OUT
 from pymc_dapper.studies.grid import REPLICATE_DIM, Cell

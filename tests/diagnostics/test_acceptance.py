@@ -9,7 +9,7 @@ import xarray as xr
 
 import pymc_dapper as pmd
 from pymc_dapper.diagnostics import acceptance
-from pymc_dapper.releases.budgets import ATTRIBUTE, Releases
+from pymc_dapper.model_releases.budgets import ATTRIBUTE, Releases
 from tests.evaluated_in_python import evaluated_in_python
 
 OPTIONS = {"draws": 200, "tune": 50, "chains": 2, "cores": 1, "progressbar": False}

@@ -18,9 +18,9 @@ from pymc_dapper.mechanisms import (
     LaplaceMechanism,
     TulapMechanism,
 )
+from pymc_dapper.model_releases import ReleaseCheck
 from pymc_dapper.records.reading.model import read_model
 from pymc_dapper.records.reading.plan import ByEntries
-from pymc_dapper.releases import ReleaseCheck
 
 HIDDEN = np.nan
 SCALE = 2.5

@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 
 import pymc_dapper as pmd
-from pymc_dapper.releases import NoiseLaw, find_releases
-from tests.releases.ways import RELEASED, applicants, by_hand, check, clamped, discrete, laplace
+from pymc_dapper.model_releases import NoiseLaw, find_releases
+from tests.model_releases.ways import (
+    RELEASED,
+    applicants,
+    by_hand,
+    check,
+    clamped,
+    discrete,
+    laplace,
+)
 
 
 def test_the_distance_is_in_standard_deviations_of_the_noise():

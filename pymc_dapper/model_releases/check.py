@@ -20,9 +20,9 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
-from pymc_dapper.releases.find import Release, find_releases
-from pymc_dapper.releases.noise_law import NoiseLaw
-from pymc_dapper.releases.support import bounds_by_support
+from pymc_dapper.model_releases.find import ModelRelease, find_releases
+from pymc_dapper.model_releases.noise_law import NoiseLaw
+from pymc_dapper.model_releases.support import bounds_by_support
 
 MOST_DEVIATIONS = 12.0
 """From so many standard deviations of the noise on, chance isn't an explanation any more."""
@@ -102,7 +102,7 @@ class ReleaseCheck:
 
 
 def _prior_draws(
-    model: Model, releases: Sequence[Release], values: Sequence[TensorVariable]
+    model: Model, releases: Sequence[ModelRelease], values: Sequence[TensorVariable]
 ) -> list[np.ndarray]:
     """Draw statistics from the prior; the first axis is that of the draws.
 
@@ -130,7 +130,7 @@ def _prior_draws(
 class _Comparison:
     """A release, and what it is compared with."""
 
-    def __init__(self, release: Release, draws: np.ndarray, latent: str):
+    def __init__(self, release: ModelRelease, draws: np.ndarray, latent: str):
         self.release = release
         lowest, _ = release.noisy_range()
         draws = draws[np.isfinite(draws).all(axis=tuple(range(1, draws.ndim)))]

@@ -10,7 +10,7 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper.graphs.errors import ReadingError
-from tests.releases.ways import RELEASED, WAYS, applicants, check, clamped, discrete, laplace
+from tests.model_releases.ways import RELEASED, WAYS, applicants, check, clamped, discrete, laplace
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -16,11 +16,11 @@ from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.ops import only_measures
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
 from pymc_dapper.graphs.values import dim_lengths, forward, frozen_dims, shared_data
-from pymc_dapper.releases.noise_law import NoiseLaw
+from pymc_dapper.model_releases.noise_law import NoiseLaw
 
 
 @dataclass(frozen=True)
-class Release:
+class ModelRelease:
     """A release: a statistic to which noise of a known law was added."""
 
     name: str
@@ -37,7 +37,7 @@ class Release:
     """Data, other than what was released, that statistic and noise depend on."""
 
 
-def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Release]:
+def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[ModelRelease]:
     """Find the releases that latent variables enter, and whose noise has a law that is known."""
     constants = frozen_dims(model, dim_lengths(model))
     naturals = {x: x for x in model.free_RVs}
@@ -60,7 +60,7 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Re
             clamped = None
         [statistic] = rebuild([statistic], constants)
         if not latent.isdisjoint(ancestors([statistic])):
-            yield Release(
+            yield ModelRelease(
                 variable.name,
                 statistic,
                 _range(clamped, _function(model, [], data)),

@@ -4,7 +4,7 @@ import numpy as np
 import pymc as pm
 
 import pymc_dapper as pmd
-from pymc_dapper.releases.budgets import Releases, read_releases
+from pymc_dapper.model_releases.budgets import Releases, read_releases
 
 BUDGET = pmd.ZCDP(0.25)
 

@@ -15,7 +15,7 @@ SEPARATE_ENTRIES = 50
 class NoiseLaw:
     """Noise on each entry of a release: its standard deviations, and how its density falls.
 
-    ``log_density`` is as :attr:`Release.noise`, and ``shape`` that of the release.
+    ``log_density`` is as :attr:`ModelRelease.noise`, and ``shape`` that of the release.
     """
 
     def __init__(self, log_density: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]):

@@ -6,8 +6,8 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
-from pymc_dapper.releases import find_releases
-from tests.releases.ways import check
+from pymc_dapper.model_releases import find_releases
+from tests.model_releases.ways import check
 
 
 def test_what_is_no_additive_noise_is_left_alone():
