@@ -5,7 +5,7 @@ PY    := .venv/bin/python
 STAMP := .venv/.installed
 ARGS  :=
 
-.PHONY: help .venv example test test-all exactness benchmark docs pages gallery lint format clean
+.PHONY: help .venv example test test-all exactness benchmark docs pages gallery dist lint format clean
 
 help:
 	@echo "make example   run examples/admissions.py"
@@ -16,6 +16,7 @@ help:
 	@echo "make docs      the documentation as HTML, in docs/_build"
 	@echo "make pages     run the code of docs/ and write what it prints below it (ten minutes)"
 	@echo "make gallery   make the figures of docs/ anew (half an hour)"
+	@echo "make dist      the wheel and the source distribution, checked, in dist"
 	@echo "make lint      ruff check, ruff format --check, mypy, import-linter"
 	@echo "make format    let ruff format the code and fix what it can"
 	@echo "make .venv     only make .venv and install    (the others do so where it is missing)"
@@ -40,13 +41,20 @@ benchmark: $(STAMP)
 	$(PY) -m benchmarks.run
 
 docs: $(STAMP)
-	$(PY) -m sphinx -W --keep-going -b html docs docs/_build
+	$(PY) -m sphinx -n -W --keep-going -b html docs docs/_build
 
 pages: $(STAMP)
 	$(PY) docs/pages.py
 
 gallery: $(STAMP)
 	$(PY) docs/make_gallery.py
+
+dist: $(STAMP)
+	$(PY) -m pip install -q --disable-pip-version-check -e ".[release]"
+	rm -rf dist
+	$(PY) -m build
+	$(PY) -m twine check --strict dist/*
+	$(PY) .ci/check_dist.py dist
 
 lint: $(STAMP)
 	$(PY) -m ruff check

@@ -9,9 +9,10 @@ author = "The pymc_dapper developers"
 copyright = author
 version = release = pymc_dapper.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_design"]
 exclude_patterns = ["_build"]
 myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence"]
 
 # Signatures say names and defaults, docstrings say types and shapes.
 autodoc_typehints = "none"
@@ -23,6 +24,8 @@ autodoc_default_options = {
 }
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+# Types are said in words ("array_like, optional"): only names of ours must lead somewhere.
+nitpick_ignore_regex = [("py:class", r"(?!pymc_dapper\.).*")]
 napoleon_custom_sections = [("Attributes", "params_style")]
 
 html_theme = "furo"
@@ -34,6 +37,8 @@ def read_as_sphinx(app, page, source):
     """What GitHub shows as it is, Sphinx wants in other words."""
     # Markdown outside of this folder isn't a page: link to the file.
     source[0] = re.sub(r"\]\((\.\./[^)]*\.md)\)", r"](path:\1)", source[0])
+    if page == "gallery":
+        source[0] = with_thumbnails(source[0])
     # Each section of the first page lists pages: they make the table of contents.
     if page == "index":
         first, *sections = source[0].split("\n## ")
@@ -45,6 +50,18 @@ def with_toctree(section):
     title = section.partition("\n")[0]
     pages = re.findall(r"\]\(([\w-]+)\.md\)", section)
     return "\n".join([section, "```{toctree}", ":hidden:", f":caption: {title}\n", *pages, "```\n"])
+
+
+def with_thumbnails(gallery):
+    """Put small figures before a gallery's first section, each leading to the page about it."""
+    title, _, sections = gallery.partition("\n## ")
+    figures = re.findall(r"!\[([^]]*)\]\((.*?)\)(.*?)\[page\]\(([\w-]+)\.md\)", sections, re.DOTALL)
+    cards = "".join(
+        f":::{{grid-item-card}}\n:img-top: {figure}\n:img-alt: {' '.join(alt.split())}\n"
+        f":link: {page}\n:link-type: doc\n:::\n"
+        for alt, figure, _, page in figures
+    )
+    return f"{title}\n::::{{grid}} 2 3 4 4\n:gutter: 2\n{cards}::::\n\n## {sections}"
 
 
 def setup(app):

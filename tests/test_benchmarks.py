@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks import by_hand, first_draws, measure, page, parts, run
+from benchmarks import against, by_hand, first_draws, measure, page, parts, run
 
 pytestmark = pytest.mark.long
 
@@ -248,3 +248,25 @@ def test_one_task_or_one_way_of_it_is_measured_anew(monkeypatch):
 )
 def test_numbers_are_rounded_to_significant_digits(x, shown):
     assert page.number(x) == shown
+
+
+# Beside another checkout --------------------------------------------------------------------------
+
+
+def test_the_fastest_of_each_checkout_is_compared(monkeypatch, tmp_path):
+    taken = {tmp_path: iter([2.0, 1.0, 3.0]), against.ROOT: iter([1.5, 4.0, 5.0])}
+    monkeypatch.setattr(against, "seconds", lambda checkout, job: next(taken[checkout]))
+    assert against.ratio(tmp_path, {}, 3) == 1.5
+
+
+def test_what_is_slower_or_is_not_measured_stands_out():
+    page = against.table({"a": 1.1, "b": 1.3, "c": None}, limit=1.2)
+    assert "| a | 1.10 |" in page
+    assert "| b | **1.30** |" in page
+    assert "| c | **not measured** |" in page
+
+
+def test_jobs_are_measured_in_seconds():
+    for job in against.JOBS.values():
+        if job["task"] == "sweep" and job["workload"] == "poisson":
+            assert against.seconds(against.ROOT, job) > 0

@@ -111,7 +111,7 @@ def shown_on_the_index():
 def test_links_on_the_index_are_absolute_and_lead_to_files_of_the_project():
     address = PROJECT["project"]["urls"]["Source"]
     links = re.findall(r"(!?)\[[^\]]*\]\(([^)]*)\)", shown_on_the_index())
-    assert len(links) == len(re.findall(r"\]\(", README)) > 20
+    assert len(links) == len(re.findall(r"\]\(", README)) > 10
     for picture, link in links:
         kind = "raw" if picture else "blob"
         path, n_changed = re.subn(rf"^{re.escape(address)}/{kind}/main/", "", link)
@@ -130,3 +130,28 @@ def test_the_address_is_the_same_throughout():
 def test_nothing_is_published_before_there_is_an_address():
     placeholder = ".example" in PROJECT["project"]["urls"]["Source"]
     assert placeholder == ("Private :: Do Not Upload" in PROJECT["project"]["classifiers"])
+
+
+def test_the_citation_and_the_recipe_agree_with_the_project():
+    version = PROJECT["project"]["version"]
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.search(r"^version: (.*)$", citation, re.MULTILINE)[1] == version
+    recipe = (ROOT / "recipe" / "recipe.yaml").read_text()
+    assert re.search(r'^  version: "(.*)"$', recipe, re.MULTILINE)[1] == version
+    assert PROJECT["project"]["urls"]["Source"] in recipe
+
+
+def test_the_recipe_asks_for_what_the_project_does():
+    """By conda-forge's names: the packages without what only their figures or compilers need."""
+    named = {"matplotlib": "matplotlib-base", "pymc": "pymc-base", "pytensor": "pytensor-base"}
+    recipe = (ROOT / "recipe" / "recipe.yaml").read_text()
+    [run] = re.findall(r"^  run:\n((?:    - .*\n)*)", recipe, re.MULTILINE)
+    asked = {line.removeprefix("    - ") for line in run.splitlines()}
+    python = PROJECT["project"]["requires-python"].removeprefix(">=")
+    assert re.search(r'^  python_min: "(.*)"$', recipe, re.MULTILINE)[1] == python
+    wanted = {"python >=${{ python_min }}"}
+    for requirement in map(Requirement, PROJECT["project"]["dependencies"]):
+        name = named.get(requirement.name, requirement.name)
+        bounds = sorted(str(requirement.specifier).split(","), reverse=True)
+        wanted.add(f"{name} {','.join(bounds)}".strip())
+    assert asked == wanted

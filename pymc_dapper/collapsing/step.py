@@ -76,8 +76,8 @@ class CollapsedStep(Step):
 
     Raises
     ------
-    NotCollapsibleError
-        If the counts can't be summed out: the message says why. It is a ReadingError.
+    ReadingError
+        If the counts can't be summed out: the message says why.
 
     Attributes
     ----------

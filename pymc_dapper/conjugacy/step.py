@@ -60,7 +60,7 @@ class ConjugateStep(Step):
 
     Notes
     -----
-    Priors and the children they are conjugate to (see :mod:`pymc_dapper.conjugacy.rules` for the
+    Priors and the children they are conjugate to (see `pymc_dapper.conjugacy.rules` for the
     formulas):
 
     - Beta, or Uniform on [0, 1]: Bernoulli, Binomial, Geometric, NegativeBinomial;

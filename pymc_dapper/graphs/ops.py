@@ -134,7 +134,7 @@ def action_of(op: Op, node: Apply) -> Action | None:
     Returns
     -------
     Action or None
-        ``Maps``, ``Moves`` or another action of :mod:`pymc_dapper.reading`; None if it isn't known.
+        ``Maps``, ``Moves`` or another action of `pymc_dapper.reading`; None if it isn't known.
     """
     return None
 

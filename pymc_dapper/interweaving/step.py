@@ -92,9 +92,8 @@ class InterweaveStep(Step):
     Raises
     ------
     ReadingError
-        If a variable isn't a parameter or a record, or if no parameter moves any record.
-    NoRecordMapError
-        If the records' distribution can't be written as a function of parameters and noise.
+        If a variable isn't a parameter or a record, if no parameter moves any record, or if the
+        records' distribution can't be written as a function of parameters and noise.
 
     Warns
     -----

@@ -425,7 +425,7 @@ class LaplaceNoise(AdditiveNoise):
             The statistic's, of which the L1 sensitivity is taken; or that number. An array is for
             groups of records, see the notes of `by_group`.
         rows : int, optional
-            After :meth:`nonempty`, the most rows that one record can be in.
+            After :meth:`~.PublishedByRules.nonempty`, the most rows that one record can be in.
         """
         spent = largest_loss(self._budget_of, self.scale, sensitivity)
         return self._with_new_rows(spent, rows)
@@ -564,8 +564,8 @@ class GaussianNoise(AdditiveNoise):
         bound : {"simple", "tight"}
             How zCDP is taken to an approximate budget.
         rows : int, optional
-            After :meth:`nonempty`, the most rows that one record can be in. `delta` is then that of
-            the noise alone.
+            After :meth:`~.PublishedByRules.nonempty`, the most rows that one record can be in.
+            `delta` is then that of the noise alone.
 
         Returns
         -------
@@ -676,7 +676,8 @@ class TulapMechanism(AdditiveNoise):
     ) -> PureDP | ApproxDP:
         """Budget that a release of a count spends.
 
-        After :meth:`nonempty`, ``rows`` is the most rows that one record can be in.
+        After :meth:`~.PublishedByRules.nonempty`, ``rows`` is the most rows that one record can be
+        in.
         """
         _check_unit(sensitivity)
         b, q = one_scale(self.b), one_scale(self.q)

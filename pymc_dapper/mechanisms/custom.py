@@ -21,8 +21,8 @@ class CustomMechanism(Mechanism):
         ``log_density(released, statistic) -> TensorVariable``, symbolic and normalised, one value
         per independent noise term.
     draw : callable, optional
-        ``draw(statistic, rng) -> ndarray``, one release of a NumPy array, for :meth:`release` and
-        for predictive draws.
+        ``draw(statistic, rng) -> ndarray``, one release of a NumPy array, for
+        :meth:`~pymc_dapper.Mechanism.release` and for predictive draws.
     whole_numbers : bool
         Whether the released values are integers.
 

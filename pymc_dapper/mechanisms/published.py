@@ -89,7 +89,8 @@ class PublishedByRules(Mechanism):
 
         An entry that was suppressed enters by the probability that it would be. In the release it
         is masked (`numpy.ma`) or nan; in shared data, and where PyMC hands releases on, minus
-        infinity. :func:`published_rows` makes such a release of the rows that are there.
+        infinity. :func:`~pymc_dapper.published_rows` makes such a release of the rows that are
+        there.
 
         Parameters
         ----------
