@@ -8,6 +8,7 @@ or, in a test, replaced; and nobody has to keep a list of them.
 
 import sys
 from collections.abc import Callable
+from dis import EXTENDED_ARG, hasconst
 from hashlib import sha256
 from types import CodeType, EllipsisType, FunctionType, ModuleType
 from typing import Any
@@ -84,11 +85,24 @@ def _content(function: Callable, found: list[Callable]) -> Any:
 
 
 def _of_code(code: CodeType) -> Any:
-    """Tell all of a code object but where it stands."""
-    constants = [each for each in code.co_consts if not isinstance(each, CodeType)]
+    """Tell all of a code object but where it stands, and its docstring, which isn't loaded."""
+    loaded = [code.co_consts[place] for place in _loaded(code)]
+    constants = [each for each in loaded if not isinstance(each, CodeType)]
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
     return code.co_code, code.co_exceptiontable, _identity(constants, set(), []), names, counts
+
+
+def _loaded(code: CodeType) -> list[int]:
+    """List the places of the constants that instructions load."""
+    places, place = set(), 0
+    for operation, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+        place = place << 8 | low
+        if operation in hasconst:
+            places.add(place)
+        if operation != EXTENDED_ARG:
+            place = 0
+    return sorted(places)
 
 
 def _identity(value: Any, used: set[str], found: list[Callable]) -> Any:

@@ -70,7 +70,7 @@ class Step(BlockedStep):
     _waits: bool = False
     _left: Callable[[], None] | None = None
 
-    def __new__(cls, vars: Variable | Sequence[Variable], *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, vars: Variable | Sequence[Variable] = (), *args: Any, **kwargs: Any) -> Any:
         """Refuse what PyMC's own constructor would choke on."""
         check_call(cls.__name__, vars, args[cls._n_by_position :], kwargs, cls._takes)
         return super().__new__(cls, vars, *args, **kwargs)

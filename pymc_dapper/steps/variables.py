@@ -41,7 +41,7 @@ def check_given(variables: Any, given: str, expected: str) -> None:
         return
     if isinstance(variables, list | tuple) and len(variables):
         return
-    got = "an empty list" if isinstance(variables, list | tuple) else shown(variables)
+    got = "no variables" if isinstance(variables, list | tuple) else shown(variables)
     raise ReadingError(f"{given} {got}: pass {expected}, a variable or a list of them")
 
 

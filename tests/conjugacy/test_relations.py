@@ -375,7 +375,7 @@ def test_variables_that_are_none_of_the_model():
         twice = pm.Deterministic("twice", 2 * mu)
     for variables, message in {
         "mu": "'mu' is a name: pass the variable itself",
-        (): "given an empty list: pass the parameters that it is to move",
+        (): "given no variables: pass the parameters that it is to move",
         (y,): "'y' is observed: its values are known and can't be sampled",
         (twice,): "'twice' is computed from other variables",
         (elsewhere,): "belongs to another model",

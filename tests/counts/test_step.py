@@ -294,7 +294,7 @@ def test_what_is_no_latent_count_is_refused_by_name(refused, name, message):
 def test_other_arguments_go_by_name(model):
     with pytest.raises(TypeError, match="takes only the counts by position"):
         CountStep([model["x"]], model)
-    with pytest.raises(ReadingError, match="an empty list: pass the counts"):
+    with pytest.raises(ReadingError, match="no variables: pass the counts"):
         CountStep([], model=model)
     with pytest.raises(ValueError, match="max_start_sweeps must be a whole number of at least 1"):
         CountStep([model["x"]], model=model, max_start_sweeps=0)

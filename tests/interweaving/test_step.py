@@ -268,7 +268,7 @@ def test_parameters_left_alone_get_another_step(model):
 def test_what_is_wrong_with_the_arguments_is_said(model):
     x, mu = model["x"], model["mu"]
     with model:
-        with pytest.raises(ReadingError, match="empty list: pass the parameters"):
+        with pytest.raises(ReadingError, match="no variables: pass the parameters"):
             InterweaveStep([], records=[x])
         with pytest.raises(TypeError, match="only the parameters by position"):
             InterweaveStep([mu], [x])

@@ -4,7 +4,14 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_dapper import ConjugateStep, CountStep, DapperStep, FunctionStep, InterweaveStep
+from pymc_dapper import (
+    ConjugateStep,
+    CountStep,
+    DapperStep,
+    FunctionStep,
+    InterweaveStep,
+    ReadingError,
+)
 from pymc_dapper.conjugacy import step as conjugacy
 from pymc_dapper.counts.kernels.sweep import Packed
 from pymc_dapper.interweaving import step as interweaving
@@ -80,6 +87,14 @@ def test_all_but_the_variables_goes_by_name(step, model):
     by_position = (draw_mu, model) if step is FunctionStep else (model,)
     with pytest.raises(TypeError, match=rf"{step.__name__} takes only the .* by position"):
         step([model["mu"]], *by_position)
+
+
+@pytest.mark.parametrize("step", Step.__subclasses__())
+@pytest.mark.parametrize("given", [(), ([],)], ids=["nothing", "an empty list"])
+def test_a_step_without_variables_is_refused(step, given, model):
+    refusal = rf"^{step.__name__} was given no variables: pass"
+    with model, pytest.raises(ReadingError, match=refusal):
+        step(*given)
 
 
 def test_a_reading_that_is_handed_over_is_not_made_again(model, uncompiled, monkeypatch):

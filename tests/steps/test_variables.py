@@ -10,7 +10,7 @@ from tests.records.refusals import with_mechanism
 def test_calls_that_make_no_sense():
     with pm.Model() as model:
         x = with_mechanism(pm.Normal("x", shape=5))
-    with pytest.raises(ReadingError, match="DapperStep was given an empty list"):
+    with pytest.raises(ReadingError, match="DapperStep was given no variables"):
         DapperStep([], model=model)
     with pytest.raises(ReadingError, match="DapperStep was given None"):
         DapperStep(None, model=model)
