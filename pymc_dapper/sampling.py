@@ -20,6 +20,7 @@ from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.building import (
     searching_new_garbage_only,
     telling_of_damage,
+    whole_graphs,
     without_c_compiler,
 )
 from pymc_dapper.steps.progress import LOGGER, progress
@@ -228,7 +229,7 @@ def sample(
             )
     if var_names is not None:
         _check_log_densities(kwargs.get("idata_kwargs"), latent, var_names)
-    with telling_of_damage():
+    with telling_of_damage(), whole_graphs(unless=own_mode):
         result = pm.sample(draws, step=steps, model=sampled, var_names=var_names, **kwargs)
     if isinstance(result, DataTree):
         factors = [

@@ -4,10 +4,13 @@ import logging
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
+from pytensor.compile.mode import get_mode
 
 import pymc_dapper as pmd
 from pymc_dapper import ConjugateStep, DapperStep, InterweaveStep, ReadingError
+from pymc_dapper.backend.jit import numba_mode
 from tests.evaluated_in_python import evaluated_in_python
 from tests.models import admissions_model
 
@@ -49,7 +52,11 @@ def table_and_records():
 def passed_on(monkeypatch, uncompiled):
     """What `pmd.sample` would have PyMC do."""
     options = {}
-    monkeypatch.setattr(pm, "sample", lambda draws, **given: options.update(given, draws=draws))
+
+    def sample(draws, **given):
+        options.update(given, draws=draws, compiled_by=get_mode(None))
+
+    monkeypatch.setattr(pm, "sample", sample)
     return options
 
 
@@ -111,6 +118,15 @@ def test_records_are_kept_on_request(admissions, sampled):
 def test_what_is_kept_can_be_named(admissions, passed_on):
     pmd.sample(model=admissions, var_names=["p"])
     assert passed_on["var_names"] == ["p"]
+
+
+@pytest.mark.parametrize("own_mode", [None, "NUMBA"])
+def test_what_pymc_records_is_compiled_as_the_steps_are(own_mode, admissions, passed_on):
+    options = {} if own_mode is None else {"compile_kwargs": {"mode": own_mode}}
+    with pytensor.config.change_flags(mode="Mode"):
+        default = get_mode(None)
+        pmd.sample(model=admissions, **options)
+    assert passed_on["compiled_by"] is (default if own_mode else numba_mode(None))
 
 
 @pytest.mark.parametrize("given", [{"target_accept": 0.95}, {"nuts": {"target_accept": 0.95}}])

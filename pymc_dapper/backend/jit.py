@@ -10,7 +10,7 @@ from typing import Any
 
 import pymc as pm
 from numba.core.dispatcher import Dispatcher
-from pytensor import In, Out
+from pytensor import In, Out, config
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.basic import Variable
 from pytensor.link.numba.cache import compile_numba_function_src
@@ -111,6 +111,11 @@ def numba_mode(mode: Mode | str | None) -> Mode:
             "is written for. Leave the mode out, or pass mode='NUMBA'"
         )
     return resolved
+
+
+def numba_by_default() -> bool:
+    """Whether PyTensor compiles with numba because nobody has chosen anything else."""
+    return config.mode == "Mode" and isinstance(get_mode(None).linker, NumbaLinker)
 
 
 def with_parameter_checks(mode: Mode, model: pm.Model) -> Mode:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytensor
 
-from pymc_dapper.backend.jit import damaged_cache
+from pymc_dapper.backend.jit import damaged_cache, numba_by_default, numba_mode
 
 REMEDIES = {
     "DapperStep": "It holds all records, and arrays with what each contributes: take fewer "
@@ -40,13 +40,15 @@ def tells_why[**P](build: Callable[P, None]) -> Callable[P, None]:
     """Let a step's constructor say that memory ran out, or that compiled code on disk is damaged.
 
     Where memory ran out, for what, and what would need less. ``build`` takes the step and its
-    variables first; it raises :class:`OutOfMemoryError` or :class:`DamagedCacheError` there.
+    variables first; it raises :class:`OutOfMemoryError` or :class:`DamagedCacheError` there. No C
+    compiler is called.
     """
 
     @wraps(build)
     def telling(*args: P.args, **kwargs: P.kwargs) -> None:
         names = [kind.__name__ for kind in type(args[0]).__mro__ if kind.__name__ in REMEDIES]
-        with telling_why(names[0], _given(args, kwargs)):
+        own_mode = kwargs.get("compile_kwargs") is not None
+        with telling_why(names[0], _given(args, kwargs)), without_c_compiler(unless=own_mode):
             build(*args, **kwargs)
 
     return telling
@@ -115,6 +117,20 @@ def without_c_compiler(*, unless: bool = False) -> Iterator[None]:
         yield
         return
     with pytensor.config.change_flags(cxx=""):
+        yield
+
+
+@contextmanager
+def whole_graphs(*, unless: bool = False) -> Iterator[None]:
+    """Have PyMC compile each graph as one function, too: what records draws, above all.
+
+    PyTensor's backend, with a function for each operation, takes up to ten times as long. A mode
+    that a user has chosen stays.
+    """
+    if unless or not numba_by_default():
+        yield
+        return
+    with pytensor.config.change_flags(mode=numba_mode(None)):
         yield
 
 

@@ -6,15 +6,23 @@ from pathlib import Path
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
+from pytensor.compile.mode import get_mode
 
 import pymc_dapper as pmd
+from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.conjugacy import check as conjugacy_check
 from pymc_dapper.counts import step as counts_step
 from pymc_dapper.counts.reading import self_check as count_check
 from pymc_dapper.interweaving.reading import self_check as map_check
 from pymc_dapper.records.reading import self_check
-from pymc_dapper.steps.building import OutOfMemoryError, searching_new_garbage_only
+from pymc_dapper.steps.building import (
+    OutOfMemoryError,
+    searching_new_garbage_only,
+    whole_graphs,
+    without_c_compiler,
+)
 
 PACKAGE = Path(pmd.__file__).parent
 
@@ -168,3 +176,48 @@ def test_what_somebody_else_left_out_of_searches_stays_out():
     finally:
         if not frozen:
             gc.unfreeze()
+
+
+def test_constants_are_evaluated_without_a_c_compiler():
+    with pytensor.config.change_flags(cxx="some compiler"):
+        with without_c_compiler():
+            assert pytensor.config.cxx == ""
+        with without_c_compiler(unless=True):
+            assert pytensor.config.cxx == "some compiler"
+        with pytest.raises(MemoryError), without_c_compiler():
+            no_memory()
+        assert pytensor.config.cxx == "some compiler"
+
+
+@pytest.mark.parametrize(
+    ("options", "compiler"), [({}, ""), ({"compile_kwargs": {"mode": "NUMBA"}}, "some compiler")]
+)
+def test_steps_built_by_hand_need_no_c_compiler(options, compiler, monkeypatch):
+    """Unless a user compiles in another way than ours, which may."""
+    found = []
+
+    def read(*arguments, **given):
+        found.append(pytensor.config.cxx)
+        no_memory()
+
+    model, counts = table()
+    monkeypatch.setattr(counts_step, "read_counts", read)
+    with pytensor.config.change_flags(cxx="some compiler"):
+        told(lambda: pmd.CountStep([counts], model=model, **options))
+    assert found == [compiler]
+
+
+def test_pymc_compiles_each_graph_as_one_function_too():
+    default = get_mode(None)
+    with whole_graphs():
+        assert get_mode(None) is numba_mode(None) is not default
+    with whole_graphs(unless=True):
+        assert get_mode(None) is default
+
+
+@pytest.mark.parametrize("flags", [{"mode": "NUMBA"}, {"mode": "FAST_COMPILE"}, {"linker": "py"}])
+def test_a_mode_that_a_user_has_chosen_stays(flags):
+    with pytensor.config.change_flags(**flags):
+        chosen = get_mode(None)
+        with whole_graphs():
+            assert get_mode(None) is chosen
