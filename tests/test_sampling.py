@@ -56,7 +56,7 @@ def passed_on(monkeypatch, uncompiled):
     def sample(draws, **given):
         options.update(given, draws=draws, compiled_by=get_mode(None))
 
-    monkeypatch.setattr(pm, "sample", sample)
+    monkeypatch.setattr("pymc_dapper.sampling.pm.sample", sample)
     return options
 
 
