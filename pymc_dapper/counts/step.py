@@ -39,7 +39,7 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.model_releases import ReleaseCheck
 from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.building import tells_why
-from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, never_moved
+from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, warning_of
 from pymc_dapper.steps.variables import count_values, parameter_values
 
 CHECKED_SWEEPS = 3
@@ -363,7 +363,7 @@ class CountStep(Step):
         )
         if not held.any():
             return None
-        return never_moved(
+        return warning_of(
             f"CountStep: {name_cells(self._reading, held)} never moved in this chain of "
             f"{self.sweeps_done} sweeps, though the log-density would allow it. No move leads to "
             "other values, so that the draws are not from the posterior. Something ties these "

@@ -29,6 +29,7 @@ from pymc_dapper.model_releases import ReleaseCheck
 from pymc_dapper.records.compiled.exchange import CompiledExchange, compile_exchange
 from pymc_dapper.records.compiled.sweep import compile_sweep
 from pymc_dapper.records.full_evaluation import check_full_evaluation, warn_of_full_evaluation
+from pymc_dapper.records.long_memory import SHORTEST_CHAIN, LongMemory
 from pymc_dapper.records.never_moved import NeverMoved
 from pymc_dapper.records.reading.description import describe_reading, summarise_reading
 from pymc_dapper.records.reading.exchange_groups import read_exchange
@@ -43,8 +44,8 @@ from pymc_dapper.steps.stats import (
     EXCHANGE_STAT,
     WARNING_STAT,
     WARNING_TYPE,
-    never_moved,
     record_stat,
+    warning_of,
 )
 from pymc_dapper.steps.variables import record_values
 
@@ -114,8 +115,9 @@ class DapperStep(Step):
     UserWarning
         If a factor takes full evaluations: it names the operation to blame and the cost.
     SamplerWarning
-        After tuning, in PyMC's log: if records never moved, and no change of a single one is
-        possible.
+        In PyMC's log. After tuning: if records never moved, and no change of a single one is
+        possible. At the end of a chain of 200 draws or more: if it has hardly any effective draws
+        of what the mechanisms see of the records.
 
     Attributes
     ----------
@@ -295,8 +297,10 @@ class DapperStep(Step):
 
     def _start_chain(self, tune: int, draws: int) -> None:
         self._never_moved: NeverMoved | None = None
+        self._long_memory: LongMemory | None = None
         self.sweeps_done = 0
         self.tuning_sweeps = tune
+        self._draws = draws
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Update all records once; the first step of a chain, until the state is a possible one."""
@@ -314,6 +318,8 @@ class DapperStep(Step):
                 accept, logp, *exchanged = after[n_variables].tolist()
                 sweeps += 1
             self._never_moved = self._watch(after[:n_variables])
+            if self._draws >= SHORTEST_CHAIN:
+                self._long_memory = LongMemory(self._reading, self.tuning_sweeps, self._draws)
         self.sweeps_done += 1
         drawn = self.sweeps_done - self.tuning_sweeps
         if drawn > 0 and self.sweep.as_written is not None:
@@ -327,7 +333,7 @@ class DapperStep(Step):
         stats: dict[str, Any] = {
             "dapper_accept": accept,
             "dapper_mechanism_logp": logp,
-            WARNING_STAT: self._find_those_that_never_move(after[:n_variables], given),
+            WARNING_STAT: self._what_to_tell(after[:n_variables], given, accept),
         }
         if exchanged:
             [stats[EXCHANGE_STAT]] = exchanged
@@ -346,20 +352,29 @@ class DapperStep(Step):
         watch = NeverMoved(self._reading, exempt, records, self.tuning_sweeps)
         return None if watch.is_done or self.tuning_sweeps == 0 else watch
 
-    def _find_those_that_never_move(
-        self, records: Sequence[np.ndarray], given: list[np.ndarray]
+    def _what_to_tell(
+        self, records: Sequence[np.ndarray], given: list[np.ndarray], accept: float
     ) -> SamplerWarning | None:
-        """Tell after tuning of records that no sweep can move."""
-        watch = self._never_moved
-        if watch is None:
-            return None
+        """Tell of records that no sweep can move, after tuning, and at the end of slow ones."""
+        parameters = given[: len(self._reading.parameters)]
+        told = None
+        if self._never_moved is not None:
+            told = self._find_those_that_never_move(self._never_moved, records, parameters)
+        elif self._long_memory is not None:
+            told = self._long_memory.look(self.sweeps_done, records, parameters, accept)
+        return None if told is None else warning_of(told)
+
+    def _find_those_that_never_move(
+        self,
+        watch: NeverMoved,
+        records: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+    ) -> str | None:
         watch.look(self.sweeps_done, records)
-        message = None
-        if self.sweeps_done == self.tuning_sweeps:
-            message = watch.message(records, given[: len(self._reading.parameters)])
-        if watch.is_done or self.sweeps_done >= self.tuning_sweeps:
+        ends = self.sweeps_done >= self.tuning_sweeps
+        if watch.is_done or ends:
             self._never_moved = None
-        return None if message is None else never_moved(message)
+        return watch.message(records, parameters) if ends else None
 
     def _records(self, point: PointType) -> list[np.ndarray]:
         return arrays_of(point, self._record_names)

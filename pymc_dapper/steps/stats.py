@@ -39,8 +39,8 @@ WARNING_TYPE: tuple[type, None] = (SamplerWarning, None)
 """Dtype and shape of that statistic: None but at draws with something to tell."""
 
 
-def never_moved(message: str) -> SamplerWarning:
-    """Return what a chain tells of variables that never moved in it.
+def warning_of(message: str) -> SamplerWarning:
+    """Return what a chain tells of variables that never moved in it, or hardly.
 
     The message says what, with its name, why that matters, and what to do.
     """

@@ -2,7 +2,7 @@
 
 from pymc.stats.convergence import SamplerWarning, WarningType
 
-from pymc_dapper.steps.stats import RECORD_STAT, never_moved, record_stat, record_stats
+from pymc_dapper.steps.stats import RECORD_STAT, record_stat, record_stats, warning_of
 
 
 def test_statistics_of_records_are_found_in_the_models_order():
@@ -10,8 +10,8 @@ def test_statistics_of_records_are_found_in_the_models_order():
     assert record_stats(names) == [f"{RECORD_STAT}_3_z_1", f"{RECORD_STAT}_12_b"]
 
 
-def test_what_never_moved_is_told_as_a_warning_of_convergence():
-    told = never_moved("'x' never moved")
+def test_what_a_chain_tells_is_a_warning_of_convergence():
+    told = warning_of("'x' never moved")
     assert isinstance(told, SamplerWarning)
     assert (told.kind, told.message, told.level) == (
         WarningType.CONVERGENCE,

@@ -99,26 +99,28 @@ def _formula(factor: AdditiveFactor) -> str:
     for k, sum_ in enumerate(factor.sums, start=1):
         names[sum_.total] = sum_.total.type(name=f"S{k}" if len(factor.sums) > 1 else "S")
     [graph] = rebuild([factor.log_density], names)
-    formula = _written(graph)
-    return formula if len(formula) <= MAX_FORMULA else formula[: MAX_FORMULA - 3] + "..."
+    return written(graph)
 
 
-def _written(graph: TensorVariable) -> str:
-    """Write a graph as a formula, without what only says which shape something has."""
+def written(graph: TensorVariable) -> str:
+    """Write a graph as a formula, without what only says which shape something has.
+
+    The end of a long one is cut off.
+    """
 
     def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
         return inputs[:1] if isinstance(node.op, SpecifyShape) else with_inputs(node, inputs)
 
     [graph] = rebuild([graph], replace_node=replace_node)
-    return " ".join(str(pprint(graph)).split())
+    formula = " ".join(str(pprint(graph)).split())
+    return formula if len(formula) <= MAX_FORMULA else formula[: MAX_FORMULA - 3] + "..."
 
 
 def _sums(reading: ModelReading) -> list[str]:
     if not reading.sums or reading.full_factors:
         return []
     rows = [
-        (f"  {_shape(sum_.total.type.shape)}", _written(sum_.contributions)[:MAX_FORMULA])
-        for sum_ in reading.sums
+        (f"  {_shape(sum_.total.type.shape)}", written(sum_.contributions)) for sum_ in reading.sums
     ]
     return ["Sums over the records that are cached, and what is summed:", *_table(rows)]
 

@@ -1,0 +1,153 @@
+"""Chains whose records hardly forget where they were are told of, and others aren't."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dapper import DapperStep
+from pymc_dapper.reading import read_model
+from pymc_dapper.records.long_memory import (
+    FEWEST,
+    LOOKS,
+    MOST_SUMS,
+    SHORTEST_CHAIN,
+    LongMemory,
+    effective_draws,
+)
+from tests.evaluated_in_python import evaluated_in_python
+
+DRAWS, TUNE = 640, 10
+SLOW = np.cumsum(np.random.default_rng(1).normal(size=DRAWS)) / np.sqrt(DRAWS)
+FAST = np.random.default_rng(2).normal(size=DRAWS)
+
+
+def read(mechanism, prior=pm.Normal, **parameters):
+    with pm.Model() as model:
+        x = prior("x", shape=3, **parameters)
+        pm.Potential("privacy", mechanism(x))
+    return read_model(model, model.value_vars, model.initial_point())
+
+
+def told(reading, chain, accepted=0.01):
+    """What is said at the end of a chain of states of the records."""
+    watch = LongMemory(reading, TUNE, len(chain))
+    messages = [
+        watch.look(TUNE + k, [np.asarray(state)], [], accepted)
+        for k, state in enumerate(chain, start=1)
+    ]
+    assert messages[:-1] == [None] * (len(chain) - 1)
+    return messages[-1]
+
+
+def states(first, second):
+    return np.stack([first, second, np.zeros(DRAWS)], axis=1)
+
+
+def powers(x):
+    return -(((pt.stack([x.sum(), (x**2).sum()]) - 1.0) / 0.1) ** 2).sum()
+
+
+def test_the_slowest_sum_is_named_with_what_holds_the_records():
+    message = told(read(powers), states(5 * SLOW + FAST, FAST - 5 * SLOW))
+    assert message.startswith(
+        "DapperStep: the records 'x' have a long memory: this chain of 640 draws has hardly more"
+    )
+    assert "effective draws of the sum of (x ** 2). 1.0% of the proposals are accepted" in message
+    assert "hardly any room to move by itself. Draw many times as many" in message
+
+
+def test_where_proposals_are_accepted_the_way_out_is_another():
+    message = told(read(powers), states(SLOW, SLOW), accepted=0.98)
+    assert "and as few of 2 of all 2" in message
+    assert "98% of the proposals are accepted, so it isn't the released values" in message
+    assert "InterweaveStep" in message
+
+
+OTHERS = {
+    "a median": (lambda x: -pt.abs(pt.sort(x)[1] - 0.1), "the log-density of 'privacy'"),
+    "each by itself": (lambda x: -((x - 5.0) ** 2), "the log-density of 'privacy'"),
+    "a single sum": (lambda x: -((x.sum() - 1.0) ** 2), "the sum of x. "),
+}
+
+
+@pytest.mark.parametrize(("mechanism", "name"), OTHERS.values(), ids=OTHERS)
+def test_whatever_a_mechanism_sees_is_looked_at(mechanism, name):
+    reading = read(mechanism)
+    assert name in told(reading, states(SLOW, SLOW))
+    assert told(reading, states(FAST, FAST)) is None
+
+
+def test_of_very_many_sums_some_are_looked_at():
+    of_each = np.linspace(1, 2, 3 * MOST_SUMS)
+    reading = read(lambda x: -(((x[:, None] * of_each).sum(axis=0) - 1.0) ** 2).sum())
+    assert f"of {MOST_SUMS} of all {MOST_SUMS}" in told(reading, states(SLOW, SLOW))
+
+
+def test_continuous_records_that_stand_still_are_told_of():
+    message = told(read(powers), np.zeros((DRAWS, 3)))
+    assert "no record of 'x' has moved in this chain of 640 draws" in message
+
+
+def test_counts_that_are_known_by_their_noise_are_not():
+    reading = read(lambda x: -50.0 * (x.sum() - 2.0) ** 2, pm.Bernoulli, p=0.5)
+    assert told(reading, [np.array([0, 1, 1])] * DRAWS) is None
+
+
+@pytest.mark.parametrize("mechanism", [powers, lambda x: pt.log(x.sum() - 100.0)])
+def test_a_chain_that_forgets_is_not_told_of(mechanism):
+    assert told(read(mechanism), states(FAST, FAST[::-1])) is None
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_effective_draws_are_those_of_autoregressions(scale):
+    rng = np.random.default_rng(0)
+    n, sets = 2_000, 50
+    correlation = np.array([0.0, 0.5, 0.9])
+    x = np.empty((n, sets, 3))
+    x[0] = rng.normal(size=(sets, 3))
+    for k in range(1, n):
+        noise = rng.normal(size=(sets, 3))
+        x[k] = correlation * x[k - 1] + np.sqrt(1 - correlation**2) * noise
+    found = effective_draws(5 * scale + scale * x.reshape(n, -1)).reshape(sets, 3)
+    expected = n * (1 - correlation) / (1 + correlation)
+    error = found.std(axis=0) / np.sqrt(sets)
+    assert np.all(np.abs(found.mean(axis=0) - expected) < 4 * error + 0.05 * expected)
+
+
+def test_a_chain_of_some_effective_draws_is_rarely_told_of():
+    """One sum in a hundred, at most, if the chain has 20 effective draws."""
+    rng = np.random.default_rng(0)
+    correlation = (LOOKS - 20) / (LOOKS + 20)
+    x = np.empty((LOOKS, 4_000))
+    x[0] = rng.normal(size=4_000)
+    for k in range(1, LOOKS):
+        noise = rng.normal(size=4_000)
+        x[k] = correlation * x[k - 1] + np.sqrt(1 - correlation**2) * noise
+    assert np.mean(effective_draws(x) < FEWEST) < 0.01
+
+
+def test_what_is_constant_or_has_no_value_has_no_effective_draws():
+    values = np.column_stack([np.full(LOOKS, 0.1), np.r_[np.nan, FAST[1:LOOKS]], FAST[:LOOKS]])
+    np.testing.assert_array_equal(np.isnan(effective_draws(values)), [True, True, False])
+
+
+@pytest.mark.parametrize(
+    ("scale", "draws", "n_told"), [(1e-9, 200, 1), (3.0, 200, 0), (1e-9, 199, 0)]
+)
+def test_a_chain_that_sticks_is_told_of_in_pymcs_log(scale, draws, n_told, caplog):
+    assert SHORTEST_CHAIN == 200
+    with evaluated_in_python(), pm.Model():
+        x = pm.Normal("x", 0, 1, shape=3)
+        pm.Normal("noisy_sum", x.sum(), scale, observed=1.0)
+        pm.sample(
+            step=[DapperStep([x])],
+            draws=draws,
+            tune=5,
+            chains=1,
+            random_seed=1,
+            progressbar=False,
+            compute_convergence_checks=False,
+        )
+    reports = [x for x in caplog.records if "Don't rely on the draws" in x.getMessage()]
+    assert [x.levelname for x in reports] == ["WARNING"] * n_told
