@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pymc_dapper.checks import shown
 
@@ -28,16 +28,22 @@ class Sensitivity(float):
     exact : bool
         Whether some pair of neighbouring data sets is that far apart, to the precision of a float
         (rounded up). Otherwise no pair is farther apart, but perhaps none is as far.
+    neighbours : {"replace", "add_remove"}
+        Which data sets are neighbours, as of `Sensitivities`.
     """
 
-    __slots__ = ("_exact", "_norm")
+    __slots__ = ("_exact", "_neighbours", "_norm")
     _exact: bool
+    _neighbours: Neighbours
     _norm: Norm
 
-    def __new__(cls, value: float, *, norm: Norm, exact: bool) -> "Sensitivity":
-        """Make a float that knows its norm, and whether it is exact."""
+    def __new__(
+        cls, value: float, *, norm: Norm, exact: bool, neighbours: Neighbours = "replace"
+    ) -> "Sensitivity":
+        """Make a float that knows its norm, whether it is exact, and for which neighbours."""
         self = super().__new__(cls, value)
         self._norm, self._exact = norm, exact
+        self._neighbours = check_neighbours(neighbours)
         return self
 
     @property
@@ -50,15 +56,22 @@ class Sensitivity(float):
         """Whether some pair of neighbouring data sets is that far apart."""
         return self._exact
 
+    @property
+    def neighbours(self) -> Neighbours:
+        """Which data sets are neighbours."""
+        return self._neighbours
+
     def __repr__(self) -> str:
-        return f"Sensitivity({float(self)!r}, norm={self.norm!r}, exact={self.exact})"
+        relation = "" if self.neighbours == "replace" else f", neighbours={self.neighbours!r}"
+        return f"Sensitivity({float(self)!r}, norm={self.norm!r}, exact={self.exact}{relation})"
 
     def __str__(self) -> str:
         return str(float(self))
 
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:
         """Let it be pickled and copied."""
-        return (float(self),), {"norm": self.norm, "exact": self.exact}
+        options = {"norm": self.norm, "exact": self.exact, "neighbours": self.neighbours}
+        return (float(self),), options
 
 
 @dataclass(frozen=True)
@@ -95,6 +108,34 @@ class Sensitivities:
         """
         l1, l2, linf = (Fraction(float(x)) * abs(factor) for x in (self.l1, self.l2, self.linf))
         return sensitivities(l1, l2 * l2, linf, self.neighbours, exact=self.l1.exact)
+
+
+def check_neighbours(neighbours: Any) -> Neighbours:
+    """Refuse anything but a known relation."""
+    if not isinstance(neighbours, str) or neighbours not in get_args(Neighbours):
+        raise ValueError(
+            f"neighbours must be 'replace' (one record has other values) or 'add_remove' (one "
+            f"record more or less), got {neighbours!r}"
+        )
+    return neighbours  # type: ignore[return-value]
+
+
+def neighbours_of(sensitivity: Any) -> Neighbours | None:
+    """Which data sets a sensitivity compares; None of a plain number, which doesn't say."""
+    known = isinstance(sensitivity, Sensitivity | Sensitivities)
+    return sensitivity.neighbours if known else None
+
+
+def as_l1(sensitivity: Any) -> Any:
+    """Take a sensitivity for the L1 one: the rule for the noise of another norm is the same."""
+    if not isinstance(sensitivity, Sensitivity):
+        return sensitivity
+    return Sensitivity(
+        float(sensitivity),
+        norm="l1",
+        exact=sensitivity.exact,
+        neighbours=sensitivity.neighbours,
+    )
 
 
 def in_norm(sensitivity: Any, norm: Norm, owner: str) -> Any:
@@ -136,9 +177,9 @@ def sensitivities(
             "the limits that they are clamped to"
         ) from None
     return Sensitivities(
-        Sensitivity(values[0], norm="l1", exact=exact),
-        Sensitivity(values[1], norm="l2", exact=exact),
-        Sensitivity(values[2], norm="linf", exact=exact),
+        Sensitivity(values[0], norm="l1", exact=exact, neighbours=neighbours),
+        Sensitivity(values[1], norm="l2", exact=exact, neighbours=neighbours),
+        Sensitivity(values[2], norm="linf", exact=exact, neighbours=neighbours),
         neighbours,
     )
 

@@ -23,8 +23,14 @@ Between zCDP and approximate differential privacy there are two bounds. "simple"
 whoever states an approximate budget has to say by which bound it is. "simple" is the default: it
 takes the more noise, and it never promises more than the other.
 
+A budget says which data sets it compares: those that differ in the values of one record
+(``neighbours="replace"``, the default), or those of which one has one record more
+(``neighbours="add_remove"``). `to_replace` says what the latter promises to a replaced record.
+Budgets for different neighbours don't add up.
+
 A sensitivity may be a plain number, in the norm that the noise needs; or the `sensitivity` of a
-statistic as a whole, of which that norm is picked. One of its numbers in another norm is refused.
+statistic as a whole, of which that norm is picked. One of its numbers in another norm is refused,
+and so is one for other neighbours than the budget's. A plain number is taken for the budget's own.
 
 Throughout, log is the natural logarithm, and a privacy loss is measured in its units (nats).
 

@@ -1,20 +1,29 @@
 """The kinds of budget: what they promise, how one implies another, and how they add up."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import partial
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from pymc_dapper.budget.bounds import Bound, conversion
 from pymc_dapper.budget.numbers import TINY, held, positive, probability
+from pymc_dapper.sensitivity import Neighbours, check_neighbours, neighbours_of
+
+_NEIGHBOURS: Any = field(default="replace", kw_only=True)
+_COMPARED = {"replace": "one record replaced", "add_remove": "one record added or removed"}
 
 
-@dataclass(frozen=True)
 class _Budget:
-    """What the kinds of budget share: every field of theirs adds up over releases."""
+    """What the kinds of budget share: amounts that add up over releases, and the neighbours."""
+
+    neighbours: Neighbours
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __post_init__(self) -> None:
+        check_neighbours(self.neighbours)
 
     def split(self, parts: int | Sequence[float]) -> tuple[Self, ...]:
         """Share the budget out between several releases on the same records.
@@ -44,11 +53,11 @@ class _Budget:
         >>> PureDP(1).split([3, 1])
         (PureDP(epsilon=0.75), PureDP(epsilon=0.25))
         """
-        amounts: tuple[float, ...] = astuple(self)
+        amounts = _amounts(self)
         shares = [[amount / divisor for amount in amounts] for divisor in _divisors(parts)]
         if min(map(min, shares)) < TINY:
             raise ValueError(f"a part of {self} would be too small for a float. Make fewer parts.")
-        return tuple(type(self)(*share) for share in shares)
+        return tuple(_with_amounts(self, share) for share in shares)
 
     def compose(self, *others: Self) -> Self:
         """Add up this budget and others of its kind that are spent on the same records.
@@ -62,12 +71,24 @@ class _Budget:
         """
         return compose(self, *others)
 
+    def __repr__(self) -> str:
+        return self._shown("r")
+
     def __str__(self) -> str:
-        amounts = [f"{one.name}={getattr(self, one.name):.6g}" for one in fields(self)]
-        return f"{type(self).__name__}({', '.join(amounts)})"
+        return self._shown(".6g")
+
+    def _shown(self, form: str) -> str:
+        """Show it as it is typed: the neighbours only where they aren't the default."""
+        parts = [
+            f"{one.name}={amount!r}" if form == "r" else f"{one.name}={amount:{form}}"
+            for one, amount in zip(_amount_fields(self), _amounts(self), strict=True)
+        ]
+        if self.neighbours != "replace":
+            parts.append(f"neighbours={self.neighbours!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PureDP(_Budget):
     """Pure differential privacy.
 
@@ -78,13 +99,15 @@ class PureDP(_Budget):
     ----------
     epsilon : float
         Privacy loss, positive and finite.
+    neighbours : {"replace", "add_remove"}
+        What it is to change one record: to give it other values, or to add or remove it.
 
     Raises
     ------
     TypeError
         If `epsilon` isn't a number.
     ValueError
-        If `epsilon` isn't positive and finite.
+        If `epsilon` isn't positive and finite, or if `neighbours` is unknown.
 
     References
     ----------
@@ -97,9 +120,37 @@ class PureDP(_Budget):
     """
 
     epsilon: float
+    neighbours: Neighbours = _NEIGHBOURS
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
+
+    def to_replace(self) -> Self:
+        """Return what it promises to one replaced record: 2 epsilon, by removing and adding.
+
+        Returns
+        -------
+        PureDP
+            The budget itself if it is for replaced records already.
+
+        Raises
+        ------
+        ValueError
+            If epsilon would be too large for a float.
+
+        References
+        ----------
+        Dwork and Roth (2014), Theorem 2.2: the privacy of groups, here of two records.
+
+        Examples
+        --------
+        >>> PureDP(0.5, neighbours="add_remove").to_replace()
+        PureDP(epsilon=1.0)
+        """
+        if self.neighbours == "replace":
+            return self
+        return type(self)(held(2 * self.epsilon, f"epsilon of {self} for a replaced record"))
 
     def to_zcdp(self) -> "ZCDP":
         """Return the zCDP budget that every mechanism with this budget keeps: epsilon^2 / 2.
@@ -117,7 +168,8 @@ class PureDP(_Budget):
         ----------
         Bun and Steinke (2016), Proposition 1.4.
         """
-        return ZCDP(held(self.epsilon * self.epsilon / 2, f"rho of {self}"))
+        rho = held(self.epsilon * self.epsilon / 2, f"rho of {self}")
+        return ZCDP(rho, neighbours=self.neighbours)
 
     def to_approx(self, *, delta: float) -> "ApproxDP":
         """Return the approximate budget that every mechanism with this budget keeps.
@@ -143,10 +195,10 @@ class PureDP(_Budget):
         ----------
         Dwork and Roth (2014), Definition 2.4.
         """
-        return ApproxDP(self.epsilon, delta)
+        return ApproxDP(self.epsilon, delta, neighbours=self.neighbours)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ZCDP(_Budget):
     """Zero-concentrated differential privacy.
 
@@ -157,13 +209,15 @@ class ZCDP(_Budget):
     ----------
     rho : float
         Privacy loss, positive and finite.
+    neighbours : {"replace", "add_remove"}
+        What it is to change one record: to give it other values, or to add or remove it.
 
     Raises
     ------
     TypeError
         If `rho` isn't a number.
     ValueError
-        If `rho` isn't positive and finite.
+        If `rho` isn't positive and finite, or if `neighbours` is unknown.
 
     References
     ----------
@@ -178,9 +232,37 @@ class ZCDP(_Budget):
     """
 
     rho: float
+    neighbours: Neighbours = _NEIGHBOURS
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "rho", positive(self.rho, "rho"))
+
+    def to_replace(self) -> Self:
+        """Return what it promises to one replaced record: 4 rho, by removing and adding.
+
+        Returns
+        -------
+        ZCDP
+            The budget itself if it is for replaced records already.
+
+        Raises
+        ------
+        ValueError
+            If rho would be too large for a float.
+
+        References
+        ----------
+        Bun and Steinke (2016), on the privacy of groups: here of two records.
+
+        Examples
+        --------
+        >>> ZCDP(0.5, neighbours="add_remove").to_replace()
+        ZCDP(rho=2.0)
+        """
+        if self.neighbours == "replace":
+            return self
+        return type(self)(held(4 * self.rho, f"rho of {self} for a replaced record"))
 
     def to_approx(
         self,
@@ -230,10 +312,11 @@ class ZCDP(_Budget):
             delta=delta,
             epsilon=epsilon,
             owner=f"{self} with the {bound} bound",
+            neighbours=self.neighbours,
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ApproxDP(_Budget):
     """Approximate differential privacy.
 
@@ -246,13 +329,15 @@ class ApproxDP(_Budget):
         Privacy loss, positive and finite.
     delta : float
         Above 0 (not below 2.2e-308, where floats lose precision) and below 1.
+    neighbours : {"replace", "add_remove"}
+        What it is to change one record: to give it other values, or to add or remove it.
 
     Raises
     ------
     TypeError
         If an argument isn't a number.
     ValueError
-        If an argument is out of range.
+        If an argument is out of range, or if `neighbours` is unknown.
 
     References
     ----------
@@ -266,10 +351,46 @@ class ApproxDP(_Budget):
 
     epsilon: float
     delta: float
+    neighbours: Neighbours = _NEIGHBOURS
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
         object.__setattr__(self, "delta", probability(self.delta, "delta"))
+
+    def to_replace(self) -> Self:
+        """Return what it promises to one replaced record, by removing and adding.
+
+        Epsilon is doubled, and delta is ``(1 + exp(epsilon)) delta``.
+
+        Returns
+        -------
+        ApproxDP
+            The budget itself if it is for replaced records already.
+
+        Raises
+        ------
+        ValueError
+            If nothing is promised: delta would be 1 or more.
+
+        Notes
+        -----
+        The definition twice, the second time within the first.
+
+        Examples
+        --------
+        >>> print(ApproxDP(1, 1e-6, neighbours="add_remove").to_replace())
+        ApproxDP(epsilon=2, delta=3.71828e-06)
+        """
+        if self.neighbours == "replace":
+            return self
+        epsilon = held(2 * self.epsilon, f"epsilon of {self} for a replaced record")
+        log_delta = math.log(self.delta) + float(np.logaddexp(0, self.epsilon))
+        if log_delta >= 0:
+            raise ValueError(
+                f"{self} promises nothing to a replaced record: delta would be 1 or more."
+            )
+        return type(self)(epsilon, math.exp(log_delta))
 
     def to_zcdp(self, *, bound: Bound = "simple") -> ZCDP:
         """Return the largest zCDP budget that is enough for this budget.
@@ -297,7 +418,7 @@ class ApproxDP(_Budget):
         Steinke (2020), Corollary 13.
         """
         rho = conversion(bound).rho(self.epsilon, -math.log(self.delta))
-        return ZCDP(held(rho, f"rho of {self}"))
+        return ZCDP(held(rho, f"rho of {self}"), neighbours=self.neighbours)
 
 
 def compose[B: _Budget](*budgets: B) -> B:
@@ -322,7 +443,7 @@ def compose[B: _Budget](*budgets: B) -> B:
         If there is none, or if they are of different kinds: the message names the conversion to
         make first.
     ValueError
-        If the deltas add up to 1 or more.
+        If the deltas add up to 1 or more, or if the budgets are for different neighbours.
 
     References
     ----------
@@ -349,13 +470,58 @@ def compose[B: _Budget](*budgets: B) -> B:
         else:
             way_out = "Convert each PureDP with .to_zcdp() first."
         raise TypeError(f"budgets of different kinds don't add up: {', '.join(kinds)}. {way_out}")
-    totals = [sum(amounts) for amounts in zip(*map(astuple, budgets), strict=True)]
+    check_alike(budgets)
+    totals = [sum(amounts) for amounts in zip(*map(_amounts, budgets), strict=True)]
     if isinstance(budgets[0], ApproxDP) and totals[1] >= 1:
         raise ValueError(
             f"the deltas add up to {totals[1]:.6g}, and a delta of 1 or more promises nothing. "
             "Compose budgets of smaller delta."
         )
-    return type(budgets[0])(*totals)
+    return _with_amounts(budgets[0], totals)
+
+
+def largest[B: _Budget](budgets: Sequence[B]) -> B:
+    """Return the largest of budgets of one kind; refuse them if they are for other neighbours."""
+    check_alike(budgets)
+    return max(budgets, key=_amounts)
+
+
+def check_alike(budgets: Iterable[_Budget]) -> None:
+    """Refuse budgets that don't compare the same data sets."""
+    first, *others = budgets
+    for other in others:
+        if other.neighbours != first.neighbours:
+            changed, moved = sorted((first, other), key=lambda one: one.neighbours == "add_remove")
+            raise ValueError(
+                f"budgets for different neighbours don't go together: {changed} is for "
+                f"{_COMPARED['replace']}, {moved} for {_COMPARED['add_remove']}. What the latter "
+                "promises to a replaced record is its .to_replace()"
+            )
+
+
+def check_neighbours_of(budget: _Budget, sensitivity: object) -> None:
+    """Refuse a sensitivity for other neighbours than the budget's: noise by it isn't enough.
+
+    A plain number is taken for the budget's own.
+    """
+    compared = neighbours_of(sensitivity)
+    if compared in (None, budget.neighbours):
+        return
+    raise ValueError(
+        f"sensitivity is for {_COMPARED[compared]}, but {budget} is for "
+        f"{_COMPARED[budget.neighbours]}. Say which is meant in both: "
+        f"{replace(budget, neighbours=compared)}, or the statistic with "
+        f"neighbours={budget.neighbours!r}"
+    )
+
+
+def check_replace(budget: _Budget, owner: str, why: str) -> None:
+    """Refuse a budget for added or removed records where nothing is known to keep it."""
+    if budget.neighbours != "replace":
+        raise ValueError(
+            f"{owner} keeps no budget for {_COMPARED[budget.neighbours]}, got {budget}: "
+            f"{why}. Give a budget with neighbours='replace'"
+        )
 
 
 def approx_budget(
@@ -365,6 +531,7 @@ def approx_budget(
     delta: float | None,
     epsilon: float | None,
     owner: str,
+    neighbours: Neighbours,
 ) -> ApproxDP:
     """Complete an approximate budget, given one of its numbers.
 
@@ -378,11 +545,13 @@ def approx_budget(
         One of them is None.
     owner : str
         What has this budget, for messages.
+    neighbours : {"replace", "add_remove"}
+        Which data sets it compares.
     """
     if delta is not None and epsilon is None:
         chance = probability(delta, "delta")
         least = max(epsilon_of(-math.log(chance)), TINY)
-        return ApproxDP(held(least, f"epsilon of {owner}"), chance)
+        return ApproxDP(held(least, f"epsilon of {owner}"), chance, neighbours=neighbours)
     if epsilon is None or delta is not None:
         raise TypeError(
             f"give either delta or epsilon, got delta={delta} and epsilon={epsilon}. "
@@ -395,7 +564,22 @@ def approx_budget(
             f"{owner} promises nothing at epsilon={loss:.6g}: delta would be 1. "
             "Give a larger epsilon."
         )
-    return ApproxDP(loss, max(found, TINY))
+    return ApproxDP(loss, max(found, TINY), neighbours=neighbours)
+
+
+def _with_amounts[B: _Budget](budget: B, amounts: Iterable[float]) -> B:
+    """Return a budget of other amounts, for the same neighbours."""
+    names = (one.name for one in _amount_fields(budget))
+    return replace(budget, **dict(zip(names, amounts, strict=True)))
+
+
+def _amount_fields(budget: _Budget) -> list[Field[Any]]:
+    return [one for one in fields(budget) if not one.kw_only]
+
+
+def _amounts(budget: _Budget) -> tuple[float, ...]:
+    """Return what adds up."""
+    return tuple(getattr(budget, one.name) for one in _amount_fields(budget))
 
 
 def _divisors(parts: object) -> list[float]:

@@ -1,13 +1,21 @@
 """The noise that keeps a budget, and the budget that noise spends."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 from pymc_dapper.budget.analytic_gaussian import largest_ratio, log_delta, smallest_epsilon
 from pymc_dapper.budget.bounds import Bound, conversion
-from pymc_dapper.budget.kinds import ZCDP, ApproxDP, PureDP, approx_budget, check_pure
+from pymc_dapper.budget.kinds import (
+    ZCDP,
+    ApproxDP,
+    PureDP,
+    approx_budget,
+    check_neighbours_of,
+    check_pure,
+)
 from pymc_dapper.budget.numbers import held, positive, sensitivity_of, whole_sensitivity
-from pymc_dapper.sensitivity import Sensitivities
+from pymc_dapper.sensitivity import Neighbours, Sensitivities, neighbours_of
 
 
 def laplace_scale(budget: PureDP, *, sensitivity: float | Sensitivities) -> float:
@@ -32,7 +40,7 @@ def laplace_scale(budget: PureDP, *, sensitivity: float | Sensitivities) -> floa
     TypeError
         If `budget` isn't pure, or if `sensitivity` isn't a number.
     ValueError
-        If `sensitivity` isn't positive and finite.
+        If `sensitivity` isn't positive and finite, or is for other neighbours than the budget.
 
     References
     ----------
@@ -44,6 +52,7 @@ def laplace_scale(budget: PureDP, *, sensitivity: float | Sensitivities) -> floa
     4.0
     """
     check_pure(budget, "laplace_scale")
+    check_neighbours_of(budget, sensitivity)
     delta_1 = sensitivity_of(sensitivity, "l1", "Laplace noise")
     return held(delta_1 / budget.epsilon, f"scale for {budget} and sensitivity {delta_1:.6g}")
 
@@ -77,7 +86,8 @@ def laplace_budget(scale: float, *, sensitivity: float | Sensitivities) -> PureD
     PureDP(epsilon=0.5)
     """
     b, delta_1 = positive(scale, "scale"), sensitivity_of(sensitivity, "l1", "Laplace noise")
-    return PureDP(held(delta_1 / b, f"epsilon for scale {b:.6g} and sensitivity {delta_1:.6g}"))
+    epsilon = held(delta_1 / b, f"epsilon for scale {b:.6g} and sensitivity {delta_1:.6g}")
+    return PureDP(epsilon, neighbours=_compared(sensitivity))
 
 
 def discrete_laplace_scale(budget: PureDP, *, sensitivity: int | Sensitivities) -> float:
@@ -103,7 +113,7 @@ def discrete_laplace_scale(budget: PureDP, *, sensitivity: int | Sensitivities) 
     TypeError
         If `budget` isn't pure, or if `sensitivity` isn't a number.
     ValueError
-        If `sensitivity` isn't a positive whole number.
+        If `sensitivity` isn't a positive whole number, or is for other neighbours than the budget.
 
     References
     ----------
@@ -115,6 +125,7 @@ def discrete_laplace_scale(budget: PureDP, *, sensitivity: int | Sensitivities) 
     2.0
     """
     check_pure(budget, "discrete_laplace_scale")
+    check_neighbours_of(budget, sensitivity)
     return laplace_scale(budget, sensitivity=whole_sensitivity(sensitivity))
 
 
@@ -146,7 +157,8 @@ def discrete_laplace_budget(scale: float, *, sensitivity: int | Sensitivities) -
     >>> discrete_laplace_budget(2, sensitivity=1)
     PureDP(epsilon=0.5)
     """
-    return laplace_budget(scale, sensitivity=whole_sensitivity(sensitivity))
+    spent = laplace_budget(scale, sensitivity=whole_sensitivity(sensitivity))
+    return replace(spent, neighbours=_compared(sensitivity))
 
 
 def gaussian_sigma(
@@ -179,7 +191,8 @@ def gaussian_sigma(
     TypeError
         If `budget` is pure or no budget, or if `sensitivity` isn't a number.
     ValueError
-        If `sensitivity` isn't positive and finite, or if `bound` is unknown.
+        If `sensitivity` isn't positive and finite, or is for other neighbours than the budget, or
+        if `bound` is unknown.
 
     See Also
     --------
@@ -208,6 +221,7 @@ def gaussian_sigma(
             f"gaussian_sigma needs a ZCDP or an ApproxDP budget, got {budget!r}. "
             "Write ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...)."
         )
+    check_neighbours_of(budget, sensitivity)
     delta_2 = sensitivity_of(sensitivity, "l2", "Gaussian noise")
     rho = budget.rho if isinstance(budget, ZCDP) else budget.to_zcdp(bound=bound).rho
     return held(delta_2 / math.sqrt(2 * rho), f"sigma for {budget} and sensitivity {delta_2:.6g}")
@@ -247,7 +261,8 @@ def gaussian_budget(sigma: float, *, sensitivity: float | Sensitivities) -> ZCDP
     """
     sd, delta_2 = positive(sigma, "sigma"), sensitivity_of(sensitivity, "l2", "Gaussian noise")
     ratio = delta_2 / sd
-    return ZCDP(held(ratio * ratio / 2, f"rho for sigma {sd:.6g} and sensitivity {delta_2:.6g}"))
+    rho = held(ratio * ratio / 2, f"rho for sigma {sd:.6g} and sensitivity {delta_2:.6g}")
+    return ZCDP(rho, neighbours=_compared(sensitivity))
 
 
 def analytic_gaussian_sigma(budget: ApproxDP, *, sensitivity: float | Sensitivities) -> float:
@@ -274,7 +289,7 @@ def analytic_gaussian_sigma(budget: ApproxDP, *, sensitivity: float | Sensitivit
     TypeError
         If `budget` isn't approximate, or if `sensitivity` isn't a number.
     ValueError
-        If `sensitivity` isn't positive and finite.
+        If `sensitivity` isn't positive and finite, or is for other neighbours than the budget.
 
     References
     ----------
@@ -290,6 +305,7 @@ def analytic_gaussian_sigma(budget: ApproxDP, *, sensitivity: float | Sensitivit
             f"analytic_gaussian_sigma needs an ApproxDP budget, got {budget!s}. "
             "For a ZCDP budget use gaussian_sigma."
         )
+    check_neighbours_of(budget, sensitivity)
     delta_2 = sensitivity_of(sensitivity, "l2", "Gaussian noise")
     rho = budget.to_zcdp(bound="tight").rho
     ratio = largest_ratio(budget.epsilon, -math.log(budget.delta), at_least=math.sqrt(2 * rho))
@@ -350,4 +366,10 @@ def analytic_gaussian_budget(
         delta=delta,
         epsilon=epsilon,
         owner=owner,
+        neighbours=_compared(sensitivity),
     )
+
+
+def _compared(sensitivity: object) -> Neighbours:
+    """Return which data sets a budget by a sensitivity compares; by a number, those replaced."""
+    return neighbours_of(sensitivity) or "replace"

@@ -3,14 +3,14 @@
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from arviz_stats.base import array_stats
 
-from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.checks import choice, shown
+from pymc_dapper.budget import ZCDP, ApproxDP, PureDP, compose
+from pymc_dapper.checks import shown
 from pymc_dapper.diagnostics._result import group
 from pymc_dapper.model_releases.budgets import ATTRIBUTE, Releases
 from pymc_dapper.steps.stats import ACCEPT_STAT
@@ -59,12 +59,7 @@ def _listed(values: np.ndarray) -> str:
     return ", ".join(f"{value:.3g}" for value in np.atleast_1d(values))
 
 
-def acceptance(
-    idata: Any,
-    budget: PureDP | ZCDP | ApproxDP | None = None,
-    *,
-    neighbours: Literal["replace", "add_remove"] = "replace",
-) -> Acceptance:
+def acceptance(idata: Any, budget: PureDP | ZCDP | ApproxDP | None = None) -> Acceptance:
     """Compare the acceptance of records with the floor that a pure privacy budget implies.
 
     Under epsilon-differential privacy for one replaced record, replacing a record changes the
@@ -78,10 +73,9 @@ def acceptance(
         What ``pmd.sample``, or ``pm.sample`` with a ``DapperStep``, returned.
     budget : PureDP, ZCDP or ApproxDP, optional
         Privacy loss of all releases in the model together. What ``pmd.sample`` wrote into the
-        result if not given: the budgets that the mechanisms were calibrated to, added up.
-    neighbours : {"replace", "add_remove"}
-        Which data sets the budget compares. Replacing a record is removing one and adding another:
-        it counts twice.
+        result if not given: the budgets that the mechanisms were calibrated to, added up. A budget
+        for added or removed records (its ``neighbours``) counts twice, as replacing a record is
+        removing one and adding another: ``budget.to_replace()``.
 
     Returns
     -------
@@ -93,7 +87,7 @@ def acceptance(
     TypeError
         If ``idata`` isn't a result, or ``budget`` isn't a budget.
     ValueError
-        If no ``DapperStep`` was among the steps, or for other ``neighbours``.
+        If no ``DapperStep`` was among the steps.
 
     Warns
     -----
@@ -123,7 +117,6 @@ def acceptance(
             "no DapperStep was among the steps: there is no acceptance of records. Where "
             "pmd.sample took a table in their place, tabulate=False samples the records"
         )
-    choice(neighbours, "neighbours", ("replace", "add_remove"))
     by_draw = stats[ACCEPT_STAT]
     by_draw = by_draw.rename({dim: "step" for dim in by_draw.dims if dim not in ("chain", "draw")})
     by_draw = by_draw.transpose("chain", "draw", ...)
@@ -136,9 +129,9 @@ def acceptance(
         unknown = ""
     floor, explanation = None, unknown
     if isinstance(budget, PureDP):
-        epsilon = budget.epsilon * (2 if neighbours == "add_remove" else 1)
-        floor = math.exp(-epsilon)
-        twice = ", counted twice for a replaced record" if epsilon > budget.epsilon else ""
+        floor = math.exp(-budget.to_replace().epsilon)
+        moves = budget.neighbours == "add_remove"
+        twice = ", counted twice for a replaced record" if moves else ""
         explanation = (
             f"By {budget}{twice}, proposals are accepted with probability {floor:.3g} at least, if "
             "the records enter nothing but the mechanism. A rate near 1 is no sign of good mixing."
@@ -198,4 +191,6 @@ def _budget_of(idata: Any) -> tuple[PureDP | ZCDP | ApproxDP | None, str]:
     for budget in budgets:
         if not isinstance(budget, PureDP):
             return budget, ""
-    return PureDP(sum(budget.epsilon for budget in budgets if isinstance(budget, PureDP))), ""
+    pure = [budget for budget in budgets if isinstance(budget, PureDP)]
+    alike = len({budget.neighbours for budget in pure}) == 1
+    return compose(*(pure if alike else (budget.to_replace() for budget in pure))), ""

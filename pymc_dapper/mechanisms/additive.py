@@ -18,6 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.budget.kinds import check_neighbours_of
 from pymc_dapper.checks import (
     choice,
     finite_number,
@@ -49,7 +50,7 @@ from pymc_dapper.mechanisms.released import with_suppressed
 from pymc_dapper.mechanisms.rules import SUPPRESSED, Publication, Ranges
 from pymc_dapper.mechanisms.spans import End, Span, Value, both, either, no, one_of
 from pymc_dapper.mechanisms.whole import has_fractions
-from pymc_dapper.sensitivity import Sensitivities, in_norm
+from pymc_dapper.sensitivity import Sensitivities, in_norm, neighbours_of
 
 Law = Callable[..., TensorVariable]
 """A function of a value and of the parameters of noise."""
@@ -387,7 +388,11 @@ class AdditiveNoise(PublishedByRules):
         gap = 1 - float(np.asarray(hidden.high.value).flat[0]) - self._discrete
         log_p = np.max(self._log_below(as_tensor(gap), 0.0).eval(mode="FAST_COMPILE"))
         delta = -np.expm1(k * np.log1p(-np.exp(log_p)))
-        return ApproxDP(spent.epsilon, float(delta) + getattr(spent, "delta", 0.0))
+        return ApproxDP(
+            spent.epsilon,
+            float(delta) + getattr(spent, "delta", 0.0),
+            neighbours=spent.neighbours,
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -661,6 +666,7 @@ class TulapMechanism(AdditiveNoise):
         _check_unit(sensitivity)
         if not isinstance(budget, ApproxDP):
             accounting.check_pure(budget, cls.__name__)
+        check_neighbours_of(budget, sensitivity)
         b = float(np.exp(-budget.epsilon))
         if not 0 < b < 1:
             raise ValueError(
@@ -683,7 +689,12 @@ class TulapMechanism(AdditiveNoise):
         b, q = one_scale(self.b), one_scale(self.q)
         epsilon = -float(np.log(b))
         delta = q * (1 - b) / (2 * b * (1 - q))
-        spent = PureDP(epsilon) if q == 0 else ApproxDP(epsilon, delta)
+        compared = neighbours_of(sensitivity) or "replace"
+        spent = (
+            PureDP(epsilon, neighbours=compared)
+            if q == 0
+            else ApproxDP(epsilon, delta, neighbours=compared)
+        )
         return self._with_new_rows(spent, rows)
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:

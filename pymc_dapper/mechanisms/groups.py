@@ -1,12 +1,12 @@
 """Noise for groups of records, each of which has a sensitivity of its own: parallel composition."""
 
 from collections.abc import Callable
-from dataclasses import astuple
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pymc_dapper.budget.kinds import largest
 from pymc_dapper.checks import as_array
 from pymc_dapper.sensitivity import Sensitivities
 
@@ -71,7 +71,7 @@ def largest_loss(budget_of: Callable[..., Any], scale: Any, sensitivity: Sensiti
     if not _is_by_group(sensitivity):
         return budget_of(one_scale(scale), sensitivity=sensitivity)
     pairs = np.broadcast(np.asarray(scale, dtype=float), _as_groups(sensitivity))
-    return max((budget_of(float(b), sensitivity=s) for b, s in pairs), key=astuple)
+    return largest([budget_of(float(b), sensitivity=s) for b, s in pairs])
 
 
 def one_scale(scale: float | np.ndarray) -> float:

@@ -21,7 +21,7 @@ from pymc_dapper.mechanisms.base import (
     check_broadcast,
     positive,
 )
-from pymc_dapper.sensitivity import Norm, Sensitivities, Sensitivity, in_norm
+from pymc_dapper.sensitivity import Norm, Sensitivities, as_l1, in_norm
 
 NORMS = (1, 2, np.inf)
 
@@ -295,8 +295,7 @@ def _in_own_norm(sensitivity: Any, norm: Any) -> Any:
     names: dict[Any, Norm] = {1: "l1", 2: "l2", np.inf: "linf"}
     if not isinstance(norm, Real) or norm not in names:
         return sensitivity
-    number = in_norm(sensitivity, names[norm], f"K-norm noise with norm={norm:g}")
-    return float(number) if isinstance(number, Sensitivity) else number
+    return as_l1(in_norm(sensitivity, names[norm], f"K-norm noise with norm={norm:g}"))
 
 
 def _check_vector(statistic: TensorVariable | np.ndarray) -> None:

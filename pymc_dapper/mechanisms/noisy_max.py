@@ -13,7 +13,7 @@ from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.checks import choice, flag, places, shown, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor, positive
-from pymc_dapper.sensitivity import Sensitivities, Sensitivity, in_norm
+from pymc_dapper.sensitivity import Sensitivities, as_l1, in_norm
 
 MaxNoise = Literal["gumbel", "exponential"]
 
@@ -273,5 +273,4 @@ def _exponential(start: float, scale: np.ndarray, size: Any) -> TensorVariable:
 
 
 def _in_max_norm(sensitivity: Any) -> Any:
-    number = in_norm(sensitivity, "linf", "report noisy max")
-    return float(number) if isinstance(number, Sensitivity) else number
+    return as_l1(in_norm(sensitivity, "linf", "report noisy max"))

@@ -13,6 +13,7 @@ from scipy.special import bernoulli, factorial
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
+from pymc_dapper.budget.kinds import check_replace
 from pymc_dapper.checks import real_numbers, shown, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
 from pymc_dapper.statistics.arrays import (
@@ -104,9 +105,10 @@ class NoisyStats(Mechanism):
         TypeError
             If the budget isn't pure.
         ValueError
-            If `n` isn't an integer of 2 or more.
+            If `n` isn't an integer of 2 or more, or if the budget is for added or removed records.
         """
-        accounting.laplace_scale(budget, sensitivity=1.0)  # refuses a budget of another kind
+        accounting.check_pure(budget, cls.__name__)
+        check_replace(budget, cls.__name__, "its noise goes by the number of records")
         return cls(budget.epsilon, n, budget=budget)
 
     def privacy_loss(self) -> PureDP:

@@ -12,6 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
+from pymc_dapper.budget.kinds import check_replace
 from pymc_dapper.checks import finite_number, places, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor, check_broadcast
 
@@ -130,8 +131,8 @@ class RandomizedResponse(Mechanism):
         TypeError
             If the budget isn't pure: the message names a pure budget that is enough for it.
         ValueError
-            If ``categories`` is below 2, or if a float can't tell the probability from 1 or from
-            1 / categories.
+            If ``categories`` is below 2, if a float can't tell the probability from 1 or from
+            1 / categories, or if the budget is for added or removed records.
 
         References
         ----------
@@ -144,6 +145,9 @@ class RandomizedResponse(Mechanism):
         0.75
         """
         accounting.check_pure(budget, cls.__name__)
+        check_replace(
+            budget, cls.__name__, "each record has its answer, and so their number is public"
+        )
         others = whole_number(categories, "categories", at_least=2) - 1
         return cls(1 / (1 + others * float(np.exp(-budget.epsilon))), categories, budget=budget)
 

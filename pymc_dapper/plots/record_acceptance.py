@@ -33,7 +33,6 @@ def plot_record_acceptance(
     idata: Any,
     budget: PureDP | ZCDP | ApproxDP | None = None,
     *,
-    neighbours: Literal["replace", "add_remove"] = "replace",
     by: Literal["record", "draw"] | None = None,
     step: int | None = None,
     plot_collection: "PlotCollection | None" = None,
@@ -52,7 +51,7 @@ def plot_record_acceptance(
     ----------
     idata : DataTree
         What ``pmd.sample``, or ``pm.sample`` with a ``DapperStep``, returned.
-    budget, neighbours
+    budget : PureDP, ZCDP or ApproxDP, optional
         What the floor comes from, as in :func:`pymc_dapper.diagnostics.acceptance`: by default
         what ``pmd.sample`` wrote into the result.
     by : {"record", "draw"}, optional
@@ -111,7 +110,7 @@ def plot_record_acceptance(
     if by is not None:
         choice(by, "by", ("record", "draw"))
     backend, arviz_plots = load_arviz_plots(backend, plot_collection)
-    found = acceptance(idata, budget, neighbours=neighbours)
+    found = acceptance(idata, budget)
     if by is None:
         by = "record" if record_stats(idata["sample_stats"].data_vars) else "draw"
     if by == "record":

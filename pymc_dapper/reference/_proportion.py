@@ -10,6 +10,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from pymc_dapper.budget import PureDP, laplace_scale
+from pymc_dapper.budget.kinds import check_replace
 from pymc_dapper.checks import choice, finite_number, whole_number
 
 FloatArray = NDArray[np.float64]
@@ -145,7 +146,9 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
 def proportion_scale(n: int, budget: PureDP) -> float:
     """Scale of Laplace noise on a proportion of n records, one of which is replaced."""
-    return laplace_scale(budget, sensitivity=1 / check_n(n))
+    scale = laplace_scale(budget, sensitivity=1 / check_n(n))
+    check_replace(budget, "a release of a proportion", "the number of records is public")
+    return scale
 
 
 def laplace_noise(

@@ -40,6 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom, laplace, norm
 
 from pymc_dapper.budget import ApproxDP, PureDP, check_pure
+from pymc_dapper.budget.kinds import check_replace
 from pymc_dapper.checks import finite_number
 from pymc_dapper.reference._proportion import (
     Alternative,
@@ -442,6 +443,7 @@ def laplace_sd(theta: ArrayLike, n: ArrayLike, budget: PureDP) -> FloatArray:
         The budget of the release.
     """
     check_pure(budget, "Laplace noise")
+    check_replace(budget, "a release of a proportion", "the number of records is public")
     true, size = np.asarray(theta, dtype=float), np.asarray(n, dtype=float)
     return np.sqrt(true * (1 - true) / size + 2 / (budget.epsilon * size) ** 2)
 
@@ -452,9 +454,11 @@ def _tulap(budget: PureDP | ApproxDP) -> TulapNoise:
             f"Tulap noise needs a PureDP or an ApproxDP budget, got {budget!s}. "
             "Write PureDP(epsilon=...) or ApproxDP(epsilon=..., delta=...)."
         )
+    check_replace(budget, "a count of a known number of records", "that number is public")
     return TulapNoise.calibrate(budget)
 
 
 def _keep_probability(budget: PureDP) -> float:
     check_pure(budget, "randomised response")
+    check_replace(budget, "randomised response", "the number of records is public")
     return float(1 / (1 + np.exp(-budget.epsilon)))

@@ -8,7 +8,7 @@ from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import as_array, shown, whole_number
-from pymc_dapper.sensitivity import Neighbours, Sensitivities
+from pymc_dapper.sensitivity import Neighbours, Sensitivities, check_neighbours
 from pymc_dapper.statistics.arrays import (
     Records,
     as_records,
@@ -19,7 +19,6 @@ from pymc_dapper.statistics.arrays import (
 from pymc_dapper.statistics.statistic import (
     Array,
     Statistic,
-    check_neighbours,
     exact_sensitivities,
 )
 
@@ -68,7 +67,7 @@ def clamped_sum(
     value = _clamp(records, low, high).sum(axis=0)
     if isinstance(records, np.ndarray):
         value = np.asarray(value)
-    return Statistic(value, _sensitivities(low, high, 1, neighbours))
+    return Statistic(value, _sensitivities(low, high, 1, neighbours), n_records(records))
 
 
 def clamped_moments(
@@ -132,7 +131,7 @@ def clamped_moments(
     clamped = _clamp(records, low, high)
     powers = [clamped**k for k in range(1, order + 1)]
     value = module_of(records).stack(powers, axis=-1).sum(axis=0)
-    return Statistic(value, _sensitivities(low, high, order, neighbours))
+    return Statistic(value, _sensitivities(low, high, order, neighbours), n_records(records))
 
 
 def _with_limits(

@@ -8,15 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import flag, shown, whole_number
-from pymc_dapper.sensitivity import Neighbours, Sensitivities, sensitivities
+from pymc_dapper.sensitivity import Neighbours, Sensitivities, check_neighbours, sensitivities
 from pymc_dapper.statistics.arrays import (
     Records,
     as_pair,
     as_records,
     module_of,
     n_columns,
+    n_records,
 )
-from pymc_dapper.statistics.statistic import Statistic, check_neighbours
+from pymc_dapper.statistics.statistic import Statistic
 
 
 def regression(
@@ -100,7 +101,8 @@ def regression(
         for x, a, b in zip(raw, low, high, strict=True)
     ]
     added = [scaled[t[0]] if len(t) == 1 else scaled[t[0]] * scaled[t[1]] for t in terms]
-    return Statistic(module.stack(added, axis=1).sum(axis=0), sensitivity)
+    value = module.stack(added, axis=1).sum(axis=0)
+    return Statistic(value, sensitivity, n_records(outcome))
 
 
 def regression_labels(p: int) -> list[str]:

@@ -1,9 +1,10 @@
 """A statistic and its sensitivity: what the functions of this package return."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from pytensor.tensor import as_tensor_variable
@@ -31,28 +32,53 @@ class Statistic:
     sensitivity : Sensitivities
         How far one record can move it, with what one record can be as the statistic's arguments
         say: any numbers, any categories, all columns confidential.
+    n_records : int or None
+        Number of records that it adds up, where that is known.
+
+    Raises
+    ------
+    ValueError
+        If a statistic for added or removed records is divided by their number. That number is
+        confidential then, and what one record can do to the quotient isn't known.
     """
 
     value: Array
     sensitivity: Sensitivities
+    n_records: int | None = None
 
     __array_priority__ = -1.0  # above that of NumPy's numbers, which leave products to us
 
     def __mul__(self, factor: Any) -> "Statistic":
         """Multiply by a public number."""
         number = _public_number(factor)
-        return Statistic(self.value * np.asarray(factor), self.sensitivity.times(number))
+        self._check_no_mean(1 / number)
+        sensitivity = self.sensitivity.times(number)
+        return Statistic(self.value * np.asarray(factor), sensitivity, self.n_records)
 
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: Any) -> "Statistic":
         """Divide by a public number."""
         number = _public_number(divisor)
-        return Statistic(self.value / np.asarray(divisor), self.sensitivity.times(1 / number))
+        self._check_no_mean(number)
+        sensitivity = self.sensitivity.times(1 / number)
+        return Statistic(self.value / np.asarray(divisor), sensitivity, self.n_records)
 
     def __neg__(self) -> "Statistic":
         """Change the sign."""
         return self * -1
+
+    def _check_no_mean(self, divisor: Fraction) -> None:
+        """Refuse a mean, or shares, of records whose number isn't public."""
+        if self.sensitivity.neighbours == "replace" or self.n_records in (None, 0, 1):
+            return
+        if math.isclose(abs(divisor), self.n_records, rel_tol=1e-12):
+            raise ValueError(
+                f"a statistic of {self.n_records} records is divided by their number, which isn't "
+                "public where neighbours='add_remove': the sensitivity of the result isn't known. "
+                "Release the statistic as it is, and the number of records with noise of its own; "
+                "or take neighbours='replace' if their number is public"
+            )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return the value of a statistic of data."""
@@ -82,16 +108,6 @@ def _statistic_as_tensor(
     statistic: Statistic, name: str | None, ndim: int | None, **kwargs: Any
 ) -> TensorVariable:
     return as_tensor_variable(statistic.value, name, ndim, **kwargs)
-
-
-def check_neighbours(neighbours: Neighbours) -> Neighbours:
-    """Refuse anything but a known relation."""
-    if not isinstance(neighbours, str) or neighbours not in get_args(Neighbours):
-        raise ValueError(
-            f"neighbours must be 'replace' (one record has other values) or 'add_remove' (one "
-            f"record more or less), got {neighbours!r}"
-        )
-    return neighbours
 
 
 def exact_sensitivities(

@@ -9,15 +9,16 @@ from numpy.typing import ArrayLike
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.checks import choice, real_numbers, shown, whole_number
-from pymc_dapper.sensitivity import Neighbours, Sensitivities
+from pymc_dapper.sensitivity import Neighbours, Sensitivities, check_neighbours
 from pymc_dapper.statistics.arrays import (
     Records,
     as_categories,
     as_pair,
     as_records,
     n_columns,
+    n_records,
 )
-from pymc_dapper.statistics.statistic import Statistic, check_neighbours, exact_sensitivities
+from pymc_dapper.statistics.statistic import Statistic, exact_sensitivities
 
 FEW_CATEGORIES = 256
 """Up to so many, records are compared with each category."""
@@ -56,7 +57,8 @@ def counts(record: Records, k: int, *, neighbours: Neighbours = "replace") -> St
     k = whole_number(k, "k", at_least=2)
     x = as_categories(record, "record", k)
     value = _tabulate(x, k) if isinstance(x, np.ndarray) else _count_categories(x, k)
-    return Statistic(value, _one_cell_each(n_columns(x, "record"), k, neighbours))
+    sensitivity = _one_cell_each(n_columns(x, "record"), k, neighbours)
+    return Statistic(value, sensitivity, n_records(x))
 
 
 def cross_counts(
@@ -98,12 +100,12 @@ def cross_counts(
     first, second = as_pair(first, second, "a", "b")
     sensitivity = _one_cell_each(None, ka * kb, neighbours)
     if isinstance(first, np.ndarray):
-        return Statistic(
-            _tabulate(first.astype(np.int64) * kb + second, ka * kb).reshape(ka, kb), sensitivity
-        )
+        cells = first.astype(np.int64) * kb + second
+        table = _tabulate(cells, ka * kb).reshape(ka, kb)
+        return Statistic(table, sensitivity, n_records(first))
     in_row = pt.eq(first[:, None, None], np.arange(ka)[:, None])
     in_column = pt.eq(second[:, None, None], np.arange(kb))
-    return Statistic((in_row & in_column).sum(axis=0), sensitivity)
+    return Statistic((in_row & in_column).sum(axis=0), sensitivity, n_records(first))
 
 
 def histogram(
@@ -165,12 +167,12 @@ def histogram(
     if isinstance(records, np.ndarray):
         cells = np.searchsorted(cuts, records, side="right") - 1
         cells = np.where(records == cuts[-1], bins - 1, np.where(cells < 0, bins, cells))
-        return Statistic(_tabulate(cells, bins), sensitivity)
+        return Statistic(_tabulate(cells, bins), sensitivity, n_records(records))
     left, right = cuts[:-1], cuts[1:]
     last = np.arange(bins) == bins - 1
     spread = records[..., None]
     inside = (spread >= left) & ((spread < right) | ((spread <= right) & last))
-    return Statistic(inside.sum(axis=0), sensitivity)
+    return Statistic(inside.sum(axis=0), sensitivity, n_records(records))
 
 
 def _count_categories(x: TensorVariable, k: int) -> TensorVariable:

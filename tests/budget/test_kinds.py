@@ -3,14 +3,20 @@
 import copy
 import math
 import pickle
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, astuple, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
-from pymc_dapper.budget import ZCDP, ApproxDP, PureDP, compose
-from tests.budget.privacy import ORDERS, renyi_two_outcomes
+from pymc_dapper.budget import ZCDP, ApproxDP, PureDP, analytic_gaussian_budget, compose
+from tests.budget.privacy import (
+    ORDERS,
+    largest_log_ratio_laplace,
+    renyi_gaussian,
+    renyi_two_outcomes,
+)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
@@ -43,9 +49,8 @@ def test_parts_of_a_budget_add_up_to_it(whole, parts):
     shares = whole.split(parts)
     assert len(shares) == (parts if np.ndim(parts) == 0 else len(parts))
     assert {type(share) for share in shares} == {type(whole)}
-    for name in whole.__dataclass_fields__:
-        total = getattr(compose(*shares), name)
-        assert total == pytest.approx(getattr(whole, name), rel=1e-15)
+    totals, amounts = (astuple(budget)[:-1] for budget in (compose(*shares), whole))
+    assert totals == pytest.approx(amounts, rel=1e-15)
 
 
 def test_weights_count_by_their_ratios():
@@ -116,6 +121,11 @@ def test_a_split_that_makes_no_sense_is_refused(parts, error, message):
             "ApproxDP(epsilon=0.5, delta=1e-10)",
             "ApproxDP(epsilon=0.5, delta=1e-10)",
         ),
+        (
+            ZCDP(2, neighbours="add_remove"),
+            "ZCDP(rho=2.0, neighbours='add_remove')",
+            "ZCDP(rho=2, neighbours='add_remove')",
+        ),
     ],
 )
 def test_budgets_are_values(budget, written, printed):
@@ -128,6 +138,69 @@ def test_budgets_are_values(budget, written, printed):
     assert type(getattr(budget, name)) is float
     with pytest.raises(FrozenInstanceError):
         setattr(budget, name, 2.0)
+
+
+MOVED = [
+    kind(neighbours="add_remove")
+    for kind in (partial(PureDP, 0.5), partial(ZCDP, 0.5), partial(ApproxDP, 0.5, 1e-6))
+]
+
+
+@pytest.mark.parametrize("budget", MOVED)
+def test_what_is_made_of_a_budget_is_for_the_same_neighbours(budget):
+    made = [*budget.split(2), *budget.split([1, 3]), compose(budget, budget)]
+    if not isinstance(budget, ApproxDP):
+        made.append(budget.to_approx(delta=1e-9))
+    if not isinstance(budget, ZCDP):
+        made.append(budget.to_zcdp())
+    assert {one.neighbours for one in made} == {"add_remove"}
+    assert compose(*budget.split(2)) == budget
+
+
+@pytest.mark.parametrize("budget", MOVED)
+def test_budgets_for_different_neighbours_differ_and_do_not_add_up(budget):
+    other = replace(budget, neighbours="replace")
+    assert other != budget
+    message = "different neighbours.* is for one record replaced.*added or removed.*to_replace"
+    for pair in [(budget, other), (other, budget)]:
+        with pytest.raises(ValueError, match=message):
+            compose(*pair)
+    assert compose(budget.to_replace(), other).neighbours == "replace"
+    assert other.to_replace() is other
+
+
+def test_a_replaced_record_has_twice_the_epsilon_and_four_times_the_rho():
+    # Noise on a sum of records of size one: removing 1 and adding -1 moves it by 2. By the noise of
+    # a budget just that is spent, so no smaller factor would do.
+    epsilon = PureDP(0.3, neighbours="add_remove")
+    spent = largest_log_ratio_laplace(1 / epsilon.epsilon, 2)
+    assert spent == pytest.approx(epsilon.to_replace().epsilon, rel=1e-9)
+    rho = ZCDP(0.3, neighbours="add_remove")
+    sigma = 1 / math.sqrt(2 * rho.rho)
+    for order in (1.5, 5.0):
+        spent = renyi_gaussian(order, sigma, 2) / order
+        assert spent == pytest.approx(rho.to_replace().rho, rel=1e-6)
+    # Of an approximate budget the exact curve of the noise must stay below.
+    for delta in (1e-3, 1e-6):
+        moved = analytic_gaussian_budget(2.0, sensitivity=1, delta=delta)
+        implied = replace(moved, neighbours="add_remove").to_replace()
+        exact = analytic_gaussian_budget(2.0, sensitivity=2, epsilon=implied.epsilon)
+        assert exact.delta <= implied.delta
+    # Twins: without the factor nothing of this holds.
+    assert largest_log_ratio_laplace(1 / epsilon.epsilon, 2) > 1.5 * epsilon.epsilon
+    assert exact.delta > moved.delta
+
+
+def test_no_promise_to_a_replaced_record_is_made_up():
+    with pytest.raises(ValueError, match="promises nothing to a replaced record"):
+        ApproxDP(2, 0.2, neighbours="add_remove").to_replace()
+
+
+@pytest.mark.parametrize("neighbours", ["swap", None, 1, ["replace"]])
+def test_unknown_neighbours_are_refused(neighbours):
+    for kind in (partial(PureDP, 1), partial(ZCDP, 1), partial(ApproxDP, 1, 0.1)):
+        with pytest.raises(ValueError, match=r"neighbours must be 'replace'.*or 'add_remove'"):
+            kind(neighbours=neighbours)
 
 
 def test_budgets_of_different_kinds_differ():

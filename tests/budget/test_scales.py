@@ -2,7 +2,10 @@
 
 import doctest
 import math
+import pickle
 import re
+from dataclasses import replace
+from functools import partial
 
 import dp_accounting
 import numpy as np
@@ -26,6 +29,7 @@ from pymc_dapper.budget import (
     laplace_scale,
     scales,
 )
+from pymc_dapper.statistics import counts
 from tests.budget.privacy import (
     APPROXIMATE,
     BOUNDS,
@@ -225,6 +229,41 @@ def test_gaussian_noise_for_the_wrong_kind_of_budget_names_the_way_out():
         gaussian_sigma(0.5, sensitivity=1)
     with pytest.raises(TypeError, match=r"got ZCDP\(rho=1\)\. .*use gaussian_sigma"):
         analytic_gaussian_sigma(ZCDP(1), sensitivity=1)
+
+
+NOISE = [
+    (laplace_scale, laplace_budget, PureDP(1)),
+    (discrete_laplace_scale, discrete_laplace_budget, PureDP(1)),
+    (gaussian_sigma, gaussian_budget, ZCDP(0.5)),
+    (gaussian_sigma, gaussian_budget, ApproxDP(1, 1e-6)),
+    (analytic_gaussian_sigma, partial(analytic_gaussian_budget, delta=1e-6), ApproxDP(1, 1e-6)),
+]
+
+
+@pytest.mark.parametrize(("scale", "spent", "budget"), NOISE)
+def test_a_sensitivity_for_other_neighbours_than_the_budget_is_refused(scale, spent, budget):
+    norm = "l1" if isinstance(budget, PureDP) else "l2"
+    moved = replace(budget, neighbours="add_remove")
+    for one, other in [(moved, budget), (budget, moved)]:
+        whole = counts([0, 1], 2, neighbours=one.neighbours).sensitivity
+        for sensitivity in (whole, getattr(whole, norm), pickle.loads(pickle.dumps(whole))):
+            noise = scale(one, sensitivity=sensitivity)
+            assert spent(noise, sensitivity=sensitivity).neighbours == one.neighbours
+            with pytest.raises(ValueError, match=f"neighbours='{other.neighbours}'"):
+                scale(other, sensitivity=sensitivity)
+        # A plain number is taken for the budget's own.
+        assert scale(other, sensitivity=1) == scale(one, sensitivity=1)
+
+
+def test_the_refusal_names_both_ways_out():
+    sensitivity = counts([0, 1], 2, neighbours="add_remove").sensitivity
+    message = (
+        r"sensitivity is for one record added or removed, but PureDP\(epsilon=1\) is for one "
+        r"record replaced\. Say which is meant in both: PureDP\(epsilon=1, "
+        r"neighbours='add_remove'\), or the statistic with neighbours='replace'"
+    )
+    with pytest.raises(ValueError, match=message):
+        laplace_scale(PureDP(1), sensitivity=sensitivity)
 
 
 def test_the_examples_in_the_docstrings_are_right():

@@ -1,7 +1,7 @@
 """Additive noise: likelihood, calibration, releases, guarantees, and use in a model."""
 
 import re
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 import pymc as pm
@@ -17,6 +17,7 @@ from pymc_dapper.mechanisms import (
     KNormMechanism,
     LaplaceMechanism,
     LInfMechanism,
+    NoisyMaxMechanism,
     TulapMechanism,
 )
 from pymc_dapper.mechanisms.additive import AdditiveNoise
@@ -237,6 +238,33 @@ def test_a_mechanism_picks_the_norm_it_needs(kind, budget, norm, options):
             given = options if call == kind.calibrate else {}
             with pytest.raises(ValueError, match=r"needs the .* sensitivity, got the"):
                 call(budget, sensitivity=getattr(sensitivity, other), **given)
+
+
+@pytest.mark.parametrize(
+    ("kind", "budget", "options"),
+    [
+        (LaplaceMechanism, PureDP(0.5), {}),
+        (DiscreteLaplaceMechanism, PureDP(0.5), {}),
+        (GaussianMechanism, ZCDP(0.5), {}),
+        (DiscreteGaussianMechanism, ApproxDP(0.5, 1e-6), {}),
+        (TulapMechanism, PureDP(0.5), {}),
+        (TulapMechanism, ApproxDP(0.5, 1e-6), {}),
+        (KNormMechanism, PureDP(0.5), {"norm": 2}),
+        (LInfMechanism, PureDP(0.5), {}),
+        (NoisyMaxMechanism, PureDP(0.5), {"candidates": 2}),
+    ],
+)
+def test_a_mechanism_keeps_to_the_neighbours_of_its_budget(kind, budget, options):
+    bins = [0, 1] if kind is TulapMechanism else [0, 1, 2]
+    of = {n: histogram([0.5], bins, neighbours=n).sensitivity for n in ("replace", "add_remove")}
+    moved = replace(budget, neighbours="add_remove")
+    mechanism = kind.calibrate(moved, sensitivity=of["add_remove"], **options)
+    assert mechanism.budget == moved
+    assert mechanism.privacy_loss(sensitivity=of["add_remove"]).neighbours == "add_remove"
+    assert mechanism.privacy_loss(sensitivity=of["replace"]).neighbours == "replace"
+    for other, sensitivity in [(budget, of["add_remove"]), (moved, of["replace"])]:
+        with pytest.raises(ValueError, match="Say which is meant in both"):
+            kind.calibrate(other, sensitivity=sensitivity, **options)
 
 
 def test_tulap_noise_takes_the_sensitivity_of_a_count():

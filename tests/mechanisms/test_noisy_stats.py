@@ -419,6 +419,11 @@ def test_an_impossible_release_is_refused(how, released, message):
         (lambda m: NoisyStats("1", 9), TypeError, "epsilon must be a number"),
         (lambda m: NoisyStats(1.0, 1), ValueError, "n must be a whole number of at least 2"),
         (lambda m: NoisyStats.calibrate(ZCDP(0.1), n=9), TypeError, "PureDP"),
+        (
+            lambda m: NoisyStats.calibrate(PureDP(1, neighbours="add_remove"), n=9),
+            ValueError,
+            "NoisyStats keeps no budget for one record added or removed",
+        ),
         (lambda m: m.statistic(X[:9], Y[:9]), ValueError, "for n=12 records, got 9"),
         (lambda m: m.statistic(pt.ones(9), pt.ones(9)), ValueError, "for n=12 records, got 9"),
         (lambda m: m.statistic(X, Y[:9]), ValueError, "x has 12 records, but y has 9"),

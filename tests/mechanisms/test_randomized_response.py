@@ -294,3 +294,9 @@ def test_impossible_answers_are_refused(how, released, message):
         record = pm.Categorical("record", np.ones(3) / 3, shape=4)
         with pytest.raises(ValueError, match=message):
             getattr(RandomizedResponse(0.75, 3), how)("answer", record, released=released)
+
+
+def test_there_is_no_budget_for_added_records():
+    budget = PureDP(1, neighbours="add_remove")
+    with pytest.raises(ValueError, match="each record has its answer, and so their number is"):
+        RandomizedResponse.calibrate(budget, 3)

@@ -75,7 +75,7 @@ def test_the_floor_is_that_of_the_budget(private):
     assert artists(collection, "floor_text")[0].get_text() == "floor\n0.607"
 
     # A budget of one's own, which counts twice.
-    collection = plot_record_acceptance(private, pmd.PureDP(0.8), neighbours="add_remove")
+    collection = plot_record_acceptance(private, pmd.PureDP(0.8, neighbours="add_remove"))
     assert heights(collection, "floor") == [pytest.approx(np.exp(-1.6))]
 
 

@@ -2,6 +2,7 @@
 
 import math
 import runpy
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -309,6 +310,14 @@ def test_randomized_response_interval_is_normal_and_cut():
         (lambda: normal_test(5, 1.0, PureDP(1.0)), ValueError, "theta0 must be"),
         (lambda: randomized_response(6, 5, PureDP(1.0)), ValueError, "from 0 to n = 5"),
         (lambda: randomized_response_sd(0.5, 5, ZCDP(1.0)), TypeError, "PureDP"),
+        *(
+            (partial(call, PureDP(1.0, neighbours="add_remove")), ValueError, "added or removed")
+            for call in (
+                lambda budget: UMPProportion(1.0, 5, budget),
+                lambda budget: NormalProportion(0.5, 5, budget),
+                lambda budget: randomized_response(3, 5, budget),
+            )
+        ),
     ],
 )
 def test_senseless_problems_are_refused_with_the_reason(call, error, message):
