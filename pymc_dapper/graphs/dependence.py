@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from pymc import Model
+from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
@@ -29,11 +30,16 @@ def records_seen(model: Model) -> list[TensorVariable]:
     """Find the free variables that a privacy mechanism's log-density depends on.
 
     A Potential, or a release added by a mechanism's ``observe``, depends on them directly: not
-    through other variables' distributions.
+    through other variables' distributions. What the scale of its noise depends on are parameters.
     """
     released = [x for x in model.observed_RVs if hasattr(x.tag, "check_data")]
     mechanisms = [*model.potentials, *released]
     if not mechanisms:
         return []
-    seen = set(ancestors(model.logp(mechanisms, sum=False)))
+    seen: set[Variable] = set()
+    for variable, logp in zip(mechanisms, model.logp(mechanisms, sum=False), strict=True):
+        unknown = getattr(getattr(variable.tag, "mechanism", None), "unknown", [])
+        scales = set(ancestors(unknown, blockers=model.free_RVs))
+        parameters = {model.rvs_to_values[rv] for rv in model.free_RVs if rv in scales}
+        seen |= set(ancestors([logp])) - parameters
     return [model.values_to_rvs[value] for value in model.value_vars if value in seen]

@@ -1,7 +1,7 @@
 """Mechanisms that add independent noise to each entry of a statistic."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
@@ -82,11 +82,35 @@ class AdditiveNoise(PublishedByRules):
     def _check_parameters(self) -> None:
         """Check the parameters of the noise."""
         for name, value in self._parameters.items():
-            positive(name, value)
+            if isinstance(value, Variable):
+                as_tensor(value, name)
+            else:
+                positive(name, value)
 
     @property
     def _parameters(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self) if not f.kw_only}
+
+    @property
+    def unknown(self) -> list[TensorVariable]:
+        """Parameters of the noise that are variables of a model."""
+        return [x for x in self._parameters.values() if isinstance(x, Variable)]
+
+    def _with_unknown(self, values: Sequence[TensorVariable]) -> Self:
+        """Return this mechanism with other variables in the place of its unknown parameters."""
+        mechanism, others = copy(self), iter(values)
+        for name, value in self._parameters.items():
+            if isinstance(value, Variable):
+                object.__setattr__(mechanism, name, next(others))
+        return mechanism
+
+    def _check_known(self, what: str) -> None:
+        """Check that all parameters of the noise are numbers."""
+        if self.unknown:
+            raise TypeError(
+                f"{self!r}: {what} needs a noise scale that is a number; this one is a variable of "
+                "a model, and has a distribution of its own"
+            )
 
     @property
     def _symbolic(self) -> list[TensorVariable]:
@@ -103,9 +127,13 @@ class AdditiveNoise(PublishedByRules):
 
     def _check_shape(self, shape: tuple[int | None, ...]) -> None:
         """Check that the noise scale doesn't have more entries than the statistic of a shape."""
-        scale = np.broadcast_shapes(*map(np.shape, self._parameters.values()))
+        parameters = self._parameters.values()
+        shapes = [x.type.shape if isinstance(x, Variable) else np.shape(x) for x in parameters]
+        scale = max(shapes, key=len) if self.unknown else np.broadcast_shapes(*shapes)
         pairs = zip(reversed(scale), reversed(shape), strict=False)
-        if len(scale) > len(shape) or any(k not in (1, n) and n is not None for k, n in pairs):
+        if len(scale) > len(shape) or any(
+            k not in (None, 1, n) and n is not None for k, n in pairs
+        ):
             raise ValueError(
                 f"the noise scale of {type(self).__name__} has shape {scale}, which doesn't fit a "
                 f"statistic of shape {shape}: give one scale for all entries, or one for each entry"
@@ -166,6 +194,8 @@ class AdditiveNoise(PublishedByRules):
         logp = either(span.above, self._log_tail_from(span.low, statistic), logp)
         logp = either(both(span.below, span.above), 0.0, logp)
         logp = either(span.never, -np.inf, logp)
+        for parameter in self.unknown:
+            logp = pt.switch(parameter > 0, logp, -np.inf)
         if not self.publication.nonempty:
             return logp
         of_empty = either(self.publication.hidden(released), 0.0, -np.inf)
@@ -290,6 +320,7 @@ class AdditiveNoise(PublishedByRules):
         return released.astype("int64")
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        self._check_known("a simulated release")
         self._check_shape(statistic.shape)
         name, whole = type(self).__name__, statistic == np.round(statistic)
         if self._discrete and not np.all(whole):
@@ -354,6 +385,7 @@ class AdditiveNoise(PublishedByRules):
         """
         k = whole_number(k, "k", at_least=1)
         beta = finite_number(beta, "beta", above=0, below=1)
+        self._check_known("an error bound")
         return np.asarray(self._two_sided_quantile(beta / k))
 
     @abstractmethod
@@ -399,7 +431,7 @@ class AdditiveNoise(PublishedByRules):
 class LaplaceNoise(AdditiveNoise):
     """Laplace noise, continuous or discrete, of a scale that a pure budget gives."""
 
-    scale: float | np.ndarray
+    scale: float | np.ndarray | TensorVariable
 
     _scale_for: ClassVar[Callable[..., float]]
     _budget_of: ClassVar[Callable[..., PureDP]]
@@ -432,6 +464,7 @@ class LaplaceNoise(AdditiveNoise):
         rows : int, optional
             After :meth:`~.PublishedByRules.nonempty`, the most rows that one record can be in.
         """
+        self._check_known("privacy loss")
         spent = largest_loss(self._budget_of, self.scale, sensitivity)
         return self._with_new_rows(spent, rows)
 
@@ -478,8 +511,9 @@ class LaplaceMechanism(OfErrorBound, LaplaceNoise):
 
     Attributes
     ----------
-    scale : array_like
-        Scale of the noise, in units of the statistic; its standard deviation is sqrt(2) scale.
+    scale : array_like or TensorVariable
+        Scale of the noise, in units of the statistic; its standard deviation is sqrt(2) scale. A
+        variable of the model if it isn't known.
     """
 
     _law = pm.Laplace
@@ -498,7 +532,7 @@ class DiscreteLaplaceMechanism(LaplaceNoise):
 
     Attributes
     ----------
-    scale : array_like
+    scale : array_like or TensorVariable
         The probability of k is proportional to exp(-abs(k) / scale).
 
     References
@@ -522,7 +556,7 @@ class DiscreteLaplaceMechanism(LaplaceNoise):
 class GaussianNoise(AdditiveNoise):
     """Gaussian noise, continuous or discrete, of a sigma that a zCDP budget gives."""
 
-    sigma: float | np.ndarray
+    sigma: float | np.ndarray | TensorVariable
 
     @classmethod
     def calibrate(
@@ -577,6 +611,7 @@ class GaussianNoise(AdditiveNoise):
         ZCDP or ApproxDP
         """
         choice(bound, "bound", ("simple", "tight"))
+        self._check_known("privacy loss")
         spent = largest_loss(accounting.gaussian_budget, self.sigma, sensitivity)
         if delta is not None:
             spent = spent.to_approx(delta=delta, bound=bound)
@@ -589,7 +624,7 @@ class GaussianMechanism(OfErrorBound, GaussianNoise):
 
     Attributes
     ----------
-    sigma : array_like
+    sigma : array_like or TensorVariable
         Standard deviation of the noise (not its square), in units of the statistic.
     """
 
@@ -607,7 +642,7 @@ class DiscreteGaussianMechanism(GaussianNoise):
 
     Attributes
     ----------
-    sigma : array_like
+    sigma : array_like or TensorVariable
         The probability of k is proportional to exp(-k^2 / (2 sigma^2)).
     """
 

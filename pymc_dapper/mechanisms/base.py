@@ -3,7 +3,7 @@
 import inspect
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -107,6 +107,15 @@ class Mechanism(ABC):
     def integer(self) -> bool:
         """Whether the released values are integers."""
         return False
+
+    @property
+    def unknown(self) -> list[TensorVariable]:
+        """Parameters of the noise that are variables of a model: none, unless they may be."""
+        return []
+
+    def _with_unknown(self, values: Sequence[TensorVariable]) -> Self:
+        """Return this mechanism with other variables in the place of its unknown parameters."""
+        return self
 
     @abstractmethod
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
@@ -248,11 +257,26 @@ class Mechanism(ABC):
             The observed variable.
         """
         data, statistic, dims = self._checked("observe", name, statistic, released, observed, dims)
-        options = {"dist": self._random, **self._event(statistic)}
         variable = pm.CustomDist(
-            name, statistic, logp=self.logp, observed=data, dims=dims, **options
+            name,
+            statistic,
+            *self.unknown,
+            dist=self._random_given,
+            logp=self._logp_given,
+            observed=data,
+            dims=dims,
+            **self._event(statistic),
         )
         return self._tagged(variable, name, statistic, data)
+
+    def _logp_given(
+        self, released: TensorVariable, statistic: TensorVariable, *unknown: TensorVariable
+    ) -> TensorVariable:
+        return self._with_unknown(unknown).logp(released, statistic)
+
+    def _random_given(self, statistic: TensorVariable, *rest: Any) -> TensorVariable:
+        *unknown, size = rest
+        return self._with_unknown(unknown)._random(statistic, size)
 
     def _checked(
         self, method: str, name: str, statistic: Any, released: Any, observed: Any, dims: Dims
@@ -456,9 +480,9 @@ def positive(name: str, value: ArrayLike) -> np.ndarray:
     """Check that a noise scale, or each of an array of them, is positive and finite."""
     if isinstance(value, Variable):
         raise TypeError(
-            f"{name} must be known, got {shown(value)}, which is symbolic: a mechanism is public. "
-            "If its noise has an unknown scale, write the release as an observed variable, as in "
-            f'pm.Laplace("release", statistic, {name}, observed=released)'
+            f"{name} must be known, got {shown(value)}, which is symbolic. Of an unknown scale can "
+            "be the noise of LaplaceMechanism, GaussianMechanism and their discrete versions: "
+            "LaplaceMechanism(scale), with a scale that has a prior"
         )
     if isinstance(value, PureDP | ZCDP | ApproxDP):
         raise TypeError(

@@ -45,7 +45,7 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Mo
     latent = {model.values_to_rvs[value] for value in values}
     for variable in (*model.potentials, *model.observed_RVs):
         mechanism = getattr(variable.tag, "mechanism", None)
-        if mechanism is not None and hasattr(mechanism, "noise_logp"):
+        if mechanism is not None and hasattr(mechanism, "noise_logp") and not mechanism.unknown:
             statistic, data = variable.tag.statistic, variable.tag.released
             difference = pt.tensor("noise", dtype="float64", shape=(None,) * data.type.ndim)
             log_density = mechanism.noise_logp(difference)

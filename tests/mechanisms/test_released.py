@@ -11,6 +11,7 @@ from pymc_dapper import (
     GaussianMechanism,
     LaplaceMechanism,
     LInfMechanism,
+    NoisyMaxMechanism,
     NoisyStats,
     RandomizedResponse,
     TulapMechanism,
@@ -186,9 +187,9 @@ def test_a_seed_that_is_none_is_refused():
     ("make", "message"),
     [
         (
-            lambda: LaplaceMechanism(pt.scalar("s")),
-            r"scale must be known, got a TensorVariable 's', which is symbolic: .* write the "
-            r'release as an observed variable, as in pm\.Laplace\("release", statistic, scale',
+            lambda: NoisyMaxMechanism(pt.scalar("s"), 3),
+            r"scale must be known, got a TensorVariable 's', which is symbolic\. Of an unknown "
+            r"scale can be the noise of LaplaceMechanism",
         ),
         (
             lambda: GaussianMechanism(ZCDP(0.5)),
