@@ -13,6 +13,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.named_dims import same_named
 from pymc_dapper.checks import flag
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.collapsing.reading.model import NotCollapsibleError, read_collapsed
@@ -21,7 +22,7 @@ from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
 from pymc_dapper.conjugacy.gaussian import NORMAL
 from pymc_dapper.conjugacy.marginal import integrable_parameters
 from pymc_dapper.conjugacy.step import ConjugateStep
-from pymc_dapper.context import the_model
+from pymc_dapper.context import model_to_read, the_model
 from pymc_dapper.counts.reading.model import CountReading, check_counts, read_counts
 from pymc_dapper.counts.step import CountStep
 from pymc_dapper.graphs.dependence import records_seen
@@ -185,13 +186,13 @@ def assign_steps(
     """
     if isinstance(records, Model) and model is None:
         records, model = None, records
-    model = the_model(model)
+    given, model = the_model(model), model_to_read(model)
     with (
         progress(show=flag(progressbar, "progressbar")),
         searching_new_garbage_only(),
         without_c_compiler(unless=compile_kwargs is not None or nuts is not None),
     ):
-        return choose_steps(
+        steps = choose_steps(
             find_latent(model, records, counts),
             conjugate=conjugate,
             interweave=interweave,
@@ -200,6 +201,9 @@ def assign_steps(
             nuts=nuts,
             compile_kwargs=compile_kwargs,
         )
+    for step in steps:
+        step.vars = same_named(given.value_vars, step.vars)
+    return steps
 
 
 @dataclass(frozen=True)

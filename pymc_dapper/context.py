@@ -5,6 +5,7 @@ from typing import Any
 import pytensor
 from pymc.model import Model, modelcontext
 
+from pymc_dapper.backend.plain_models import plain_model
 from pymc_dapper.checks import shown
 
 
@@ -44,6 +45,15 @@ def the_model(model: Any = None) -> Model:
                 f"precision: without dtype={rv.dtype!r}, and with {_CURE}"
             )
     return found
+
+
+def model_to_read(model: Any = None) -> Model:
+    """Return the model given, or the one in context, as readers take it.
+
+    With named dimensions (`pymc.dims`) that is the same model of plain tensors. Errors are those of
+    :func:`the_model`.
+    """
+    return plain_model(the_model(model))
 
 
 def check_precision() -> None:

@@ -14,7 +14,7 @@ from xarray import DataTree
 from pymc_dapper.assignment import Latent, Readings, choose_steps, find_latent, find_tables
 from pymc_dapper.checks import flag, names, random_generator, whole_number
 from pymc_dapper.checks import options as options_of
-from pymc_dapper.context import the_model
+from pymc_dapper.context import model_to_read
 from pymc_dapper.model_releases.budgets import ATTRIBUTE, read_releases
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.building import (
@@ -180,7 +180,7 @@ def sample(
         if model is not None:
             raise TypeError("the model was passed twice, by position and as model=...")
         draws, model = 1000, draws
-    model = the_model(model)
+    model = model_to_read(model)
     whole_number(draws, "draws", at_least=1)
     _check_passed_on(kwargs)
     if flag(keep_records, "keep_records") and var_names is not None:

@@ -137,7 +137,7 @@ class CollapsedStep(Step):
         if not blocked:
             raise ValueError("blocked=False: the parameters are moved together, with the counts")
         check_given(counts, "CollapsedStep was given as counts", "the counts that are summed out")
-        parameters, summed = self.vars, count_values(counts, model)
+        parameters, summed = self._moved, count_values(counts, model)
         for value in parameters:
             if value.dtype not in ("float32", "float64"):
                 name = model.values_to_rvs[value].name
@@ -146,7 +146,7 @@ class CollapsedStep(Step):
                 )
         reading = self._reading or read_collapsed(model, parameters, summed, point)
         self._reading = reading
-        self.vars = [*summed, *parameters]
+        self._will_move([*summed, *parameters])
         self._data = CountData(reading, "CollapsedStep")
         self._given = Given(reading.parameters, self._data)
         self._givens = [self._given]

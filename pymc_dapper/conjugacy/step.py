@@ -103,7 +103,7 @@ class ConjugateStep(Step):
         model, options, point = self._begin(
             vars, model, rng, blocked, compile_kwargs, initial_point
         )
-        rvs = [model.values_to_rvs[x] for x in self.vars]
+        rvs = [model.values_to_rvs[x] for x in self._moved]
         conditionals = self._reading or read_conditionals(model, rvs)
         self._stage("Checking")
         for conditional in conditionals:

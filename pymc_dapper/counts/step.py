@@ -189,12 +189,12 @@ class CountStep(Step):
         model, options, point = self._begin(
             vars, model, rng, blocked, compile_kwargs, initial_point
         )
-        counts, parameters = self.vars, parameter_values(integrate, model)
+        counts, parameters = self._moved, parameter_values(integrate, model)
         if parameters and not blocked:
             raise ValueError(
                 "blocked=False: parameters are integrated out above all counts at once"
             )
-        self.vars = [*counts, *parameters]
+        self._will_move([*counts, *parameters])
         if self._reading is None:
             rvs = [model.values_to_rvs[value] for value in parameters]
             conditionals = [x for rv in rvs for x in read_conditionals(model, [rv])]

@@ -15,7 +15,7 @@ from pymc_dapper.assignment import assign_parameter_steps, find_records
 from pymc_dapper.backend.internals import PointType, RandomState, get_random_generator
 from pymc_dapper.checks import random_generator, whole_number
 from pymc_dapper.conjugacy.step import ConjugateStep
-from pymc_dapper.context import the_model
+from pymc_dapper.context import model_to_read
 from pymc_dapper.diagnostics._result import group
 from pymc_dapper.graphs.values import forward
 from pymc_dapper.steps.variables import record_values
@@ -94,7 +94,7 @@ def missing_information(
     Liu, J. S. (1994). The fraction of missing information and convergence rate for data
     augmentation. Computing Science and Statistics 26.
     """
-    model = the_model(model)
+    model = model_to_read(model)
     posterior = group(idata, "posterior")
     whole_number(tune, "tune", at_least=0)
     rng = random_generator(random_seed, "random_seed")

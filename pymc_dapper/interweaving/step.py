@@ -160,7 +160,7 @@ class InterweaveStep(Step):
             records, "InterweaveStep was given as records", "the records that are to follow"
         )
         followers = record_values(records, model)
-        reading = self._reading or read_non_centred(model, self.vars, followers, point)
+        reading = self._reading or read_non_centred(model, self._moved, followers, point)
         self._stage("Checking")
         checked = check_noise(reading, point)
         self._reading = reading
@@ -171,7 +171,7 @@ class InterweaveStep(Step):
         self._moving_names = [x.name for x in (*reading.parameters, *reading.records)]
         self._uniform_shapes = [x.type.shape for x in reading.uniforms]
         moving = {x.name for x in reading.parameters}
-        self.vars = [x for x in self.vars if x.name in moving]
+        self._will_move([x for x in self._moved if x.name in moving])
         self._dim = int(sum(np.prod(x.type.shape) for x in reading.parameters))
         self._n_records = sum(int(np.prod(x.type.shape)) for x in reading.records)
         self._start_chain(0, 0)

@@ -16,6 +16,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import RandomState
+from pymc_dapper.backend.named_dims import as_plain
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.checks import as_array, places, random_generator, real_numbers, shown
 from pymc_dapper.context import check_precision
@@ -25,6 +26,7 @@ from pymc_dapper.mechanisms.released import (
     Release,
     as_release,
     check_call,
+    in_order_of,
     kind_of,
     only_released,
     real_array,
@@ -284,7 +286,8 @@ class Mechanism(ABC):
         """Check what a release is to be added with: the release, the statistic and its dims."""
         released = only_released(name, method, released, observed)
         model = check_call(method, name, statistic)
-        given, data = statistic, as_release(name, self._taken(name, released))
+        given, released = statistic, in_order_of(name, statistic, released)
+        data = as_release(name, self._taken(name, released))
         statistic = as_tensor(given)
         self._release_check(name, statistic, data)()
         if not isinstance(data, SharedVariable):
@@ -457,7 +460,7 @@ def as_tensor(value: Any, what: str = "a statistic") -> TensorVariable:
     if np.ma.is_masked(value):
         raise ValueError(f"{what} must be complete, but entries are masked: leave them out")
     given = value
-    value = getattr(value, "value", value)
+    value = as_plain(getattr(value, "value", value))
     if not isinstance(value, Variable):
         value = as_array(value)  # PyTensor would hold a plain float in single precision
     if not isinstance(value, Variable | np.ndarray) or kind_of(value) not in "biuf":

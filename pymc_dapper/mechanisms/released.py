@@ -10,6 +10,7 @@ from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
+from pymc_dapper.backend.named_dims import has_named_dims
 from pymc_dapper.checks import as_array, places, shown, whole_number
 from pymc_dapper.context import the_model
 
@@ -180,6 +181,25 @@ def kind_of(value: Any) -> str:
     return "O" if dtype is None else np.dtype(dtype).kind
 
 
+def in_order_of(name: str, statistic: Any, released: Any) -> Any:
+    """Put the axes of a release in the order of the statistic's, where both have named dims.
+
+    Raises
+    ------
+    ValueError
+        If they don't have the same dims, or if the release is shared data in another order.
+    """
+    dims = getattr(getattr(released, "type", released), "dims", None)
+    if not has_named_dims(statistic) or dims is None:
+        return released
+    wanted = statistic.type.dims
+    if set(dims) != set(wanted) or (isinstance(released, Variable) and dims != wanted):
+        raise ValueError(
+            f"'{name}': the release has dims {tuple(dims)}, where the statistic has {wanted}"
+        )
+    return released if dims == wanted else released.transpose(*wanted)
+
+
 def release_dims(
     model: Model,
     name: str,
@@ -209,6 +229,8 @@ def release_dims(
     """
     if dims is None:
         for x in like:
+            if has_named_dims(x):
+                return tuple(x.type.dims)
             x_name = getattr(x, "name", None)
             if x_name in model.named_vars_to_dims and model.named_vars[x_name] is x:
                 return tuple(model.named_vars_to_dims[x_name])

@@ -187,16 +187,16 @@ class DapperStep(Step):
         model, options, point = self._begin(
             vars, model, rng, blocked, compile_kwargs, initial_point
         )
-        reading = self._reading or read_model(model, self.vars, point)
+        reading = self._reading or read_model(model, self._moved, point)
         check_full_evaluation(reading, allow_full_evaluation)
         self._stage("Checking")
         checked = check_reading(reading, point)
-        self._releases = ReleaseCheck(model, self.vars, f"{reading.n_records} records")
+        self._releases = ReleaseCheck(model, self._moved, f"{reading.n_records} records")
         self._pairs = read_exchange(reading, point)
         if self._pairs is not None:
             self._add_stat(EXCHANGE_STAT, np.float64)
         if track_records:
-            first = model.values_to_rvs[self.vars[0]]
+            first = model.values_to_rvs[self._moved[0]]
             self._record_stat = record_stat(model.free_RVs.index(first), first.name)
             self._add_stat(self._record_stat, np.bool_, reading.n_records)
         self._reading, self._point = reading, point
@@ -236,7 +236,7 @@ class DapperStep(Step):
             self._compare(checked, self._update(checked.records, given, rng))
 
     def _compare(self, checked: CheckedState, after: tuple[np.ndarray, ...]) -> None:
-        records, (_, compiled, *_) = after[: len(self.vars)], after[len(self.vars)]
+        records, (_, compiled, *_) = after[: len(self._moved)], after[len(self._moved)]
         expected = checked.log_density(records, checked.parameters)
         if not checked.same(compiled, expected):
             raise miscompiled("the compiled sweep gives the log-density", compiled, expected)
@@ -407,7 +407,7 @@ class DapperStep(Step):
         rng: np.random.Generator,
     ) -> tuple[np.ndarray, ...]:
         """Let pairs of records exchange after a sweep."""
-        n = len(self.vars)
+        n = len(self._moved)
         records: Sequence[np.ndarray] = after[:n]
         (accept, logp), *accepted = after[n:]
         if not isfinite(logp):
@@ -444,7 +444,7 @@ class DapperStep(Step):
     def _impossible_start(self) -> str:
         records = _quoted(self._reading)
         factors = ", ".join(f"'{factor.name}'" for factor in self._reading.factors)
-        example = self._reading.model.values_to_rvs[self.vars[0]].name
+        example = self._reading.model.values_to_rvs[self._moved[0]].name
         return (
             f"DapperStep found no possible start for the records {records}: after "
             f"{self.max_start_sweeps} sweeps the log-density of {factors} is still -inf or nan. "

@@ -15,7 +15,7 @@ from pytensor.graph.replace import clone_replace
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import collect_default_updates, default_transform
-from pymc_dapper.context import the_model
+from pymc_dapper.context import model_to_read
 
 FloatArray = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ class ForwardModel:
     """
 
     def __init__(self, model: pm.Model, var_names: Sequence[str] | None = None) -> None:
-        model = the_model(model)
+        model = model_to_read(model)
         _check_drawable(model)
         free = {x.name: x for x in (*model.free_RVs, *model.deterministics)}
         self.model = model

@@ -11,6 +11,7 @@ from pytensor.graph.utils import MissingInputError
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.named_dims import as_plain
 from pymc_dapper.checks import as_array, places
 from pymc_dapper.context import check_precision
 from pymc_dapper.statistics.statistic import Array
@@ -21,13 +22,11 @@ type Records = ArrayLike | TensorVariable
 
 def as_records(x: Records, name: str, *, max_ndim: int = 2) -> Array:
     """Check that ``x`` holds numbers, none of them nan, for each record; the record axis first."""
+    x = as_plain(x)
     if isinstance(x, Variable):
         check_precision()
         if not isinstance(x.type, TensorType):
-            raise ValueError(
-                f"{name} is a variable of type {x.type}, not a tensor. Of a variable with dims, "
-                "such as those of pymc.dims, take its .values"
-            )
+            raise ValueError(f"{name} is a variable of type {x.type}, not a tensor")
     else:
         if np.ma.is_masked(x):
             raise ValueError(f"{name} has masked entries: drop or fill in missing values first")

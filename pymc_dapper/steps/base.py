@@ -13,8 +13,9 @@ from rich.progress import TextColumn
 from rich.table import Column
 
 from pymc_dapper.backend.internals import PointType, RandomGenerator
+from pymc_dapper.backend.named_dims import same_named
 from pymc_dapper.checks import options
-from pymc_dapper.context import the_model
+from pymc_dapper.context import model_to_read, the_model
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.steps.building import telling_why
 from pymc_dapper.steps.data import SharedData
@@ -117,15 +118,23 @@ class Step(BlockedStep):
         compile_kwargs: Mapping[str, Any] | None,
         initial_point: PointType | None,
     ) -> tuple[Model, dict[str, Any], PointType]:
-        """Check what all steps take: the model, options for compilation, and a whole point."""
-        model = the_model(model)
+        """Check what all steps take: the model, options for compilation, and a whole point.
+
+        The model returned is the one to read.
+        """
+        self._given_values, model = the_model(model).value_vars, model_to_read(model)
         compile_kwargs = options(compile_kwargs, "compile_kwargs")
-        self.vars = self._values(vars, model)
+        self._will_move(self._values(vars, model))
         self.blocked = blocked
         self.rng = chain_generator(rng)
-        names = ", ".join(f"'{model.values_to_rvs[x].name}'" for x in self.vars)
+        names = ", ".join(f"'{model.values_to_rvs[x].name}'" for x in self._moved)
         self._built = f"{type(self).__name__} for {names}"
         return model, compile_kwargs, complete_point(model, initial_point)
+
+    def _will_move(self, values: Sequence[TensorVariable]) -> None:
+        """Say what the step moves: value variables of the model to read, and of the one given."""
+        self._moved = list(values)
+        self.vars = same_named(self._given_values, self._moved)
 
     def _stage(self, doing: str) -> None:
         """Tell what is done from now on to build the step, such as "Compiling"."""

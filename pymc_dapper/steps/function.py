@@ -118,7 +118,7 @@ class FunctionStep(Step):
             vars, model, rng, blocked, compile_kwargs, initial_point
         )
         self._draw = draw
-        self._checked = _CheckedDraw(model, self.vars, options)
+        self._checked = _CheckedDraw(model, self._moved, options)
         self._givens = [self._checked.given]
         try:
             self._drawn(point, np.random.default_rng(0))

@@ -9,6 +9,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import PointType, get_random_generator
+from pymc_dapper.backend.plain_models import plain_variable
 from pymc_dapper.checks import flag, options, random_generator, shown
 from pymc_dapper.context import the_model
 from pymc_dapper.graphs.errors import ReadingError
@@ -127,6 +128,7 @@ def _free_value(variable: Variable | str, model: Model, instead: str) -> TensorV
             f"{shown(variable)} is not a variable of the model: pass {instead}, a variable or a "
             "list of them"
         )
+    variable = plain_variable(variable, model)
     value = model.rvs_to_values.get(variable, variable)
     if value in model.value_vars:
         return value

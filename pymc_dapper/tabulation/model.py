@@ -22,7 +22,7 @@ from scipy import sparse
 
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.marginal import integrable_parameters
-from pymc_dapper.context import the_model
+from pymc_dapper.context import model_to_read
 from pymc_dapper.graphs.dependence import records_seen
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.evaluation import compile_in_python
@@ -109,7 +109,7 @@ def tabulate(
     ...     pmd.GaussianMechanism(100).potential("privacy", table, released=released)
     >>> pmd.tabulate(model)["record_counts"]
     """
-    model = the_model(model)
+    model = model_to_read(model)
     reading = read_table(model, find_records(model, records))
     written = write_table(reading)
     check_table(reading, written)

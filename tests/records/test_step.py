@@ -3,7 +3,6 @@
 import cloudpickle
 import numpy as np
 import pymc as pm
-import pymc.dims as pmd_dims
 import pytensor.tensor as pt
 import pytest
 from pymc.exceptions import SamplingError
@@ -155,13 +154,6 @@ def test_variables_can_get_a_step_each():
     # To the step for x alone, the prior of y is a factor like any other.
     assert "y (separable)" in repr(steps.methods[0])
     assert "y (separable)" not in repr(together)
-
-
-def test_variables_with_named_dims_are_refused():
-    with pm.Model(coords={"person": range(5)}) as model:
-        record = pmd_dims.Normal("record", 0, 1, dims="person")
-    with pytest.raises(ReadingError, match=r"'record' is a variable of pymc\.dims"):
-        DapperStep([record], model=model)
 
 
 # Shared data ----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytensor.tensor as pt
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.named_dims import as_plain
 from pymc_dapper.checks import real_numbers, shown, text
 from pymc_dapper.context import the_model
 from pymc_dapper.counts.kernels.line import LARGEST
@@ -48,7 +49,7 @@ def invariant(name: str, expression: Any, value: Any) -> TensorVariable:
     """
     text(name, "name")
     the_model()
-    expression = _as_tensor(name, getattr(expression, "value", expression))
+    expression = _as_tensor(name, as_plain(getattr(expression, "value", expression)))
     data = value if isinstance(value, SharedVariable) else None
     if data is None:
         real_numbers(value, "value")

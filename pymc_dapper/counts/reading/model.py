@@ -172,11 +172,6 @@ class CountReading:
 def check_counts(model: Model, rvs: Sequence[TensorVariable]) -> None:
     """Refuse variables that aren't counts."""
     for rv in rvs:
-        if not isinstance(rv.type, TensorType):
-            raise ReadingError(
-                f"'{rv.name}' is a variable of pymc.dims, which CountStep doesn't read: write the "
-                "counts with PyMC's ordinary distributions"
-            )
         if np.dtype(rv.dtype).kind == "f":
             raise ReadingError(
                 f"'{rv.name}' is continuous: CountStep updates counts. Leave it to another step; "

@@ -9,7 +9,6 @@ import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
-from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.dependence import dependent_factors
@@ -202,12 +201,6 @@ def _without_priors(
 def _check_kinds(
     model: Model, parameters: Sequence[TensorVariable], records: Sequence[TensorVariable]
 ) -> None:
-    for value in (*parameters, *records):
-        if not isinstance(value.type, TensorType):
-            raise ReadingError(
-                f"'{model.values_to_rvs[value].name}' is a variable of pymc.dims, which "
-                "InterweaveStep doesn't read: write it with PyMC's ordinary distributions"
-            )
     for value in parameters:
         name = model.values_to_rvs[value].name
         if value in records:

@@ -20,11 +20,6 @@ def check_records(
     """Refuse variables without a record axis in common; the point is looked at for shapes."""
     lengths = {}
     for rv in rvs:
-        if not isinstance(rv.type, TensorType):
-            raise ReadingError(
-                f"'{rv.name}' is a variable of pymc.dims, which DapperStep doesn't read: write the "
-                "records with PyMC's ordinary distributions"
-            )
         shape = point[model.rvs_to_values[rv].name].shape
         if rv.type.ndim == 0:
             raise ReadingError(

@@ -1,0 +1,66 @@
+"""The plain model of each model with named dimensions (`pymc.dims`), which is what readers take.
+
+Nothing of `pymc.dims` is imported for models without them: it takes a second.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+from pymc.model import Model
+
+from pymc_dapper.backend.named_dims import has_named_dims
+
+_plain_models: WeakKeyDictionary[Model, tuple[list[Any], Model]] = WeakKeyDictionary()
+_named_models: WeakKeyDictionary[Model, ref[Model]] = WeakKeyDictionary()
+
+
+def plain_model(model: Model) -> Model:
+    """Return a model without named dimensions: itself, if it has none.
+
+    The plain model of a model is the same one each time, as long as nothing is added to it.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+
+    Returns
+    -------
+    Model
+        One with the same names, dims, order of variables and shared data.
+
+    Raises
+    ------
+    NotImplementedError
+        For a transform that isn't one of PyMC's.
+    """
+    variables = list(model.named_vars.values())
+    if not any(map(has_named_dims, variables)):
+        return model
+    from pymc_dapper.backend.lowered_dims import without_named_dims
+
+    built = [*variables, *model.rvs_to_values.values(), *model.rvs_to_transforms.values()]
+    known = _plain_models.get(model)
+    if known is None or not _same(known[0], built):
+        known = _plain_models[model] = (built, without_named_dims(model))
+        _named_models[known[1]] = ref(model)
+    return known[1]
+
+
+def plain_variable(variable: Any, model: Model) -> Any:
+    """Return what a variable is in a plain model, if it is one of the model with named dims.
+
+    Others are returned as they are.
+    """
+    named_one = _named_models[model]() if model in _named_models else None
+    if named_one is None or not has_named_dims(variable):
+        return variable
+    if variable in named_one.values_to_rvs:
+        return model.rvs_to_values[model[named_one.values_to_rvs[variable].name]]
+    named_vars = named_one.named_vars
+    return model[variable.name] if named_vars.get(variable.name) is variable else variable
+
+
+def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    return len(one) == len(other) and all(x is y for x, y in zip(one, other, strict=True))
