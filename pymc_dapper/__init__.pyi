@@ -10,6 +10,7 @@ from . import (
     plots,
     reading,
     reference,
+    releases,
     statistics,
     studies,
 )
@@ -51,6 +52,7 @@ from .reading import (
     follow_records,
 )
 from .records.step import DapperStep
+from .releases import Query, Release, read_release
 from .sampling import sample
 from .steps.function import FunctionStep
 from .studies import study
@@ -80,8 +82,10 @@ __all__ = [
     "NotAdditiveError",
     "NotConjugateError",
     "PureDP",
+    "Query",
     "RandomizedResponse",
     "ReadingError",
+    "Release",
     "TabulationError",
     "Tulap",
     "TulapMechanism",
@@ -102,8 +106,10 @@ __all__ = [
     "plot_study",
     "plots",
     "published_rows",
+    "read_release",
     "reading",
     "reference",
+    "releases",
     "sample",
     "statistics",
     "studies",

@@ -55,11 +55,11 @@ EXTENSIONS = (
     "interweaving.reading.",
     "reading.",
     "reference.",
-    "releases.",
+    "model_releases.",
 )
 """Parts for who extends the package, and references: they check values where they are used."""
 
-PROTOCOL = {"check_released", "noise_logp", "noisy_range"}
+PROTOCOL = {"as_released", "check_released", "following", "noise_logp", "noisy_range"}
 """Methods that the package calls, with what was checked."""
 
 
@@ -214,6 +214,7 @@ SAID_AS = {
     "var_names": "var names|parameters",
     "expression": "expression",
     "value": "value|known",
+    "values": "release",
     "utility": "the study has no",
 }
 """What a message may say in the place of an argument's name."""

@@ -164,6 +164,27 @@ VALID = {
     },
     "published_rows": lambda: {"values": [3.0, 4.0], "rows": np.array([0, 2]), "length": 3},
     # Diagnostics
+    # Releases
+    "Query": lambda: {
+        "name": "n",
+        "values": [1.0, 2.0],
+        "mechanism": pmd.LaplaceMechanism(2.0),
+        "dims": "cell",
+        "coords": {"cell": ["a", "b"]},
+    },
+    "Release": lambda: {
+        "queries": [pmd.Query("n", [1.0, 2.0], pmd.LaplaceMechanism(2.0))],
+        "budget": BUDGET,
+    },
+    "read_release": lambda: {
+        "frame": {"cell": ["a", "b"], "n": [1.0, 2.0]},
+        "values": "n",
+        "noise": "laplace",
+        "scale": 2.0,
+        "dims": "cell",
+        "coords": {"cell": ["b", "a"]},
+        "budget": BUDGET,
+    },
     "diagnostics.acceptance": lambda: {"idata": RESULT, "budget": BUDGET},
     "diagnostics.missing_information": lambda: {
         "idata": RESULT,

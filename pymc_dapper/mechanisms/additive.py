@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, override
 
 import numpy as np
 import pymc as pm
@@ -153,6 +153,15 @@ class AdditiveNoise(PublishedByRules):
         except ValueError as error:
             raise ValueError(f"'{name}': {error}") from None
         return shape
+
+    @override
+    def as_released(self, name: str, released: Any) -> np.ndarray:
+        values = super().as_released(name, released)
+        try:
+            self._check_shape(values.shape)
+        except ValueError as error:
+            raise ValueError(f"'{name}': {error}") from None
+        return values
 
     @property
     def integer(self) -> bool:

@@ -83,7 +83,7 @@ class Mechanism(ABC):
         shown = {
             f.name: getattr(self, f.name)
             for f in sorted(fields(self), key=lambda f: bool(f.kw_only))
-            if f.repr and getattr(self, f.name) is not f.default
+            if f.repr and not _is(getattr(self, f.name), f.default)
         }
         values = [
             f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
@@ -306,6 +306,32 @@ class Mechanism(ABC):
         variable.tag.check_data = self._release_check(name, statistic, data)
         return variable
 
+    def as_released(self, name: str, released: Any) -> np.ndarray:
+        """Take released values that no statistic is there for yet, as an array.
+
+        Parameters
+        ----------
+        name : str
+            What the release is called, for messages.
+        released : array_like
+            The released values; masked or nan where entries are suppressed.
+
+        Returns
+        -------
+        ndarray
+            Suppressed entries are minus infinity.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the release can't have come from the mechanism; the message begins with the name.
+        """
+        if isinstance(released, Variable):
+            raise TypeError(f"'{name}': the released values must be an array, not symbolic")
+        values = np.asarray(as_release(name, self._taken(name, released)))
+        self.check_released(name, values)
+        return values
+
     def _taken(self, name: str, released: Any) -> Any:
         """Take a release, in which entries may be suppressed, as numbers."""
         return released
@@ -383,6 +409,11 @@ class Mechanism(ABC):
         rng = random_generator(random_seed, "random_seed")
         _warn_once()
         return self._draw(values, rng)
+
+
+def _is(value: Any, default: Any) -> bool:
+    """Whether a parameter has its default; words that are read from files are other objects."""
+    return value is default or (isinstance(value, str) and value == default)
 
 
 _has_warned = False

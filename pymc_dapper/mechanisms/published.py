@@ -65,7 +65,7 @@ class PublishedByRules(Mechanism):
             If an argument is of a wrong kind or out of range, if the rule can't follow on those
             before, or if the mechanism has no likelihood of such releases.
         """
-        return self._following(Rounding(step, ties))
+        return self.following(Rounding(step, ties))
 
     def clamped(self, lower: float | None, upper: float | None) -> Self:
         """Say that the curator moved noisy values beyond limits to the limits.
@@ -82,7 +82,7 @@ class PublishedByRules(Mechanism):
         PublishedByRules
             This one with the rule. Errors are those of :meth:`rounded`.
         """
-        return self._following(Clamping(lower, upper))
+        return self.following(Clamping(lower, upper))
 
     def published_if(self, relation: Relation, threshold: float) -> Self:
         """Say that the curator suppressed entries of which the noisy value was low.
@@ -104,7 +104,7 @@ class PublishedByRules(Mechanism):
         PublishedByRules
             This one with the rule. Errors are those of :meth:`rounded`.
         """
-        return self._following(Threshold(relation, threshold))
+        return self.following(Threshold(relation, threshold))
 
     def times(self, factor: float) -> Self:
         """Say that the curator published values in other units: per cent are ``times(100)``.
@@ -119,7 +119,7 @@ class PublishedByRules(Mechanism):
         PublishedByRules
             This one with the rule. Errors are those of :meth:`rounded`.
         """
-        return self._following(Scaling(factor))
+        return self.following(Scaling(factor))
 
     def in_ranges(self, edges: ArrayLike) -> Self:
         """Say that the curator published in which range a value lies, by the range's number.
@@ -135,7 +135,7 @@ class PublishedByRules(Mechanism):
         PublishedByRules
             This one with the rule, which must be the last. Errors are those of :meth:`rounded`.
         """
-        return self._following(Ranges(real_numbers(edges, "edges")))
+        return self.following(Ranges(real_numbers(edges, "edges")))
 
     def nonempty(self) -> Self:
         """Say that there are rows only where the statistic, a count, is above zero.
@@ -161,7 +161,8 @@ class PublishedByRules(Mechanism):
         """
         return self._published(self.publication.of_nonempty())
 
-    def _following(self, rule: Rule) -> Self:
+    def following(self, rule: Rule) -> Self:
+        """Add a rule, after those that there are. Errors are those of :meth:`rounded`."""
         try:
             return self._published(self.publication.then(rule))
         except ValueError as error:

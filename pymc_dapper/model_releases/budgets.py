@@ -2,15 +2,14 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from pymc import Model
 
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.budget.written import budget_from_dict, budget_to_dict
 
 ATTRIBUTE = "pymc_dapper_releases"
-BUDGETS = {kind.__name__: kind for kind in (PureDP, ZCDP, ApproxDP)}
 
 
 @dataclass(frozen=True)
@@ -25,10 +24,7 @@ class Releases:
 
     def to_json(self) -> str:
         """Write as text."""
-        budgets = {
-            name: None if budget is None else {"kind": type(budget).__name__, **asdict(budget)}
-            for name, budget in self.budgets.items()
-        }
+        budgets = {name: budget_to_dict(budget) for name, budget in self.budgets.items()}
         return json.dumps({"budgets": budgets, "other_factors": list(self.other_factors)})
 
     @classmethod
@@ -36,16 +32,9 @@ class Releases:
         """Read what :meth:`to_json` wrote."""
         content = json.loads(text)
         return cls(
-            {name: _budget(budget) for name, budget in content["budgets"].items()},
+            {name: budget_from_dict(budget) for name, budget in content["budgets"].items()},
             tuple(content["other_factors"]),
         )
-
-
-def _budget(content: dict[str, Any] | None) -> PureDP | ZCDP | ApproxDP | None:
-    if content is None:
-        return None
-    content = dict(content)
-    return BUDGETS[content.pop("kind")](**content)
 
 
 def read_releases(model: Model, factors: Sequence[str]) -> Releases:

@@ -1,0 +1,109 @@
+"""Rows of a table as arrays: an axis for each column of labels."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from pymc_dapper.releases.labels import Label, as_label, told
+
+
+class Cells:
+    """Which entry of an array each row of a table is.
+
+    Parameters
+    ----------
+    name : str
+        What is read, for messages.
+    keys : mapping of str to list
+        Columns of labels, by dim.
+    coords : mapping of str to sequence
+        Labels of a dim in the order that they are to have; those of others are in the order of
+        their first row.
+
+    Attributes
+    ----------
+    coords : dict of str to tuple
+        Labels of each dim.
+    shape : tuple of int
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a label is missing, isn't among ``coords``, or if two rows have the same labels.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        keys: Mapping[str, Sequence[Any]],
+        coords: Mapping[str, Sequence[Label]] | None = None,
+    ):
+        self.name, self.dims = name, tuple(keys)
+        labels = {
+            dim: [as_label(f"'{name}': labels of '{dim}'", each) for each in column]
+            for dim, column in keys.items()
+        }
+        given = coords or {}
+        self.coords = {
+            dim: tuple(given.get(dim, dict.fromkeys(column))) for dim, column in labels.items()
+        }
+        self.shape = tuple(len(each) for each in self.coords.values())
+        places = {
+            dim: {label: k for k, label in enumerate(each)} for dim, each in self.coords.items()
+        }
+        for dim, column in labels.items():
+            for label in column:
+                if label not in places[dim]:
+                    raise ValueError(
+                        f"'{name}': {label!r} isn't among the coords of '{dim}': "
+                        f"{told(self.coords[dim])}"
+                    )
+        rows = list(zip(*labels.values(), strict=True))
+        self._index: dict[tuple[int, ...], int] = {}
+        for k, row in enumerate(rows):
+            at = tuple(places[dim][label] for dim, label in zip(self.dims, row, strict=True))
+            if at in self._index:
+                raise ValueError(
+                    f"'{name}': there are two rows of {self._told(at)}. Name the columns that tell "
+                    "them apart among dims"
+                )
+            self._index[at] = k
+
+    def _told(self, at: Sequence[int]) -> str:
+        pairs = zip(self.coords.items(), at, strict=True)
+        return ", ".join(f"{dim} {labels[k]!r}" for (dim, labels), k in pairs)
+
+    def missing(self) -> str | None:
+        """Say which entry has no row, the first of them."""
+        for at in product(*map(range, self.shape)):
+            if at not in self._index:
+                return self._told(at)
+        return None
+
+    def fill(self, values: Sequence[Any]) -> np.ndarray:
+        """Put a column into an array; nan where there is no row, or no value in it."""
+        n_rows = len(self._index)
+        if n_rows == np.prod(self.shape, dtype=int) and all(
+            isinstance(each, int | np.integer) and not isinstance(each, bool) for each in values
+        ):
+            array = np.zeros(self.shape, dtype=np.int64)
+        else:
+            array = np.full(self.shape, np.nan)
+        for at, k in self._index.items():
+            value = values[k]
+            try:
+                array[at] = np.nan if value is None else value
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"'{self.name}': values must be numbers, got {value!r} at {self._told(at)}"
+                ) from None
+        return array
+
+    def empty(self, array: np.ndarray) -> str | None:
+        """Say where an array has no value, the first of such places."""
+        if array.dtype.kind != "f" or not np.isnan(array).any():
+            return None
+        at = np.unravel_index(int(np.argmax(np.isnan(array))), array.shape)
+        return self._told([int(k) for k in at])

@@ -1,0 +1,123 @@
+"""Dims of released values, and the labels along them."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time
+from typing import Any
+
+import numpy as np
+from pymc import Model
+
+from pymc_dapper.checks import shown
+
+Label = str | int | float | bool
+Coords = Mapping[str, Sequence[Label]]
+
+
+def as_dims(name: str, dims: Any, n_axes: int) -> tuple[str | None, ...]:
+    """Check the names of a query's axes: of all, or of none."""
+    if dims is None:
+        return (None,) * n_axes
+    given = (dims,) if isinstance(dims, str) else dims
+    unnamed = isinstance(given, list | tuple) and all(each is None for each in given)
+    if not isinstance(given, list | tuple) or not (
+        unnamed or all(isinstance(each, str) and each for each in given)
+    ):
+        raise TypeError(f"'{name}': dims must be names, as in dims=('sex', 'age'), got {given!r}")
+    if len(given) != n_axes:
+        raise ValueError(
+            f"'{name}': dims must name each axis of the released values, which have {n_axes}, got "
+            f"{tuple(given)}"
+        )
+    if not unnamed and len(set(given)) != len(given):
+        raise ValueError(f"'{name}': dims must differ from each other, got {tuple(given)}")
+    return tuple(given)
+
+
+def as_coords(what: str, coords: Any) -> dict[str, tuple[Label, ...]]:
+    """Check labels by dim; dates become text in ISO format.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they aren't strings or numbers, or if a label is there twice.
+    """
+    if coords is None:
+        return {}
+    if not isinstance(coords, Mapping) or not all(isinstance(dim, str) for dim in coords):
+        raise TypeError(f"{what} coords must be a dict of labels by dim, got {shown(coords)}")
+    return {dim: as_labels(f"{what} coords of '{dim}'", labels) for dim, labels in coords.items()}
+
+
+def as_labels(what: str, labels: Any) -> tuple[Label, ...]:
+    """Check the labels of a dim."""
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise TypeError(f"{what} must be a list of labels, got {shown(labels)}")
+    if isinstance(labels, np.ndarray) and labels.ndim != 1:
+        raise ValueError(f"{what} must be a list of labels, got an array of shape {labels.shape}")
+    found = tuple(as_label(what, each) for each in labels)
+    if len(set(found)) != len(found):
+        [again, *_] = [each for k, each in enumerate(found) if each in found[:k]]
+        raise ValueError(f"{what} have {again!r} twice")
+    return found
+
+
+def as_label(what: str, label: Any) -> Label:
+    """Check one label, and write it as plain Python has it."""
+    if isinstance(label, np.datetime64):
+        label = label.astype("datetime64[us]").item()
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, datetime) and label.time() == time():
+        label = label.date()
+    if isinstance(label, date):
+        return label.isoformat()
+    if label is None or (isinstance(label, float) and not math.isfinite(label)):
+        raise ValueError(f"{what}: a label is missing")
+    if not isinstance(label, str | int | float | bool):
+        raise TypeError(f"{what} must be strings or numbers, got {shown(label)}")
+    return label
+
+
+def add_to_model(
+    name: str,
+    model: Model,
+    dims: tuple[str | None, ...],
+    shape: tuple[int, ...],
+    coords: Coords,
+) -> None:
+    """Give a model the dims of a query, with their labels, or compare them with what it has.
+
+    Raises
+    ------
+    ValueError
+        If the model has other labels along a dim, or the same in another order.
+    """
+    for dim, length in zip(dims, shape, strict=True):
+        if dim is None:
+            continue
+        if dim not in model.dim_lengths:
+            model.add_coord(dim, coords.get(dim), length=None if dim in coords else length)
+        elif dim in coords and model.coords.get(dim) is not None:
+            _compare(name, dim, coords[dim], as_labels(f"'{dim}'", model.coords[dim]))
+
+
+def _compare(name: str, dim: str, own: Sequence[Label], of_model: Sequence[Label]) -> None:
+    if tuple(own) == tuple(of_model):
+        return
+    if set(own) == set(of_model):
+        raise ValueError(
+            f"'{name}': the model has the labels of dim '{dim}' in another order than the release: "
+            f"{told(of_model)}, where the release has {told(own)}. Write pm.Model(coords="
+            "release.coords), or read the release with these coords"
+        )
+    raise ValueError(
+        f"'{name}': the model has other labels along dim '{dim}' than the release: "
+        f"{told(of_model)}, where the release has {told(own)}"
+    )
+
+
+def told(labels: Sequence[Label], most: int = 4) -> str:
+    """List labels, the first of many."""
+    listed = ", ".join(map(repr, labels[:most]))
+    return listed if len(labels) <= most else f"{listed}, ... ({len(labels)})"

@@ -1,0 +1,170 @@
+"""Mechanisms as JSON has them, rules of publication included, and back."""
+
+import math
+from dataclasses import MISSING, fields
+from typing import Any
+
+import numpy as np
+
+from pymc_dapper.budget.written import budget_from_dict, budget_to_dict
+from pymc_dapper.mechanisms import (
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    GaussianMechanism,
+    KNormMechanism,
+    LaplaceMechanism,
+    LInfMechanism,
+    Mechanism,
+    NoisyMaxMechanism,
+    NoisyStats,
+    RandomizedResponse,
+    TulapMechanism,
+)
+from pymc_dapper.mechanisms.published import PublishedByRules
+from pymc_dapper.mechanisms.rules import Clamping, Ranges, Rounding, Rule, Scaling, Threshold
+
+KINDS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        DiscreteGaussianMechanism,
+        DiscreteLaplaceMechanism,
+        GaussianMechanism,
+        KNormMechanism,
+        LaplaceMechanism,
+        LInfMechanism,
+        NoisyMaxMechanism,
+        NoisyStats,
+        RandomizedResponse,
+        TulapMechanism,
+    )
+}
+
+RULES: dict[str, type[Rule]] = {
+    "rounded": Rounding,
+    "clamped": Clamping,
+    "published_if": Threshold,
+    "times": Scaling,
+    "in_ranges": Ranges,
+}
+"""Rules by the method that adds them to a mechanism."""
+
+NONEMPTY = "nonempty"
+
+INFINITE = {"inf": math.inf, "-inf": -math.inf}
+"""How infinite numbers are written, for which JSON has no word."""
+
+
+def mechanism_to_dict(name: str, mechanism: Mechanism) -> dict[str, Any]:
+    """Write a mechanism as a dict: its kind, its parameters, its budget, its rules.
+
+    Raises
+    ------
+    TypeError
+        If it is of a kind that can't be written, such as a log-density of the user's own; the
+        message begins with ``name``, that of the query.
+    """
+    kind = type(mechanism).__name__
+    if KINDS.get(kind) is not type(mechanism):
+        raise TypeError(
+            f"'{name}': a {kind} can't be written as JSON, but {', '.join(KINDS)} can. Publish its "
+            "log-density in words, beside the file"
+        )
+    content = {"kind": kind, **{key: number(getattr(mechanism, key)) for key in _names(mechanism)}}
+    if mechanism.budget is not None:
+        content["budget"] = budget_to_dict(mechanism.budget)
+    if isinstance(mechanism, PublishedByRules):
+        rules = [_rule_to_dict(rule) for rule in mechanism.publication.rules]
+        rules = [{"kind": NONEMPTY}] * mechanism.publication.nonempty + rules
+        if rules:
+            content["rules"] = rules
+    return content
+
+
+def mechanism_from_dict(name: str, content: Any) -> Mechanism:
+    """Read what :func:`mechanism_to_dict` wrote.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is something else: a kind or a rule that isn't known, a parameter that is missing,
+        unknown or out of range. The message begins with ``name``, that of the query.
+    """
+    try:
+        return _read(content)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"'{name}': {error}") from None
+
+
+def _read(content: Any) -> Mechanism:
+    given = _dict(content, "mechanism")
+    kind = _kind(given, KINDS, "mechanism")
+    budget, rules = budget_from_dict(given.pop("budget", None)), given.pop("rules", [])
+    mechanism: Mechanism = kind(budget=budget, **_arguments(kind, given))
+    if not isinstance(rules, list):
+        raise TypeError(f"rules must be a list, got {rules!r}")
+    if rules and not isinstance(mechanism, PublishedByRules):
+        raise ValueError(f"{kind.__name__} takes no rules of publication")
+    for rule in rules:
+        assert isinstance(mechanism, PublishedByRules)
+        mechanism = _with_rule(mechanism, rule)
+    return mechanism
+
+
+def _with_rule(mechanism: PublishedByRules, content: Any) -> PublishedByRules:
+    given = _dict(content, "rule")
+    if given.get("kind") == NONEMPTY and len(given) == 1:
+        return mechanism.nonempty()
+    rule = _kind(given, RULES, "rule")
+    return mechanism.following(rule(**_arguments(rule, given)))
+
+
+def _rule_to_dict(rule: Rule) -> dict[str, Any]:
+    [kind] = [name for name, each in RULES.items() if each is type(rule)]
+    return {"kind": kind, **{key: number(getattr(rule, key)) for key in _names(rule)}}
+
+
+def _names(of: Any) -> dict[str, bool]:
+    """Return the parameters of a mechanism or a rule, and whether each must be given."""
+    return {f.name: f.default is MISSING for f in fields(of) if f.init and not f.kw_only}
+
+
+def _dict(content: Any, what: str) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise TypeError(f"a {what} is written as a dict, got {content!r}")
+    return dict(content)
+
+
+def _kind(given: dict[str, Any], kinds: dict[str, Any], what: str) -> Any:
+    kind = given.pop("kind", None)
+    if not isinstance(kind, str) or kind not in kinds:
+        raise ValueError(f"there is no {what} of kind {kind!r}, but {', '.join(kinds)}")
+    return kinds[kind]
+
+
+def _arguments(kind: Any, given: dict[str, Any]) -> dict[str, Any]:
+    names, of = _names(kind), kind.__name__
+    unknown = [key for key in given if key not in names]
+    if unknown:
+        raise ValueError(f"{of} has no '{unknown[0]}', but {', '.join(names)}")
+    missing = [key for key, must in names.items() if must and key not in given]
+    if missing:
+        raise ValueError(f"'{missing[0]}' of {of} is missing")
+    return {key: as_given(value) for key, value in given.items()}
+
+
+def number(value: Any) -> Any:
+    """Write a number, an array of numbers, a word or None as JSON has it."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list):
+        return [number(each) for each in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def as_given(value: Any) -> Any:
+    """Read what :func:`number` wrote; lists as arrays."""
+    if isinstance(value, list):
+        return np.array([as_given(each) for each in value])
+    return INFINITE.get(value, value) if isinstance(value, str) else value

@@ -1,0 +1,132 @@
+"""One query of a release: what was published of it, and by which mechanism."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.checks import shown, text
+from pymc_dapper.context import the_model
+from pymc_dapper.mechanisms import Mechanism
+from pymc_dapper.mechanisms.published import PublishedByRules
+from pymc_dapper.releases.labels import add_to_model, as_coords, as_dims
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Query:
+    """What was released of one statistic.
+
+    Parameters
+    ----------
+    name : str
+        What it is called, in the model, too.
+    values : array_like
+        The released values; masked or nan where entries were suppressed by the mechanism's rules.
+    mechanism : Mechanism
+        How they were made from the statistic.
+    dims : str or sequence of str, optional
+        A name for each axis of the values.
+    coords : mapping of str to sequence, optional
+        Labels along dims.
+
+    Attributes
+    ----------
+    values : ndarray or MaskedArray
+        The released values, masked where they were suppressed.
+    coords : dict of str to tuple
+        Labels along the dims that have some.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the values can't have come from the mechanism, or if dims or coords don't fit them; the
+        message begins with the query's name.
+    """
+
+    name: str
+    values: Any
+    mechanism: Mechanism
+    dims: Any = None
+    coords: Any = None
+
+    def __post_init__(self) -> None:
+        name = text(self.name, "name")
+        if not isinstance(self.mechanism, Mechanism):
+            raise TypeError(
+                f"'{name}': mechanism must be a Mechanism, such as LaplaceMechanism(2), got "
+                f"{shown(self.mechanism)}"
+            )
+        released = self.mechanism.as_released(name, self.values)
+        hidden = np.isneginf(released) if _suppresses(self.mechanism) else np.zeros(1, bool)
+        values = released
+        if hidden.any():
+            values = np.ma.masked_array(np.where(hidden, np.nan, released), hidden)
+        dims = as_dims(name, self.dims, released.ndim)
+        coords = as_coords(f"'{name}':", self.coords)
+        unknown = [dim for dim in coords if dim not in dims]
+        if unknown:
+            raise ValueError(f"'{name}': there are coords of '{unknown[0]}', which isn't a dim")
+        for dim, length in zip(dims, released.shape, strict=True):
+            if dim in coords and len(coords[dim]) != length:
+                raise ValueError(
+                    f"'{name}': the released values have length {length} along '{dim}', which has "
+                    f"{len(coords[dim])} labels"
+                )
+        for key, value in (("values", values), ("dims", dims), ("coords", coords)):
+            object.__setattr__(self, key, value)
+
+    def potential(self, statistic: Any, *, name: str | None = None) -> TensorVariable:
+        """Add the likelihood of what was released to the model in context, as a ``pm.Potential``.
+
+        The model is given the dims and labels that it doesn't have.
+
+        Parameters
+        ----------
+        statistic : tensor_like
+            The confidential statistic, a function of latent records or counts.
+        name : str, optional
+            Name of the Potential: the query's if not given.
+
+        Returns
+        -------
+        TensorVariable
+            The Potential.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of ``Mechanism.potential``; or if the model, or a statistic that is one of its
+            variables, has the dims in another order, or other labels along them.
+        """
+        return self._add("potential", statistic, name)
+
+    def observe(self, statistic: Any, *, name: str | None = None) -> TensorVariable:
+        """Add what was released to the model in context as an observed variable.
+
+        Predictive draws then give releases. Arguments and errors are those of :meth:`potential`.
+
+        Returns
+        -------
+        TensorVariable
+            The observed variable.
+        """
+        return self._add("observe", statistic, name)
+
+    def _add(self, method: str, statistic: Any, name: str | None) -> TensorVariable:
+        name = self.name if name is None else text(name, "name")
+        model = the_model()
+        of_statistic = model.named_vars_to_dims.get(getattr(statistic, "name", None), ())
+        for own, other in zip(self.dims, of_statistic, strict=False):
+            if own != other and (own in of_statistic or other in self.dims):
+                raise ValueError(
+                    f"'{name}': the statistic '{statistic.name}' has the dims "
+                    f"{tuple(of_statistic)}, where the release has {self.dims}: transpose it"
+                )
+        add_to_model(name, model, self.dims, np.shape(self.values), self.coords)
+        dims = self.dims if any(self.dims) else None
+        return getattr(self.mechanism, method)(name, statistic, released=self.values, dims=dims)
+
+
+def _suppresses(mechanism: Mechanism) -> bool:
+    return isinstance(mechanism, PublishedByRules) and mechanism.publication.suppresses

@@ -1,0 +1,363 @@
+"""A release: all that was published of some records, with the mechanism behind each number."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.budget import ZCDP, ApproxDP, PureDP, compose
+from pymc_dapper.budget.written import budget_from_dict, budget_to_dict
+from pymc_dapper.checks import shown, text
+from pymc_dapper.releases.labels import as_coords
+from pymc_dapper.releases.margins import margin
+from pymc_dapper.releases.mechanism_json import (
+    as_given,
+    mechanism_from_dict,
+    mechanism_to_dict,
+    number,
+)
+from pymc_dapper.releases.query import Query
+from pymc_dapper.releases.table import as_html, as_text
+
+SCHEMA, VERSION = "pymc_dapper release", 1
+
+Budget = PureDP | ZCDP | ApproxDP
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """What a curator published of the same records: released values, and how they were made.
+
+    Readers return it: `read_release` for a table, those in `pymc_dapper.releases` for what
+    privacy libraries and offices hand out.
+
+    Parameters
+    ----------
+    queries : sequence of Query
+        What was released of each statistic. Dims of the same name have the same labels.
+    budget : PureDP, ZCDP or ApproxDP, optional
+        What the release as a whole spends. If not given, the budgets of all mechanisms added up
+        (sequential composition), where each knows its own and they are of one kind.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no query, two have the same name, or a dim has other labels in another query.
+
+    Examples
+    --------
+    >>> Release([Query("people", [110, 131], LaplaceMechanism(6), "sex", {"sex": ["m", "f"]})])
+    Release of 1 query
+    query    dims    shape    values      mechanism
+    people   sex     2        110, 131    LaplaceMechanism(scale=6)
+    """
+
+    queries: Any
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        queries = self.queries
+        if isinstance(queries, Query):
+            queries = (queries,)
+        if not isinstance(queries, list | tuple) or not all(isinstance(q, Query) for q in queries):
+            raise TypeError(f"queries must be a list of Query, got {shown(self.queries)}")
+        if not queries:
+            raise ValueError("queries must hold at least one query, got none")
+        names = [query.name for query in queries]
+        if len(set(names)) != len(names):
+            [again, *_] = [name for name in names if names.count(name) > 1]
+            raise ValueError(f"queries must have different names, but '{again}' is there twice")
+        _check_dims(queries)
+        budget = self.budget
+        if budget is None:
+            budget = _added_up([query.mechanism.budget for query in queries])
+        elif not isinstance(budget, Budget):
+            raise TypeError(f"budget must be a PureDP, ZCDP or ApproxDP, got {shown(budget)}")
+        object.__setattr__(self, "queries", tuple(queries))
+        object.__setattr__(self, "budget", budget)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the queries."""
+        return tuple(query.name for query in self.queries)
+
+    @property
+    def coords(self) -> dict[str, tuple[Any, ...]]:
+        """Labels along all dims, as for ``pm.Model(coords=release.coords)``."""
+        return {dim: labels for query in self.queries for dim, labels in query.coords.items()}
+
+    def __getitem__(self, name: str) -> Query:
+        for query in self.queries:
+            if query.name == name:
+                return query
+        raise KeyError(f"the release has no query {name!r}, but {', '.join(self.names)}")
+
+    def __iter__(self) -> Iterator[Query]:
+        return iter(self.queries)
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def potential(self, statistic: Any) -> Any:
+        """Add the likelihood of what was released to the model in context, as Potentials.
+
+        Parameters
+        ----------
+        statistic : tensor_like or mapping of str to tensor_like
+            The confidential statistic; of a release of several queries, a dict by their names, of
+            which some may be left out.
+
+        Returns
+        -------
+        TensorVariable or dict of str to TensorVariable
+            The Potential; by query, if they were given by their names.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of `Query.potential`; or if there is no such query.
+        """
+        return self._add("potential", statistic)
+
+    def observe(self, statistic: Any) -> Any:
+        """Add what was released to the model in context as observed variables.
+
+        Predictive draws then give releases. Arguments and errors are those of :meth:`potential`.
+
+        Returns
+        -------
+        TensorVariable or dict of str to TensorVariable
+            The observed variable; by query, if they were given by their names.
+        """
+        return self._add("observe", statistic)
+
+    def _add(self, method: str, statistic: Any) -> TensorVariable | dict[str, TensorVariable]:
+        if not isinstance(statistic, Mapping):
+            if len(self) > 1:
+                raise TypeError(
+                    f"the release has {len(self)} queries: give {method} a dict of statistics by "
+                    f"name, as in {method}({{{self.names[0]!r}: ...}}), got {shown(statistic)}"
+                )
+            return getattr(self.queries[0], method)(statistic)
+        unknown = [name for name in statistic if name not in self.names]
+        if unknown:
+            raise ValueError(
+                f"statistic: the release has no query {unknown[0]!r}, but {', '.join(self.names)}"
+            )
+        if not statistic:
+            raise ValueError("statistic must hold one for a query at least, got none")
+        return {name: getattr(self[name], method)(value) for name, value in statistic.items()}
+
+    def margins(
+        self,
+        table: Any,
+        dims: Sequence[str],
+        *,
+        within: Mapping[str, tuple[str, Sequence[Any]]] | None = None,
+    ) -> dict[str, Any]:
+        """Sum a table over what each query doesn't tell apart.
+
+        Parameters
+        ----------
+        table : tensor or ndarray
+            The table of which all queries are margins, such as latent counts.
+        dims : sequence of str
+            Its dims.
+        within : mapping, optional
+            Of a dim that isn't one of the table's, such as counties: which dim of the table it
+            groups, and for each of that one's entries the label of its group:
+            ``{"county": ("tract", ["01", "01", "02"])}``.
+
+        Returns
+        -------
+        dict of str to tensor or ndarray
+            By query: its margin, with its dims in its order.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a query has a dim that the table has not, and that groups none of its dims.
+        """
+        return {query.name: margin(query, table, dims, within or {}) for query in self}
+
+    def __repr__(self) -> str:
+        return as_text(self.queries, self.budget)
+
+    def _repr_html_(self) -> str:
+        return as_html(self.queries, self.budget)
+
+    def to_json(self, path: str | PathLike[str] | None = None) -> str:
+        """Write the release with its mechanisms, for :meth:`from_json`.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write to.
+
+        Returns
+        -------
+        str
+            What was written. [Releases](releases.md) has the schema.
+
+        Raises
+        ------
+        TypeError
+            If a mechanism can't be written, such as a `CustomMechanism`; the message begins with
+            the query's name.
+        """
+        queries = [
+            {
+                "name": query.name,
+                "dims": list(query.dims),
+                "values": _written(query.values),
+                "mechanism": mechanism_to_dict(query.name, query.mechanism),
+            }
+            for query in self.queries
+        ]
+        parts = {
+            "schema": _dumps(SCHEMA),
+            "version": _dumps(VERSION),
+            "budget": _dumps(budget_to_dict(self.budget)),
+            "coords": _dumps(self.coords),
+            "queries": "[\n  " + ",\n  ".join(map(_dumps, queries)) + "\n ]",
+        }
+        lines = (f' "{key}": {value}' for key, value in parts.items())
+        written = "{\n" + ",\n".join(lines) + "\n}"
+        if path is not None:
+            Path(path).write_text(written + "\n", encoding="utf-8")
+        return written
+
+    @classmethod
+    def from_json(cls, source: str | PathLike[str]) -> Self:
+        """Read what :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        source : str or path
+            The text, which begins with a brace, or the path of a file.
+
+        Returns
+        -------
+        Release
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it isn't a release, is of a later version of the schema, or holds what a release
+            can't: a mechanism that isn't known, a parameter that is missing, values that can't
+            have come from it. The message names the query.
+        OSError
+            If the file can't be read.
+        """
+        if not isinstance(source, str | PathLike):
+            raise TypeError(f"source must be text or the path of a file, got {shown(source)}")
+        is_text = isinstance(source, str) and source.lstrip().startswith("{")
+        try:
+            content = json.loads(
+                str(source) if is_text else Path(source).read_text(encoding="utf-8"),
+                parse_constant=_refuse_constant,
+            )
+        except json.JSONDecodeError as error:
+            raise ValueError(f"source isn't JSON: {error}") from None
+        if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+            raise ValueError(f"source isn't a release: its 'schema' must be {SCHEMA!r}")
+        if content.get("version") != VERSION:
+            raise ValueError(
+                f"source has version {content.get('version')!r} of the schema, where this "
+                f"pymc_dapper knows version {VERSION}"
+            )
+        _check_keys("the release", content, ("schema", "version", "budget", "coords", "queries"))
+        if not isinstance(content["queries"], list):
+            raise TypeError(f"queries must be a list, got {shown(content['queries'])}")
+        coords = as_coords("the release's", content["coords"])
+        queries = [_query(each, coords) for each in content["queries"]]
+        return cls(queries, budget_from_dict(content["budget"]))
+
+
+def _dumps(content: Any) -> str:
+    return json.dumps(content, allow_nan=False, ensure_ascii=False)
+
+
+def _written(values: np.ndarray) -> Any:
+    """Write values as nested lists, with None where they were suppressed."""
+    if not np.ma.isMaskedArray(values):
+        return number(values)
+    cells = np.ma.getdata(values).astype(object)
+    cells[np.ma.getmaskarray(values)] = None
+    return number(cells)
+
+
+def _refuse_constant(word: str) -> Any:
+    raise ValueError(f"source has the number {word}, which JSON has not")
+
+
+def _check_keys(what: str, content: Mapping[str, Any], keys: Sequence[str]) -> None:
+    for key in keys:
+        if key not in content:
+            raise ValueError(f"'{key}' of {what} is missing")
+    for key in content:
+        if key not in keys:
+            raise ValueError(f"{what} has '{key}', which isn't known: there are {', '.join(keys)}")
+
+
+def _query(content: Any, coords: Mapping[str, tuple[Any, ...]]) -> Query:
+    if not isinstance(content, dict):
+        raise TypeError(f"a query is written as a dict, got {shown(content)}")
+    name = text(content.get("name"), "the name of a query")
+    _check_keys(f"query {name!r}", content, ("name", "dims", "values", "mechanism"))
+    mechanism = mechanism_from_dict(name, content["mechanism"])
+    dims = content["dims"]
+    if not isinstance(dims, list):
+        raise TypeError(f"'{name}': dims must be a list, got {shown(dims)}")
+    known = {dim: coords[dim] for dim in dims if isinstance(dim, str) and dim in coords}
+    return Query(name, _values(name, content["values"]), mechanism, dims, known)
+
+
+def _values(name: str, written: Any) -> np.ndarray:
+    """Make an array of nested lists of numbers, masked where there are nulls."""
+    try:
+        cells = np.array(written, dtype=object)
+        flat = [as_given(each) for each in cells.flat]
+        hidden = np.array([each is None for each in flat], dtype=bool)
+        if any(isinstance(each, bool | str | list) for each in flat):
+            raise ValueError
+        # Whole numbers stay what they are, beyond 2^53, too.
+        values = np.array([0 if each is None else each for each in flat])
+    except ValueError:
+        raise ValueError(
+            f"'{name}': values must be numbers, or lists of them of equal lengths, with null where "
+            "they were suppressed"
+        ) from None
+    values = values.reshape(cells.shape)
+    return np.ma.masked_array(values, hidden.reshape(cells.shape)) if hidden.any() else values
+
+
+def _check_dims(queries: Sequence[Query]) -> None:
+    """Check that a dim is the same in all queries."""
+    seen: dict[str, tuple[str, int, Any]] = {}
+    for query in queries:
+        for dim, length in zip(query.dims, np.shape(query.values), strict=True):
+            if dim is None:
+                continue
+            labels = query.coords.get(dim)
+            first, first_length, first_labels = seen.setdefault(dim, (query.name, length, labels))
+            if length != first_length or labels != first_labels:
+                raise ValueError(
+                    f"'{query.name}': dim '{dim}' has other labels, or another length, than in "
+                    f"'{first}'. Give dims that differ different names"
+                )
+
+
+def _added_up(budgets: Sequence[Budget | None]) -> Budget | None:
+    known = [budget for budget in budgets if budget is not None]
+    if len(known) < len(budgets) or len({type(budget) for budget in known}) > 1:
+        return None
+    try:
+        return compose(*known)
+    except ValueError:  # deltas that add up to 1 promise nothing
+        return None

@@ -1,0 +1,221 @@
+"""A release read from a plain table, and a sentence about its noise."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.checks import as_array, choice, names, shown
+from pymc_dapper.mechanisms import (
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    Mechanism,
+)
+from pymc_dapper.mechanisms.published import PublishedByRules
+from pymc_dapper.releases.arrays import Cells
+from pymc_dapper.releases.frames import Columns, column, columns_of
+from pymc_dapper.releases.labels import Coords, as_coords
+from pymc_dapper.releases.query import Query
+from pymc_dapper.releases.release import Release
+
+NOISE: dict[str, Any] = {
+    "laplace": LaplaceMechanism,
+    "gaussian": GaussianMechanism,
+    "discrete laplace": DiscreteLaplaceMechanism,
+    "discrete gaussian": DiscreteGaussianMechanism,
+}
+
+
+def read_release(
+    frame: Any,
+    *,
+    values: str | Sequence[str],
+    noise: str | Mechanism | Mapping[str, str | Mechanism],
+    scale: Any = None,
+    dims: str | Sequence[str] | None = None,
+    coords: Coords | None = None,
+    budget: PureDP | ZCDP | ApproxDP | None = None,
+) -> Release:
+    """Read a release from a table of released values.
+
+    Parameters
+    ----------
+    frame : path, DataFrame, xarray or mapping
+        The path of a CSV or Parquet file; a pandas or Polars data frame, or a table of pyarrow;
+        columns by name; or an xarray DataArray or Dataset, which brings its dims and coords.
+    values : str or sequence of str
+        Columns that hold released values: a query each, of the column's name.
+    noise : str, Mechanism or mapping
+        "laplace", "gaussian", "discrete laplace" or "discrete gaussian"; or a mechanism, rules of
+        publication included: ``LaplaceMechanism(2).rounded(5)``. Of several queries that differ, a
+        dict by their names.
+    scale : float, str or mapping
+        Scale of the noise: that of Laplace noise, the standard deviation of Gaussian noise. A
+        number, or the column that has it; of several queries that differ, a dict by their names.
+        Left out where ``noise`` is a mechanism.
+    dims : str or sequence of str, optional
+        Columns of labels, each of which becomes an axis of the released values. Without them, the
+        rows are one axis without a name.
+    coords : mapping of str to sequence, optional
+        Labels of a dim, all of them and in the order that they are to have: that of their first
+        rows if not given.
+    budget : PureDP, ZCDP or ApproxDP, optional
+        What the release spends.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a column isn't there; if a label or a value is missing or there twice; if noise or scale
+        aren't told, or can't have led to the values. The message begins with the query's name.
+    ImportError
+        If a file can't be read without another package.
+
+    Notes
+    -----
+    A row that isn't there, or that has no value, is an error, unless the mechanism says that
+    entries may be suppressed (``published_if``).
+
+    Examples
+    --------
+    >>> table = {"sex": ["m", "f"], "people": [110, 131]}
+    >>> read_release(table, values="people", noise="laplace", scale=6, dims="sex")
+    Release of 1 query
+    query   dims  shape  values    mechanism
+    people  sex   2      110, 131  LaplaceMechanism(scale=6)
+    """
+    wanted = [values] if isinstance(values, str) and values else list(names(values, "values"))
+    labels = as_coords("the", coords)
+    keys = () if dims is None else ((dims,) if isinstance(dims, str) else names(dims, "dims"))
+    if len(set(keys)) != len(keys) or "" in keys:
+        raise ValueError(f"dims must be different names of columns, got {keys}")
+    for name in labels:
+        if name not in keys and not _is_xarray(frame):
+            raise ValueError(f"coords has labels of '{name}', which isn't among dims")
+    if _is_xarray(frame):
+        taken = _of_xarray(frame, wanted, dims, labels)
+    else:
+        taken = _of_columns(_columns(frame, keys), wanted, keys, labels)
+    queries = []
+    for name in wanted:
+        array, own_dims, own_coords, look_up, empty = taken(name)
+        mechanism = _mechanism(name, wanted, noise, scale, look_up)
+        if not _suppresses(mechanism) and (missing := empty(array)) is not None:
+            raise ValueError(
+                f"'{name}': there is no value of {missing}. If values were suppressed for being "
+                "low, say so by the mechanism: noise=LaplaceMechanism(2).published_if('>=', 10)"
+            )
+        queries.append(Query(name, array, mechanism, own_dims, own_coords))
+    return Release(queries, budget)
+
+
+def _columns(frame: Any, keys: Sequence[str]) -> Columns:
+    if isinstance(frame, str | PathLike) or frame is not None:
+        return columns_of(frame, text_columns=keys)
+    raise TypeError("frame must be a table, got None")
+
+
+def _of_columns(
+    columns: Columns, wanted: Sequence[str], keys: Sequence[str], labels: Mapping[str, Any]
+) -> Any:
+    def taken(name: str) -> Any:
+        found = column(columns, name, "values")
+        if not keys:
+            cells = Cells(name, {"row": range(len(found))})
+            dims: Any = (None,)
+            coords: dict[str, Any] = {}
+        else:
+            cells = Cells(name, {key: column(columns, key, "dims") for key in keys}, labels)
+            dims, coords = keys, cells.coords
+        array = cells.fill(found)
+
+        def look_up(at: str) -> np.ndarray:
+            return cells.fill(column(columns, at, "scale"))
+
+        return array, dims, coords, look_up, lambda _: cells.missing() or cells.empty(array)
+
+    return taken
+
+
+def _is_xarray(frame: Any) -> bool:
+    return hasattr(frame, "dims") and hasattr(frame, "coords")
+
+
+def _of_xarray(frame: Any, wanted: Sequence[str], dims: Any, labels: Mapping[str, Any]) -> Any:
+    if dims is not None or labels:
+        raise ValueError("dims and coords are those of the xarray: leave them out")
+
+    def variable(name: str, what: str) -> Any:
+        if hasattr(frame, "data_vars"):
+            if name not in frame.data_vars:
+                there = ", ".join(map(str, frame.data_vars))
+                raise ValueError(f"{what}: the Dataset has no variable {name!r}, but {there}")
+            return frame[name]
+        if what == "values" and (frame.name in (None, name)):
+            return frame
+        raise ValueError(f"{what}: the DataArray is called {frame.name!r}, not {name!r}")
+
+    def taken(name: str) -> Any:
+        array = variable(name, "values")
+        coords = {dim: array.coords[dim].values for dim in array.dims if dim in array.coords}
+
+        def look_up(at: str) -> np.ndarray:
+            scales = variable(at, "scale")
+            if not set(scales.dims) <= set(array.dims):
+                raise ValueError(
+                    f"scale: '{at}' has the dims {scales.dims}, where '{name}' has {array.dims}"
+                )
+            return scales.broadcast_like(array).transpose(*array.dims).values
+
+        def empty(values: np.ndarray) -> str | None:
+            if values.dtype.kind != "f" or not np.isnan(values).any():
+                return None
+            at = np.unravel_index(int(np.argmax(np.isnan(values))), values.shape)
+            return f"index {tuple(int(k) for k in at)}"
+
+        return np.asarray(array.values), tuple(array.dims), coords, look_up, empty
+
+    return taken
+
+
+def _mechanism(name: str, wanted: Sequence[str], noise: Any, scale: Any, look_up: Any) -> Mechanism:
+    """Make the mechanism of a query of what is told of its noise."""
+    kind = _of_query(name, wanted, noise, "noise")
+    size = _of_query(name, wanted, scale, "scale")
+    if isinstance(kind, Mechanism):
+        if size is not None:
+            raise ValueError(f"'{name}': leave out scale, as noise is a mechanism that has its own")
+        return kind
+    mechanism = NOISE[choice(kind, f"'{name}': noise", NOISE)]
+    if size is None:
+        raise ValueError(f"'{name}': scale is missing, that of the {kind} noise")
+    if isinstance(size, str):
+        size = look_up(size)
+    elif as_array(size).ndim:
+        raise TypeError(f"'{name}': scale must be a number or a column's name, got {shown(size)}")
+    try:
+        return mechanism(size)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"'{name}': scale of the {kind} noise: {error}") from None
+
+
+def _of_query(name: str, wanted: Sequence[str], told: Any, what: str) -> Any:
+    if not isinstance(told, Mapping):
+        return told
+    unknown = [key for key in told if key not in wanted]
+    if unknown:
+        raise ValueError(f"{what} has {unknown[0]!r}, which isn't among values")
+    if name not in told:
+        raise ValueError(f"'{name}': {what} is missing")
+    return told[name]
+
+
+def _suppresses(mechanism: Mechanism) -> bool:
+    return isinstance(mechanism, PublishedByRules) and mechanism.publication.suppresses

@@ -1,0 +1,161 @@
+import json
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+import pymc_dapper as pmd
+from pymc_dapper.releases import Query, Release
+
+LAPLACE = pmd.LaplaceMechanism.calibrate(pmd.PureDP(0.5), sensitivity=1.0)
+SEX = {"sex": ["m", "f"]}
+PEOPLE = Query("people", [110.5, 131.25], LAPLACE, "sex", SEX)
+INCOME = Query(
+    "income", [[1e17, -3.5], [2.0, 0.1]], pmd.GaussianMechanism(2.0), ("sex", "kind"), SEX
+)
+HIDDEN = Query(
+    "hidden",
+    np.ma.masked_array([2**60 + 1, 12, 0], [0, 0, 1]),
+    pmd.DiscreteLaplaceMechanism(2.0).published_if(">", 9),
+)
+
+
+def test_queries_are_found_by_name():
+    release = Release([PEOPLE, INCOME])
+    assert release.names == ("people", "income")
+    assert release["income"] is INCOME
+    assert list(release) == [PEOPLE, INCOME]
+    assert release.coords == {"sex": ("m", "f")}
+    with pytest.raises(KeyError, match="no query 'age', but people, income"):
+        release["age"]
+
+
+def test_the_budget_is_what_was_said_or_that_of_all_mechanisms():
+    assert Release(PEOPLE).budget == pmd.PureDP(0.5)
+    other = Query("other", 3.0, LAPLACE)
+    assert Release([PEOPLE, other]).budget == pmd.PureDP(1.0)
+    assert Release([PEOPLE, INCOME]).budget is None
+    assert Release([PEOPLE, INCOME], pmd.ZCDP(0.1)).budget == pmd.ZCDP(0.1)
+    mixed = Query("z", 1.0, pmd.GaussianMechanism.calibrate(pmd.ZCDP(0.1), sensitivity=1.0))
+    assert Release([PEOPLE, mixed]).budget is None
+    loose = pmd.GaussianMechanism(1.0, budget=pmd.ApproxDP(1.0, 0.6))
+    assert Release([Query("a", 1.0, loose), Query("b", 1.0, loose)]).budget is None
+
+
+@pytest.mark.parametrize("method", ["potential", "observe"])
+def test_statistics_are_given_by_name(method):
+    with pm.Model() as model:
+        add = getattr(Release([PEOPLE, INCOME]), method)
+        added = add({"income": pt.zeros((2, 2))})
+        assert set(added) == {"income"}
+        alone = getattr(Release(PEOPLE), method)(pt.zeros(2))
+    assert {"income", "people"} <= set(model.named_vars)
+    assert alone.name == "people"
+    with pm.Model():
+        with pytest.raises(TypeError, match="a dict of statistics by name"):
+            add(pt.zeros(2))
+        with pytest.raises(ValueError, match="no query 'age'"):
+            add({"age": pt.zeros(2)})
+        with pytest.raises(ValueError, match="got none"):
+            add({})
+
+
+@pytest.mark.parametrize(
+    ("queries", "message"),
+    [
+        ([], "at least one"),
+        ([PEOPLE, PEOPLE], "'people' is there twice"),
+        ([PEOPLE, Query("b", [1.0, 2.0], LAPLACE, "sex", {"sex": ["f", "m"]})], "'b': dim 'sex'"),
+        ([PEOPLE, Query("b", [1.0, 2.0, 3.0], LAPLACE, "sex")], "'b': dim 'sex'"),
+    ],
+)
+def test_queries_that_do_not_go_together_are_refused(queries, message):
+    with pytest.raises(ValueError, match=message):
+        Release(queries)
+
+
+def test_a_release_comes_back_from_json_to_the_last_digit(tmp_path):
+    release = Release([PEOPLE, INCOME, HIDDEN], pmd.ZCDP(0.1))
+    path = tmp_path / "release.json"
+    written = release.to_json(path)
+    for source in (written, path, str(path)):
+        again = Release.from_json(source)
+        assert repr(again) == repr(release)
+        assert again.to_json() == written
+        assert again.budget == release.budget
+        for one, other in zip(again, release, strict=True):
+            assert (one.dims, one.coords) == (other.dims, other.coords)
+            np.testing.assert_array_equal(one.values, other.values)
+            np.testing.assert_array_equal(np.ma.getmask(one.values), np.ma.getmask(other.values))
+
+
+def test_whole_numbers_stay_whole():
+    whole = Query("n", [2**60 + 1, -3], pmd.DiscreteLaplaceMechanism(2.0))
+    assert Release.from_json(Release(whole).to_json())["n"].values.tolist() == [2**60 + 1, -3]
+
+
+def test_a_release_that_has_no_line_comes_back():
+    line = Query("line", list(pmd.NoisyStats.NA), pmd.NoisyStats(1.0, 20))
+    assert np.isinf(Release.from_json(Release(line).to_json())["line"].values).all()
+
+
+def changed(**changes):
+    content = json.loads(Release([PEOPLE]).to_json())
+    for path, value in changes.items():
+        *parts, last = path.split("__")
+        inner = content
+        for part in parts:
+            inner = inner[int(part)] if isinstance(inner, list) else inner[part]
+        if value is None:
+            del inner[last]
+        else:
+            inner[last] = value
+    return json.dumps(content)
+
+
+QUERY = "queries__0__"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (changed(version=2), "version 2 of the schema.*knows version 1"),
+        (changed(schema="sdmx"), "'schema' must be"),
+        (changed(budget=None), "'budget' of the release is missing"),
+        (changed(author="x"), "'author', which isn't known"),
+        (changed(budget={"kind": "f"}), "no budget of kind 'f'"),
+        (changed(**{QUERY + "mechanism__scale": None}), "'people': 'scale' of Laplace"),
+        (changed(**{QUERY + "mechanism__scale": -2}), "'people': .*scale"),
+        (changed(**{QUERY + "mechanism__kind": "Magic"}), "'people': .*kind 'Magic'"),
+        (changed(**{QUERY + "values": [1.0, [2.0]]}), "'people': values must be numbers"),
+        (changed(**{QUERY + "values": [1.0, "2"]}), "'people': values must be numbers"),
+        (changed(**{QUERY + "values": [1.0, True]}), "'people': values must be numbers"),
+        (changed(**{QUERY + "values": [1.0]}), "'people': .*length 1 along 'sex'"),
+        (changed(**{QUERY + "values": [1.0, float("nan")]}), "NaN"),
+        (changed(**{QUERY + "dims": "sex"}), "'people': dims must be a list"),
+        (changed(**{QUERY + "note": "x"}), "'people' has 'note'"),
+        (changed(**{QUERY + "name": None}), "name of a query"),
+        ("{", "isn't JSON"),
+        ("{}", "'schema' must be"),
+    ],
+)
+def test_what_is_no_release_is_refused_by_name(text, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        Release.from_json(text)
+
+
+def test_json_with_suppressed_values_needs_a_rule_for_them():
+    text = Release(HIDDEN).to_json()
+    content = json.loads(text)
+    del content["queries"][0]["mechanism"]["rules"]
+    with pytest.raises(ValueError, match=r"'hidden': .*masked"):
+        Release.from_json(json.dumps(content))
+
+
+def test_margins_go_by_name():
+    release = Release([PEOPLE, Query("all", 5.0, LAPLACE)])
+    table = np.arange(6).reshape(3, 2)
+    margins = release.margins(table, ("age", "sex"))
+    np.testing.assert_array_equal(margins["people"], table.sum(axis=0))
+    assert margins["all"] == table.sum()
