@@ -85,18 +85,18 @@ class JitFunction:
 
 
 @cache
-def called_from_python(kernel: Dispatcher) -> Callable:
-    """Make a function of a kernel that is called from Python, with its machine code kept on disk.
+def kept_on_disk(kernel: Dispatcher) -> Callable:
+    """Make a function of a kernel whose machine code is kept on disk by itself, for all models.
 
-    What is called so only where models are checked, but for each entry of an array, is too slow in
-    Python, and too much to be compiled in each process.
+    For a large kernel that no model's function is compiled into. Called from Python, too, where
+    models are checked: for each entry of an array, that would be too slow by the kernel's source.
     """
     names = ", ".join(signature(kernel.py_func).parameters)
     function = compile_numba_function_src(
-        f"def called({names}): return kernel({names})",
-        "called",
+        f"def kept({names}): return kernel({names})",
+        "kept",
         globals() | {"kernel": kernel},
-        cache_key=f"{kernel_key(kernel)}_called_in_{__name__}",
+        cache_key=f"{kernel_key(kernel)}_kept_in_{__name__}",
     )
     # With the kernel's own arithmetic, and not with the liberties that PyTensor takes.
     return numba_njit(function, final_function=True, cache=True, fastmath=False)

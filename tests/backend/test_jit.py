@@ -12,8 +12,8 @@ from pytensor.tensor.random.variable import shared_rng
 
 from pymc_dapper.backend.jit import (
     JitFunction,
-    called_from_python,
     damaged_cache,
+    kept_on_disk,
     numba_mode,
     with_parameter_checks,
 )
@@ -75,9 +75,9 @@ def times(number):
     return scaled
 
 
-def test_a_kernel_called_from_python_is_loaded_and_never_anothers_code():
+def test_a_kernel_kept_on_disk_is_loaded_and_never_anothers_code():
     """As in a process that comes later: the function is made anew, and finds its code on disk."""
-    first, second, other = (called_from_python(times(number)) for number in (2.5, 2.5, 3.5))
+    first, second, other = (kept_on_disk(times(number)) for number in (2.5, 2.5, 3.5))
     assert first is not second
     assert (first(2.0), second(2.0), other(2.0)) == (5.0, 5.0, 7.0)
     assert sum(second.stats.cache_hits.values()) == 1

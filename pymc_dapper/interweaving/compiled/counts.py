@@ -11,7 +11,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.backend.jit import called_from_python
+from pymc_dapper.backend.jit import kept_on_disk
 from pymc_dapper.backend.numba_ops import compiles
 from pymc_dapper.interweaving.kernels import counts as kernels
 from pymc_dapper.interweaving.reading.maps import Parameters, RecordMap, record_map
@@ -26,7 +26,7 @@ class _OfCounts(ScalarOp):
         super().__init__(upgrade_to_float64, name=type(self).__name__)
 
     def impl(self, *inputs: float) -> float:
-        return called_from_python(self.kernel)(*inputs)
+        return kept_on_disk(self.kernel)(*inputs)
 
 
 class CountNoise(_OfCounts):
@@ -46,7 +46,7 @@ class CountQuantile(_OfCounts):
 @compiles(CountNoise)
 @compiles(CountQuantile)
 def _kernel(op: _OfCounts) -> Callable:
-    return op.kernel
+    return kept_on_disk(op.kernel)
 
 
 count_noise = Elemwise(CountNoise())
@@ -54,13 +54,19 @@ count_quantile = Elemwise(CountQuantile())
 
 
 def _count_map(family: int, law: Callable[..., tuple[Any, Any]]) -> RecordMap:
-    """Map by what the kernels take of the parameters."""
+    """Map by what the kernels take of the parameters.
+
+    All of it in double precision, so that the kernels are compiled for nothing else.
+    """
+
+    def of_family(parameters: Parameters) -> list[TensorVariable]:
+        return [pt.cast(x, "float64") for x in (family, *law(*parameters))]
 
     def noise(x: TensorVariable, parameters: Parameters, v: TensorVariable) -> TensorVariable:
-        return count_noise(x, v, pt.constant(float(family)), *law(*parameters))
+        return count_noise(pt.cast(x, "float64"), v, *of_family(parameters))
 
     def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
-        return count_quantile(u, pt.constant(float(family)), *law(*parameters))
+        return count_quantile(u, *of_family(parameters))
 
     return RecordMap(noise, records)
 

@@ -1,9 +1,11 @@
 """Counts keep their place in the step of the distribution function that they lie in."""
 
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
+from pymc_dapper.interweaving.reading.maps import record_map
 from tests.interweaving.moving import assert_steps_are_kept
 
 
@@ -27,3 +29,16 @@ COUNTS = {
 @pytest.mark.parametrize("family", COUNTS)
 def test_counts_move_to_the_step_that_a_point_in_theirs_lies_in(family):
     assert_steps_are_kept(*COUNTS[family])
+
+
+@pytest.mark.parametrize("family", COUNTS)
+def test_kernels_are_compiled_for_double_precision_only(family):
+    """Whole numbers and single precision would each take machine code of their own."""
+    make, _, at, _ = COUNTS[family]
+    node = make(*(int(x) if x > 2 else x for x in at)).owner
+    parameters = node.op.dist_params(node)
+    of_node = record_map(node.op, node, [True] * len(parameters))
+    noise = of_node.noise(pt.lscalar("x"), parameters, pt.dscalar("v"))
+    records = of_node.records(pt.dscalar("u"), parameters)
+    for result in (noise, records):
+        assert {x.type.dtype for x in result.owner.inputs} == {"float64"}
