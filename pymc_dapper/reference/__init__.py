@@ -1,8 +1,8 @@
 """Slow or special methods: independent answers that judge the samplers, and serve small problems.
 
 Nothing here imports a kernel or a step: an answer that shares code with what it judges would share
-its mistakes. NumPy and SciPy only, but for rejection ABC from a ``pm.Model`` and for the densities
-of mechanisms, which are the package's own.
+its mistakes. NumPy and SciPy only, but for rejection ABC from a ``pm.Model``, for the densities of
+mechanisms, which are the package's own, and for numba, which compiles the reversible jumps.
 
 Oracles, exact answers that samplers are judged by:
 
@@ -25,6 +25,8 @@ Methods of the literature, each with its own theory:
     Tests and intervals for a proportion of which only a noisy count or share is published.
 `invariants`
     Releases made under exactly known totals, their privacy loss, and their likelihood.
+`reversible_jump`
+    Data augmentation over an unknown number of records, one record at a time.
 """
 
 from pymc_dapper.reference._proportion import Interval, ProportionTest
@@ -70,6 +72,7 @@ from pymc_dapper.reference.rejection_abc import (
     rejection_abc,
     rejection_abc_model,
 )
+from pymc_dapper.reference.reversible_jump import ReversibleJumpDraws, reversible_jump
 
 __all__ = [
     "CountRegression",
@@ -88,6 +91,7 @@ __all__ = [
     "RandomizedResponseEstimate",
     "RejectionDraws",
     "ReleaseLaw",
+    "ReversibleJumpDraws",
     "TablePosterior",
     "UMPProportion",
     "attenuation",
@@ -109,6 +113,7 @@ __all__ = [
     "rejection_abc",
     "rejection_abc_model",
     "release_law",
+    "reversible_jump",
     "sample_under_invariants",
     "ump_test",
     "umpu_test",

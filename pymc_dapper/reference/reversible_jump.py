@@ -1,0 +1,269 @@
+r"""Reversible jumps over an unknown number of records, one record at a time.
+
+Where privacy is for added or removed records, the number n of records is itself confidential, and
+the latent data set has an unknown dimension. Data augmentation with jumps goes through cycles of
+
+1. for each record i in turn: draw x_i' from the model given the parameters, and take it with
+   probability min(1, eta(s_dp | t', n) / eta(s_dp | t, n)), where t is the sum of the records'
+   contributions and eta the mechanism's density;
+2. `jumps` times: propose to add a record, drawn from the model, or to delete one that is chosen at
+   random. With q(n' | n) the probability of proposing n', 1/2 inside of the range of n and 1 at its
+   ends, the jump is taken with probability
+
+       min(1, p(n') eta(s_dp | t', n') q(n | n') / (p(n) eta(s_dp | t, n) q(n' | n)));
+
+3. parameters are drawn given the n records.
+
+What a record's density would add to the ratio of a jump cancels: a new record is proposed from it,
+and as records are exchangeable, so does where it is put. A cycle costs n evaluations of eta, and
+moves n by one at a time: the chain of n takes about as many cycles as the square of n's posterior
+standard deviation to forget where it was.
+
+References
+----------
+Awan, J., Barrientos, A. F. and Ju, N. (2024). Statistical inference for privatized data with
+unknown sample size. arXiv:2406.06231.
+
+Ju, N., Awan, J. A., Gong, R., and Rao, V. A. (2022). Data augmentation MCMC for Bayesian inference
+from privatized data. Advances in Neural Information Processing Systems 35.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pymc_dapper.checks import flag, real_numbers, whole_number
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ReversibleJumpDraws:
+    """Draws of one chain.
+
+    Attributes
+    ----------
+    n : (draws,) array of int
+        Number of records.
+    parameters : (draws, k) array
+        The parameters.
+    record_acceptance, jump_acceptance : float
+        Share of the proposals that were taken, after tuning.
+    """
+
+    n: NDArray[np.int64]
+    parameters: FloatArray
+    record_acceptance: float
+    jump_acceptance: float
+
+
+def reversible_jump(
+    draw_record: Callable[..., None],
+    contribution: Callable[..., None],
+    log_mechanism: Callable[..., float],
+    log_size: Callable[[int], float],
+    draw_parameters: Callable[..., None],
+    *,
+    width: int,
+    sums: int,
+    start: ArrayLike,
+    n_start: int,
+    n_range: tuple[int, int],
+    draws: int = 1_000,
+    tune: int = 1_000,
+    jumps: int = 1,
+    compiled: bool = True,
+    random_seed: int | Sequence[int] | np.random.Generator | None = None,
+) -> ReversibleJumpDraws:
+    """Draw the number of records and the parameters, given a private release.
+
+    Parameters
+    ----------
+    draw_record : callable
+        ``draw_record(rng, parameters, record)`` draws a record into ``record``, of shape (width,).
+    contribution : callable
+        ``contribution(record, sums)`` writes what a record adds to the statistic, of shape (sums,).
+    log_mechanism : callable
+        ``log_mechanism(sums, n)`` is the log-density of all that was released, given the statistic
+        and the number of records.
+    log_size : callable
+        ``log_size(n)`` is the log-probability of n records, up to a constant.
+    draw_parameters : callable
+        ``draw_parameters(rng, records, parameters)`` draws the parameters anew, in place, given the
+        records, of shape (n, width).
+    width, sums : int
+        Numbers in a record, and in the statistic.
+    start : array_like, shape (k,)
+        Where the parameters start.
+    n_start : int
+        How many records there are at the start, drawn from the model.
+    n_range : (int, int)
+        The least and the most records that there can be.
+    draws, tune : int
+        Cycles that are kept, and those before them that aren't.
+    jumps : int
+        Jumps that are proposed in a cycle.
+    compiled : bool
+        Whether the functions are compiled, by numba. Otherwise all is done in Python.
+    random_seed : int, Generator, ..., optional
+        Seed, for `numpy.random.default_rng`.
+
+    Returns
+    -------
+    ReversibleJumpDraws
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of a wrong kind or out of range.
+
+    Notes
+    -----
+    See the documentation of this module.
+
+    Examples
+    --------
+    Records are 0 or 1, with probability 0.3 of 1. Released are their number and their sum, with
+    Laplace noise of scale 1:
+
+    >>> found = reversible_jump(
+    ...     lambda rng, p, record: record.__setitem__(0, rng.random() < p[0]),
+    ...     lambda record, sums: sums.__setitem__(0, record[0]),
+    ...     lambda sums, n: -abs(5.2 - n) - abs(1.1 - sums[0]),
+    ...     lambda n: 0.0,
+    ...     lambda rng, records, p: None,
+    ...     width=1,
+    ...     sums=1,
+    ...     start=[0.3],
+    ...     n_start=5,
+    ...     n_range=(0, 20),
+    ...     draws=200,
+    ...     compiled=False,
+    ...     random_seed=1,
+    ... )
+    >>> found.n.shape, found.parameters.shape
+    ((200,), (200, 1))
+    """
+    width = whole_number(width, "width", at_least=1)
+    sums = whole_number(sums, "sums", at_least=1)
+    parameters = np.array(real_numbers(start, "start"), dtype=float)
+    if parameters.ndim != 1:
+        raise ValueError(f"start must have one axis, got shape {parameters.shape}")
+    low, high = n_range
+    low = whole_number(low, "the least of n_range", at_least=0)
+    high = whole_number(high, "the most of n_range", at_least=low + 1)
+    n = whole_number(n_start, "n_start", at_least=low, at_most=high)
+    draws = whole_number(draws, "draws", at_least=1)
+    tune = whole_number(tune, "tune", at_least=0)
+    jumps = whole_number(jumps, "jumps", at_least=0)
+    functions = (draw_record, contribution, log_mechanism, log_size, draw_parameters)
+    loop: Callable[..., Any] = _cycles
+    if flag(compiled, "compiled"):
+        loop, functions = _compiled(_cycles), tuple(_compiled(each) for each in functions)
+    rng = np.random.default_rng(random_seed)
+    records, added = np.empty((high, width)), np.empty((high, sums))
+    kept = np.empty(draws, dtype=np.int64), np.empty((draws, len(parameters)))
+    state = (records, added, parameters, n)
+    proposals, in_records, in_jumps = loop(rng, *functions, *state, low, high, tune, jumps, *kept)
+    return ReversibleJumpDraws(
+        *kept,
+        record_acceptance=in_records / max(1, proposals),
+        jump_acceptance=in_jumps / max(1, draws * jumps),
+    )
+
+
+@lru_cache(maxsize=64)
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    import numba
+
+    # A function that is compiled already is taken as it is.
+    is_compiled = isinstance(function, numba.core.dispatcher.Dispatcher)
+    return function if is_compiled else numba.njit(function)  # type: ignore[no-any-return]
+
+
+def _cycles(
+    rng: np.random.Generator,
+    draw_record: Callable[..., None],
+    contribution: Callable[..., None],
+    log_mechanism: Callable[..., float],
+    log_size: Callable[[int], float],
+    draw_parameters: Callable[..., None],
+    records: FloatArray,
+    added: FloatArray,
+    parameters: FloatArray,
+    n: int,
+    low: int,
+    high: int,
+    tune: int,
+    jumps: int,
+    kept_n: NDArray[np.int64],
+    kept_parameters: FloatArray,
+) -> tuple[int, int, int]:
+    """Go through all cycles; count records proposed, and what was taken, of records and jumps."""
+    record, adds = np.empty(records.shape[1]), np.empty(added.shape[1])
+    total, proposed = np.empty(added.shape[1]), np.empty(added.shape[1])
+    for i in range(n):
+        draw_record(rng, parameters, records[i])
+        contribution(records[i], added[i])
+    proposals, in_records, in_jumps = 0, 0, 0
+    for cycle in range(tune + len(kept_n)):
+        counted = cycle >= tune
+        # Anew in each cycle, so that rounding doesn't add up.
+        total[:] = 0.0
+        for i in range(n):
+            total += added[i]
+        log_density = log_mechanism(total, n)
+
+        proposals += n * counted
+        for i in range(n):
+            draw_record(rng, parameters, record)
+            contribution(record, adds)
+            for k in range(len(total)):
+                proposed[k] = total[k] + adds[k] - added[i, k]
+            proposed_density = log_mechanism(proposed, n)
+            if math.log(1 - rng.random()) < proposed_density - log_density:
+                records[i], added[i], total[:] = record, adds, proposed
+                log_density = proposed_density
+                in_records += counted
+
+        for _ in range(jumps):
+            if n == low:
+                add = True
+            elif n == high:
+                add = False
+            else:
+                add = rng.random() < 0.5
+            if add:
+                draw_record(rng, parameters, record)
+                contribution(record, adds)
+                m, i = n + 1, n
+                proposed[:] = total + adds
+            else:
+                m, i = n - 1, int(rng.random() * n)
+                proposed[:] = total - added[i]
+            proposed_density = log_mechanism(proposed, m)
+            log_ratio = proposed_density - log_density + log_size(m) - log_size(n)
+            # From an end of the range there is one way to go, inside two.
+            if n in (low, high):
+                log_ratio -= math.log(2.0)
+            if m in (low, high):
+                log_ratio += math.log(2.0)
+            if math.log(1 - rng.random()) < log_ratio:
+                if add:
+                    records[i], added[i] = record, adds
+                else:  # The last one takes its place: their order says nothing.
+                    records[i], added[i] = records[m], added[m]
+                total[:] = proposed
+                n, log_density = m, proposed_density
+                in_jumps += counted
+
+        draw_parameters(rng, records[:n], parameters)
+        if counted:
+            kept_n[cycle - tune] = n
+            kept_parameters[cycle - tune] = parameters
+    return proposals, in_records, in_jumps
