@@ -54,6 +54,8 @@ from .reading import (
 from .records.step import DapperStep
 from .releases import Query, Release, read_release
 from .sampling import sample
+from .sizes.reading import present
+from .sizes.step import SizeStep
 from .steps.function import FunctionStep
 from .studies import study
 from .tabulation import TabulationError, tabulate
@@ -86,6 +88,7 @@ __all__ = [
     "RandomizedResponse",
     "ReadingError",
     "Release",
+    "SizeStep",
     "TabulationError",
     "Tulap",
     "TulapMechanism",
@@ -105,6 +108,7 @@ __all__ = [
     "plot_record_acceptance",
     "plot_study",
     "plots",
+    "present",
     "published_rows",
     "read_release",
     "reading",

@@ -31,6 +31,8 @@ from pymc_dapper.interweaving.reading import read_movable
 from pymc_dapper.interweaving.step import InterweaveStep
 from pymc_dapper.records.reading.model import ModelReading, read_model
 from pymc_dapper.records.step import DapperStep
+from pymc_dapper.sizes.reading.model import SizeReading, find_sizes, read_size
+from pymc_dapper.sizes.step import SizeStep
 from pymc_dapper.steps.base import Step
 from pymc_dapper.steps.building import (
     searching_new_garbage_only,
@@ -75,6 +77,16 @@ class Readings:
                 ("counts", *rvs, *integrated),
                 lambda: read_counts(self.model, values, self.point, integrated),
             )
+
+    def sizes(self) -> dict[TensorVariable, list[TensorVariable]]:
+        """Find the numbers of records that aren't known, and the records of each."""
+        return self._once(("sizes",), lambda: find_sizes(self.model, self.point))
+
+    def size(self, rv: TensorVariable) -> SizeReading:
+        """Read how the model sees a number of records."""
+        value = self.model.rvs_to_values[rv]
+        with telling_of_memory("SizeStep", [rv]):
+            return self._once(("size", rv), lambda: read_size(self.model, value, self.point))
 
     def can_be_counted(self, rv: TensorVariable) -> bool:
         """Say whether a variable is a count, which something else in the model depends on."""
@@ -126,6 +138,8 @@ def assign_steps(
     them that can be integrated out, :class:`ConjugateStep` the parameters whose conditional
     distribution it can draw from, and NUTS the other continuous ones. What is left, discrete
     parameters, gets PyMC's choice from ``pm.sample``.
+    :class:`SizeStep` takes the number of records, where it is a variable and mechanisms see the
+    first n rows only (:func:`present`).
     :class:`InterweaveStep` moves the continuous parameters that the records follow once more,
     together with the records: at a small privacy budget the chain would crawl without.
     Where NUTS would move parameters above Binomial or Poisson counts with noise of their own,
@@ -136,7 +150,8 @@ def assign_steps(
     records : variable or sequence of variables, optional
         The latent records. If neither they nor counts are given, they are found where the model
         leaves no doubt: the free variables that a mechanism sees and that aren't counts, if all
-        have the same number of entries along their first axis.
+        have the same number of entries along their first axis. Those that only the first n of are
+        seen, for an unknown n, may have others.
     model : Model, optional
         The model. Taken from the context if not given.
     counts : variable or sequence of variables, optional
@@ -215,6 +230,24 @@ class Latent:
     counts: list[TensorVariable]
 
     @property
+    def sizes(self) -> dict[TensorVariable, list[TensorVariable]]:
+        """Unknown numbers of these records, with the records of each."""
+        return {
+            size: [rv for rv in rvs if rv in self.records]
+            for size, rvs in self.readings.sizes().items()
+            if size not in self.counts and not set(rvs).isdisjoint(self.records)
+        }
+
+    @property
+    def groups(self) -> list[list[TensorVariable]]:
+        """The records, by the unknown number of them: the variables of each describe its people."""
+        groups: dict[tuple[TensorVariable, ...], list[TensorVariable]] = {}
+        for rv in self.records:
+            of = tuple(size for size, rvs in self.sizes.items() if rv in rvs)
+            groups.setdefault(of, []).append(rv)
+        return list(groups.values())
+
+    @property
     def all(self) -> list[TensorVariable]:
         """Both."""
         return [*self.records, *self.counts]
@@ -236,7 +269,7 @@ def find_latent(
     readings = Readings(model)
     if records is None and counts is None:
         counts = find_tables(readings)
-        all_seen = counts and not set(records_seen(model)) - set(counts)
+        all_seen = counts and not set(records_seen(model)) - set(counts) - set(readings.sizes())
         records = [] if all_seen else _records(readings, counts)
     of_value = model.values_to_rvs
     latent = Latent(
@@ -288,13 +321,16 @@ def read_steps(
     conjugate, interweave = flag(conjugate, "conjugate"), flag(interweave, "interweave")
     dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
     options = {"model": model, "compile_kwargs": options_of(compile_kwargs, "compile_kwargs")}
-    left = [rv for rv in model.free_RVs if rv not in latent.all]
+    left = [rv for rv in model.free_RVs if rv not in (*latent.all, *latent.sizes)]
     steps: list[Step | UnbuiltNuts] = []
-    if latent.records:
-        of_records = readings.records(latent.records)
-        steps.append(DapperStep.of_reading(of_records, latent.records, **options, **dapper))
-    elif dapper:
+    for records in latent.groups:
+        of_records = readings.records(records)
+        steps.append(DapperStep.of_reading(of_records, records, **options, **dapper))
+    if dapper and not latent.records:
         raise ValueError("dapper was given, but the model has counts only: leave it out")
+    if latent.sizes:
+        of_sizes = [readings.size(rv) for rv in latent.sizes]
+        steps.append(SizeStep.of_reading(of_sizes, list(latent.sizes), **options))
     if latent.counts:
         known = [x for rv in left for x in readings.conditionals([rv])] if conjugate else []
         integrated = integrable_parameters(known, latent.counts)
@@ -322,7 +358,8 @@ def read_steps(
 def find_tables(readings: Readings) -> list[TensorVariable]:
     """Find the tables of counts that a mechanism sees, and the latent totals above them."""
     model = readings.model
-    tables = [rv for rv in records_seen(model) if _is_table(readings, rv)]
+    others = [rv for rv in records_seen(model) if rv not in readings.sizes()]
+    tables = [rv for rv in others if _is_table(readings, rv)]
     while tables:
         unknown = readings.counts(tables).unknown_totals
         names = {x.name for x in unknown} - {rv.name for rv in tables}
@@ -501,13 +538,15 @@ def find_records(model: Model) -> list[TensorVariable]:
 
 def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[TensorVariable]:
     model = readings.model
-    seen = [rv for rv in records_seen(model) if rv not in tables]
+    sizes = readings.sizes()
+    seen = [rv for rv in records_seen(model) if rv not in tables and rv not in sizes]
     if not seen:
         raise ReadingError(
             "no latent records were found: no Potential, and no release added by a mechanism's "
             "observe(), depends on a free variable. Pass the records, as in assign_steps([x])"
         )
-    lengths = {rv.name: _length(model, rv) for rv in seen}
+    counted = {rv for rvs in sizes.values() for rv in rvs}  # each by its own number
+    lengths = {rv.name: _length(model, rv) for rv in seen if rv not in counted}
     if None in lengths.values() or len(set(lengths.values())) > 1:
         listed = ", ".join(
             f"'{name}' ({'a scalar' if n is None else f'{n} along its first axis'})"

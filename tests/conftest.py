@@ -11,7 +11,7 @@ os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 import pytensor
 import pytest
 
-from pymc_dapper import DapperStep, InterweaveStep
+from pymc_dapper import DapperStep, InterweaveStep, SizeStep
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.collapsing.step import CollapsedStep
 from pymc_dapper.conjugacy import step as conjugate
@@ -77,6 +77,7 @@ def uncompiled():
         patch.setattr(CollapsedStep, "_check_compiled", _nothing)
         patch.setattr(lean_nuts, "_compile", _nothing)
         patch.setattr(conjugate._Draw, "update", _nothing)
+        patch.setattr(SizeStep, "_compile", _nothing)
         patch.setattr(CountStep, "_check", lambda *_, **__: Packed(None, None))
         patch.setattr(CompiledCountSweep, "__call__", _nothing)
         yield

@@ -16,6 +16,7 @@ from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.counts.reading import read_counts
 from pymc_dapper.interweaving.reading import read_non_centred
 from pymc_dapper.records.reading.model import read_model
+from tests.sizes.models import groups
 
 
 def assigned(model, *args, **kwargs):
@@ -331,3 +332,11 @@ def test_what_is_integrated_out_is_read_once_more(table_and_records, readings_ma
         ("read_counts", "total"),
         ("read_model", "x"),
     ]
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_an_unknown_number_of_records_gets_a_step():
+    found = assigned(groups())
+    assert found[:2] == [("DapperStep", ["x"]), ("DapperStep", ["z_log__"])]
+    assert found[2] == ("SizeStep", ["m", "n"])
+    assert ("ConjugateStep", ["mu"]) in found

@@ -14,6 +14,8 @@ from pymc_dapper import (
     DapperStep,
     FunctionStep,
     InterweaveStep,
+    SizeStep,
+    present,
 )
 from tests.memory import whatever_was_in_memory
 
@@ -30,6 +32,9 @@ def model():
         rate = pm.HalfNormal("rate")
         area = pm.Poisson("area", rate, shape=2)
         pm.Normal("noisy_areas", area, 3.0, observed=[1.0, 2.0])
+        n = pm.Poisson("n", 2)
+        person = pm.Normal("person", shape=4)
+        pm.Normal("noisy_total", (present(n, 4) * person).sum(), 3.0, observed=1.0)
     return m
 
 
@@ -38,6 +43,7 @@ STEPS = {
     "InterweaveStep": lambda m: InterweaveStep([m["mu"], m["sigma"]], records=[m["record"]]),
     "CountStep": lambda m: CountStep([m["count"]]),
     "CollapsedStep": lambda m: CollapsedStep([m["rate"]], counts=[m["area"]]),
+    "SizeStep": lambda m: SizeStep([m["n"]]),
     "ConjugateStep": lambda m: ConjugateStep([m["mu"]]),
     "FunctionStep": lambda m: FunctionStep([m["mu"]], draw=lambda rng, point: {"mu": 0.0}),
 }

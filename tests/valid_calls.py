@@ -28,6 +28,17 @@ def model():
 MODEL = model()
 
 
+def sized_model():
+    with pm.Model() as built:
+        n = pm.Poisson("n", 3)
+        x = pm.Normal("x", shape=6)
+        pm.Potential("privacy", -pt.abs((pmd.present(n, 6) * x).sum()))
+    return built
+
+
+SIZED = sized_model()
+
+
 def result():
     rng = np.random.default_rng(0)
 
@@ -104,6 +115,8 @@ VALID = {
         "moves": 2,
         **BY_MODEL,
     },
+    "SizeStep": lambda: {"vars": [SIZED["n"]], **BY_MODEL, "model": SIZED},
+    "present": lambda: {"n": pt.lscalar("n"), "size": 3},
     "ConjugateStep": lambda: {"vars": [MODEL["p"]], **BY_MODEL},
     "FunctionStep": lambda: {
         "vars": [MODEL["p"]],

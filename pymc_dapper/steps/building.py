@@ -24,6 +24,8 @@ REMEDIES = {
     "CountStep move them (collapse=False)",
     "InterweaveStep": "It holds the noise of all records: take fewer records, or leave it out "
     "(interweave=False)",
+    "SizeStep": "It holds what the first 0, 1, ..., N records add to each sum: give the records "
+    "less room, or take a statistic with fewer entries",
 }
 """What needs less memory than a step does, by the step."""
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import graph_inputs
+from pytensor.graph.traversal import ancestors
 from pytensor.printing import pprint
 from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.rebuild import rebuild, with_inputs
+from pymc_dapper.graphs.rebuild import dependent_variables, rebuild, with_inputs
 from pymc_dapper.records.reading.contributions import (
     RowMaker,
     RowsAtOnce,
@@ -191,9 +191,9 @@ def _as_counts(reading: ModelReading) -> list[str]:
     categories = isinstance(rv.owner.op, CategoricalRV | BernoulliRV) and rv.type.ndim == 1
     # Anything else with an entry for each record may tell them apart.
     of_each = [*reading.proposals, *(sum_.contributions for sum_ in reading.sums)]
-    inputs = {x for x in graph_inputs(of_each) if x not in reading.records}
-    inputs -= set(reading.randomness.inputs)
-    alike = all(reading.n_records not in _present_shape(x) for x in inputs)
+    own = dependent_variables([*reading.records, *reading.randomness.inputs], of_each)
+    others = set(ancestors(of_each)) - own
+    alike = all(reading.n_records not in _present_shape(x) for x in others)
     if not categories or not alike or reading.n_records == 1:
         return []
     return [

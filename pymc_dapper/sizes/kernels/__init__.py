@@ -1,0 +1,1 @@
+"""The algorithm, in NumPy and numba."""

@@ -1,0 +1,62 @@
+"""Whether the rows of records are alike, so that they can change places."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.rebuild import rebuild, with_static_shape
+from pymc_dapper.graphs.values import at_values
+from pymc_dapper.records.reading.rows_of_others import rows_of_others
+
+
+def what_ties(
+    model: Model,
+    rvs: Sequence[TensorVariable],
+    records: Sequence[TensorVariable],
+    known: Mapping[Variable, Variable],
+    contributions: Sequence[tuple[str, tuple[TensorVariable, TensorVariable]]],
+) -> str | None:
+    """Say what ties records to their place: in their prior, or in what they add to a sum.
+
+    ``contributions`` are, with a factor's name, what each row adds if it is there, and if not. None
+    if records can change places, whole rows of all record variables at a time, without changing the
+    log-density. What isn't known to let them is taken to tie them.
+    """
+    for rv in rvs:
+        parameters = [x for x in rv.owner.inputs if isinstance(x, TensorVariable)]
+        parameters = rebuild(
+            rebuild(at_values(model, parameters, {}), known), replace_node=with_static_shape
+        )
+        if not all(_same_for_all(x, records) for x in parameters):
+            return f"the prior of '{rv.name}' isn't known to be the same for all rows"
+    for factor, pair in contributions:
+        if not all(_adds_alike(x, records) for x in pair):
+            return f"what a record adds to a sum in '{factor}' isn't known to be alike for all rows"
+    return None
+
+
+def _same_for_all(parameter: TensorVariable, records: Sequence[TensorVariable]) -> bool:
+    """Whether a parameter of the records' prior is the same for all, or a function of the row."""
+    if not set(records).isdisjoint(ancestors([parameter])):
+        return _is_function_of_row(parameter, records)
+    [length] = records[0].type.shape[:1]
+    shape = parameter.type.shape
+    return not any(n is None or n == length for n in shape)
+
+
+def _adds_alike(rows: TensorVariable, records: Sequence[TensorVariable]) -> bool:
+    if not set(records).isdisjoint(ancestors([rows])):
+        return _is_function_of_row(rows, records)
+    values = known_value(rows)
+    return values is not None and bool(np.all(values == values[:1]))
+
+
+def _is_function_of_row(graph: TensorVariable, records: Sequence[TensorVariable]) -> bool:
+    """Whether slice i of a graph is the same function of the i-th row of all records, for all i."""
+    others: dict[Variable, Variable] = {x: x.type() for x in records}
+    return rows_of_others(graph, others, lambda covariate, axis: None) is not None

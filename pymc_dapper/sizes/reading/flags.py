@@ -1,0 +1,198 @@
+"""Flags of rows: comparisons that are true, or false, of the first n rows."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytensor.scalar as ps
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.traversal import explicit_graph_inputs, io_toposort
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.subtensor import Subtensor
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.backend.entries import performed
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.evaluation import AS_WRITTEN
+from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.ops import Multiplies, action_of
+from pymc_dapper.graphs.rebuild import dependent_variables, rebuild, with_inputs
+
+type Compare = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+COMPARISONS: dict[type[ps.ScalarOp], tuple[Compare, Compare]] = {
+    ps.LT: (np.less, np.greater),
+    ps.LE: (np.less_equal, np.greater_equal),
+    ps.GT: (np.greater, np.less),
+    ps.GE: (np.greater_equal, np.less_equal),
+}
+"""Each comparison, and the same with its sides swapped."""
+
+
+@dataclass(frozen=True, eq=False)
+class Flag:
+    """A comparison of row numbers with an unknown number of records."""
+
+    n_rows: int
+    """For how many records there is room."""
+    axis: int
+    """The rows' axis; all others are of length 1."""
+    ndim: int
+    """Number of axes."""
+    absent: bool
+    """Whether it is true of the rows that aren't there."""
+
+    def of(self, present: TensorVariable) -> TensorVariable:
+        """Write it as a function of which rows are there."""
+        flags = ~present if self.absent else present
+        return flags.dimshuffle(*("x" if k != self.axis else 0 for k in range(self.ndim)))
+
+
+def find_flags(graphs: Sequence[Variable], size: TensorVariable) -> dict[Variable, Flag]:
+    """Find the variables of graphs that say whether each row is among the first ``size`` ones.
+
+    Raises
+    ------
+    ReadingError
+        If row numbers are compared with the size, but it isn't the first rows of that number that
+        are told from the others.
+    """
+    dependent = dependent_variables([size], graphs)
+    flags: dict[Variable, Flag] = {}
+    for node in io_toposort([], list(graphs)):
+        compare, swapped = _comparison(node)
+        if compare is None or swapped is None:
+            continue
+        for k, (rows, bound) in enumerate((node.inputs, node.inputs[::-1])):
+            if bound not in dependent or rows in dependent or not _is_single(bound, size):
+                continue
+            numbers = known_value(rows)
+            if numbers is None or numbers.size < 2 or max(numbers.shape) < numbers.size:
+                continue
+            if numbers.ndim != node.outputs[0].type.ndim:
+                continue
+
+            flags[node.outputs[0]] = _flag(numbers, bound, size, compare if k == 0 else swapped)
+    return flags
+
+
+def _comparison(node: Apply) -> tuple[Compare | None, Compare | None]:
+    if not isinstance(node.op, Elemwise):
+        return None, None
+    return COMPARISONS.get(type(node.op.scalar_op), (None, None))
+
+
+def _is_single(bound: Variable, size: TensorVariable) -> bool:
+    """Whether a variable is one number, and depends on the size only."""
+    if not all(getattr(bound.type, "broadcastable", [False])):
+        return False
+    return set(explicit_graph_inputs([bound])) <= {size}
+
+
+def _flag(
+    numbers: np.ndarray,
+    bound: Variable,
+    size: TensorVariable,
+    is_true: Compare,
+) -> Flag:
+    n_rows = numbers.size
+    sizes = pt.vector("sizes", dtype=size.dtype)
+    at = vectorize_graph(bound, {size: sizes})
+    bounds = np.ravel(at.eval({sizes: np.arange(n_rows + 1, dtype=size.dtype)}, mode=AS_WRITTEN))
+    row_numbers = np.ravel(numbers)
+    # As the bound never falls, a row that is there at one size is so at all larger ones.
+    rises = bool(np.all(np.diff(bounds) >= 0))
+    before, after = is_true(row_numbers, bounds[:-1]), is_true(row_numbers, bounds[1:])
+    if rises and (np.all(after & ~before) or np.all(before & ~after)):
+        axis = int(np.argmax(numbers.shape))
+        return Flag(n_rows, axis, numbers.ndim, absent=bool(before.all()))
+    n = min(3, n_rows)
+    found = int(is_true(row_numbers, bounds[n]).sum())
+    raise ReadingError(
+        f"'{size.name}' is compared with row numbers, but not so that the first '{size.name}' rows "
+        f"are told from the others: at {size.name} = {n}, the comparison is true of {found} of "
+        f"{n_rows} rows. Write pmd.present({size.name}, {n_rows}), which is pt.arange({n_rows}) < "
+        f"{size.name}"
+    )
+
+
+def at_flags(
+    graphs: Sequence[TensorVariable], flags: TensorVariable, value: bool
+) -> list[TensorVariable]:
+    """Write graphs for the case that all flags are set, or that none is.
+
+    What then has no say is left out: the other branch of a ``switch``, and what is multiplied by
+    zero.
+    """
+    [length] = flags.type.shape
+    constant = pt.constant(np.full(length, value))
+    known: dict[Variable, np.ndarray] = {constant: constant.data}
+
+    def value_of(x: Variable) -> np.ndarray | None:
+        return x.data if isinstance(x, Constant) else known.get(x)
+
+    def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+        values = [value_of(x) for x in inputs]
+        if len(node.outputs) > 1 or not inputs:
+            return with_inputs(node, inputs)
+        if all(x is not None for x in values):
+            new = with_inputs(node, inputs)
+            known[new[0]] = performed(new[0].owner, values)
+            return new
+        if any(x in known for x in inputs):
+            settled = _settled(node, inputs, values)
+            if settled is not None:
+                if isinstance(settled, Constant):
+                    known[settled] = settled.data
+                return [settled]
+        return with_inputs(node, inputs)
+
+    return rebuild(graphs, {flags: constant}, replace_node)
+
+
+def _settled(
+    node: Apply, inputs: Sequence[Variable], values: Sequence[np.ndarray | None]
+) -> TensorVariable | None:
+    """Return what an operation comes to, where some of its inputs are known to decide it."""
+    [output] = node.outputs
+    shape = getattr(output.type, "shape", (None,))
+    if None in shape:
+        return None
+
+    def handed_on(x: Variable) -> TensorVariable:
+        x = x.astype(output.dtype)
+        return x if x.type.shape == shape else pt.broadcast_to(x, shape)
+
+    op = node.op.scalar_op if isinstance(node.op, Elemwise) else None
+    if isinstance(op, ps.Switch) and values[0] is not None:
+        condition = values[0]
+        if condition.all() or not condition.any():
+            return handed_on(inputs[1 if condition.all() else 2])
+    product = isinstance(op, ps.Mul | ps.AND) or action_of(node.op, node) == Multiplies()
+    if product and any(x is not None and not x.any() for x in values):
+        return pt.constant(np.zeros(tuple(map(int, shape)), dtype=output.dtype))
+    if isinstance(op, ps.Mul):
+        others = [x for x, value in zip(inputs, values, strict=True) if not _is_one(value)]
+        if len(others) < len(inputs):
+            return handed_on(pt.mul(*others) if len(others) > 1 else others[0])
+    return None
+
+
+def _is_one(value: np.ndarray | None) -> bool:
+    return value is not None and bool(np.all(value == 1))
+
+
+def check_slices(graphs: Sequence[Variable], size: TensorVariable) -> None:
+    """Refuse slices whose length depends on the number of records."""
+    dependent = dependent_variables([size], graphs)
+    for node in io_toposort([], list(graphs)):
+        if not isinstance(node.op, Subtensor) or dependent.isdisjoint(node.inputs[1:]):
+            continue
+        if any(isinstance(index, slice) for index in node.op.idx_list):
+            raise ReadingError(
+                f"'{size.name}' is the bound of a slice, so that the length of an array depends on "
+                f"it. Write pt.switch(pmd.present({size.name}, size), x, 0).sum() in the place of "
+                f"x[:{size.name}].sum()"
+            )

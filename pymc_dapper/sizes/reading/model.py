@@ -1,0 +1,351 @@
+"""Read a PyMC model: how it sees an unknown number of records, and the records themselves."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.traversal import ancestors, explicit_graph_inputs
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.checks import localise_checks
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_static_shape
+from pymc_dapper.graphs.values import dim_lengths, shared_data
+from pymc_dapper.records.reading.factors import (
+    AdditiveFactor,
+    FullFactor,
+    SeparableFactor,
+    read_factors,
+)
+from pymc_dapper.records.reading.model import in_terms_of
+from pymc_dapper.sizes.reading.exchangeable import what_ties
+from pymc_dapper.sizes.reading.flags import at_flags, check_slices, find_flags
+
+
+@dataclass(frozen=True)
+class SizeReading:
+    """How a model sees a number of records. All graphs are in terms of value variables.
+
+    Attributes
+    ----------
+    model : Model
+        The model that was read.
+    size : TensorVariable
+        The number of records: a scalar with the name of its value variable.
+    records : tuple of TensorVariable
+        The records that there is room for: variables with the names of their value variables, and
+        with static shapes.
+    room : int
+        For how many there is room: the length of their first axis, N.
+    log_weights : TensorVariable, shape (N + 1,)
+        The log-density of all factors that the number enters, at each number from 0 to N.
+    log_prior_outside : TensorVariable, shape (2,)
+        The log-density of the number's prior at -1 and at N + 1.
+    as_written : TensorVariable, scalar
+        The log-density of these factors as the model has them, at ``size``.
+    log_priors : tuple of TensorVariable, scalars
+        The log-densities of the records' priors as the model has them.
+    tied : str or None
+        What keeps rows from being shuffled; None if rows are alike.
+    factors : tuple of str
+        Names of the factors that the number enters, its prior not included.
+    parameters : tuple of TensorVariable
+        Value variables of all other free variables that the graphs depend on.
+    data : tuple of SharedVariable
+        Shared data (``pm.Data``) that the graphs depend on.
+    dim_lengths : dict of str to int
+        Lengths of the model's dims when it was read; constants of the graphs.
+    """
+
+    model: Model
+    size: TensorVariable
+    records: tuple[TensorVariable, ...]
+    room: int
+    log_weights: TensorVariable
+    log_prior_outside: TensorVariable
+    as_written: TensorVariable
+    log_priors: tuple[TensorVariable, ...]
+    tied: str | None
+    factors: tuple[str, ...]
+    parameters: tuple[TensorVariable, ...]
+    data: tuple[SharedVariable, ...]
+    dim_lengths: dict[str, int]
+
+    @property
+    def name(self) -> str:
+        """Name of the number of records, as the model has it."""
+        return self.names([self.size])[0]
+
+    def names(self, values: Sequence[Variable]) -> list[str]:
+        """Names of variables, as the model has them."""
+        names = {value.name: rv.name for value, rv in self.model.values_to_rvs.items()}
+        return [names[x.name] for x in values]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The factors that a number of records enters, and the records that they see the first n of."""
+
+    model: Model
+    size: TensorVariable
+    values: dict[str, TensorVariable]
+    """What stands for value variables, by their names."""
+    known: dict[Variable, Variable]
+    """What stands for value variables, dim lengths and data in all graphs."""
+    dim_lengths: dict[str, int]
+    graphs: dict[str, TensorVariable]
+    """Log-densities of all factors by name, in terms of which rows are there."""
+    present: TensorVariable
+    """Which rows are there: bool, shape (N,)."""
+    records: list[TensorVariable]
+
+    @property
+    def rvs(self) -> list[TensorVariable]:
+        """The records as random variables."""
+        of_value = {value.name: rv for value, rv in self.model.values_to_rvs.items()}
+        return [of_value[x.name] for x in self.records]
+
+
+def find_sizes(
+    model: Model, point: Mapping[str, np.ndarray]
+) -> dict[TensorVariable, list[TensorVariable]]:
+    """Find the variables that say how many records there are, and the records of each.
+
+    Such are free scalars of whole numbers that something compares with row numbers, so that the
+    first n rows of other free variables are told from the rest.
+
+    Raises
+    ------
+    ReadingError
+        If such a comparison tells other rows from the rest.
+    """
+    candidates = [
+        rv
+        for rv in model.free_RVs
+        if getattr(rv.type, "ndim", None) == 0 and np.dtype(rv.dtype).kind in "iu"
+    ]
+    found: dict[TensorVariable, list[TensorVariable]] = {}
+    for rv in candidates:
+        seen = see(model, model.rvs_to_values[rv], point)
+        if seen is not None and seen.records:
+            found[rv] = seen.rvs
+    return found
+
+
+def see(model: Model, value: TensorVariable, point: Mapping[str, np.ndarray]) -> Seen | None:
+    """Find how a variable tells rows from each other; None if it doesn't."""
+    lengths = dim_lengths(model)
+    values = {
+        x.name: x.type.clone(shape=np.shape(point[x.name]))(name=x.name) for x in model.value_vars
+    }
+    size = values[value.name]
+    known = in_terms_of(model, list(values.values()), lengths)
+    variables = [*model.basic_RVs, *model.potentials]
+    written = model.logp(variables, sum=False)
+    if not _enters_others(model, value, written):
+        return None
+    graphs = inline_symbolic_ops(
+        rebuild(rebuild(written, known), replace_node=with_static_shape),
+    )
+    check_slices(graphs, size)
+    flags = find_flags(graphs, size)
+    if not flags:
+        return None
+    rooms = {flag.n_rows for flag in flags.values()}
+    if len(rooms) > 1:
+        raise ReadingError(
+            f"'{value.name}' is compared with the numbers of {' and of '.join(map(str, rooms))} "
+            "rows: give all records that it is the number of the same room"
+        )
+    [room] = rooms
+    present = pt.vector("present", dtype="bool", shape=(room,))
+    instead = {x: flag.of(present) for x, flag in flags.items()}
+    names = [x.name for x in variables]
+    by_name = dict(zip(names, rebuild(graphs, instead), strict=True))
+    flagged = [x for x in by_name.values() if present in ancestors([x])]
+    seen, at_none = set(ancestors(flagged)), set(ancestors(at_flags(flagged, present, False)))
+    records = [
+        x for x in values.values() if x.type.shape[:1] == (room,) and x in seen and x not in at_none
+    ]
+    return Seen(model, size, values, known, lengths, by_name, present, records)
+
+
+def _enters_others(model: Model, value: TensorVariable, written: Sequence[TensorVariable]) -> bool:
+    """Whether anything but a variable's own prior depends on it."""
+    own = model.basic_RVs.index(model.values_to_rvs[value])
+    return any(value in ancestors([x]) for k, x in enumerate(written) if k != own)
+
+
+def read_size(model: Model, value: TensorVariable, point: Mapping[str, np.ndarray]) -> SizeReading:
+    """Find out how a number of records enters a model's log-density.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    value : TensorVariable
+        Value variable of the number of records.
+    point : mapping of str to ndarray
+        Values of the model's value variables, for the shapes of the records.
+
+    Returns
+    -------
+    SizeReading
+        The log-density at all numbers of records at once.
+
+    Raises
+    ------
+    ReadingError
+        If the variable doesn't say how many rows are there, if something sees rows that aren't, or
+        if a factor sees the rows in another way than by sums over them.
+    """
+    name = model.values_to_rvs[value].name
+    seen = see(model, value, point)
+    if seen is None or not seen.records:
+        raise ReadingError(
+            f"'{name}' isn't a number of records: nothing in the model sees the first '{name}' "
+            f"rows of other free variables only, as pmd.present({name}, size) says which are"
+        )
+    _check_prior(seen, name)
+    records, present, size = seen.records, seen.present, seen.size
+    own = {rv.name for rv in seen.rvs}
+    [room] = present.type.shape
+    sizes = pt.constant(np.arange(room + 1, dtype=size.dtype))
+
+    terms, rows_at = [], []
+    entered = {
+        factor: graph
+        for factor, graph in seen.graphs.items()
+        if factor not in own and not {size, present, *records}.isdisjoint(ancestors([graph]))
+    }
+    for factor, graph in entered.items():
+        among = set(ancestors([graph]))
+        if present in among:
+            term, rows = _at_all_sizes(factor, graph, seen, sizes)
+            terms.append(term)
+            rows_at += [(factor, x) for x in rows]
+        elif not among.isdisjoint(records):
+            _refuse_unmasked(factor, [x for x in records if x in among], seen)
+        else:
+            terms.append(_vectorised(factor, graph, {size: sizes}))
+    log_weights = pt.add(*(pt.broadcast_to(x.astype("float64"), (room + 1,)) for x in terms))
+
+    outside = pt.constant(np.array([-1, room + 1], dtype=size.dtype))
+    log_prior_outside = _vectorised(name, seen.graphs[name], {size: outside})
+    variables = {x.name: x for x in (*model.basic_RVs, *model.potentials)}
+    as_written = pt.add(
+        *(x.sum() for x in rebuild(_logp(model, [variables[x] for x in entered]), seen.known))
+    )
+    log_priors = tuple(x.sum() for x in rebuild(_logp(model, seen.rvs), seen.known))
+    graphs = [log_weights, log_prior_outside, as_written, *log_priors]
+    inputs = set(explicit_graph_inputs(graphs))
+    return SizeReading(
+        model=model,
+        size=size,
+        records=tuple(records),
+        room=room,
+        log_weights=log_weights,
+        log_prior_outside=pt.broadcast_to(log_prior_outside.astype("float64"), (2,)),
+        as_written=as_written,
+        log_priors=log_priors,
+        tied=what_ties(model, seen.rvs, records, seen.known, rows_at),
+        factors=tuple(x for x in entered if x != name),
+        parameters=tuple(
+            x for x in seen.values.values() if x in inputs and x not in (size, *records)
+        ),
+        data=tuple(shared_data(graphs)),
+        dim_lengths=seen.dim_lengths,
+    )
+
+
+def _logp(model: Model, variables: list[TensorVariable]) -> list[TensorVariable]:
+    graphs: list[TensorVariable] = model.logp(variables, sum=False)
+    return graphs
+
+
+def _check_prior(seen: Seen, name: str) -> None:
+    for rv in seen.rvs:
+        if not {seen.size, seen.present}.isdisjoint(ancestors([seen.graphs[rv.name]])):
+            raise ReadingError(
+                f"the distribution of the records '{rv.name}' depends on their number '{name}': "
+                "records that aren't there must follow their prior, whatever the number is"
+            )
+
+
+def _refuse_unmasked(factor: str, records: Sequence[TensorVariable], seen: Seen) -> None:
+    named = zip(seen.records, seen.rvs, strict=True)
+    listed = ", ".join(f"'{rv.name}'" for x, rv in named if x in records)
+    name = seen.size.name
+    raise ReadingError(
+        f"'{factor}' sees all rows of {listed}, also those that aren't there, while others see the "
+        f"first '{name}' only. Let it see the present ones only, as in "
+        f"pt.switch(pmd.present({name}, size), ..., 0)"
+    )
+
+
+def _at_all_sizes(
+    factor: str, graph: TensorVariable, seen: Seen, sizes: TensorVariable
+) -> tuple[TensorVariable, list[tuple[TensorVariable, TensorVariable]]]:
+    """Return a factor at all numbers of records, and what each row adds if there, and if not."""
+    name = seen.size.name
+    roots = [*seen.records, seen.present]
+    [read] = read_factors({factor: graph}, roots)
+    match read:
+        case FullFactor(reason=reason):
+            raise ReadingError(
+                f"'{factor}' isn't a function of sums over the present records: {reason}. SizeStep "
+                f"cumulates sums of the first '{name}' records. To leave '{name}' to PyMC's own "
+                "choice, pass the other steps, as in pm.sample(step=[pmd.DapperStep([x])])"
+            )
+        case SeparableFactor(log_densities=rows):
+            total = pt.scalar(dtype="float64")
+            log_density: TensorVariable = total
+            sums = [(total, rows)]
+        case AdditiveFactor():
+            log_density = read.log_density
+            sums = [(sum_.total, sum_.contributions) for sum_ in read.sums]
+    cumulated: dict[TensorVariable, TensorVariable] = {}
+    both = []
+    for total, contributions in sums:
+        if seen.size in ancestors([contributions]):
+            raise ReadingError(
+                f"what a record adds to a sum in '{factor}' depends on '{name}' in another way "
+                "than whether the record is there: write that outside of the sum, as in "
+                f"pt.switch(present, x, 0).sum() / {name}"
+            )
+        there, absent = (at_flags([contributions], seen.present, x)[0] for x in (True, False))
+        left = [x for x in seen.records if x in ancestors([absent])]
+        if left:
+            _refuse_unmasked(factor, left, seen)
+        both.append((there, absent))
+        cumulated[total] = _cumulated(there, absent).astype(total.dtype)
+    return _vectorised(factor, log_density, {**cumulated, seen.size: sizes}), both
+
+
+def _cumulated(there: TensorVariable, absent: TensorVariable) -> TensorVariable:
+    """Return the sums if the first 0, 1, ..., N rows are there."""
+    there, absent = there.astype("float64"), absent.astype("float64")
+    sums = pt.cumsum(there - absent, axis=0)
+    return pt.concatenate([pt.zeros_like(sums[:1]), sums]) + absent.sum(axis=0)
+
+
+def _vectorised(
+    factor: str, graph: TensorVariable, at: Mapping[TensorVariable, TensorVariable]
+) -> TensorVariable:
+    """Evaluate a log-density at several values of what it depends on."""
+    instead = {x: x.type() for x in at}
+    [graph] = rebuild([graph], instead)
+    [graph] = localise_checks([graph], list(instead.values()))
+    graph = graph.sum() if graph.type.ndim else graph
+    values = {instead[x]: value for x, value in at.items()}
+    try:
+        return vectorize_graph(graph, values)
+    except NotImplementedError as error:
+        raise ReadingError(
+            f"'{factor}' can't be evaluated at all numbers of records at once: {error}"
+        ) from error

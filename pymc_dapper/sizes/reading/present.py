@@ -1,0 +1,52 @@
+"""Which rows are there, where only the first n are."""
+
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.checks import whole_number
+
+
+def present(n: Variable | int, size: int) -> TensorVariable:
+    """Say which of the rows that there is room for are there: the first n.
+
+    For a model whose number of records isn't known. The records are ordinary variables, with room
+    for as many as there may be; mechanisms see the present ones only. It is short for
+    ``pt.arange(size) < n``.
+
+    Parameters
+    ----------
+    n : variable or int
+        The number of records: a scalar of whole numbers.
+    size : int
+        For how many records there is room.
+
+    Returns
+    -------
+    TensorVariable of bool, shape (size,)
+        Whether each row is there.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``n`` isn't a scalar of whole numbers, or ``size`` not a positive one.
+
+    Examples
+    --------
+    >>> with pm.Model():
+    ...     n = pm.Poisson("n", 500)
+    ...     x = pm.Normal("x", 0, 1, shape=1000)
+    ...     present = pmd.present(n, 1000)
+    ...     total = pt.switch(present, pt.clip(x, -3, 3), 0).sum()
+    """
+    size = whole_number(size, "size", at_least=1)
+    if not isinstance(n, Variable):
+        n = whole_number(n, "n", at_least=0)
+    n = pt.as_tensor(n)
+    if n.type.ndim > 0 or n.type.dtype.startswith(("float", "complex", "bool")):
+        name = f"'{n.name}' " if n.name else ""
+        raise TypeError(
+            f"n is {name}of type {n.type.dtype} with {n.type.ndim} axes: a number of records is a "
+            "scalar of whole numbers, such as pm.Poisson or pm.DiscreteUniform without shape"
+        )
+    return pt.arange(size) < n

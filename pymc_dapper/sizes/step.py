@@ -1,0 +1,261 @@
+"""SizeStep: exact draws of an unknown number of records."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pymc.model import Model
+from pytensor.graph.basic import Variable
+
+from pymc_dapper.backend.internals import (
+    PointType,
+    RandomGenerator,
+    SamplerWarning,
+    StatsType,
+    StepMethodState,
+    dataclass_state,
+)
+from pymc_dapper.backend.jit import called_from_python
+from pymc_dapper.sizes.compiled.weights import compile_weights
+from pymc_dapper.sizes.kernels.draw import draw_index
+from pymc_dapper.sizes.reading.model import SizeReading, read_size
+from pymc_dapper.sizes.reading.self_check import CheckedSizes, check_size
+from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
+from pymc_dapper.steps.building import tells_why
+from pymc_dapper.steps.data import SharedData
+from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, never_moved
+
+LAST_PART = 0.02
+"""The end of the room: this share of it, at least one place."""
+NEAR_THE_END = 1e-3
+"""Above this posterior probability of the end of the room, it is told."""
+
+
+@dataclass_state
+class SizeStepState(StepMethodState):
+    """What a chain needs to go on exactly where it stopped."""
+
+    steps_done: int
+    tuning_steps: int
+    all_steps: int
+    at_the_end: list[float]
+
+
+class SizeStep(Step):
+    """Draw the number of records, where it isn't known.
+
+    The records are ordinary variables with room for as many as there may be, and the model sees
+    the first n of them (:func:`~pymc_dapper.present`). Given all records, n has a conditional
+    distribution in closed form, up to its constant: its prior, times whatever sees the present
+    records, at the sums of the first 0, 1, ..., N records. It is drawn from exactly, after one pass
+    over what the records add. Before that the present records are shuffled, where their order
+    doesn't matter, so that any of them may leave.
+
+    Parameters
+    ----------
+    vars : variable or sequence of variables
+        Numbers of records: free scalars of whole numbers (or their value variables).
+    model : Model, optional
+        The model. Taken from the context if not given.
+    rng : int, Generator, ..., optional
+        Seed of the step. ``pm.sample`` passes each chain its own generator.
+    blocked : bool, default True
+        If False, each variable gets a step of its own; they are drawn one after the other anyway.
+    compile_kwargs : dict, optional
+        Passed on to PyMC's ``compile``. The mode must be one of numba's.
+    initial_point : dict, optional
+        Values of the model's value variables, to check the reading of the model at. Those not
+        given are taken from the model's own initial point.
+
+    Raises
+    ------
+    ReadingError
+        If a variable isn't a number of records, if something sees records that aren't present, or
+        if something sees the present ones in another way than by sums over them.
+
+    Notes
+    -----
+    Use it beside a :class:`DapperStep` for all records, which draws those that aren't present from
+    their prior (``pmd.sample`` does).
+
+    The chain doesn't leave 0, ..., N: numbers above the room have no posterior probability in it.
+    If it comes near the end of the room after tuning, PyMC's log says so when the chain ends.
+
+    The order of the records matters where they have covariates, groups or priors of their own. They
+    aren't shuffled then, which is exact, too: the first n of them are present, as the model has it.
+    :meth:`describe` tells.
+
+    References
+    ----------
+    Awan, J., Barrientos, A. F., and Ju, N. (2024). Statistical inference for privatized data with
+    unknown sample size. arXiv:2406.06231. Another sampler for such models, by reversible jumps.
+
+    Examples
+    --------
+    >>> with pm.Model() as model:
+    ...     n = pm.DiscreteUniform("n", 0, 2000)
+    ...     mu = pm.Normal("mu", 0, 2)
+    ...     x = pm.Normal("x", mu, 1, shape=2000)
+    ...     total = pt.switch(pmd.present(n, 2000), pt.clip(x, -3, 3), 0).sum()
+    ...     pmd.LaplaceMechanism(scale=2).potential("count", n, released=502.2)
+    ...     pmd.LaplaceMechanism(scale=6).potential("total", total, released=238.5)
+    ...     idata = pm.sample(step=[pm.NUTS([mu]), pmd.DapperStep([x]), pmd.SizeStep([n])])
+    """
+
+    name = "size"
+    stats_dtypes_shapes = {WARNING_STAT: WARNING_TYPE}  # noqa: RUF012 (PyMC's)
+    _state_class = SizeStepState
+    _takes = "numbers of records"
+
+    @tells_why
+    def __init__(
+        self,
+        vars: Variable | Sequence[Variable],
+        *,
+        model: Model | None = None,
+        rng: RandomGenerator = None,
+        blocked: bool = True,
+        compile_kwargs: dict[str, Any] | None = None,
+        initial_point: PointType | None = None,
+    ):
+        model, options, point = self._begin(
+            vars, model, rng, blocked, compile_kwargs, initial_point
+        )
+        readings = self._reading or [read_size(model, x, point) for x in self.vars]
+        self._stage("Checking")
+        self._sizes = [_Size(check_size(reading, point)) for reading in readings]
+        self._givens = [size.given for size in self._sizes]
+        self._start_chain(0, 0)
+        self._when_read(partial(self._compile, options))
+
+    def _compile(self, options: dict[str, Any]) -> None:
+        """Compile the log-density at all numbers of records, and compare it with the model's."""
+        self._stage("Compiling")
+        for size in self._sizes:
+            size.compile(options)
+
+    def _start_chain(self, tune: int, draws: int) -> None:
+        self.steps_done = 0
+        self.tuning_steps, self.all_steps = tune, tune + draws
+        self.at_the_end = [0.0] * len(self._sizes)
+
+    def step(self, point: PointType) -> tuple[PointType, StatsType]:
+        """Draw each number of records given everything else."""
+        point = dict(point)
+        drawn = self.steps_done - self.tuning_steps
+        for k, size in enumerate(self._sizes):
+            at_the_end = size.update(point, self.rng)
+            if drawn >= 0:
+                self.at_the_end[k] += at_the_end
+        self.steps_done += 1
+        ends = self.steps_done == self.all_steps
+        return point, [{WARNING_STAT: self._near_the_end() if ends else None}]
+
+    def _near_the_end(self) -> SamplerWarning | None:
+        """Tell of numbers whose posterior comes near the end of the room."""
+        draws = self.all_steps - self.tuning_steps
+        told = [
+            size.near_the_end()
+            for size, total in zip(self._sizes, self.at_the_end, strict=True)
+            if draws > 0 and total / draws > NEAR_THE_END
+        ]
+        return never_moved(" ".join(told)) if told else None
+
+    def describe(self) -> str:
+        """Describe how the model was read.
+
+        Returns
+        -------
+        str
+            For each number of records: the records and how many there is room for, what decides,
+            and whether rows are shuffled.
+        """
+        return "\n".join(size.describe() for size in self._sizes)
+
+    def __repr__(self) -> str:
+        """Summarise how the model was read."""
+        readings = [size.reading for size in self._sizes]
+        return f"<SizeStep: {', '.join(f'{x.name} of {x.room}' for x in readings)}>"
+
+
+class _Size:
+    """One number of records: the log-density at each, and a draw."""
+
+    def __init__(self, checked: CheckedSizes):
+        self._checked = checked
+        self.reading: SizeReading = checked.reading
+        reading = self.reading
+        data = SharedData(reading, f"the SizeStep for '{reading.name}'")
+        self._records = [x.name for x in reading.records]
+        self.given = Given(reading.parameters, data)
+        self._last = reading.room + 1 - max(1, round(LAST_PART * reading.room))
+        self._places = np.arange(reading.room)
+
+    def compile(self, options: dict[str, Any]) -> None:
+        self._log_weights = compile_weights(self.reading, options)
+        [log_weights] = self._log_weights(
+            *arrays_of(self._checked.point, self._records), *self.given(self._checked.point)
+        )
+        called_from_python(draw_index)(log_weights, 0.5, self._last)
+        if not self._checked.agrees(log_weights):
+            furthest = int(np.nanargmax(np.abs(log_weights - self._checked.log_weights)))
+            raise miscompiled(
+                f"at {self.reading.name} = {furthest} the compiled log-density is",
+                log_weights[furthest],
+                self._checked.log_weights[furthest],
+            )
+
+    def update(self, point: PointType, rng: np.random.Generator) -> float:
+        """Put a draw in the place of the present number; return the probability of the end."""
+        name = self.reading.size.name
+        n = int(point[name])
+        if self.reading.tied is None and n > 1:
+            self._shuffle(point, min(n, self.reading.room), rng)
+        [log_weights] = self._log_weights(*arrays_of(point, self._records), *self.given(point))
+        drawn, at_the_end = called_from_python(draw_index)(log_weights, rng.random(), self._last)
+        if drawn >= 0:  # from a state that is possible
+            point[name] = np.asarray(drawn, dtype=self.reading.size.dtype)
+        return at_the_end
+
+    def _shuffle(self, point: PointType, n: int, rng: np.random.Generator) -> None:
+        """Let the first n rows change places."""
+        order = self._places.copy()
+        rng.shuffle(order[:n])
+        for record in self._records:
+            point[record] = point[record][order]
+
+    def near_the_end(self) -> str:
+        name, room = self.reading.name, self.reading.room
+        records = ", ".join(f"'{x}'" for x in self.reading.names(self.reading.records))
+        where = "where the room for its records ends"
+        remedy = "Give"
+        if self._checked.ends_with_room:
+            where = "where its prior and the room for its records end"
+            remedy = f"If '{name}' isn't known to be at most {room}, raise both, and give"
+        return (
+            f"the posterior of '{name}' comes near {room}, {where}: what may lie above is cut off. "
+            f"{remedy} {records} more room: a longer first axis, such as {2 * room}, and as many "
+            "rows in pmd.present"
+        )
+
+    def describe(self) -> str:
+        reading = self.reading
+        records = ", ".join(f"'{x}'" for x in reading.names(reading.records))
+        factors = ", ".join(f"'{x}'" for x in reading.factors)
+        shuffled = (
+            "Present records are shuffled before each draw: their order doesn't matter."
+            if reading.tied is None
+            else f"Records aren't shuffled, since {reading.tied}: the first '{reading.name}' of "
+            "them are present, and those near the end come and go first."
+        )
+        return "\n".join(
+            [
+                f"Draws '{reading.name}' from its conditional distribution on 0, ..., "
+                f"{reading.room}, given all records.",
+                f"Records that the first '{reading.name}' of are present: {records}, with room for "
+                f"{reading.room}",
+                f"Factors that decide, beside its prior: {factors}",
+                shuffled,
+            ]
+        )

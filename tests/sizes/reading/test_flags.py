@@ -1,0 +1,90 @@
+"""Comparisons of row numbers with a number of records, in whatever form they are written."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.sizes.reading.flags import at_flags, check_slices, find_flags
+
+ROOM = 5
+rows = pt.arange(ROOM)
+PRESENT = {
+    "arange < n": lambda n: rows < n,
+    "n > arange": lambda n: n > rows,
+    "arange <= n - 1": lambda n: rows <= n - 1,
+    "n >= arange + 1": lambda n: n >= pt.arange(1, ROOM + 1),
+    "constant": lambda n: np.arange(ROOM) < n,
+    "floats": lambda n: pt.constant(np.arange(ROOM) + 0.5) < n,
+    "column": lambda n: rows[:, None] < n,
+    "twice": lambda n: 2 * rows < 2 * n,
+}
+ABSENT = {
+    "arange >= n": lambda n: rows >= n,
+    "n < arange + 1": lambda n: n < pt.arange(1, ROOM + 1),
+}
+
+
+def flags_of(graph, n):
+    return list(find_flags([graph], n).values())
+
+
+@pytest.mark.parametrize("form", [*PRESENT, *ABSENT])
+def test_the_first_n_rows_are_found(form):
+    n = pt.lscalar("n")
+    graph = (PRESENT | ABSENT)[form](n)
+    [flag] = flags_of(graph.astype("float64").sum(), n)
+    assert (flag.n_rows, flag.absent) == (ROOM, form in ABSENT)
+    there = pt.vector("there", dtype="bool", shape=(ROOM,))
+    for k in range(ROOM + 2):
+        expected = graph.eval({n: k}, mode="FAST_COMPILE")
+        found = flag.of(there).eval({there: np.arange(ROOM) < k}, mode="FAST_COMPILE")
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [lambda n: rows <= n, lambda n: rows < n - 1, lambda n: rows[::-1] < n, lambda n: rows < 2 * n],
+)
+def test_other_rows_are_refused(form):
+    n = pt.lscalar("n")
+    with pytest.raises(
+        ReadingError, match=r"not so that the first 'n' rows .* pmd.present\(n, 5\)"
+    ):
+        find_flags([form(n)], n)
+
+
+def test_what_is_compared_with_something_else_is_no_flag():
+    n, k = pt.lscalar("n"), pt.lscalar("k")
+    assert flags_of(rows < n + k, n) == []
+    assert flags_of(pt.eq(rows, n), n) == []
+    assert flags_of(n < 3, n) == []
+
+
+def test_slices_up_to_n_are_refused():
+    n, x = pt.lscalar("n"), pt.vector("x", shape=(ROOM,))
+    with pytest.raises(ReadingError, match=r"bound of a slice.*place of x\[:n\]"):
+        check_slices([x[:n].sum()], n)
+    check_slices([x[n] + x[1:].sum()], n)
+
+
+def test_what_has_no_say_is_left_out():
+    x = pt.vector("x", shape=(3,))
+    there = pt.vector("there", dtype="bool", shape=(3,))
+    graphs = {
+        "switch": pt.switch(there, x, 0),
+        "product": there * x,
+        "absent": pt.switch(~there, 0.0, x),
+        "difference": (1 - (~there).astype("int8")) * x,
+        "dot": pt.dot(there.astype("float64"), x),
+        "cast": pt.cast(there, "float64") * pt.exp(x),
+    }
+    at = np.array([0.5, np.nan, -2.0])
+    for name, graph in graphs.items():
+        [without] = at_flags([graph], there, False)
+        np.testing.assert_array_equal(without.eval(mode="FAST_COMPILE"), 0, err_msg=name)
+        [within] = at_flags([graph], there, True)
+        expected = graph.eval({x: at, there: np.ones(3, dtype=bool)}, mode="FAST_COMPILE")
+        np.testing.assert_array_equal(within.eval({x: at}, mode="FAST_COMPILE"), expected)
+    [seen] = at_flags([pt.switch(there, 0, x)], there, False)
+    assert seen is x

@@ -1,0 +1,231 @@
+"""SizeStep, evaluated in Python: the transition matrix, what it says and what it keeps."""
+
+from itertools import permutations, product
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dapper as pmd
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.sizes import step as steps
+from pymc_dapper.sizes.step import SizeStep
+from pymc_dapper.steps.stats import WARNING_STAT
+from tests.evaluated_in_python import evaluated_in_python
+from tests.sizes.models import MODELS, bernoulli
+from tests.sizes.reading.test_model import log_joint
+
+ROOM, P = 3, 0.3
+
+
+@pytest.fixture(autouse=True)
+def _in_python():
+    with evaluated_in_python():
+        yield
+
+
+@pytest.fixture(scope="module")
+def model():
+    return bernoulli(ROOM, p=P)
+
+
+class Order:
+    """Stands for a generator, of which the order of the present records is known."""
+
+    def __init__(self, order):
+        self.order = order
+
+    def shuffle(self, places):
+        places[:] = places[list(self.order)]
+
+    def random(self):
+        return 0.5
+
+
+STATES = list(product(range(ROOM + 1), *[(0, 1)] * ROOM))
+
+
+def transitions(step, monkeypatch):
+    """Enumerate all orders, and all numbers by their weights."""
+    [size] = step._sizes
+    matrix = np.zeros((len(STATES), len(STATES)))
+    seen = {}
+
+    def draw(log_weights, u, last):
+        seen["p"] = np.exp(log_weights - np.logaddexp.reduce(log_weights))
+        return seen["n"], 0.0
+
+    monkeypatch.setattr(steps, "called_from_python", lambda kernel: draw)
+    for row, (n, *x) in enumerate(STATES):
+        orders = list(permutations(range(n)))
+        for order, new in product(orders, range(ROOM + 1)):
+            point = {"n": np.array(n), "x": np.array(x)}
+            seen["n"] = new
+            size.update(point, Order(order))
+            state = (int(point["n"]), *point["x"].tolist())
+            matrix[row, STATES.index(state)] += seen["p"][new] / len(orders)
+    return matrix
+
+
+def posterior(model):
+    joint = log_joint(model)
+    log_p = [joint({"n": np.array(n), "x": np.array(x)}) for n, *x in STATES]
+    return np.exp(log_p - np.logaddexp.reduce(log_p))
+
+
+def is_stationary(step, model, monkeypatch):
+    p = posterior(model)
+    matrix = transitions(step, monkeypatch)
+    np.testing.assert_allclose(matrix.sum(axis=1), 1)
+    return np.allclose(p @ matrix, p, atol=1e-12)
+
+
+def test_the_posterior_is_stationary(model, monkeypatch):
+    step = SizeStep([model["n"]], model=model)
+    assert is_stationary(step, model, monkeypatch)
+    matrix = transitions(step, monkeypatch)
+    # From each number of records all others are reached at once, and all orders.
+    start = matrix[STATES.index((2, 1, 0, 0))]
+    assert {state for state, p in zip(STATES, start, strict=True) if p > 0} == {
+        (n, *x) for n in range(ROOM + 1) for x in ((1, 0, 0), (0, 1, 0))
+    }
+
+
+class WithoutPrior:
+    """The prior of n is dropped: here it is changed first, so that it matters."""
+
+    def __call__(self, log_weights, n):
+        return log_weights + 0.3 * n
+
+
+class OffByOne:
+    """Sums of one record more: what holds at n is taken to hold at n + 1."""
+
+    def __call__(self, log_weights, n):
+        return np.roll(log_weights, 1)
+
+
+class WithoutTheLast:
+    """The room ends one record early."""
+
+    def __call__(self, log_weights, n):
+        return np.where(n < n[-1], log_weights, -np.inf)
+
+
+@pytest.mark.parametrize("fault", [WithoutPrior, OffByOne, WithoutTheLast])
+def test_faults_in_the_weights_are_caught(fault, model, monkeypatch):
+    step = SizeStep([model["n"]], model=model)
+    [size] = step._sizes
+    right = size._log_weights
+    monkeypatch.setattr(
+        size, "_log_weights", lambda *a: [fault()(right(*a)[0], np.arange(ROOM + 1))]
+    )
+    assert not is_stationary(step, model, monkeypatch)
+
+
+def test_sums_of_the_old_order_are_caught(model, monkeypatch):
+    step = SizeStep([model["n"]], model=model)
+    [size] = step._sizes
+    shuffle, right, before = size._shuffle, size._log_weights, {}
+
+    def remembering(point, n, rng):
+        before["x"] = point["x"]
+        shuffle(point, n, rng)
+
+    monkeypatch.setattr(size, "_shuffle", remembering)
+    monkeypatch.setattr(size, "_log_weights", lambda x, *a: right(before.pop("x", x), *a))
+    assert not is_stationary(step, model, monkeypatch)
+
+
+def test_rows_that_differ_stay_where_they_are():
+    model = MODELS["tied"]()
+    step = SizeStep([model["n"]], model=model)
+    step.setup_chain(np.random.default_rng(0), tune=0, draws=20)
+    point = model.initial_point() | {"x": np.array([0.1, 0.2, 0.3, 0.4])}
+    for _ in range(20):
+        point, _ = step.step(point)
+        assert point["x"].tolist() == [0.1, 0.2, 0.3, 0.4]
+        assert 1 <= point["n"] <= 4
+    assert "aren't shuffled, since the prior of 'x'" in step.describe()
+
+
+def test_whole_rows_are_shuffled():
+    model = MODELS["normal"]()
+    step = SizeStep([model["n"]], model=model)
+    step.setup_chain(np.random.default_rng(0), tune=0, draws=9)
+    rows = np.arange(7.0) / 7
+    point = model.initial_point() | {"n": np.array(5), "x": rows, "y": 10 * rows}
+    new, _ = step.step(point)
+    assert sorted(new["x"]) == rows.tolist()
+    assert np.any(new["x"] != rows)
+    np.testing.assert_array_equal(new["y"], 10 * new["x"])
+    assert new["x"][5:].tolist() == rows[5:].tolist()
+    assert point["x"] is rows  # what was handed over stays as it was
+
+
+def warnings_of(model, draws=30, **start):
+    step = SizeStep([model["n"]], model=model)
+    step.setup_chain(np.random.default_rng(0), tune=5, draws=draws)
+    point, told = model.initial_point() | start, []
+    for _ in range(draws + 5):
+        point, [stats] = step.step(point)
+        told.append(stats[WARNING_STAT])
+    assert told[:-1] == [None] * (draws + 4)
+    return told[-1]
+
+
+def narrow(released, prior=lambda: pm.Poisson("n", 10)):
+    with pm.Model() as model:
+        n = prior()
+        x = pm.Bernoulli("x", 0.5, shape=40)
+        pmd.GaussianMechanism(sigma=1.0).potential("count", n, released=released)
+        pmd.LaplaceMechanism(9.0).potential(
+            "total", (pmd.present(n, 40) * x).sum(), released=released / 2
+        )
+    return model
+
+
+def test_a_posterior_near_the_end_of_the_room_is_told():
+    assert warnings_of(narrow(12.0)) is None
+    told = warnings_of(narrow(39.0, lambda: pm.Poisson("n", 40)))
+    assert "'n' comes near 40, where the room" in told.message
+    assert "Give 'x' more room: a longer first axis, such as 80" in told.message
+    bound = warnings_of(narrow(39.0, lambda: pm.DiscreteUniform("n", 0, 40)))
+    assert "isn't known to be at most 40, raise both" in bound.message
+
+
+def test_a_number_above_the_room_comes_into_it():
+    model = narrow(12.0)
+    step = SizeStep([model["n"]], model=model)
+    step.setup_chain(np.random.default_rng(0), tune=0, draws=9)
+    point, _ = step.step(model.initial_point() | {"n": np.array(99)})
+    assert 0 <= point["n"] <= 40
+
+
+def test_an_impossible_state_is_left_to_other_steps():
+    with pm.Model() as model:
+        n = pm.Poisson("n", 3)
+        x = pm.Bernoulli("x", 0.5, shape=6)
+        pmd.invariant("total", (pmd.present(n, 6) * x).sum(), 2)
+    step = SizeStep([n], model=model)
+    step.setup_chain(np.random.default_rng(0), tune=0, draws=9)
+    point, _ = step.step({"n": np.array(3), "x": np.zeros(6, dtype="int64")})
+    assert point["n"] == 3
+
+
+def test_what_it_says():
+    model = MODELS["groups"]()
+    step = SizeStep([model["n"], model["m"]], model=model)
+    assert repr(step) == "<SizeStep: n of 4, m of 5>"
+    said = step.describe()
+    assert "Draws 'm' from its conditional distribution on 0, ..., 5, given all records" in said
+    assert "'z', with room for 5" in said
+    assert "'both', 'number'" in said
+
+
+def test_variables_that_are_no_numbers_of_records_are_refused():
+    model = MODELS["groups"]()
+    with pytest.raises(ReadingError, match=r"'mu' isn't a number of records.*pmd.present"):
+        SizeStep([model["mu"]], model=model)
+    with pytest.raises(ReadingError, match="'x' isn't a number of records"):
+        SizeStep([model["x"]], model=model)
