@@ -16,7 +16,7 @@ from pymc_dapper.backend.internals import (
     StepMethodState,
     dataclass_state,
 )
-from pymc_dapper.backend.jit import called_from_python
+from pymc_dapper.backend.jit import kept_on_disk
 from pymc_dapper.sizes.compiled.weights import compile_weights
 from pymc_dapper.sizes.kernels.draw import draw_index
 from pymc_dapper.sizes.reading.model import SizeReading, read_size
@@ -24,7 +24,7 @@ from pymc_dapper.sizes.reading.self_check import CheckedSizes, check_size
 from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
-from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, never_moved
+from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, warning_of
 
 LAST_PART = 0.02
 """The end of the room: this share of it, at least one place."""
@@ -122,7 +122,7 @@ class SizeStep(Step):
         model, options, point = self._begin(
             vars, model, rng, blocked, compile_kwargs, initial_point
         )
-        readings = self._reading or [read_size(model, x, point) for x in self.vars]
+        readings = self._reading or [read_size(model, x, point) for x in self._moved]
         self._stage("Checking")
         self._sizes = [_Size(check_size(reading, point)) for reading in readings]
         self._givens = [size.given for size in self._sizes]
@@ -160,7 +160,7 @@ class SizeStep(Step):
             for size, total in zip(self._sizes, self.at_the_end, strict=True)
             if draws > 0 and total / draws > NEAR_THE_END
         ]
-        return never_moved(" ".join(told)) if told else None
+        return warning_of(" ".join(told)) if told else None
 
     def describe(self) -> str:
         """Describe how the model was read.
@@ -197,7 +197,7 @@ class _Size:
         [log_weights] = self._log_weights(
             *arrays_of(self._checked.point, self._records), *self.given(self._checked.point)
         )
-        called_from_python(draw_index)(log_weights, 0.5, self._last)
+        kept_on_disk(draw_index)(log_weights, 0.5, self._last)
         if not self._checked.agrees(log_weights):
             furthest = int(np.nanargmax(np.abs(log_weights - self._checked.log_weights)))
             raise miscompiled(
@@ -213,7 +213,7 @@ class _Size:
         if self.reading.tied is None and n > 1:
             self._shuffle(point, min(n, self.reading.room), rng)
         [log_weights] = self._log_weights(*arrays_of(point, self._records), *self.given(point))
-        drawn, at_the_end = called_from_python(draw_index)(log_weights, rng.random(), self._last)
+        drawn, at_the_end = kept_on_disk(draw_index)(log_weights, rng.random(), self._last)
         if drawn >= 0:  # from a state that is possible
             point[name] = np.asarray(drawn, dtype=self.reading.size.dtype)
         return at_the_end

@@ -55,7 +55,7 @@ def transitions(step, monkeypatch):
         seen["p"] = np.exp(log_weights - np.logaddexp.reduce(log_weights))
         return seen["n"], 0.0
 
-    monkeypatch.setattr(steps, "called_from_python", lambda kernel: draw)
+    monkeypatch.setattr(steps, "kept_on_disk", lambda kernel: draw)
     for row, (n, *x) in enumerate(STATES):
         orders = list(permutations(range(n)))
         for order, new in product(orders, range(ROOM + 1)):
