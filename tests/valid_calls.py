@@ -167,7 +167,13 @@ VALID = {
     "TulapMechanism": lambda: {"b": 0.5, "q": 0.0},
     "KNormMechanism": lambda: {"scale": 2.0, "norm": 2},
     "LInfMechanism": lambda: {"scale": 2.0},
-    "NoisyMaxMechanism": lambda: {"scale": 2.0, "candidates": 2, "k": 1, "noise": "gumbel"},
+    "NoisyMaxMechanism": lambda: {
+        "scale": 2.0,
+        "candidates": 2,
+        "k": 1,
+        "noise": "gumbel",
+        "ordered": True,
+    },
     "NoisyStats": lambda: {"epsilon": 1.0, "n": 4},
     "RandomizedResponse": lambda: {"keep_probability": 0.75, "categories": 2},
     "CustomMechanism": lambda: {

@@ -15,7 +15,7 @@ from pymc_dapper.checks import choice, flag, places, shown, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor, positive
 from pymc_dapper.sensitivity import Sensitivities, as_l1, in_norm
 
-MaxNoise = Literal["gumbel", "exponential"]
+MaxNoise = Literal["gumbel", "exponential", "laplace"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,11 +23,12 @@ class NoisyMaxMechanism(Mechanism):
     r"""The candidates with the largest scores, after noise was added to each score.
 
     The statistic holds a score for each candidate along its last axis: the counts of a table, if
-    the largest cell was published. The release holds the k largest, by number, the largest first.
+    the largest cell was published. The release holds the k largest, by number: the largest first,
+    or in any order where only is known which they are.
 
     With Gumbel noise this is the exponential mechanism: of the candidates that are left, i comes
-    next with probability proportional to exp(score_i / scale). With exponential noise it is
-    permute-and-flip.
+    next with probability proportional to exp(score_i / scale). With exponential noise and k = 1 it
+    is permute-and-flip.
 
     Attributes
     ----------
@@ -36,9 +37,11 @@ class NoisyMaxMechanism(Mechanism):
     candidates : int
         Number of candidates, 2 or more.
     k : int
-        How many are released, in their order. Of exponential noise, 1.
-    noise : {"gumbel", "exponential"}
+        How many are released.
+    noise : {"gumbel", "exponential", "laplace"}
         The noise.
+    ordered : bool
+        Whether the release says the order of the k largest. It can with Gumbel noise.
 
     Raises
     ------
@@ -58,6 +61,17 @@ class NoisyMaxMechanism(Mechanism):
     The integrand is a polynomial, and no factor is negative: Gauss quadrature is exact and loses no
     digits.
 
+    In other cases, with f and F the density and the distribution function of a noisy score, a set S
+    has the probability that the lowest noisy score in it is above all others,
+
+    .. math:: \int \sum_{i \in S} \frac{f_i(t)}{1 - F_i(t)} \prod_{i \in S} (1 - F_i(t))
+              \prod_{j \notin S} F_j(t) \, dt.
+
+    Between two successive scores the integrand is smooth. It is integrated there, and beyond the
+    outer ones in exp(-abs(t) / scale), by a trapezoid rule whose nodes crowd towards both ends
+    (Takahasi and Mori 1974). For Gumbel noise t is the largest of the others, which is again
+    Gumbel: one integral, over its distribution function. Log-probabilities are right to 1e-10.
+
     References
     ----------
     McSherry, F. and Talwar, K. (2007). Mechanism design via differential privacy. Foundations of
@@ -74,6 +88,16 @@ class NoisyMaxMechanism(Mechanism):
     permute-and-flip mechanism is identical to report-noisy-max with exponential noise.
     arXiv:2105.07260.
 
+    Dwork, C. and Roth, A. (2014). The algorithmic foundations of differential privacy. Foundations
+    and Trends in Theoretical Computer Science 9(3-4), 211-407. Section 3.3, for Laplace noise.
+
+    Ding, Z., Wang, Y., Zhang, D. and Kifer, D. (2019). Free gap information from the differentially
+    private sparse vector and noisy max mechanisms. Proceedings of the VLDB Endowment 13(3),
+    293-306. For Laplace noise and the k largest.
+
+    Takahasi, H. and Mori, M. (1974). Double exponential formulas for numerical integration.
+    Publications of the Research Institute for Mathematical Sciences 9, 721-741.
+
     Examples
     --------
     >>> NoisyMaxMechanism.calibrate(PureDP(1.0), sensitivity=1, candidates=5)
@@ -84,6 +108,7 @@ class NoisyMaxMechanism(Mechanism):
     candidates: int
     k: int = 1
     noise: MaxNoise = "gumbel"
+    ordered: bool = True
 
     integer = True
 
@@ -101,9 +126,10 @@ class NoisyMaxMechanism(Mechanism):
         choice(self.noise, "noise", get_args(MaxNoise))
         if self.k > self.candidates:
             raise ValueError(f"k must be at most the number of candidates, {self.candidates}")
-        if self.k > 1 and self.noise == "exponential":
+        if flag(self.ordered, "ordered") and self.k > 1 and self.noise != "gumbel":
             raise ValueError(
-                "k must be 1 with exponential noise: for the k largest use Gumbel noise"
+                f"with {self.noise} noise the order of the k largest has no likelihood here: say "
+                "ordered=False, for which of them are among the largest"
             )
 
     @classmethod
@@ -115,6 +141,7 @@ class NoisyMaxMechanism(Mechanism):
         candidates: int,
         k: int = 1,
         noise: MaxNoise = "gumbel",
+        ordered: bool = True,
         one_way: bool = False,
     ) -> Self:
         """Choose the noise for a budget: its scale is 2 k sensitivity / epsilon.
@@ -125,7 +152,7 @@ class NoisyMaxMechanism(Mechanism):
             The budget for all that is released.
         sensitivity : Sensitivities or float
             The L-infinity sensitivity of the scores: the most that one record changes any of them.
-        candidates, k, noise
+        candidates, k, noise, ordered
             The mechanism's.
         one_way : bool
             Whether one record changes all scores in the same direction, as where neighbouring data
@@ -146,13 +173,16 @@ class NoisyMaxMechanism(Mechanism):
 
         References
         ----------
-        McSherry and Talwar (2007); McKenna and Sheldon (2020); Durfee and Rogers (2019).
+        McSherry and Talwar (2007) and Durfee and Rogers (2019) for Gumbel noise, McKenna and
+        Sheldon (2020) for exponential noise, Ding et al. (2019) for Laplace noise. Of k > 1 with
+        exponential noise, their argument holds as well: noise that is 2 sensitivity larger for each
+        of the k keeps the choice.
         """
         accounting.check_pure(budget, cls.__name__)
         times = whole_number(k, "k", at_least=1) * (1 if flag(one_way, "one_way") else 2)
         largest = _in_max_norm(sensitivity)
         scale = times * accounting.laplace_scale(budget, sensitivity=largest)
-        return cls(scale, candidates, k, noise, budget=budget)
+        return cls(scale, candidates, k, noise, ordered, budget=budget)
 
     def privacy_loss(self, *, sensitivity: float | Sensitivities, one_way: bool = False) -> PureDP:
         """Budget that a release spends, by the L-infinity sensitivity of the scores.
@@ -192,6 +222,11 @@ class NoisyMaxMechanism(Mechanism):
         self._check_lengths(chosen.type.shape, "release", self.k)
         scaled = scores / np.asarray(self.scale)
         numbers = np.arange(self.candidates)
+        if self._is_set or self.noise == "laplace":
+            members = pt.eq(numbers, chosen[..., None]).any(axis=-2)
+            return pt.switch(
+                pt.eq(members.sum(axis=-1), self.k), self._log_set(scaled, members), -np.inf
+            )
         is_left = pt.ones_like(scaled, dtype="bool")
         logp: Any = 0.0
         for i in range(self.k):
@@ -215,6 +250,46 @@ class NoisyMaxMechanism(Mechanism):
         ratios = pt.switch(is_chosen, 0.0, pt.exp(above - highest))
         factors = pt.log1p(-ratios[..., None] * nodes).sum(axis=-2)
         return pt.logsumexp(factors + np.log(weights), axis=-1) - highest[..., 0]
+
+    @property
+    def _is_set(self) -> bool:
+        return self.k > 1 and not self.ordered
+
+    def _log_set(self, scores: TensorVariable, members: TensorVariable) -> TensorVariable:
+        """Log-probability that the members are above all others; scores are in units of scale."""
+        if self.k == self.candidates:
+            return pt.zeros_like(scores[..., 0])
+        if self.noise == "gumbel":
+            others = pt.logsumexp(pt.switch(members, -np.inf, scores), axis=-1)
+            # -log of the distribution function of the largest of the others, to the power of the
+            # ratio of weights: an exponential variable.
+            steps = (scores - others[..., None])[..., None] + _LOG_MINUS_LOG_X
+            within = pt.clip(steps, -40.0, 40.0)
+            below = pt.switch(steps < -40.0, steps, pt.log(-pt.expm1(-pt.exp(within))))
+            log_factor = pt.switch(members[..., None], below, 0.0).sum(axis=-2)
+            return pt.logsumexp(log_factor + _LOG_WEIGHTS, axis=-1)
+        scores = scores - scores.max(axis=-1, keepdims=True)
+        ordered = pt.sort(scores, axis=-1)
+        low, width = ordered[..., :-1], ordered[..., 1:] - ordered[..., :-1]
+        inner = low[..., None] + width[..., None] * _X
+        first, last = ordered[..., :1, None] + _LOG_X, ordered[..., -1:, None] - _LOG_X
+        at = pt.concatenate([first, inner, last], axis=-2)
+        outer = pt.ones_like(ordered[..., :1])
+        widths = pt.concatenate([outer, width, outer], axis=-1)[..., None]
+        is_outer = np.zeros((self.candidates + 1, 1))
+        is_outer[[0, -1]] = 1
+        log_weights = _LOG_WEIGHTS - is_outer * _LOG_X
+
+        noise, chosen = at[..., None, :, :] - scores[..., None, None], members[..., None, None]
+        law = _laplace_law if self.noise == "laplace" else _exponential_law
+        log_below, log_above, rate = law(noise)
+        rates = pt.switch(chosen, rate, 0.0).sum(axis=-3)
+        log_all = pt.switch(chosen, log_above, log_below).sum(axis=-3) + log_weights
+        log_all += pt.switch(rates > 0, pt.log(pt.switch(rates > 0, rates, 1.0)), _IMPOSSIBLE)
+        largest = log_all.max(axis=(-1, -2))
+        # Widths are left out of the logarithm: of ties they are zero.
+        total = (widths * pt.exp(log_all - largest[..., None, None])).sum(axis=(-1, -2))
+        return pt.log(total) + largest
 
     def _check_lengths(self, shape: tuple[int | None, ...], what: str, length: int) -> None:
         if not shape or shape[-1] not in (None, length):
@@ -252,20 +327,60 @@ class NoisyMaxMechanism(Mechanism):
         return {"signature": "(d)->(k)"}
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
-        law = pm.Gumbel.dist if self.noise == "gumbel" else _exponential
+        law = {"gumbel": pm.Gumbel.dist, "laplace": pm.Laplace.dist, "exponential": _exponential}
         shape = statistic.shape
         if not rv_size_is_none(size):
             shape = pt.concatenate([pt.as_tensor(size, dtype="int64", ndim=1), shape[-1:]])
-        noisy = statistic + law(0.0, np.asarray(self.scale), size=shape)
-        return pt.argsort(-noisy, axis=-1)[..., : self.k]
+        noisy = statistic + law[self.noise](0.0, np.asarray(self.scale), size=shape)
+        chosen = pt.argsort(-noisy, axis=-1)[..., : self.k]
+        return pt.sort(chosen, axis=-1) if self._is_set else chosen
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         self._check_lengths(statistic.shape, "statistic", self.candidates)
-        if self.noise == "gumbel":
-            noise = rng.gumbel(scale=self.scale, size=statistic.shape)
-        else:
+        draw = {"gumbel": rng.gumbel, "laplace": rng.laplace}.get(self.noise)
+        if draw is None:
             noise = rng.exponential(self.scale, size=statistic.shape)
-        return np.argsort(-(statistic + noise), axis=-1)[..., : self.k]
+        else:
+            noise = draw(0.0, self.scale, size=statistic.shape)
+        chosen = np.argsort(-(statistic + noise), axis=-1)[..., : self.k]
+        return np.sort(chosen, axis=-1) if self._is_set else chosen
+
+
+_STEPS = np.linspace(-3.4, 3.4, 205)
+_LOG_X = -np.log1p(np.exp(-np.pi * np.sinh(_STEPS)))
+"""Nodes between 0 and 1, as logarithms: the rule of Takahasi and Mori."""
+_X = np.exp(_LOG_X)
+_LOG_MINUS_LOG_X = np.log(-_LOG_X)
+_LOG_WEIGHTS = (
+    _LOG_X
+    - np.log1p(np.exp(np.pi * np.sinh(_STEPS)))
+    + np.log(np.pi * np.cosh(_STEPS) * (_STEPS[1] - _STEPS[0]))
+)
+_IMPOSSIBLE = np.float64(-1e300)
+"""Log of zero: compiled code may not tell what isn't finite."""
+
+Law = tuple[TensorVariable, TensorVariable, TensorVariable]
+
+
+def _laplace_law(noise: TensorVariable) -> Law:
+    """Log-probabilities to be below and above, and the density as a share of the latter."""
+    tail = 0.5 * pt.exp(-pt.abs(noise))
+    log_tail, log_rest = -pt.abs(noise) - np.log(2.0), pt.log1p(-tail)
+    is_low = noise < 0
+    return (
+        pt.switch(is_low, log_tail, log_rest),
+        pt.switch(is_low, log_rest, log_tail),
+        pt.switch(is_low, tail / (1.0 - tail), 1.0),
+    )
+
+
+def _exponential_law(noise: TensorVariable) -> Law:
+    positive_noise = pt.switch(noise > 0, noise, 1.0)
+    return (
+        pt.switch(noise > 0, pt.log(-pt.expm1(-positive_noise)), _IMPOSSIBLE),
+        -pt.maximum(noise, 0.0),
+        pt.gt(noise, 0).astype("float64"),
+    )
 
 
 def _exponential(start: float, scale: np.ndarray, size: Any) -> TensorVariable:
