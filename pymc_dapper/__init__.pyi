@@ -20,6 +20,7 @@ from .collapsing.step import CollapsedStep
 from .conjugacy.step import ConjugateStep
 from .counts.reading import invariant
 from .counts.step import CountStep
+from .counts.trees.tree import CountTree
 from .distributions import DiscreteGaussian, DiscreteLaplace, Tulap
 from .interweaving.step import InterweaveStep
 from .mechanisms import (
@@ -66,6 +67,7 @@ __all__ = [
     "CollapsedStep",
     "ConjugateStep",
     "CountStep",
+    "CountTree",
     "CustomMechanism",
     "DapperStep",
     "DiscreteGaussian",

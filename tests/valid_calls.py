@@ -103,6 +103,14 @@ VALID = {
         "max_start_sweeps": 9,
         **BY_MODEL,
     },
+    "CountTree": lambda: {
+        "parent": [-1, 0, 0],
+        "released": [9.0, 4.0, np.nan],
+        "scale": [0.0, 1.0, 1.0],
+        "noise": "discrete_gaussian",
+        "prior": "flat",
+        "names": ["a", "b", "c"],
+    },
     "CollapsedStep": lambda: {
         "vars": [MODEL["p"]],
         "counts": [MODEL["total"]],

@@ -98,8 +98,9 @@ def kept_on_disk(kernel: Dispatcher) -> Callable:
         globals() | {"kernel": kernel},
         cache_key=f"{kernel_key(kernel)}_kept_in_{__name__}",
     )
-    # With the kernel's own arithmetic, and not with the liberties that PyTensor takes.
-    return numba_njit(function, final_function=True, cache=True, fastmath=False)
+    # With the kernel's own arithmetic, and not with the liberties that PyTensor takes; and other
+    # threads of Python's go on meanwhile.
+    return numba_njit(function, final_function=True, cache=True, fastmath=False, nogil=True)
 
 
 def numba_mode(mode: Mode | str | None) -> Mode:

@@ -1,0 +1,1 @@
+"""Trees of latent counts: messages up, exact draws and marginals down."""

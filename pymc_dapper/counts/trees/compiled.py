@@ -1,0 +1,14 @@
+"""The kernels of trees, compiled: machine code is kept on disk, and belongs to one text only."""
+
+from pymc_dapper.backend.jit import kept_on_disk
+from pymc_dapper.counts.trees import draws, messages, nodes, outward, weights
+
+in_post_order = kept_on_disk(nodes.in_post_order)
+cut = kept_on_disk(nodes.cut)
+limit = kept_on_disk(weights.limit)
+ascend = kept_on_disk(messages.ascend)
+bound_neglected = kept_on_disk(messages.bound_neglected)
+descend = kept_on_disk(outward.descend)
+summarise = kept_on_disk(outward.summarise)
+draw_from = kept_on_disk(draws.draw_from)
+split_draws = kept_on_disk(draws.split_draws)

@@ -1,0 +1,435 @@
+"""A forest of counts, solved in parts: subtrees are independent given what is known of their roots.
+
+Of each subtree only the message of its root is kept, so that memory stays bounded. The tree of
+what is above them takes these as leaves. What it says about their roots goes back to the subtrees,
+which are then done again, and for good.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pymc_dapper.counts.trees.compiled import (
+    ascend,
+    bound_neglected,
+    cut,
+    descend,
+    draw_from,
+    in_post_order,
+    limit,
+    split_draws,
+    summarise,
+)
+from pymc_dapper.counts.trees.messages import Messages
+from pymc_dapper.counts.trees.nodes import Nodes
+from pymc_dapper.counts.trees.weights import NONE, OF_TABLE
+
+TAIL_MASS = 1e-12
+"""Largest share of the posterior that any window may neglect."""
+DROP, LARGEST_DROP = 42.0, 690.0
+"""Logarithm of what windows cut off at first, and at most: float64 ends there."""
+SUBTREE = 8192
+"""Nodes of a subtree, at most."""
+
+
+class ContradictionError(Exception):
+    """No counts could have led to what was released at a node and below it."""
+
+    def __init__(self, node: int):
+        super().__init__(node)
+        self.node = node
+
+
+class Settings(NamedTuple):
+    """How windows are made."""
+
+    drop: float
+    transforms: bool
+
+
+class Root(NamedTuple):
+    """What is known of a subtree's root from the subtree."""
+
+    lowest: int
+    message: np.ndarray
+    log_evidence: float
+    most: float
+    """Logarithm of the largest share that a window of the subtree neglects."""
+    total: float
+    impossible: int
+
+
+class Asked(NamedTuple):
+    """Which summaries are wanted."""
+
+    shares: np.ndarray
+    at: np.ndarray
+
+
+class Summaries(NamedTuple):
+    """Summaries of marginals, a row for each node."""
+
+    means: np.ndarray
+    sds: np.ndarray
+    quantiles: np.ndarray
+    below: np.ndarray
+
+
+class Solved(NamedTuple):
+    """A forest of which all messages up are known."""
+
+    settings: Settings
+    top: Nodes
+    messages: Messages
+    log_evidence: float
+    most: float
+    total: float
+
+
+def to_root(nodes: Nodes, settings: Settings) -> Root:
+    """Pass messages up a subtree, and keep the last."""
+    messages = ascend(nodes, *settings, False)
+    if messages.impossible >= 0:
+        return Root(0, np.zeros(0), -np.inf, -np.inf, 0.0, messages.impossible)
+    _, most, total = bound_neglected(nodes, messages)
+    width = messages.widths[-1]
+    return Root(
+        int(messages.lowest[-1]),
+        messages.values[messages.starts[-1] :][:width].copy(),
+        float(messages.log_totals.sum()),
+        most,
+        total,
+        -1,
+    )
+
+
+def outward_of(
+    nodes: Nodes, settings: Settings, outward: np.ndarray | None
+) -> tuple[Messages, np.ndarray]:
+    """Return all messages of a subtree, up and down."""
+    messages = ascend(nodes, *settings, True)
+    if outward is None:
+        outward = np.ones(messages.widths[-1])
+    values, error = descend(nodes, messages, outward, settings.transforms)
+    if error > TAIL_MASS:
+        values, _ = descend(nodes, messages, outward, False)
+    return messages, values
+
+
+def summaries_of(
+    nodes: Nodes, settings: Settings, outward: np.ndarray | None, chosen: np.ndarray, asked: Asked
+) -> Summaries:
+    """Summarise the marginals of chosen nodes of a subtree."""
+    messages, values = outward_of(nodes, settings, outward)
+    return summarised(messages, values, chosen, asked)
+
+
+def summarised(
+    messages: Messages, values: np.ndarray, chosen: np.ndarray, asked: Asked
+) -> Summaries:
+    """Summarise marginals."""
+    n = len(chosen)
+    found = Summaries(
+        np.empty(n),
+        np.empty(n),
+        np.empty((n, asked.shares.size), dtype=np.int64),
+        np.empty((n if asked.at.size else 0, 2)),
+    )
+    summarise(messages, values, chosen, asked.shares, asked.at, *found)
+    return found
+
+
+def draws_of(
+    nodes: Nodes,
+    settings: Settings,
+    root: np.ndarray,
+    chosen: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Draw the counts of chosen nodes of a subtree, given those of its root."""
+    messages = ascend(nodes, *settings, True)
+    counts = np.empty((nodes.left.size, root.size), dtype=np.int64)
+    counts[-1] = root
+    split_draws(rng, nodes, messages, counts)
+    return counts[chosen]
+
+
+class Forest:
+    """A forest of counts, with all that is known of them.
+
+    Parameters
+    ----------
+    parent : ndarray of int64, shape (number of nodes,)
+        The parent of each node, -1 for roots.
+    noise, released, scale, prior, first, second : ndarray, shape (number of nodes,)
+        As in :class:`Nodes`.
+    tables : tuple of ndarray
+        Starts, least counts and values of tables, as in :class:`Nodes`.
+    most : int
+        Nodes of a subtree, at most.
+
+    Raises
+    ------
+    ValueError
+        If the parents run in a circle.
+    """
+
+    def __init__(
+        self,
+        parent: np.ndarray,
+        noise: np.ndarray,
+        released: np.ndarray,
+        scale: np.ndarray,
+        prior: np.ndarray,
+        first: np.ndarray,
+        second: np.ndarray,
+        tables: tuple[np.ndarray, np.ndarray, np.ndarray],
+        most: int = SUBTREE,
+    ):
+        left, right, self.origin = in_post_order(parent)
+        named = self.origin >= 0
+        if named.sum() < parent.size:
+            left_out = np.setdiff1d(np.arange(parent.size), self.origin[named])
+            raise ValueError(f"parent: nodes {left_out[:6].tolist()} are in a circle")
+        arrays = [
+            np.where(named, x[self.origin], filler).astype(dtype)
+            for x, filler, dtype in (
+                (noise, NONE, np.int64),
+                (released, 0.0, np.float64),
+                (scale, 0.0, np.float64),
+                (prior, 0, np.int64),
+                (first, 0.0, np.float64),
+                (second, 0.0, np.float64),
+            )
+        ]
+        highest = np.empty(left.size, dtype=np.int64)
+        self.nodes = Nodes(left, right, *arrays, highest, *tables)  # type: ignore[call-arg]
+        sizes, ends = cut(left, right, most)
+        self._stops = np.flatnonzero(ends) + 1
+        self._starts = self._stops - sizes[self._stops - 1]
+        self.size = parent.size
+
+    def endless(self, drop: float = DROP) -> int | None:
+        """Limit all counts; return a node that has no limit, None if there is none."""
+        self.nodes.highest[:] = np.iinfo(np.int64).max
+        at = limit(self.nodes, drop)
+        return None if at < 0 else self._name(at)
+
+    def _name(self, at: int) -> int:
+        """Return the number of a node, or of the next above it that has one."""
+        while self.origin[at] < 0:
+            at = int(np.flatnonzero((self.nodes.left == at) | (self.nodes.right == at))[0])
+        return int(self.origin[at])
+
+    def _parts(self) -> Iterator[Nodes]:
+        for start, stop in zip(self._starts, self._stops, strict=True):
+            yield self.nodes.part(int(start), int(stop))
+
+    def solve(self, executor: Executor | None = None) -> Solved:
+        """Pass messages up, in windows that are wide enough.
+
+        Raises
+        ------
+        ContradictionError
+            If no counts could have led to what was released at a node.
+        """
+        drop, transforms = DROP, True
+        while True:
+            settings = Settings(drop, transforms)
+            self.endless(drop)
+            solved, impossible = self._solved(settings, executor)
+            if solved is not None and solved.most <= np.log(TAIL_MASS):
+                return solved
+            if drop >= LARGEST_DROP:
+                raise ContradictionError(impossible)
+            wider = 4 * drop if solved is None else drop + 5 + solved.most - np.log(TAIL_MASS)
+            drop, transforms = min(wider, LARGEST_DROP), False
+
+    def _solved(self, settings: Settings, executor: Executor | None) -> tuple[Solved | None, int]:
+        roots: list[Root] = []
+        for k, root in enumerate(
+            in_order(executor, to_root, ((part, settings) for part in self._parts()))
+        ):
+            if root.impossible >= 0:
+                return None, self._name(int(self._starts[k]) + root.impossible)
+            roots.append(root)
+        top, at = self._top(roots)
+        messages = ascend(top, *settings, True)
+        if messages.impossible >= 0:
+            return None, self._name(int(at[messages.impossible]))
+        largest, most, total = bound_neglected(top, messages)
+        places = np.searchsorted(at, self._stops - 1)
+        mosts = [largest[i] + root.most for i, root in zip(places, roots, strict=True)]
+        totals = [
+            np.exp(min(largest[i], 600.0)) * root.total
+            for i, root in zip(places, roots, strict=True)
+        ]
+        log_evidence = messages.log_totals.sum() + sum(root.log_evidence for root in roots)
+        worst = max([most, *mosts])
+        solved = Solved(
+            settings, top, messages, float(log_evidence), worst, float(total + sum(totals))
+        )
+        return solved, self._name(int(at[-1]))
+
+    def _top(self, roots: Sequence[Root]) -> tuple[Nodes, np.ndarray]:
+        """Make the tree above subtrees, which are its leaves; and tell where its nodes are."""
+        nodes, stops = self.nodes, self._stops
+        depth = np.zeros(nodes.left.size + 1, dtype=np.int64)
+        np.add.at(depth, self._starts, 1)
+        np.add.at(depth, stops - 1, -1)
+        at = np.flatnonzero(depth[:-1].cumsum() == 0)  # all but what is below subtrees' roots
+        place = np.full(nodes.left.size + 1, -1, dtype=np.int64)
+        place[at] = np.arange(at.size)
+        left, right = place[nodes.left[at]], place[nodes.right[at]]
+        leaves = place[stops - 1]
+        noise, prior, first = nodes.noise[at], nodes.prior[at], nodes.first[at]
+        noise[leaves], prior[leaves] = NONE, OF_TABLE
+        first[leaves] = len(nodes.table_lowest) + np.arange(leaves.size)
+        ends = nodes.tables.size + np.cumsum([root.message.size for root in roots], dtype=np.int64)
+        with np.errstate(divide="ignore"):
+            logs = [np.log(root.message) for root in roots]
+        return Nodes(
+            left,
+            right,
+            noise,
+            nodes.released[at],
+            nodes.scale[at],
+            prior,
+            first,
+            nodes.second[at],
+            nodes.highest[at],
+            np.concatenate([nodes.table_starts, ends]),
+            np.concatenate(
+                [nodes.table_lowest, np.array([root.lowest for root in roots], dtype=np.int64)]
+            ),
+            np.concatenate([nodes.tables, *logs]),
+        ), at
+
+    def _named(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Nodes of each part that aren't in between: their places in it, and their numbers."""
+        for start, stop in zip(self._starts, self._stops, strict=True):
+            origin = self.origin[start:stop]
+            chosen = np.flatnonzero(origin >= 0)
+            yield chosen, origin[chosen]
+
+    def _above(self, solved: Solved) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Places in the top of subtrees' roots, and of other nodes with their numbers."""
+        nodes = self.nodes.left.size
+        inside = np.zeros(nodes + 1, dtype=np.int64)
+        np.add.at(inside, self._starts, 1)
+        np.add.at(inside, self._stops - 1, -1)
+        at = np.flatnonzero(inside[:-1].cumsum() == 0)
+        roots = np.searchsorted(at, self._stops - 1)
+        own = self.origin[at] >= 0
+        own[roots] = False
+        chosen = np.flatnonzero(own)
+        return roots, chosen, self.origin[at[chosen]]
+
+    def summarise(
+        self, solved: Solved, asked: Asked, executor: Executor | None = None
+    ) -> Summaries:
+        """Summarise the marginal pmfs of all nodes."""
+        found = Summaries(
+            np.empty(self.size),
+            np.empty(self.size),
+            np.empty((self.size, asked.shares.size), dtype=np.int64),
+            np.empty((self.size if asked.at.size else 0, 2)),
+        )
+
+        def put(numbers: np.ndarray, part: Summaries) -> None:
+            for whole, values in zip(found, part, strict=True):
+                if whole.size:
+                    whole[numbers] = values
+
+        messages, values = outward_of(solved.top, solved.settings, None)
+        roots, chosen, numbers = self._above(solved)
+        put(numbers, summarised(messages, values, chosen, _of_nodes(asked, numbers)))
+        named = list(self._named())
+        tasks = (
+            (
+                part,
+                solved.settings,
+                values[messages.starts[root] :][: messages.widths[root]],
+                chosen,
+                _of_nodes(asked, numbers),
+            )
+            for part, root, (chosen, numbers) in zip(self._parts(), roots, named, strict=True)
+        )
+        for (_, numbers), part in zip(named, in_order(executor, summaries_of, tasks), strict=True):
+            put(numbers, part)
+        return found
+
+    def pmf(self, solved: Solved, node: int) -> tuple[int, np.ndarray]:
+        """Return the least possible count of a node, and its marginal pmf from there on."""
+        at = int(np.flatnonzero(self.origin == node)[0])
+        messages, values = outward_of(solved.top, solved.settings, None)
+        roots, chosen, numbers = self._above(solved)
+        inside = np.flatnonzero((self._starts <= at) & (at < self._stops))
+        if inside.size:
+            [k] = inside
+            outward = values[messages.starts[roots[k]] :][: messages.widths[roots[k]]]
+            start, stop = self._starts[k], self._stops[k]
+            messages, values = outward_of(self.nodes.part(start, stop), solved.settings, outward)
+            place = at - start
+        else:
+            place = chosen[numbers == node][0]
+        run = slice(messages.starts[place], messages.starts[place] + messages.widths[place])
+        pmf = messages.values[run] * values[run]
+        return int(messages.lowest[place]), pmf / pmf.sum()
+
+    def draw(
+        self,
+        solved: Solved,
+        draws: int,
+        rng: np.random.Generator,
+        executor: Executor | None = None,
+    ) -> np.ndarray:
+        """Draw all counts: shape (draws, number of nodes)."""
+        top, messages = solved.top, solved.messages
+        counts = np.empty((top.left.size, draws), dtype=np.int64)
+        own, *others = rng.spawn(1 + len(self._starts))
+        children = np.concatenate([top.left, top.right])
+        for root in np.setdiff1d(np.arange(top.left.size), children):
+            run = slice(messages.starts[root], messages.starts[root] + messages.widths[root])
+            draw_from(own, messages.values[run], messages.lowest[root], counts[root])
+        split_draws(own, top, messages, counts)
+        drawn = np.empty((draws, self.size), dtype=np.int64)
+        roots, chosen, numbers = self._above(solved)
+        drawn[:, numbers] = counts[chosen].T
+        named = list(self._named())
+        tasks = (
+            (part, solved.settings, counts[root], chosen, rng)
+            for part, root, (chosen, _), rng in zip(
+                self._parts(), roots, named, others, strict=True
+            )
+        )
+        for (_, numbers), part in zip(named, in_order(executor, draws_of, tasks), strict=True):
+            drawn[:, numbers] = part.T
+        return drawn
+
+
+def _of_nodes(asked: Asked, numbers: np.ndarray) -> Asked:
+    return Asked(asked.shares, asked.at[numbers] if asked.at.size else asked.at)
+
+
+def in_order(
+    executor: Executor | None, function: Callable, tasks: Iterator[tuple[Any, ...]]
+) -> Iterator[Any]:
+    """Call a function for each task, here or in an executor, and yield results in order."""
+    if executor is None:
+        for task in tasks:
+            yield function(*task)
+        return
+    ahead: list = []
+    for task in tasks:
+        ahead.append(executor.submit(function, *task))
+        if len(ahead) >= AHEAD:
+            yield ahead.pop(0).result()
+    for future in ahead:
+        yield future.result()
+
+
+AHEAD = 64
+"""Tasks that wait in an executor, at most."""

@@ -1,0 +1,154 @@
+"""Messages down a tree: what the rest of the tree says of each count, and so its marginal pmf."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from pymc_dapper.counts.trees.convolution import convolve
+from pymc_dapper.counts.trees.messages import Messages
+from pymc_dapper.counts.trees.nodes import Nodes
+from pymc_dapper.counts.trees.weights import NONE, noise_weights
+
+
+@njit
+def descend(
+    nodes: Nodes, messages: Messages, outward: np.ndarray, transforms: bool
+) -> tuple[np.ndarray, float]:
+    """Pass messages down.
+
+    Parameters
+    ----------
+    nodes : Nodes
+        The nodes.
+    messages : Messages
+        All of their messages up.
+    outward : ndarray of float64
+        What is known of the last node from the rest of the tree, on its window; of other roots
+        nothing is.
+    transforms : bool
+        Whether Fourier transforms may be used.
+
+    Returns
+    -------
+    values : ndarray of float64
+        What the rest of the tree says about each count, where ``messages`` has its own message: the
+        product of both is the marginal pmf, up to a factor.
+    error : float
+        Bound on what transforms add to the share of a count in its marginal.
+    """
+    n = nodes.left.size
+    starts, widths, lowest = messages.starts, messages.widths, messages.lowest
+    values = np.ones(messages.values.size)
+    for j in range(outward.size):
+        values[starts[n - 1] + j] = outward[j]
+    width = 0
+    for i in range(n):
+        width = max(width, widths[i])
+    room, weights, turned = np.empty(width), np.empty(width), np.empty(width)
+    worst = 0.0
+    for i in range(n - 1, -1, -1):
+        left, right = nodes.left[i], nodes.right[i]
+        if left < 0:
+            continue
+        t, noise = room[: widths[i]], weights[: widths[i]]
+        for j in range(t.size):
+            t[j] = values[starts[i] + j]
+        if nodes.noise[i] != NONE:
+            noise_weights(nodes, i, lowest[i], noise)
+            for j in range(t.size):
+                t[j] *= noise[j]
+        # Only the ratios count; and for the bound of errors, that the sum is 1.
+        total = 0.0
+        for p in t:
+            total += p
+        for j in range(t.size):
+            t[j] /= total
+        for child, other in ((left, right), (right, left)):
+            if child < 0:
+                continue
+            out = values[starts[child] : starts[child] + widths[child]]
+            if other < 0:
+                shift = lowest[child] - lowest[i]
+                for j in range(out.size):
+                    at = shift + j
+                    out[j] = t[at] if 0 <= at < t.size else 0.0
+            else:
+                m = turned[: widths[other]]
+                for j in range(m.size):
+                    m[j] = messages.values[starts[other] + m.size - 1 - j]
+                first = lowest[child] + lowest[other] - lowest[i] + m.size - 1
+                error = convolve(m, t, first, out, transforms)
+                if error > 0:
+                    mine = messages.values[starts[child] : starts[child] + widths[child]]
+                    inside = 0.0
+                    for j in range(out.size):
+                        inside += mine[j] * out[j]
+                    norm = math.exp(messages.log_largest[child])  # at least the norm squared
+                    worst = max(worst, error * math.sqrt(norm) / inside if inside > 0 else np.inf)
+            largest = 0.0
+            for p in out:
+                largest = max(largest, p)
+            if largest > 0:
+                for j in range(out.size):
+                    out[j] /= largest
+    return values, worst
+
+
+@njit
+def summarise(
+    messages: Messages,
+    values: np.ndarray,
+    chosen: np.ndarray,
+    shares: np.ndarray,
+    at: np.ndarray,
+    means: np.ndarray,
+    sds: np.ndarray,
+    quantiles: np.ndarray,
+    below: np.ndarray,
+) -> None:
+    """Write summaries of marginals.
+
+    Parameters
+    ----------
+    messages, values
+        Messages up, and what :func:`descend` returned.
+    chosen : ndarray of int64, shape (n,)
+        The nodes.
+    shares : ndarray of float64, shape (number of quantiles,)
+        Which quantiles.
+    at : ndarray of int64, shape (n,) or (0,)
+        Counts, of which the probability of fewer and that of as many or fewer are wanted.
+    means, sds : ndarray of float64, shape (n,)
+        Are written: mean and standard deviation.
+    quantiles : ndarray of int64, shape (n, number of quantiles)
+        Are written: the least counts up to which there is so much.
+    below : ndarray of float64, shape (n, 2) or (0, 2)
+        Is written.
+    """
+    for k in range(chosen.size):
+        i = chosen[k]
+        begin, width, lowest = messages.starts[i], messages.widths[i], messages.lowest[i]
+        total, first = 0.0, 0.0
+        for j in range(width):
+            p = messages.values[begin + j] * values[begin + j]
+            total += p
+            first += p * j
+        mean = first / total
+        second, q, done = 0.0, 0, 0.0
+        lower = upper = 0.0
+        for j in range(width):
+            p = messages.values[begin + j] * values[begin + j] / total
+            second += p * (j - mean) ** 2
+            if at.size:
+                if lowest + j < at[k]:
+                    lower += p
+                if lowest + j <= at[k]:
+                    upper += p
+            done += p
+            while q < shares.size and (done >= shares[q] or j == width - 1):
+                quantiles[k, q] = lowest + j
+                q += 1
+        means[k], sds[k] = lowest + mean, math.sqrt(second)
+        if at.size:
+            below[k, 0], below[k, 1] = lower, upper

@@ -1,0 +1,344 @@
+"""CountTree: latent counts on a tree, from noisy counts at its nodes."""
+
+from concurrent.futures import Executor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pymc_dapper.checks import as_array, random_generator, real_numbers, shown, whole_number
+from pymc_dapper.counts.trees import weights
+from pymc_dapper.counts.trees.forest import (
+    LARGEST_DROP,
+    Asked,
+    ContradictionError,
+    Forest,
+    Solved,
+)
+from pymc_dapper.counts.trees.priors import read_prior
+
+KINDS = {
+    "discrete_gaussian": weights.DISCRETE_GAUSSIAN,
+    "discrete_laplace": weights.DISCRETE_LAPLACE,
+    "gaussian": weights.GAUSSIAN,
+    "laplace": weights.LAPLACE,
+}
+DISCRETE = (weights.EXACT, weights.DISCRETE_GAUSSIAN, weights.DISCRETE_LAPLACE)
+
+
+class Marginals(NamedTuple):
+    """The posterior of each node's count. Nodes are in the order of the tree's ``parent``."""
+
+    mean: np.ndarray
+    """Shape (number of nodes,)."""
+    sd: np.ndarray
+    """Standard deviation, shape (number of nodes,)."""
+    quantiles: np.ndarray
+    """Int64, shape (number of nodes, number of quantiles): the least count up to which the
+    posterior has so much."""
+    below: np.ndarray | None
+    """Probability of fewer than the counts asked about, shape (number of nodes,)."""
+    up_to: np.ndarray | None
+    """Probability of these counts or fewer, shape (number of nodes,)."""
+
+
+class CountTree:
+    """Counts on a tree, and what noisy releases at its nodes say of them: exact, without a chain.
+
+    The count of a node is the sum of those of its children: blocks, tracts, counties, a state.
+    Of any node a noisy count may have been released, or the exact one. The posterior is computed by
+    convolving what is known of the children, from the leaves up, and its draws are independent.
+    The cost is linear in the number of nodes.
+
+    Parameters
+    ----------
+    parent : array_like of int, shape (number of nodes,)
+        The parent of each node, -1 for a root. There may be several.
+    released : array_like of float, shape (number of nodes,)
+        What was released of each node; nan where nothing was.
+    scale : float or array_like, shape (number of nodes,)
+        Scale of the noise: sigma of Gaussian noise, as in :class:`DiscreteGaussianMechanism`, or
+        the scale of Laplace noise. Where it is 0 the count is known exactly (an invariant).
+    noise : str or array_like of str, default "discrete_gaussian"
+        The noise, or that of each node: "discrete_gaussian", "discrete_laplace", "gaussian" or
+        "laplace".
+    prior : "flat", array_like or frozen distribution of scipy.stats, default "flat"
+        The prior of counts without children, independent of each other: "flat" on 0, 1, 2, ...; or
+        one pmf for all, by the logarithms of the probabilities of 0, 1, 2, ...; or a distribution
+        such as ``scipy.stats.poisson(rates)``, whose parameters are numbers or arrays with one for
+        each leaf, in the order of the nodes.
+    names : sequence, optional
+        Names of the nodes, for messages.
+
+    Raises
+    ------
+    ValueError
+        If the parents aren't those of a tree; if a scale is negative; if a released value isn't
+        possible whatever the counts are; or if nothing limits a count.
+
+    Notes
+    -----
+    Messages are pmfs on windows of counts. A window ends where at most ``tail_mass``, 1e-12, of the
+    posterior is left: a bound that is computed from the messages, and for which windows are widened
+    until it holds.
+
+    Several releases of one count are given as a chain: a node with one child has the same count.
+    Multinomial counts given their probabilities are Poisson counts given an exact total.
+
+    References
+    ----------
+    Pearl, J. (1982). Reverend Bayes on inference engines: a distributed hierarchical approach.
+    AAAI-82. Messages on trees.
+
+    Cumings-Menon, R., Ashmead, R., Kifer, D., et al. (2024). Geographic spines in the 2020 Census
+    disclosure avoidance system. Journal of Privacy and Confidentiality 14(3). What is released.
+
+    Examples
+    --------
+    >>> tree = pmd.CountTree([-1, 0, 0], released=[10, 3, np.nan], scale=[0, 2.0, 1.0])
+    >>> tree.draw(1000, random_seed=1)
+    """
+
+    def __init__(
+        self,
+        parent: ArrayLike,
+        released: ArrayLike,
+        scale: ArrayLike,
+        *,
+        noise: Any = "discrete_gaussian",
+        prior: Any = "flat",
+        names: Any = None,
+    ):
+        parents = _parents(parent)
+        n = parents.size
+        self._names = None if names is None else as_array(names)
+        if self._names is not None and self._names.shape != (n,):
+            raise ValueError(f"names must be as many as nodes, {n}, got {self._names.shape}")
+        values = real_numbers(released, "released")
+        if values.shape != (n,):
+            raise ValueError(f"released must have shape ({n},), one for each node: nan for none")
+        scales = np.broadcast_to(real_numbers(scale, "scale"), n)
+        known = ~np.isnan(values)
+        kinds = np.where(known, _kinds(noise, n), weights.NONE)
+        kinds[known & (scales == 0)] = weights.EXACT
+        self._refuse(
+            known & ~((scales >= 0) & (scales < np.inf)),
+            "has a scale that isn't a number from 0 on",
+        )
+        self._refuse(np.isinf(values), "has an infinite released value")
+        whole = ~known | (values == np.round(values)) | ~np.isin(kinds, DISCRETE)
+        self._refuse(
+            ~whole,
+            "has a released value that isn't whole, though its noise is discrete or none: no count "
+            "leads there",
+        )
+        self._refuse((kinds == weights.EXACT) & (values < 0), "has a negative exact count")
+        self._refuse(np.abs(values) > weights.ENDLESS, "has a released value beyond 2**53")
+        is_leaf = np.ones(n, dtype=bool)
+        is_leaf[parents[parents >= 0]] = False
+        self._forest = self._make(parents, kinds, values, scales, is_leaf, prior)
+        endless = self._forest.endless()
+        if endless is not None:
+            raise ValueError(
+                f"{self._name(endless)} has no limit: its prior is flat, and nothing was released "
+                "of it or of what it is a part of. Give a prior, or release something above it"
+            )
+        self._solved: Solved | None = None
+
+    def _make(
+        self,
+        parents: np.ndarray,
+        kinds: np.ndarray,
+        values: np.ndarray,
+        scales: np.ndarray,
+        is_leaf: np.ndarray,
+        prior: Any,
+    ) -> Forest:
+        zeros = np.zeros(parents.size)
+
+        def forest(read: Any) -> Forest:
+            kind, first, second = np.zeros(parents.size, dtype=np.int64), zeros.copy(), zeros.copy()
+            kind[is_leaf], first[is_leaf], second[is_leaf] = read[:3]
+            released = np.where(kinds == weights.NONE, 0.0, values)
+            return Forest(parents, kinds, released, scales, kind, first, second, read.tables)
+
+        n_leaves = int(is_leaf.sum())
+        flat = forest(read_prior("flat", n_leaves, zeros))
+        if isinstance(prior, str) and prior == "flat":
+            return flat
+        flat.endless(LARGEST_DROP)
+        largest = np.full(parents.size, weights.ENDLESS)
+        named = flat.origin >= 0
+        largest[flat.origin[named]] = flat.nodes.highest[named]
+        return forest(read_prior(prior, n_leaves, largest[is_leaf]))
+
+    def _name(self, node: int) -> str:
+        return f"node {node}" if self._names is None else f"node {self._names[node]!s}"
+
+    def _refuse(self, wrong: np.ndarray, why: str) -> None:
+        if wrong.any():
+            raise ValueError(f"{self._name(int(np.flatnonzero(wrong)[0]))} {why}")
+
+    def __repr__(self) -> str:
+        """Summarise the tree."""
+        return f"<CountTree: {self._forest.size} nodes>"
+
+    def _up(self, executor: Executor | None) -> Solved:
+        if self._solved is None:
+            try:
+                self._solved = self._forest.solve(executor)
+            except ContradictionError as error:
+                raise ValueError(
+                    f"no counts can have led to what was released at {self._name(error.node)}, "
+                    "above it and below it, or only with a probability of less than "
+                    f"exp(-{LARGEST_DROP:.0f}): look for a wrong scale, a wrong parent or a wrong "
+                    "exact count"
+                ) from None
+        return self._solved
+
+    def log_evidence(self, *, executor: Executor | None = None) -> float:
+        """Return the log-probability of all that was released, with counts summed out.
+
+        Parameters
+        ----------
+        executor : Executor, optional
+            Where subtrees are computed: of ``concurrent.futures``, or Dask's
+            ``Client.get_executor()``. Threads are enough on one machine.
+
+        Returns
+        -------
+        float
+            The logarithm. With a flat prior its constant is arbitrary: each count has weight 1.
+
+        Raises
+        ------
+        ValueError
+            If no counts can have led to what was released: it names the node.
+        """
+        return self._up(executor).log_evidence
+
+    @property
+    def tail_mass(self) -> float:
+        """Bound on the share of the posterior that all windows together neglect."""
+        return self._up(None).total
+
+    def marginals(
+        self,
+        quantiles: ArrayLike = (0.025, 0.5, 0.975),
+        *,
+        at: ArrayLike | None = None,
+        executor: Executor | None = None,
+    ) -> Marginals:
+        """Summarise the posterior of each node's count.
+
+        Parameters
+        ----------
+        quantiles : array_like of float, default (0.025, 0.5, 0.975)
+            Which quantiles, in ascending order.
+        at : array_like of int, shape () or (number of nodes,), optional
+            Counts to tell the probability of: 0 for that of an empty block.
+        executor : Executor, optional
+            As in :meth:`log_evidence`.
+
+        Returns
+        -------
+        Marginals
+            Means, standard deviations, quantiles, and probabilities if asked for.
+
+        Raises
+        ------
+        ValueError
+            If no counts can have led to what was released: it names the node.
+        """
+        shares = np.atleast_1d(real_numbers(quantiles, "quantiles"))
+        if shares.ndim > 1 or np.any((shares <= 0) | (shares >= 1)) or np.any(np.diff(shares) < 0):
+            raise ValueError(
+                f"quantiles must be between 0 and 1 and in ascending order, got {shown(quantiles)}"
+            )
+        counts = np.zeros(0)
+        if at is not None:
+            counts = real_numbers(at, "at")
+            if counts.ndim and counts.shape != (self._forest.size,):
+                raise ValueError(
+                    f"at must be a count, or have shape ({self._forest.size},), got {counts.shape}"
+                )
+            counts = np.broadcast_to(counts, self._forest.size)
+        found = self._forest.summarise(self._up(executor), Asked(shares, counts), executor)
+        below, up_to = (None, None) if at is None else found.below.T
+        return Marginals(*found[:3], below, up_to)
+
+    def pmf(self, node: int) -> tuple[int, np.ndarray]:
+        """Return the posterior pmf of a node's count.
+
+        Parameters
+        ----------
+        node : int
+            The node's number.
+
+        Returns
+        -------
+        lowest : int
+            The least count of the window.
+        pmf : ndarray of float64
+            Probabilities of it and of the counts that follow.
+
+        Raises
+        ------
+        ValueError
+            If there is no such node; or if no counts can have led to what was released.
+        """
+        node = whole_number(node, "node", at_least=0, at_most=self._forest.size - 1)
+        return self._forest.pmf(self._up(None), node)
+
+    def draw(
+        self, draws: int = 1, *, random_seed: Any = None, executor: Executor | None = None
+    ) -> np.ndarray:
+        """Draw all counts from their joint posterior, independently.
+
+        Parameters
+        ----------
+        draws : int, default 1
+            Number of draws.
+        random_seed : int, Generator, ..., optional
+            The same seed gives the same draws, whatever the executor.
+        executor : Executor, optional
+            As in :meth:`log_evidence`.
+
+        Returns
+        -------
+        ndarray of int64, shape (draws, number of nodes)
+            The counts. Those of children add up to their parent's in each draw.
+
+        Raises
+        ------
+        ValueError
+            If no counts can have led to what was released: it names the node.
+        """
+        draws = whole_number(draws, "draws", at_least=1)
+        rng = random_generator(random_seed, "random_seed")
+        return self._forest.draw(self._up(executor), draws, rng, executor)
+
+
+def _parents(parent: ArrayLike) -> np.ndarray:
+    values = real_numbers(parent, "parent")
+    n = values.size
+    if values.ndim != 1 or not np.array_equal(values, np.round(values)):
+        raise ValueError("parent must be the numbers of nodes, in one dimension")
+    if np.any((values < -1) | (values >= n)):
+        wrong = values[(values < -1) | (values >= n)][0]
+        raise ValueError(f"parent must be -1 for roots, or from 0 to {n - 1}, got {wrong:g}")
+    return values.astype(np.int64)
+
+
+def _kinds(noise: Any, n: int) -> np.ndarray:
+    names = np.asarray(noise)
+    if names.dtype.kind != "U" or names.shape not in ((), (n,)):
+        raise ValueError(
+            f"noise must be one of {', '.join(KINDS)}, or such a name for each node, got "
+            f"{shown(noise)}"
+        )
+    each, which = np.unique(names, return_inverse=True)
+    unknown = set(each.tolist()) - set(KINDS)
+    if unknown:
+        raise ValueError(f"noise must be one of {', '.join(KINDS)}, got {sorted(unknown)[0]!r}")
+    return np.broadcast_to(np.array([KINDS[name] for name in each.tolist()])[which], n)

@@ -1,0 +1,171 @@
+"""Log-weights of counts: what was released of them, and what the prior says."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from pymc_dapper.counts.trees.nodes import Nodes
+
+NONE, EXACT, DISCRETE_GAUSSIAN, DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, TABLE = range(7)
+"""Kinds of noise. Of NONE nothing was released; EXACT is an invariant."""
+
+FLAT, POISSON, NEGATIVE_BINOMIAL, OF_TABLE, NO_PRIOR = range(5)
+"""Kinds of priors."""
+
+ENDLESS = 2**53
+"""Largest count: beyond, float64 doesn't tell counts apart."""
+
+
+@njit
+def log_normaliser(noise: int, scale: float) -> float:
+    """Log of what the noise's density is divided by."""
+    if noise == GAUSSIAN:
+        return math.log(scale) + 0.5 * math.log(2 * math.pi)
+    if noise == LAPLACE:
+        return math.log(2 * scale)
+    if noise == DISCRETE_LAPLACE:
+        q = math.exp(-1 / scale)
+        return math.log1p(q) - math.log(-math.expm1(-1 / scale))
+    if noise == DISCRETE_GAUSSIAN:
+        if scale > 1:  # the dual series (Poisson's summation formula)
+            total, step = 1.0, -2 * (math.pi * scale) ** 2
+            for k in range(1, 4):
+                total += 2 * math.exp(step * k * k)
+            return math.log(scale) + 0.5 * math.log(2 * math.pi) + math.log(total)
+        total = 1.0
+        for k in range(1, 40):
+            total += 2 * math.exp(-0.5 * (k / scale) ** 2)
+        return math.log(total)
+    return 0.0
+
+
+@njit
+def log_noise(noise: int, released: float, scale: float, count: int) -> float:
+    """Log-density of a released value at a count, not normalised."""
+    if noise == NONE:
+        return 0.0
+    error = released - count
+    if noise == EXACT:
+        return 0.0 if error == 0 else -np.inf
+    if noise in (DISCRETE_GAUSSIAN, GAUSSIAN):
+        return -0.5 * (error / scale) ** 2
+    return -abs(error) / scale
+
+
+@njit
+def noise_window(nodes: Nodes, i: int, drop: float) -> tuple[int, int]:
+    """Return the counts at which the noise is within exp(-drop) of its most likely value."""
+    noise, released, scale = nodes.noise[i], nodes.released[i], nodes.scale[i]
+    if noise == NONE:
+        return 0, ENDLESS
+    if noise == TABLE:
+        table = int(released)
+        length = nodes.table_starts[table + 1] - nodes.table_starts[table]
+        return nodes.table_lowest[table], nodes.table_lowest[table] + length - 1
+    reach = 0.0
+    if noise in (DISCRETE_GAUSSIAN, GAUSSIAN):
+        reach = scale * math.sqrt(2 * drop)
+    elif noise != EXACT:
+        reach = scale * drop
+    lowest, highest = math.ceil(released - reach), math.floor(released + reach)
+    return max(int(lowest), 0), min(int(highest), ENDLESS)
+
+
+@njit
+def noise_weights(nodes: Nodes, i: int, lowest: int, weights: np.ndarray) -> tuple[float, float]:
+    """Write weights of what was released, relative to the largest of the window.
+
+    Returns
+    -------
+    log_largest : float
+        Log-density at the largest, not normalised; -inf if no count of the window is possible.
+    total : float
+        The sum of the weights.
+    """
+    noise, released, scale = nodes.noise[i], nodes.released[i], nodes.scale[i]
+    n = weights.size
+    best = -np.inf
+    if noise == TABLE:
+        table = int(released)
+        begin = nodes.table_starts[table] + lowest - nodes.table_lowest[table]
+        for j in range(n):
+            weights[j] = nodes.tables[begin + j]
+            best = max(best, weights[j])
+    else:
+        for j in range(n):
+            weights[j] = log_noise(noise, released, scale, lowest + j)
+            best = max(best, weights[j])
+    if not best > -np.inf:
+        weights[:] = 0.0
+        return -np.inf, 0.0
+    total = 0.0
+    for j in range(n):
+        weights[j] = math.exp(weights[j] - best)
+        total += weights[j]
+    return best, total
+
+
+@njit
+def log_prior(nodes: Nodes, i: int, count: int) -> float:
+    """Log-probability of a count without children; 0 for a flat prior."""
+    prior, first, second = nodes.prior[i], nodes.first[i], nodes.second[i]
+    if prior == POISSON:
+        if first == 0:
+            return 0.0 if count == 0 else -np.inf
+        return count * math.log(first) - first - math.lgamma(count + 1.0)
+    if prior == NEGATIVE_BINOMIAL:  # by its size and its probability
+        return (
+            math.lgamma(count + first)
+            - math.lgamma(first)
+            - math.lgamma(count + 1.0)
+            + first * math.log(second)
+            + count * math.log1p(-second)
+        )
+    if prior == OF_TABLE:
+        table = int(first)
+        begin = nodes.table_starts[table]
+        j = count - nodes.table_lowest[table]
+        if j < 0 or j >= nodes.table_starts[table + 1] - begin:
+            return -np.inf
+        return nodes.tables[begin + j]
+    return 0.0
+
+
+@njit
+def prior_window(nodes: Nodes, i: int, drop: float) -> tuple[int, int]:
+    """Return counts beyond which the prior's tail is less than exp(-drop)."""
+    prior, first, second = nodes.prior[i], nodes.first[i], nodes.second[i]
+    if prior == OF_TABLE:
+        table = int(first)
+        length = nodes.table_starts[table + 1] - nodes.table_starts[table]
+        return nodes.table_lowest[table], nodes.table_lowest[table] + length - 1
+    if prior == POISSON:
+        # Bernstein's bound.
+        reach = drop / 3 + math.sqrt((drop / 3) ** 2 + 2 * first * drop)
+        return max(0, int(first - reach)), int(first + reach) + 1
+    if prior == NEGATIVE_BINOMIAL:
+        # Chernoff's bound at half of the largest tilt: E exp(tx) = (p / (1 - (1 - p) e^t))^r.
+        tilt = -0.5 * math.log1p(-second)
+        log_moment = first * (math.log(second) - math.log1p(-((1 - second) ** 0.5)))
+        return 0, min(ENDLESS, int((log_moment + drop) / tilt) + 1)
+    return 0, ENDLESS
+
+
+@njit
+def limit(nodes: Nodes, drop: float) -> int:
+    """Write the largest counts that remain possible; return a node that has no limit, or -1.
+
+    Counts aren't negative, so none is larger than what it is a part of.
+    """
+    for i in range(nodes.left.size - 1, -1, -1):
+        _, highest = noise_window(nodes, i, drop)
+        nodes.highest[i] = highest = min(nodes.highest[i], highest)
+        for child in (nodes.left[i], nodes.right[i]):
+            if child >= 0:
+                nodes.highest[child] = min(nodes.highest[child], highest)
+        if nodes.left[i] < 0:
+            nodes.highest[i] = highest = min(highest, prior_window(nodes, i, drop)[1])
+            if highest >= ENDLESS:
+                return i
+    return -1

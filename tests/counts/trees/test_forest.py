@@ -1,0 +1,137 @@
+"""Small trees beside all of their tables, whatever subtrees they are cut into; and broken ones."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pymc_dapper.counts.trees import forest as module
+from pymc_dapper.counts.trees import weights
+from pymc_dapper.counts.trees.forest import Asked, Forest, Settings
+from pymc_dapper.counts.trees.priors import NO_TABLES, to_tables
+from tests.counts.trees.by_enumeration import enumerate_tree
+
+PARENT = np.array([-1, 0, 0, 0, 1, 1, 2, 0])
+RELEASED = np.array([7, 4, 2.3, np.nan, 1, 2.2, np.nan, -1])
+SCALE = np.array([0, 1.2, 0.8, 0, 0.9, 1.1, 0, 1.5])
+NOISE = ["discrete_gaussian", "discrete_gaussian", "gaussian", "", "discrete_laplace", "laplace"]
+NOISE += ["", "discrete_gaussian"]
+KINDS = np.array([1, 2, 4, 0, 3, 5, 0, 2])
+LAWS = [stats.poisson(2.5), stats.nbinom(1.5, 0.4), None, stats.poisson(1.2), stats.poisson(0.5)]
+LARGEST = 7
+TABLE = np.array([np.log(0.5), -np.inf, -1.5, -2.0])
+
+
+def forest(most=8192):
+    prior = np.array([0, 0, 0, weights.POISSON, weights.NEGATIVE_BINOMIAL, weights.OF_TABLE])
+    prior = np.append(prior, [weights.POISSON, weights.POISSON])
+    first = np.array([0, 0, 0, 2.5, 1.5, 0, 1.2, 0.5])
+    second = np.array([0, 0, 0, 0, 0.4, 0, 0, 0])
+    released = np.nan_to_num(RELEASED)
+    tables = to_tables([TABLE], [0])
+    return Forest(PARENT, KINDS, released, SCALE, prior, first, second, tables, most)
+
+
+@pytest.fixture(scope="module")
+def enumerated():
+    x = np.arange(LARGEST + 1)
+    rows = [np.full(LARGEST + 1, -np.inf) if law is None else law.logpmf(x) for law in LAWS]
+    rows[2][: len(TABLE)] = TABLE
+    return enumerate_tree(PARENT.tolist(), RELEASED, SCALE, NOISE, rows, LARGEST)
+
+
+def differences(made, enumerated, settings=None):
+    """Largest differences of the log-evidence and of marginals."""
+    if settings is None:
+        solved = made.solve()
+    else:
+        made.endless(settings.drop)
+        solved, _ = made._solved(settings, None)
+    log_evidence, pmfs = enumerated
+    apart = [abs(solved.log_evidence - log_evidence)]
+    for node, expected in enumerate(pmfs):
+        lowest, pmf = made.pmf(solved, node)
+        both = np.zeros((2, 40))
+        both[0, lowest : lowest + len(pmf)], both[1, : len(expected)] = pmf, expected
+        apart.append(np.abs(both[0] - both[1]).max())
+    return max(apart)
+
+
+@pytest.mark.parametrize("most", [8192, 3, 1])
+def test_all_that_is_known_is_that_of_all_tables(enumerated, most):
+    """All noise kinds, an exact total, negative noisy counts and nodes without a release."""
+    made = forest(most)
+    assert differences(made, enumerated) < 1e-12
+    solved = made.solve()
+    assert solved.total < 1e-12
+    found = made.summarise(solved, Asked(np.array([0.1, 0.5]), np.full(8, 2.0)))
+    for node, pmf in enumerate(enumerated[1]):
+        x, cdf = np.arange(len(pmf)), pmf.cumsum()
+        mean = pmf @ x
+        assert found.means[node] == pytest.approx(mean, abs=1e-12)
+        assert found.sds[node] == pytest.approx(np.sqrt(pmf @ (x - mean) ** 2), abs=1e-7)
+        assert found.quantiles[node].tolist() == np.searchsorted(cdf, [0.1, 0.5]).tolist()
+        np.testing.assert_allclose(found.below[node], [pmf[:2].sum(), pmf[:3].sum()], atol=1e-12)
+
+
+@pytest.mark.parametrize("most", [8192, 1])
+def test_draws_have_these_marginals_and_add_up(enumerated, most):
+    made, n = forest(most), 40_000
+    drawn = made.draw(made.solve(), n, np.random.default_rng(1))
+    for node in (0, 1, 2):
+        np.testing.assert_array_equal(drawn[:, node], drawn[:, node == PARENT].sum(axis=1))
+    for node, pmf in enumerate(enumerated[1]):
+        shares = np.bincount(drawn[:, node], minlength=len(pmf)) / n
+        assert np.all(np.abs(shares - pmf) <= 5 * np.sqrt(pmf / n) + 1e-12)
+
+
+def a_message_twice(made):
+    """One child's message in the place of both."""
+    both = made.nodes.right >= 0
+    made.nodes.right[both] = made.nodes.left[both]
+
+
+def an_invariant_ignored(made):
+    made.nodes.noise[made.nodes.noise == weights.EXACT] = weights.NONE
+
+
+@pytest.mark.parametrize("fault", [a_message_twice, an_invariant_ignored])
+def test_broken_twins_are_found(enumerated, fault):
+    made = forest()
+    fault(made)
+    assert not differences(made, enumerated) < 1e-3
+
+
+def test_windows_of_2_sd_are_found(enumerated):
+    assert differences(forest(), enumerated, Settings(2.0, False)) > 1e-3
+
+
+def test_windows_are_widened_where_releases_contradict_each_other():
+    """The posterior is 30 sd off what was released of the sum: in no window of the first try."""
+    parent = np.array([-1, 0, 0])
+    arrays = [np.array([2, 2, 2]), np.array([300.0, 20, 10]), np.array([9.0, 1, 1])]
+    made = Forest(parent, *arrays, *np.zeros((3, 3)), NO_TABLES)
+    solved = made.solve()
+    assert solved.settings.drop > module.DROP
+    assert solved.most <= np.log(module.TAIL_MASS)
+    x = np.arange(200)
+    logs = [-(((a[None, :] - z) / s) ** 2) / 2 for a, z, s in ((x, 20, 1), (x, 10, 1))]
+    joint = logs[0].T + logs[1] - ((x[:, None] + x - 300) / 9) ** 2 / 2
+    p = np.exp(joint - joint.max())
+    expected = p.sum(axis=1) @ x / p.sum()
+    found = made.summarise(solved, Asked(np.array([0.5]), np.zeros(0)))
+    assert found.means[1] == pytest.approx(expected, abs=1e-10)
+
+
+def test_wide_windows_are_convolved_by_transform():
+    """Sums of two wide flat counts: triangular, and beside the same without transforms."""
+    parent = np.array([-1, 0, 0])
+    arrays = [np.array([0, 2, 2]), np.array([0.0, 19000, 19100]), np.array([0, 1800.0, 1800])]
+    made = Forest(parent, *arrays, *np.zeros((3, 3)), NO_TABLES)
+    means = []
+    for transforms in (True, False):
+        made.endless(module.DROP)
+        solved, _ = made._solved(Settings(module.DROP, transforms), None)
+        means.append(made.summarise(solved, Asked(np.array([0.5]), np.zeros(0))).means)
+    np.testing.assert_allclose(means[0], [38100, 19000, 19100], rtol=1e-12)
+    np.testing.assert_allclose(means[0], means[1], rtol=1e-12)
+    assert not np.array_equal(means[0], means[1])
