@@ -12,6 +12,7 @@ import pytest
 
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.steps import lean_nuts
 
 
 def _make(self, inputs, outputs, *, model, compile_kwargs, overwritten=()):
@@ -30,4 +31,5 @@ def evaluated_in_python():
         pytensor.config.change_flags(mode="FAST_COMPILE"),
     ):
         patch.setattr(JitFunction, "__init__", _make)
+        patch.setattr(lean_nuts, "numba_mode", lambda _: "FAST_COMPILE")
         yield

@@ -5,6 +5,7 @@ import warnings
 import cloudpickle
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from pymc.exceptions import SamplingError
@@ -29,6 +30,7 @@ def step(model):
     return CountStep([model["x"]], model=model)
 
 
+@pytensor.config.change_flags(mode="FAST_COMPILE")  # of PyMC's own: our steps are compiled
 def sample(model, step, **kwargs):
     options = {"draws": 20, "tune": 10, "chains": 2, "cores": 1, "random_seed": 5} | kwargs
     with model:

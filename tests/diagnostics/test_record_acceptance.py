@@ -3,6 +3,7 @@
 import numcodecs
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
 import xarray as xr
 import zarr
@@ -31,6 +32,7 @@ def step(model):
     return DapperStep([model["record"]], model=model, track_records=True)
 
 
+@pytensor.config.change_flags(mode="FAST_COMPILE")  # of PyMC's own: our steps are compiled
 def sample(model, steps, **kwargs):
     options = {"draws": DRAWS, "tune": TUNE, "chains": 2, "cores": 1, "random_seed": 1} | kwargs
     with model:

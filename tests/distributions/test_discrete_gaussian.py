@@ -24,6 +24,7 @@ from scipy.integrate import quad
 from scipy.special import comb, factorial2, zeta
 from scipy.stats import norm
 
+from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace
 from pymc_dapper.distributions import discrete_gaussian as module
 from pymc_dapper.distributions.discrete_gaussian import DiscreteGaussianRV
@@ -243,12 +244,19 @@ def test_quadrature_rule_has_the_moments_it_is_made_for():
         assert moment == pytest.approx(exact, rel=1e-13)
 
 
-def test_all_is_the_same_when_compiled_by_numba(log_probabilities, grid):
+@pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param(numba_mode(None), id="as steps are"),
+        pytest.param("NUMBA", id="as by PyMC", marks=pytest.mark.long),  # sixty loops
+    ],
+)
+def test_all_is_the_same_when_compiled_by_numba(log_probabilities, grid, mode):
     points, _ = grid
     value, mu, sigma = pt.lvector("value"), pt.dvector("mu"), pt.dvector("sigma")
     law = DiscreteGaussian.dist(mu, sigma)
     outputs = [function(law, value) for function in (pm.logp, pm.logcdf, pm.logccdf)]
-    compiled = pytensor.function([value, mu, sigma], outputs, mode="NUMBA")
+    compiled = pytensor.function([value, mu, sigma], outputs, mode=mode)
     np.testing.assert_allclose(compiled(*points), log_probabilities(*points), 1e-12, 1e-100)
 
 

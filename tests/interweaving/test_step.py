@@ -5,6 +5,7 @@ import warnings
 import cloudpickle
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from pymc.step_methods.state import equal_dataclass_values
@@ -61,6 +62,7 @@ def step(steps):
     return steps[1]
 
 
+@pytensor.config.change_flags(mode="FAST_COMPILE")  # of PyMC's own: our steps are compiled
 def sample(model, steps, **kwargs):
     options = {"draws": 30, "tune": 60, "chains": 2, "cores": 1, "random_seed": 5} | kwargs
     with model:
@@ -228,6 +230,7 @@ def test_records_that_do_not_come_back_from_their_noise_are_left_alone(model, st
     assert all(new[name] is point[name] for name in point)
 
 
+@pytensor.config.change_flags(mode="FAST_COMPILE")
 def test_it_warns_where_it_is_alone(model, steps):
     with model:
         others = [pm.Metropolis([model["tau"], model["sigma"]])]

@@ -3,6 +3,7 @@
 import cloudpickle
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from pymc.exceptions import SamplingError
@@ -24,10 +25,10 @@ def step(model):
     return DapperStep([model["record"]], model=model)
 
 
+@pytensor.config.change_flags(mode="FAST_COMPILE")  # of PyMC's own: our steps are compiled
 def sample(model, step, **kwargs):
     options = {"draws": 20, "tune": 10, "chains": 2, "cores": 1, "random_seed": 5} | kwargs
     with model:
-        # Metropolis compiles at once, where NUTS takes seconds.
         return pm.sample(
             step=[step, pm.Metropolis([model["p"]])],
             progressbar=False,
@@ -122,6 +123,7 @@ def test_the_progress_bar_shows_acceptance(step):
     assert update({"dapper_accept": 0.5, "dapper_mechanism_logp": -1.0}) == {"dapper_accept": 0.5}
 
 
+@pytensor.config.change_flags(mode="FAST_COMPILE")
 def test_the_progress_bar_works_in_a_run(model, step, capsys):
     with model:
         pm.sample(
@@ -250,6 +252,7 @@ def test_a_start_that_stays_impossible_is_explained(cores):
         sample_bounded(model, step, cores)
 
 
+@pytensor.config.change_flags(mode="FAST_COMPILE")
 def sample_bounded(model, step, cores):
     with model:
         pm.sample(

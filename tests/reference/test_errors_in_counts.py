@@ -157,6 +157,8 @@ def sampled(pairs):
         return model, steps, pm.Slice([height, slope])
 
 
+# Samplers are compared with such likelihoods in every run: `reference/test_poisson_laplace.py`.
+@pytest.mark.long
 class TestThePosterior:
     def test_the_sampler_agrees(self, sampled, exact):
         model, steps, line = sampled

@@ -83,8 +83,9 @@ def all_tables():
     return tables, normalised(logp)
 
 
+@pytest.mark.usefixtures("in_python")
 def test_a_table_agrees_with_all_tables_enumerated():
-    values = draws_of(dirichlet_multinomial(), "x")
+    values = draws_of(dirichlet_multinomial(), "x", draws=1_000)
     assert np.all(values.sum(axis=-1) == N)
     assert np.abs(z_scores(values, *all_tables())).max() < 4
 
@@ -204,7 +205,7 @@ def test_cells_that_move_together_agree_with_all_tables_enumerated():
 # Mixing ------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=[pytest.param(4, marks=pytest.mark.long), 50])
+@pytest.fixture(scope="module", params=[4, 50])
 def noisy_table(request):
     """One multinomial with independent noise on each cell; all numbers are shared data."""
     k = request.param
@@ -219,6 +220,7 @@ def noisy_table(request):
     return model, step, p
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sigma", [1.0, 6.0, 1_000.0])
 @pytest.mark.parametrize("n", [400, 10_000, 1_000_000])
 def test_every_cell_mixes(noisy_table, n, sigma):

@@ -167,6 +167,8 @@ def test_a_parameter_drawn_given_other_counts_shows():
     assert np.abs(z_scores(draws_of(model, [step], draws=8_000), exact)).max() > 8
 
 
+# In every run, what is integrated out is compared with integrals: `conjugacy/test_marginal.py`.
+@pytest.mark.long
 def test_an_integral_without_its_constant_shows(monkeypatch):
     def without(theta, a, b):
         return ((a - 1) * np.log(theta) + (b - 1) * np.log1p(-theta)).sum()

@@ -163,14 +163,14 @@ def test_five_records_of_known_total_follow_the_posterior_and_stay_put_without_e
     posterior = bernoulli_posterior(5, 3, 8.0)
     exact = posterior.probabilities @ posterior.states
     step = DapperStep([model["x"]], model=model)
-    [draws] = chain(step, model.initial_point(), 2_000)
+    [draws] = chain(step, model.initial_point(), 1_000)
     assert np.all(draws.sum(axis=1) == 3)
     assert np.all(standard_errors(draws, exact) < 4)
     assert "total  1 total" in step.describe()
 
     step.exchange = None
     told = []
-    [draws] = chain(step, {"x": draws[-1]}, 2_000, told=told)
+    [draws] = chain(step, {"x": draws[-1]}, 400, told=told)
     assert told[0].startswith("DapperStep: 5 of 5 records of 'x' never moved while tuning")
     assert np.any(standard_errors(draws, exact) > 4)
 

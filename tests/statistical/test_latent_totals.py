@@ -45,19 +45,15 @@ def total_above_table():
         n = pm.Poisson("n", RATE)
         t = pm.Multinomial("t", n=n, p=P)
         pmd.GaussianMechanism(SIGMA).potential("privacy", t, released=RELEASED)
-        step = CountStep([n, t])
-    return model, step
+    return model
 
 
-@pytest.fixture(scope="module")
-def table_alone(total_above_table):
+def table_alone(model):
     """The same, with moves that leave the total where it is."""
-    model, step = total_above_table
-    moves = replace(step.sweep.moves, single=step.sweep.moves.single[:0], blocks=())
-    with model:
-        broken = CountStep([model["n"], model["t"]])
+    broken = CountStep([model["n"], model["t"]], model=model)
+    moves = replace(broken.sweep.moves, single=broken.sweep.moves.single[:0], blocks=())
     broken.sweep = replace(broken.sweep, moves=moves)
-    return model, broken
+    return broken
 
 
 def tables_and_totals():
@@ -71,23 +67,29 @@ def tables_and_totals():
     return tables, normalised(logp)
 
 
+# Which moves connect the tables of such models is enumerated in every run, in
+# counts/reading/test_moves.py, and chains that can't move are told (below).
+@pytest.mark.long
 def test_a_total_above_a_table_agrees_with_all_tables_enumerated(total_above_table, caplog):
-    values = sampled(*total_above_table)
+    model = total_above_table
+    values = sampled(model, CountStep([model["n"], model["t"]], model=model))
     assert np.all(values[..., 0] == values[..., 1:].sum(axis=-1))
     assert np.abs(z_scores(values, *tables_and_totals())).max() < 4
     assert "never moved" not in caplog.text
 
 
-def test_a_total_that_stays_where_it_starts_shows(table_alone):
-    values = sampled(*table_alone)
+@pytest.mark.long
+def test_a_total_that_stays_where_it_starts_shows(total_above_table):
+    values = sampled(total_above_table, table_alone(total_above_table))
     tables, probabilities = tables_and_totals()
     assert np.all(values[..., 0] == 5)
     assert np.abs(z_scores(values[..., 1:], tables[:, 1:], probabilities)).max() > 8
 
 
+@pytest.mark.usefixtures("in_python")
 @pytest.mark.parametrize("cores", [1, 2])
-def test_a_total_that_never_moved_is_reported_from_any_process(table_alone, cores, caplog):
-    sampled(*table_alone, draws=100, cores=cores)
+def test_a_total_that_never_moved_is_reported_from_any_process(total_above_table, cores, caplog):
+    sampled(total_above_table, table_alone(total_above_table), draws=100, cores=cores)
     reports = [record for record in caplog.records if "never moved" in record.getMessage()]
     assert len(reports) == 2  # of two chains
     for report in reports:
@@ -191,8 +193,6 @@ def parameters_above_both():
     return model, step, tables, normalised(logp)
 
 
-# Which moves connect the tables of such models is enumerated in every run, in
-# counts/reading/test_moves.py.
 @pytest.mark.long
 @pytest.mark.parametrize(
     "build",

@@ -3,6 +3,7 @@
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+import pytest
 from pymc.distributions.transforms import simplex
 
 from pymc_dapper.records.reading.model import read_model
@@ -51,6 +52,7 @@ def test_a_matrix_that_records_make_singular():
     refuse(build, r"'privacy' can't be evaluated: Matrix is singular.*pt\.linalg\.solve")
 
 
+@pytest.mark.long
 def test_a_singular_matrix_is_an_impossible_state_to_solve():
     # At small probabilities, the states that the reading is checked at are singular, too.
     with pm.Model() as model:

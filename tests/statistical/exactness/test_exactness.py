@@ -34,7 +34,14 @@ IN_EVERY_RUN = {
 density of NUTS without its Jacobian is told from the model's in `tests/steps/test_lean_nuts.py`."""
 
 
-@pytest.mark.parametrize("case", CASES)
+ONCE_MORE = {"mixed", "non-centred", "several variables", "transformed"}
+"""Forms of which every run sees as much elsewhere, uncompiled or in models of other tests."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(x, marks=[pytest.mark.long] if x in ONCE_MORE else []) for x in CASES],
+)
 @pytest.mark.parametrize("test", TESTS)
 def test_an_exact_sampler_passes(case, test):
     verdict = TESTS[test](case, EXACT, SHORT)
