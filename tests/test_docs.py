@@ -55,7 +55,7 @@ def test_running_a_page_corrects_what_it_shows():
 
 def test_the_api_page_has_every_public_name():
     page = (DOCS / "api.md").read_text()
-    modules = {"conjugacy", "diagnostics", "statistics"}
+    modules = {"conjugacy", "diagnostics", "releases", "statistics"}
     names = [name for name in pmd.__all__ if not inspect.ismodule(getattr(pmd, name))]
     names += [f"{module}.{name}" for module in modules for name in getattr(pmd, module).__all__]
     missing = [n for n in names if not re.search(rf":: pymc_dapper\.(\w+\.)*{n}$", page, re.M)]

@@ -4,7 +4,11 @@ Who adds a public function adds a line here, by its name within the package: a f
 arguments that returns the arguments, by name, of a call that is valid and cheap.
 """
 
+from types import SimpleNamespace
+
+import dp_accounting
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
 import xarray as xr
@@ -14,6 +18,13 @@ from pymc_dapper import budget
 
 BUDGET = pmd.PureDP(1.0)
 CATEGORIES, NUMBERS = np.array([0, 1, 1, 2]), np.array([0.1, 0.4, 0.3, 0.9])
+
+MEASUREMENT = SimpleNamespace(
+    __opendp_dict__={
+        "__function__": "make_randomized_response_bool",
+        "__kwargs__": {"prob": 0.75},
+    }
+)
 
 
 def model():
@@ -212,6 +223,19 @@ VALID = {
         "coords": {"cell": ["b", "a"]},
         "budget": BUDGET,
     },
+    "releases.read_opendp": lambda: {
+        "query": {"column": ["n"], "aggregate": ["Sum"], "distribution": ["Float Laplace"]}
+        | {"scale": [2.0]},
+        "released": pd.DataFrame({"cell": ["a", "b"], "n": [1.0, 2.0]}),
+        "coords": {"cell": ["b", "a"]},
+        "budget": BUDGET,
+    },
+    "releases.opendp_mechanism": lambda: {"measurement": MEASUREMENT},
+    "releases.budget_of_event": lambda: {
+        "event": dp_accounting.LaplaceDpEvent(2.0),
+        "neighbours": "replace",
+    },
+    "releases.event_of_budget": lambda: {"budget": BUDGET},
     "diagnostics.acceptance": lambda: {"idata": RESULT, "budget": BUDGET},
     "diagnostics.missing_information": lambda: {
         "idata": RESULT,

@@ -10,7 +10,7 @@ from pymc_dapper.checks import shown
 Columns = dict[str, list[Any]]
 
 
-def columns_of(frame: Any, *, text_columns: Sequence[str] = ()) -> Columns:
+def columns_of(frame: Any, name: str = "frame", *, text_columns: Sequence[str] = ()) -> Columns:
     """Take the columns of a table as lists, with None or nan where there is nothing.
 
     Parameters
@@ -18,6 +18,8 @@ def columns_of(frame: Any, *, text_columns: Sequence[str] = ()) -> Columns:
     frame : path, DataFrame, table or mapping
         The path of a CSV or Parquet file; a pandas, Polars or Spark data frame, lazy or not; a
         table of pyarrow; or columns by name. Levels of a pandas index that have names are columns.
+    name : str
+        What the table is called, for messages.
     text_columns : sequence of str
         Columns of a CSV file that hold labels: "007" stays what it is.
 
@@ -33,9 +35,9 @@ def columns_of(frame: Any, *, text_columns: Sequence[str] = ()) -> Columns:
         If a file can't be read without a package: the message says which.
     """
     if isinstance(frame, str | PathLike):
-        frame = _of_file(Path(frame), text_columns)
+        frame = _of_file(Path(frame), name, text_columns)
     if isinstance(frame, Mapping):
-        return _checked({str(name): list(column) for name, column in frame.items()})
+        return _checked(name, {str(key): list(column) for key, column in frame.items()})
     for to_memory in ("collect", "toPandas"):
         # A Spark frame has both, and the first gives rows.
         if hasattr(frame, to_memory) and not (
@@ -43,19 +45,19 @@ def columns_of(frame: Any, *, text_columns: Sequence[str] = ()) -> Columns:
         ):
             frame = getattr(frame, to_memory)()
     if hasattr(frame, "column_names") and hasattr(frame, "column"):
-        return _checked({name: frame.column(name).to_pylist() for name in frame.column_names})
+        return _checked(name, {key: frame.column(key).to_pylist() for key in frame.column_names})
     if not (hasattr(frame, "columns") and hasattr(frame, "__getitem__")):
         raise TypeError(
-            "frame must be the path of a CSV or Parquet file, a data frame of pandas or Polars, "
+            f"{name} must be the path of a CSV or Parquet file, a data frame of pandas or Polars, "
             f"an xarray or a dict of columns, got {shown(frame)}"
         )
     index = getattr(frame, "index", None)
-    if any(name is not None for name in getattr(index, "names", [])):
+    if any(each is not None for each in getattr(index, "names", [])):
         frame = frame.reset_index()
-    names = [name for name in frame.columns if isinstance(name, str)]
+    names = [each for each in frame.columns if isinstance(each, str)]
     if len(set(names)) != len(list(frame.columns)):
-        raise ValueError(f"frame must have columns of different names, got {list(frame.columns)}")
-    return _checked({name: frame[name].to_list() for name in names})
+        raise ValueError(f"{name} must have columns of different names, got {list(frame.columns)}")
+    return _checked(name, {each: frame[each].to_list() for each in names})
 
 
 def column(columns: Columns, name: str, what: str) -> list[Any]:
@@ -65,35 +67,35 @@ def column(columns: Columns, name: str, what: str) -> list[Any]:
     return columns[name]
 
 
-def _checked(columns: Columns) -> Columns:
+def _checked(name: str, columns: Columns) -> Columns:
     lengths = {len(values) for values in columns.values()}
     if not columns or 0 in lengths:
-        raise ValueError("frame must have rows and columns, but it is empty")
+        raise ValueError(f"{name} must have rows and columns, but it is empty")
     if len(lengths) > 1:
-        raise ValueError(f"frame must have columns of one length, got {sorted(lengths)}")
+        raise ValueError(f"{name} must have columns of one length, got {sorted(lengths)}")
     return columns
 
 
-def _of_file(path: Path, text_columns: Sequence[str]) -> Any:
+def _of_file(path: Path, name: str, text_columns: Sequence[str]) -> Any:
     import pandas as pd  # type: ignore[import-untyped]
 
     kind = path.suffix.lower()
     if kind not in (".csv", ".parquet"):
         raise ValueError(
-            f"frame must be the path of a file that ends in .csv or .parquet, got {str(path)!r}"
+            f"{name} must be the path of a file that ends in .csv or .parquet, got {str(path)!r}"
         )
     if kind == ".parquet":
         try:
             from pyarrow import parquet  # type: ignore[import-untyped]
         except ImportError:
             raise ImportError(
-                f"frame: to read {path.name}, install pyarrow: pip install pyarrow"
+                f"{name}: to read {path.name}, install pyarrow: pip install pyarrow"
             ) from None
         return parquet.read_table(path)
     read = pd.read_csv(path, dtype="object", keep_default_na=False)
     return {
-        name: (_as_labels if name in text_columns else _as_numbers)(read[name].to_list())
-        for name in read.columns
+        each: (_as_labels if each in text_columns else _as_numbers)(read[each].to_list())
+        for each in read.columns
     }
 
 

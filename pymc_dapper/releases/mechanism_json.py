@@ -5,6 +5,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 import numpy as np
+from pytensor.graph.basic import Variable
 
 from pymc_dapper.budget.written import budget_from_dict, budget_to_dict
 from pymc_dapper.mechanisms import (
@@ -68,6 +69,12 @@ def mechanism_to_dict(name: str, mechanism: Mechanism) -> dict[str, Any]:
         raise TypeError(
             f"'{name}': a {kind} can't be written as JSON, but {', '.join(KINDS)} can. Publish its "
             "log-density in words, beside the file"
+        )
+    symbolic = [key for key in _names(mechanism) if isinstance(getattr(mechanism, key), Variable)]
+    if symbolic:
+        raise TypeError(
+            f"'{name}': '{symbolic[0]}' of {kind} is a variable of a model, which can't be written "
+            "as JSON"
         )
     content = {"kind": kind, **{key: number(getattr(mechanism, key)) for key in _names(mechanism)}}
     if mechanism.budget is not None:

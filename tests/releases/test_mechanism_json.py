@@ -1,6 +1,7 @@
 import json
 
 import numpy as np
+import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
@@ -55,6 +56,11 @@ def test_what_cannot_be_written_is_refused_by_name():
 
     with pytest.raises(TypeError, match=r"'income': a Own can't"):
         mechanism_to_dict("income", Own(1.0))
+
+
+def test_an_unknown_scale_cannot_be_written():
+    with pytest.raises(TypeError, match="'income': 'scale' of LaplaceMechanism is a variable"):
+        mechanism_to_dict("income", pmd.LaplaceMechanism(pt.dscalar("scale")))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,236 @@
+"""Releases of OpenDP: queries on data frames, and measurements of its constructors."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.checks import shown, text
+from pymc_dapper.mechanisms import (
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    Mechanism,
+    RandomizedResponse,
+)
+from pymc_dapper.releases.arrays import Cells
+from pymc_dapper.releases.frames import Columns, column, columns_of
+from pymc_dapper.releases.labels import Coords, as_coords
+from pymc_dapper.releases.query import Query
+from pymc_dapper.releases.release import Release
+
+DISTRIBUTIONS: dict[str, Any] = {
+    "Integer Laplace": DiscreteLaplaceMechanism,
+    "Integer Gaussian": DiscreteGaussianMechanism,
+    "Float Laplace": LaplaceMechanism,
+    "Float Gaussian": GaussianMechanism,
+}
+"""What a summary calls noise."""
+
+FINE = 1e-6
+"""Noise on a grid that is so fine, in units of its scale, is as good as continuous."""
+
+TOLD = ("column", "aggregate", "distribution", "scale")
+"""Columns that every summary has."""
+
+
+def read_opendp(
+    query: Any,
+    released: Any,
+    *,
+    coords: Coords | None = None,
+    budget: PureDP | ZCDP | ApproxDP | None = None,
+) -> Release:
+    """Read what a query of OpenDP on a data frame released.
+
+    Parameters
+    ----------
+    query : LazyFrameQuery or DataFrame
+        The query, or its ``query.summarize()``: a frame with the columns column, aggregate,
+        distribution, scale, and threshold where small groups were left out.
+    released : OnceFrame or DataFrame
+        What ``query.release()`` returned, or a data frame of it. Columns that the summary doesn't
+        have are the groups, and become dims.
+    coords : mapping of str to sequence, optional
+        Labels of the groups, all of them. Needed where small groups were left out, as there the
+        rows that aren't published say something, too.
+    budget : PureDP, ZCDP or ApproxDP, optional
+        What the release spends.
+
+    Returns
+    -------
+    Release
+        A query for each column. Counts of an unsigned type were clamped at 0. Where there is a
+        threshold, groups are there if they have records and their noisy count is above it; other
+        columns of groups that aren't there tell nothing, and are left out.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a column's noise isn't told, or is of a kind that isn't added to the statistic (as of a
+        quantile); if a column holds a ratio of two noisy numbers (as of a mean); if rows may be
+        missing and ``coords`` aren't given. The message begins with the column's name.
+    ImportError
+        If ``query`` has to be summarised and Polars isn't installed.
+
+    References
+    ----------
+    The OpenDP library, `opendp.extras.polars.LazyFrameQuery.summarize`.
+    """
+    summary = columns_of(_summary(query), "query")
+    names = [text(name, "query: a column's name") for name in column(summary, "column", "query")]
+    for needed in TOLD:
+        column(summary, needed, "query")
+    frame = released.collect() if hasattr(released, "collect") else released
+    unsigned, table = _unsigned(frame), columns_of(frame, "released")
+    groups = {name: values for name, values in table.items() if name not in names}
+    labels = as_coords("the", coords)
+    for dim in labels:
+        if dim not in groups:
+            raise ValueError(f"coords has labels of '{dim}', which the release isn't grouped by")
+    thresholds = summary.get("threshold", [None] * len(names))
+    by_count = next((k for k, each in enumerate(thresholds) if each is not None), None)
+    if by_count is not None and (missing := [dim for dim in groups if dim not in labels]):
+        raise ValueError(
+            f"'{names[by_count]}': groups were left out whose noisy count isn't above the "
+            f"threshold {thresholds[by_count]}. Give the labels of all groups that there may be: "
+            f"coords={{'{missing[0]}': [...]}}"
+        )
+    queries = []
+    for k, name in enumerate(names):
+        _check_alone(name, names, summary["aggregate"])
+        mechanism = _of_summary(name, summary, k)
+        if thresholds[k] is not None:
+            # Groups are found in the data, and published if the noisy count is above.
+            mechanism = mechanism.nonempty().published_if(">", float(thresholds[k]))
+        elif unsigned.get(name, False):
+            mechanism = mechanism.clamped(0, None)
+        found = column(table, name, "released")
+        if not groups:
+            queries.append(Query(name, found[0], mechanism))
+            continue
+        cells = Cells(name, groups, labels)
+        array = cells.fill(found)
+        missing_group = cells.missing() or cells.empty(array)
+        if thresholds[k] is None and missing_group is not None:
+            raise ValueError(
+                f"'{name}': there is no value of {missing_group}"
+                + (
+                    ""
+                    if by_count is None
+                    else f", which '{names[by_count]}' may have left out for being small. Leave "
+                    f"'{name}' out of summary and release, or query with keys that are public"
+                )
+            )
+        queries.append(Query(name, array, mechanism, tuple(groups), cells.coords))
+    return Release(queries, budget)
+
+
+def opendp_mechanism(measurement: Any) -> Mechanism:
+    """Read the noise of a measurement that was made by OpenDP's constructors.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        ``make_laplace``, ``make_gaussian``, ``make_geometric``, ``make_randomized_response`` or
+        ``make_randomized_response_bool``, alone or chained after transformations of the data.
+
+    Returns
+    -------
+    Mechanism
+        For `Query` or `read_release`. Noise on whole numbers is discrete.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no measurement, or one that doesn't tell its noise: of another constructor, with
+        bounds, on a coarse grid, or with its output worked on.
+
+    References
+    ----------
+    The OpenDP library, `opendp.measurements`.
+    """
+    told = getattr(measurement, "__opendp_dict__", None)
+    if not isinstance(told, Mapping) or not {"__function__", "__kwargs__"} <= set(told):
+        raise TypeError(
+            "measurement must be one of OpenDP's constructors, of version 0.12 or newer, which "
+            f"tells how it was made, got {shown(measurement)}"
+        )
+    function, given = told["__function__"], told["__kwargs__"]
+    if function == "make_chain_mt":
+        return opendp_mechanism(given["measurement1"])
+    match function:
+        case "make_laplace" | "make_gaussian" | "make_geometric":
+            return _of_constructor(function, given)
+        case "make_randomized_response":
+            return RandomizedResponse(given["prob"], len(given["categories"]))
+        case "make_randomized_response_bool":
+            return RandomizedResponse(given["prob"], 2)
+    raise ValueError(
+        f"measurement: {function} doesn't tell noise that is known here: there are make_laplace, "
+        "make_gaussian, make_geometric and make_randomized_response, with transformations before "
+        "them"
+    )
+
+
+def _of_constructor(function: str, given: Mapping[str, Any]) -> Mechanism:
+    scale, domain = given["scale"], given["input_domain"]
+    if given.get("bounds") is not None:
+        raise ValueError(f"measurement: {function} with bounds, whose noise isn't known here")
+    whole = re.search(r"\b[iu](\d+|size)\b", str(domain.carrier_type)) is not None
+    grid = given.get("k")
+    if grid is not None and not whole and 2.0**grid > FINE * scale:
+        raise ValueError(f"measurement: {function} with noise on multiples of 2^{grid}")
+    if function == "make_gaussian":
+        return DiscreteGaussianMechanism(scale) if whole else GaussianMechanism(scale)
+    return DiscreteLaplaceMechanism(scale) if whole else LaplaceMechanism(scale)
+
+
+def _summary(query: Any) -> Any:
+    # A frame of Polars has no summary of this kind; of OpenDP's query, attributes are made up.
+    if type(query).__module__.partition(".")[0] != "opendp":
+        return query
+    return query.summarize()
+
+
+def _unsigned(frame: Any) -> dict[str, bool]:
+    """Return which columns of a frame can't hold negative numbers, by their types."""
+    schema: Any = getattr(frame, "schema", None)
+    if isinstance(schema, Mapping):
+        types = {name: str(kind) for name, kind in schema.items()}
+    elif hasattr(schema, "names"):
+        types = {name: str(schema.field(name).type) for name in schema.names}
+    elif hasattr(getattr(frame, "dtypes", None), "items"):
+        types = {str(name): str(kind) for name, kind in frame.dtypes.items()}
+    else:
+        raise TypeError(
+            "released must be what query.release() returned, or a data frame of it, which tells "
+            f"the types of its columns, got {shown(frame)}"
+        )
+    return {name: kind.lower().startswith("uint") for name, kind in types.items()}
+
+
+def _check_alone(name: str, names: Sequence[str], aggregates: Sequence[str]) -> None:
+    parts = [each for other, each in zip(names, aggregates, strict=True) if other == name]
+    if len(parts) > 1:
+        raise ValueError(
+            f"'{name}': a ratio of noisy numbers ({', '.join(parts)}), none of which was released. "
+            "Release the sum and the count, as columns of their own"
+        )
+
+
+def _of_summary(name: str, summary: Columns, k: int) -> Any:
+    distribution, scale = summary["distribution"][k], summary["scale"][k]
+    if distribution not in DISTRIBUTIONS:
+        raise ValueError(
+            f"'{name}': noise of kind {distribution!r} isn't added to a statistic (it is of "
+            f"'{summary['aggregate'][k]}'), or isn't known: there are {', '.join(DISTRIBUTIONS)}. "
+            "Leave the column out of summary and release"
+        )
+    if scale is None or scale != scale:
+        raise ValueError(f"'{name}': scale is missing in the summary")
+    try:
+        return DISTRIBUTIONS[distribution](scale)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"'{name}': {error}") from None

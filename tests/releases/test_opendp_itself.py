@@ -1,0 +1,171 @@
+"""Releases that OpenDP makes itself, read and sampled."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from scipy import stats
+
+import pymc_dapper as pmd
+from pymc_dapper.releases import opendp_mechanism, read_opendp
+
+# What is imported takes seconds, and a release of data frames some more.
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def dp():
+    import opendp.prelude
+
+    opendp.prelude.enable_features("contrib")
+    return opendp.prelude
+
+
+def context(dp, records, margin, n_queries=1, **loss):
+    import polars as pl
+
+    return dp.Context.compositor(
+        data=pl.LazyFrame(records),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(**loss),
+        split_evenly_over=n_queries,
+        margins=[dp.polars.Margin(**margin)],
+    )
+
+
+RECORDS = {"sex": ["m"] * 30 + ["f"] * 20, "age": [*range(20, 50), *range(30, 50)]}
+KNOWN = {"by": ["sex"], "invariant": "keys", "max_length": 50, "max_groups": 2}
+
+
+@pytest.mark.parametrize(
+    ("loss", "noise"),
+    [
+        ({"epsilon": 1.0}, pmd.DiscreteLaplaceMechanism),
+        ({"rho": 0.1}, pmd.DiscreteGaussianMechanism),
+    ],
+)
+def test_a_query_is_read(dp, loss, noise):
+    import polars as pl
+
+    query = (
+        context(dp, RECORDS, KNOWN, **loss)
+        .query()
+        .group_by("sex")
+        .agg(dp.len(signed=True), pl.col("age").fill_null(0).dp.sum((0, 100)))
+    )
+    summary, released = query.summarize(), query.release().collect()
+    for told, frame in ((query, released), (summary, released), (summary, released.to_arrow())):
+        release = read_opendp(told, frame)
+        assert release.names == ("len", "age")
+        for row, sex in enumerate(released["sex"].to_list()):
+            k = release.coords["sex"].index(sex)
+            assert [q.values[k] for q in release] == [released[n][row] for n in release.names]
+        for query_read, scale in zip(release, summary["scale"].to_list(), strict=True):
+            assert repr(query_read.mechanism) == repr(noise(scale))
+
+
+def test_counts_are_unsigned_if_it_is_not_asked_otherwise(dp):
+    with pytest.warns(FutureWarning, match="signed"):
+        query = context(dp, RECORDS, KNOWN, epsilon=0.2).query().group_by("sex").agg(dp.len())
+    release = read_opendp(query, query.release())
+    assert repr(release["len"].mechanism).endswith(".clamped(0, None)")
+
+
+def test_a_threshold_is_passed_by_what_is_above_it(dp):
+    """A group of four, at a threshold of four: a count of four itself is never published."""
+    records = {"g": ["a"] * 4 + ["b"] * 9}
+    counts = []
+    for _ in range(10):
+        query = (
+            context(dp, records, {"max_length": 30}, epsilon=2.0, delta=1e-3)
+            .query()
+            .group_by("g")
+            .agg(dp.len(signed=True))
+        )
+        release = read_opendp(query, query.release(), coords={"g": ["a", "b"]})
+        mechanism = release["len"].mechanism
+        assert repr(mechanism).endswith(".nonempty().published_if('>', 4)")
+        counts += np.ma.compressed(release["len"].values).tolist()
+    # If four were enough, it would be there in three of four releases.
+    assert counts
+    assert 4 not in counts
+
+
+def test_noise_of_constructors_has_the_law_that_is_read(dp):
+    """Noise on whole numbers, by its distribution function."""
+    for make in (dp.m.make_laplace, dp.m.make_gaussian):
+        space = (
+            dp.atom_domain(T=int),
+            dp.absolute_distance(T=int if make is dp.m.make_laplace else float),
+        )
+        measurement = make(*space, scale=1.5)
+        mechanism = opendp_mechanism(measurement)
+        noise = np.array([measurement(0) for _ in range(4000)])
+        support = np.arange(-6, 7)
+        logp = mechanism.noise_logp(pt.as_tensor(support)).eval()
+        expected = np.append(np.exp(logp), 1 - np.exp(logp).sum()) * noise.size
+        found = np.array([*(np.sum(noise == k) for k in support), np.sum(np.abs(noise) > 6)])
+        assert stats.chisquare(found, expected).pvalue > 1e-4
+
+
+def test_answers_of_randomised_response(dp):
+    mechanism = opendp_mechanism(dp.m.make_randomized_response(["a", "b", "c"], prob=0.8))
+    assert repr(mechanism) == repr(pmd.RandomizedResponse(0.8, 3))
+    assert repr(opendp_mechanism(dp.m.make_randomized_response_bool(0.75))) == repr(
+        pmd.RandomizedResponse(0.75, 2)
+    )
+    chained = (
+        dp.space_of(list[int])
+        >> dp.t.then_clamp((0, 10))
+        >> dp.t.then_sum()
+        >> dp.m.then_laplace(3.0)
+    )
+    assert repr(opendp_mechanism(chained)) == repr(pmd.DiscreteLaplaceMechanism(3.0))
+
+
+N_RELEASES, N_PEOPLE, N_BINS = 200, 60, 10
+
+
+def ranks(dp, of_mechanism):
+    """Ranks of true shares among draws: of records with these shares OpenDP releases a count."""
+    measurement = (
+        dp.space_of(list[int])
+        >> dp.t.then_clamp((0, 1))
+        >> dp.t.then_sum()
+        >> dp.m.then_laplace(10.0)
+    )
+    rng = np.random.default_rng(1)
+    step, found = None, []
+    for _ in range(N_RELEASES):
+        truth = rng.beta(2, 2)
+        value = measurement(rng.binomial(1, truth, N_PEOPLE).tolist())
+        released = pmd.Query("ill", value, of_mechanism(opendp_mechanism(measurement)))
+        if step is None:
+            with pm.Model() as model:
+                p = pm.Beta("p", 2, 2)
+                ill = pm.Binomial("count", N_PEOPLE, p)
+                released.potential(ill)
+                step = pmd.CountStep([ill], integrate=[p])
+        # The model is compiled once: only what was released differs.
+        with model:
+            pm.set_data({"ill_released": released.values})
+            draws = pm.sample(
+                990,
+                tune=200,
+                chains=1,
+                step=[step],
+                random_seed=rng.integers(2**31),
+                progressbar=False,
+                compute_convergence_checks=False,
+                quiet=True,
+            )
+        found.append(np.sum(draws.posterior["p"].values.ravel()[::10] < truth))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_ranks_over_releases_of_opendp_are_uniform(dp, broken):
+    """The broken twin takes a quarter of the scale that OpenDP tells."""
+    found = ranks(dp, lambda told: pmd.DiscreteLaplaceMechanism(told.scale / 4) if broken else told)
+    counts, _ = np.histogram(found, bins=np.linspace(-0.5, 99.5, N_BINS + 1))
+    assert (stats.chisquare(counts).pvalue < 1e-4) == broken
