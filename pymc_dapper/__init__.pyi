@@ -53,7 +53,9 @@ from .reading import (
     follow_records,
 )
 from .records.step import DapperStep
-from .releases import Query, Release, read_release
+from .releases.query import Query
+from .releases.release import Release
+from .releases.tables import read_release
 from .sampling import sample
 from .sizes.reading import present
 from .sizes.step import SizeStep

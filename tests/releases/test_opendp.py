@@ -1,4 +1,4 @@
-"""Releases of OpenDP, by what it tells. Its own are made in test_opendp_itself.py."""
+"""Releases of OpenDP, by what it tells. Its own are made in statistical/test_opendp.py."""
 
 from types import SimpleNamespace
 

@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
-from pymc_dapper.releases import Query, Release
+from pymc_dapper import Query, Release
 
 LAPLACE = pmd.LaplaceMechanism.calibrate(pmd.PureDP(0.5), sensitivity=1.0)
 SEX = {"sex": ["m", "f"]}
