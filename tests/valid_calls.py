@@ -172,6 +172,11 @@ VALID = {
     "budget.analytic_gaussian_budget": lambda: {"sigma": 1.0, "sensitivity": 1.0, "delta": 1e-6},
     # Statistics
     "statistics.counts": lambda: {"record": CATEGORIES, "k": 3},
+    "statistics.bounded_counts": lambda: {
+        "record": CATEGORIES,
+        "k": 3,
+        "at_most": 1,
+    },
     "statistics.cross_counts": lambda: {"a": CATEGORIES, "b": CATEGORIES, "ka": 3, "kb": 3},
     "statistics.histogram": lambda: {"x": NUMBERS, "edges": [0, 0.5, 1]},
     "statistics.clamped_sum": lambda: {"x": NUMBERS, "lower": 0.0, "upper": 1.0},

@@ -5,6 +5,7 @@ Made for the latent records of a model as well as for arrays of real data.
 
 from pymc_dapper.sensitivity import Sensitivities, Sensitivity
 from pymc_dapper.statistics.moments import clamped_moments, clamped_sum
+from pymc_dapper.statistics.persons import bounded_counts
 from pymc_dapper.statistics.regression import regression, regression_labels
 from pymc_dapper.statistics.statistic import Statistic
 from pymc_dapper.statistics.tables import counts, cross_counts, histogram
@@ -13,6 +14,7 @@ __all__ = [
     "Sensitivities",
     "Sensitivity",
     "Statistic",
+    "bounded_counts",
     "clamped_moments",
     "clamped_sum",
     "counts",

@@ -1,0 +1,84 @@
+"""Tables to which a person contributes a bounded number of records."""
+
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+
+from pymc_dapper.checks import places, whole_number
+from pymc_dapper.sensitivity import Neighbours, check_neighbours
+from pymc_dapper.statistics.arrays import Records, as_records, module_of, n_columns
+from pymc_dapper.statistics.statistic import Statistic, exact_sensitivities
+
+
+def bounded_counts(
+    record: Records, k: int, *, at_most: int, neighbours: Neighbours = "replace"
+) -> Statistic:
+    """Count records in each of ``k`` categories, of each person a bounded number of them.
+
+    Parameters
+    ----------
+    record : tensor or array of int, shape (n, m)
+        A row for each person: the categories 0, ..., k - 1 of up to m records. What isn't a
+        category is no record: -1 or k where a person has fewer.
+    k : int
+        Number of categories, at least 2.
+    at_most : int
+        The most records that a person contributes, from 1 to m: the first that are there.
+    neighbours : {"replace", "add_remove"}
+        Which data sets the sensitivity compares: one person with other records (the number of
+        persons is public), or one person more or less.
+
+    Returns
+    -------
+    Statistic
+        Counts, of shape (k,). Sensitivity, exact: with c for ``at_most``, L1 2c and L2 sqrt(2) c
+        for one person replaced, c and c for one added or removed, as all of a person's records can
+        be of one category.
+
+    Raises
+    ------
+    ValueError
+        If the records aren't integers in rows, or if an argument is out of range.
+
+    Notes
+    -----
+    Curators mostly keep a random choice of a person's records. Where the model's distribution of
+    them is the same in any order, the first ones have the law of a random choice.
+
+    References
+    ----------
+    Wilson, R. J., Zhang, C. Y., Lam, W., Desfontaines, D., Simmons-Marengo, D. and Gipson, B.
+    (2020). Differentially private SQL with bounded user contribution. Proceedings on Privacy
+    Enhancing Technologies 2020(2), 230-250.
+
+    Examples
+    --------
+    >>> bounded_counts([[0, 0, 1], [2, -1, -1], [1, -1, 2]], 3, at_most=2).value
+    array([2, 1, 2])
+    """
+    k = whole_number(k, "k", at_least=2)
+    x: Any = as_records(record, "record")
+    columns = n_columns(x, "record")
+    if columns is None:
+        raise ValueError("record must have a row for each person: it has one axis")
+    if np.dtype(x.dtype).kind not in "iu":
+        raise ValueError(f"record must hold categories, which are integers, not {x.dtype}")
+    if isinstance(x, np.ndarray) and np.any((x < -1) | (x > k)):
+        raise ValueError(
+            f"record must hold categories 0, ..., {k - 1}, and -1 or {k} where there is no record: "
+            f"{places((x < -1) | (x > k))}"
+        )
+    c = whole_number(at_most, "at_most", at_least=1)
+    if c > columns:
+        raise ValueError(f"at_most must be at most the records of a person, {columns}, got {c}")
+    is_there = ((x >= 0) & (x < k)).astype("int64")
+    earlier = module_of(x).cumsum(is_there, axis=1) - is_there
+    is_counted = (is_there > 0) & (earlier < c)
+    equal = (
+        x[..., None] == np.arange(k) if module_of(x) is np else pt.eq(x[..., None], np.arange(k))
+    )
+    value = (equal & is_counted[..., None]).sum(axis=1).sum(axis=0)
+    replaced = check_neighbours(neighbours) == "replace"
+    one = (2 * c, 2 * c**2, c) if replaced else (c, c**2, c)
+    return Statistic(value, exact_sensitivities([one], neighbours))
