@@ -7,7 +7,7 @@ import pytensor.tensor as pt
 
 from pymc_dapper.checks import places, whole_number
 from pymc_dapper.sensitivity import Neighbours, check_neighbours
-from pymc_dapper.statistics.arrays import Records, as_records, module_of, n_columns
+from pymc_dapper.statistics.arrays import Records, as_records, module_of, n_columns, n_records
 from pymc_dapper.statistics.statistic import Statistic, exact_sensitivities
 
 
@@ -81,4 +81,4 @@ def bounded_counts(
     value = (equal & is_counted[..., None]).sum(axis=1).sum(axis=0)
     replaced = check_neighbours(neighbours) == "replace"
     one = (2 * c, 2 * c**2, c) if replaced else (c, c**2, c)
-    return Statistic(value, exact_sensitivities([one], neighbours))
+    return Statistic(value, exact_sensitivities([one], neighbours), n_records(x))
