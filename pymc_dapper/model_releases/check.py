@@ -52,7 +52,7 @@ class ReleaseCheck:
     ------
     ReadingError
         If a release is so far out that the log-density can't tell data sets apart in double
-        precision.
+        precision, or if it was made consistent with a total after noise was added.
 
     Warns
     -----
@@ -170,6 +170,7 @@ class _Comparison:
                     + (f", and {others} more of its values are as far out" if others else "")
                 )
         if self._sums is not None and np.array_equal(lowest, highest):
+            self._sums.check_adjusted(self.release.name, lowest)
             return self._sums.complaint(lowest)
         return None
 
@@ -250,6 +251,28 @@ class _KnownSums:
             scaled = (draws - self._centre) / deviations
             _, spread, directions = np.linalg.svd(scaled, full_matrices=False)
             self._fixed = directions[spread < 1e-3]
+
+    def check_adjusted(self, name: str, released: np.ndarray) -> None:
+        """Refuse values that were made consistent with a total after noise was added.
+
+        With noise that is continuous they add up to it with probability zero. Of normal noise,
+        values that were adjusted by least squares have the likelihood of noisy ones.
+        """
+        if self._total is None or self._noise.is_whole:
+            return
+        in_thousandths = 1e3 * released
+        is_fine = np.any(np.abs(in_thousandths - np.rint(in_thousandths)) > 1e-5)
+        gap = abs(released.sum() - self._total)
+        if not is_fine or gap > 1e-9 * max(1.0, abs(self._total)):
+            return
+        if self._noise.is_normal and released.all():
+            return
+        raise ReadingError(
+            f"'{name}': the released values add up to exactly {self._total:.6g}, as they do in all "
+            "data sets. Values with independent noise don't: these were made consistent with the "
+            "total, or non-negative, after noise was added, and have no likelihood that is known. "
+            "Use the noisy values from before that, which are mostly published, too"
+        )
 
     def complaint(self, released: np.ndarray) -> str | None:
         """Compare them with the release."""

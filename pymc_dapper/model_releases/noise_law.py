@@ -24,21 +24,30 @@ class NoiseLaw:
         self.size = prod(shape)
         self._top = log_density(np.zeros(shape))
         self._entrywise = self._top.size == self.size
-        self._whole = False
+        self.is_whole = False
         if self._is_known:
             below, at, above = (self.drop(np.full(self.size, x)) for x in (0.9, 1.0, 1.1))
             skipped = (below == np.inf) & (at < np.inf)
             cut_off = (below == 0) & (at > 0) & (at == above) & (at < np.inf)
-            self._whole = bool(np.any(skipped | cut_off))
+            self.is_whole = bool(np.any(skipped | cut_off))
 
     @property
     def _is_known(self) -> bool:
         can_be_told = self._entrywise or self.size <= SEPARATE_ENTRIES
         return can_be_told and bool(np.all(np.isfinite(self._top)))
 
+    @property
+    def is_normal(self) -> bool:
+        """Whether the log-density falls as the square of the distance."""
+        deviations = self.deviations()
+        if deviations is None:
+            return False
+        one, two = self.drop(deviations), self.drop(2 * deviations)
+        return bool(np.allclose(two, 4 * one, rtol=1e-9))
+
     def drop(self, distance: np.ndarray) -> np.ndarray:
         """Return how far the log-density of each entry's noise lies below that of none."""
-        if self._whole:
+        if self.is_whole:
             distance = np.rint(distance)
         if self._entrywise:
             at = self.log_density(np.reshape(distance, self.shape))
@@ -77,6 +86,6 @@ class NoiseLaw:
             return None
         weights = np.exp(-drops)
         x = np.outer(steps, width)
-        x = np.rint(x) if self._whole else x
+        x = np.rint(x) if self.is_whole else x
         squares = np.trapezoid(x**2 * weights, x, axis=0) / np.trapezoid(weights, x, axis=0)
         return np.sqrt(squares) if np.all(squares > 0) else None

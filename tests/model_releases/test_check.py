@@ -156,3 +156,48 @@ def test_what_is_compared_is_not_sent_to_workers():
     copy._model["privacy_released"].set_value(10 * RELEASED)
     with pytest.warns(UserWarning, match="released 1310 is"):
         copy.data_changed([copy._model["privacy_released"]])
+
+
+def adjusted(noisy, total=400):
+    return noisy - (noisy.sum() - total) / len(noisy)
+
+
+NOISY = np.array([110.37, 131.9134, 48.2251, 111.081])
+
+
+def test_values_that_were_made_consistent_with_a_total_are_refused():
+    check(applicants(laplace, NOISY))
+    with pytest.raises(ReadingError, match=r"'privacy': .* add up to exactly 400, .* after noise"):
+        check(applicants(laplace, adjusted(NOISY)))
+    check(applicants(laplace, np.array([110.5, 131.0, 48.5, 110.0])))  # by chance
+
+    def normal(table, released):
+        pmd.GaussianMechanism(4.0).potential("privacy", table, released=released)
+
+    check(applicants(normal, adjusted(NOISY)))
+    with pytest.raises(ReadingError, match="made consistent"):
+        check(applicants(normal, np.array([150.37, 190.2514, 59.3786, 0.0])))
+
+
+def test_least_squares_onto_a_total_keep_the_likelihood_of_normal_noise():
+    """All noise that is adjusted to the same values, by quadrature, against the noisy values'."""
+    tables = np.array([[a, b, 6 - a - b] for a in range(7) for b in range(7 - a)], dtype=float)
+    released = adjusted(np.array([2.3, 4.9, 0.2]), 6)
+    taken_off = np.linspace(-60, 60, 24_001)[:, None]
+
+    def off(mechanism):
+        def posterior(log_density):
+            p = np.exp(log_density - log_density.max())
+            return p / p.sum()
+
+        noise = pt.dmatrix("noise")
+        law = mechanism.noise_logp(noise).sum(axis=1)
+        exact = [
+            np.logaddexp.reduce(law.eval({noise: released + taken_off - x}, mode="FAST_COMPILE"))
+            for x in tables
+        ]
+        as_noisy = mechanism.logp(released, tables).sum(axis=1).eval(mode="FAST_COMPILE")
+        return np.abs(posterior(np.array(exact)) - posterior(as_noisy)).max()
+
+    assert off(pmd.GaussianMechanism(2.0)) < 1e-12
+    assert off(pmd.LaplaceMechanism(2.0)) > 1e-3
