@@ -540,6 +540,12 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
     model = readings.model
     sizes = readings.sizes()
     seen = [rv for rv in records_seen(model) if rv not in tables and rv not in sizes]
+    generated = [rv.name for rv in model.free_RVs if hasattr(rv.tag, "mechanism")]
+    if not seen and generated:
+        raise ReadingError(
+            f"'{generated[0]}' is a release that isn't known yet: give it by "
+            f"pm.observe(model, {{'{generated[0]}': released}}), which returns the model to sample"
+        )
     if not seen:
         raise ReadingError(
             "no latent records were found: no Potential, and no release added by a mechanism's "

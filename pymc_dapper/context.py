@@ -6,6 +6,7 @@ import pytensor
 from pymc.model import Model, modelcontext
 
 from pymc_dapper.backend.plain_models import plain_model
+from pymc_dapper.backend.told import tell_of_copies
 from pymc_dapper.checks import shown
 
 
@@ -53,7 +54,9 @@ def model_to_read(model: Any = None) -> Model:
     With named dimensions (`pymc.dims`) that is the same model of plain tensors. Errors are those of
     :func:`the_model`.
     """
-    return plain_model(the_model(model))
+    plain = plain_model(the_model(model))
+    tell_of_copies(plain)
+    return plain
 
 
 def check_precision() -> None:

@@ -25,9 +25,7 @@ from pytensor.xtensor.basic import TensorFromXTensor
 from pytensor.xtensor.type import XTensorSharedVariable
 
 from pymc_dapper.backend.named_dims import as_plain, has_named_dims
-
-_TOLD = ("statistic", "released")
-"""Tags of a variable that are variables themselves."""
+from pymc_dapper.backend.told import tell, told_by
 
 
 def without_named_dims(model: Model) -> Model:
@@ -68,7 +66,7 @@ class _Lowered:
         model = self._model
         yield from model.named_vars.values()
         for variable in model.named_vars.values():
-            yield from (getattr(variable.tag, tag) for tag in _TOLD if hasattr(variable.tag, tag))
+            yield from told_by(variable)
         yield from (model.rvs_to_values[rv] for rv in model.observed_RVs)
         yield from (x for x in model.rvs_to_initial_values.values() if isinstance(x, Variable))
 
@@ -149,9 +147,9 @@ class _Lowered:
                 plain_one.potentials.append(written)
             elif variable in model.data_vars:
                 plain_one.data_vars.append(written)
-            for tag in _TOLD:
-                if hasattr(variable.tag, tag):
-                    setattr(written.tag, tag, self[getattr(variable.tag, tag)])
+            if graphs := [self[x] for x in told_by(variable)]:
+                known = hasattr(variable.tag, "released")
+                tell(written, graphs, graphs[-1] if known else None)
             plain_one.add_named_variable(written, dims=model.named_vars_to_dims.get(name))
         return plain_one
 

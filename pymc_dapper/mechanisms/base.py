@@ -115,7 +115,7 @@ class Mechanism(ABC):
         """Parameters of the noise that are variables of a model: none, unless they may be."""
         return []
 
-    def _with_unknown(self, values: Sequence[TensorVariable]) -> Self:
+    def with_unknown(self, values: Sequence[TensorVariable]) -> Self:
         """Return this mechanism with other variables in the place of its unknown parameters."""
         return self
 
@@ -237,7 +237,7 @@ class Mechanism(ABC):
         logp = self.logp(data, statistic)
         # Of noise that is joint over an axis, there is one log-density, and no dim for that axis.
         potential = pm.Potential(name, logp, dims=(dims and dims[: logp.type.ndim]) or None)
-        return self._tagged(potential, name, statistic, data)
+        return self.tell(potential, name, statistic, data)
 
     def observe(
         self,
@@ -259,26 +259,68 @@ class Mechanism(ABC):
             The observed variable.
         """
         data, statistic, dims = self._checked("observe", name, statistic, released, observed, dims)
-        variable = pm.CustomDist(
+        variable = self._random_variable(name, statistic, observed=data, dims=dims)
+        return self.tell(variable, name, statistic, data)
+
+    def generate(self, name: str, statistic: Any, *, dims: Dims = None) -> TensorVariable:
+        """Add a release that isn't known yet to the model in context, as a random variable.
+
+        For a model that is written once: ``pm.draw`` simulates a release from it, and
+        ``pm.observe(model, {name: released})`` is the model given one, as :meth:`observe` has it.
+
+        Parameters
+        ----------
+        name : str
+            Name of the random variable.
+        statistic : tensor_like
+            The confidential statistic, a function of latent records.
+        dims : str or sequence of str, optional
+            Dims of the release, of which the model knows the coords. Those of the statistic if it
+            is a variable of the model, if not given.
+
+        Returns
+        -------
+        TensorVariable
+            The random variable.
+
+        Raises
+        ------
+        TypeError
+            If name and statistic are swapped.
+        ValueError
+            If the dims don't fit.
+        """
+        model = check_call("generate", name, statistic)
+        given, statistic = statistic, as_tensor(statistic)
+        shape = self._released_shape(name, statistic)
+        alike = [given] if tuple(shape) == tuple(statistic.type.shape) else []
+        named = release_dims(model, name, dims, shape, alike)
+        variable = self._random_variable(name, statistic, dims=named)
+        variable.tag.mechanism, variable.tag.statistic = self, statistic
+        return variable
+
+    def _random_variable(
+        self, name: str, statistic: TensorVariable, **options: Any
+    ) -> TensorVariable:
+        """Add the release of a statistic to the model in context, as a random variable."""
+        return pm.CustomDist(
             name,
             statistic,
             *self.unknown,
             dist=self._random_given,
             logp=self._logp_given,
-            observed=data,
-            dims=dims,
+            **options,
             **self._event(statistic),
         )
-        return self._tagged(variable, name, statistic, data)
 
     def _logp_given(
         self, released: TensorVariable, statistic: TensorVariable, *unknown: TensorVariable
     ) -> TensorVariable:
-        return self._with_unknown(unknown).logp(released, statistic)
+        return self.with_unknown(unknown).logp(released, statistic)
 
     def _random_given(self, statistic: TensorVariable, *rest: Any) -> TensorVariable:
         *unknown, size = rest
-        return self._with_unknown(unknown)._random(statistic, size)
+        return self.with_unknown(unknown)._random(statistic, size)
 
     def _checked(
         self, method: str, name: str, statistic: Any, released: Any, observed: Any, dims: Dims
@@ -296,7 +338,7 @@ class Mechanism(ABC):
         alike = [given] if tuple(shape) == tuple(statistic.type.shape) else []
         return data, statistic, release_dims(model, name, dims, shape, [data, *alike])
 
-    def _tagged(
+    def tell(
         self, variable: TensorVariable, name: str, statistic: TensorVariable, data: Release
     ) -> TensorVariable:
         """Keep with a variable what it stands for, for steps and for checks of releases."""

@@ -58,8 +58,9 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Mo
             statistic, data, difference, log_density = found
             [statistic] = rebuild([statistic], as_random)
             clamped = None
-        [statistic] = rebuild([statistic], constants)
-        if not latent.isdisjoint(ancestors([statistic])):
+        entered = latent.intersection(ancestors([statistic]))
+        [statistic] = rebuild([statistic], constants)  # which makes variables with dims anew
+        if entered:
             yield ModelRelease(
                 variable.name,
                 statistic,

@@ -31,6 +31,18 @@ def test_the_difference_from_what_was_released_is_found_among_others():
         check(model, "x", "40 records")
 
 
+@pytest.mark.parametrize("of_mechanism", [True, False])
+def test_the_lengths_of_records_may_be_those_of_dims(of_mechanism):
+    with pm.Model(coords={"person": range(40)}) as model:
+        x = pm.Bernoulli("x", 0.5, dims="person")
+        if of_mechanism:
+            pmd.GaussianMechanism(3).potential("privacy", x.sum(), released=500.0)
+        else:
+            pm.Normal("privacy", x.sum(), 3, observed=500.0)
+    with pytest.warns(UserWarning, match="'privacy': released 500 is 153 noise"):
+        check(model, "x", "40 records")
+
+
 def test_other_data_change_what_is_compared():
     with pm.Model() as model:
         weight = pm.Data("weight", [1.0, 2.0, 3.0])

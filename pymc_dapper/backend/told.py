@@ -1,0 +1,56 @@
+"""What mechanisms tell of their variables: kept as tags, which PyMC copies as they are.
+
+A copy of a model (`pm.do`, `pm.observe`, `freeze_dims_and_data`, one without named dims) has tags
+whose statistic, release and unknown scales are those of the model that it was made from. They are
+put in terms of the copy before it is read; else checks would look at another model's data.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pymc.model import Model
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.replace import graph_replace
+from pytensor.graph.traversal import ancestors
+
+
+def told_by(variable: Variable) -> list[Variable]:
+    """Return the graphs that a variable's mechanism tells of, if it has one."""
+    mechanism = getattr(variable.tag, "mechanism", None)
+    if mechanism is None:
+        return []
+    released = getattr(variable.tag, "released", None)
+    return [variable.tag.statistic, *mechanism.unknown, *([] if released is None else [released])]
+
+
+def tell(variable: Variable, graphs: Sequence[Variable], released: Variable | None) -> None:
+    """Tell anew, by other graphs in the order of :func:`told_by`, and by what was released."""
+    statistic, *unknown = graphs
+    mechanism = variable.tag.mechanism
+    mechanism = mechanism.with_unknown(unknown[: len(mechanism.unknown)])
+    if released is None:
+        variable.tag.mechanism, variable.tag.statistic = mechanism, statistic
+    else:
+        mechanism.tell(variable, variable.name, statistic, _data(released))
+
+
+def tell_of_copies(model: Model) -> None:
+    """Put what the variables of a copied model tell in terms of the copy."""
+    for variable in (*model.potentials, *model.observed_RVs):
+        graphs = told_by(variable)
+        own = {
+            x: model[x.name]
+            for x in ancestors(graphs)
+            if x.name in model.named_vars and model[x.name] is not x
+        }
+        known = hasattr(variable.tag, "released")
+        if graphs and (own or not known):
+            graphs = graph_replace(graphs, own, strict=False)
+            tell(variable, graphs, graphs[-1] if known else model.rvs_to_values[variable])
+
+
+def _data(released: Variable) -> Any:
+    """Return a release as mechanisms take it: shared data, or an array."""
+    while released.owner is not None:  # a cast
+        [released] = released.owner.inputs
+    return released.data if isinstance(released, Constant) else released

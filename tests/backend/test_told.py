@@ -1,0 +1,135 @@
+"""Copies of a model tell of themselves, not of the model that they were made from."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from pymc.model.fgraph import clone_model
+from pymc.model.transform.optimization import freeze_dims_and_data
+from pytensor.graph.traversal import ancestors
+
+import pymc_dapper as pmd
+from pymc_dapper.backend.told import tell_of_copies, told_by
+from pymc_dapper.context import model_to_read
+from tests.evaluated_in_python import evaluated_in_python
+
+
+def model_of_all_kinds():
+    with pm.Model(coords={"person": range(6)}) as model:
+        mu = pm.Normal("mu")
+        scale = pm.HalfNormal("scale")
+        record = pm.Normal("record", mu, 1, dims="person")
+        clipped = pt.clip(record, -3, 3)
+        pmd.LaplaceMechanism(2.0).potential("sum", clipped.sum(), released=3.0)
+        pmd.GaussianMechanism(2.0).observe("squares", (clipped**2).sum(), released=8.0)
+        pmd.LaplaceMechanism(scale).potential("unknown", record.sum(), released=2.0)
+    return model
+
+
+COPIES = {
+    "a clone": clone_model,
+    "frozen": freeze_dims_and_data,
+    "without one variable": lambda model: pm.do(model, {"mu": 0.5}),
+}
+
+
+@pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
+def test_all_that_a_copy_tells_is_of_the_copy(copy):
+    model = copy(model_of_all_kinds())
+    own = {id(x) for x in model.named_vars.values()}
+
+    def others():
+        graphs = [x for name in ("sum", "squares", "unknown") for x in told_by(model[name])]
+        return {
+            x.name for x in ancestors(graphs) if x.name in model.named_vars and id(x) not in own
+        }
+
+    assert {"record", "scale"} <= others()
+    tell_of_copies(model)
+    assert not others()
+    [scale] = model["unknown"].tag.mechanism.unknown
+    assert scale is model["scale"]
+
+
+def test_the_model_that_was_copied_tells_what_it_told():
+    model = model_of_all_kinds()
+    before = [told_by(model[name]) for name in ("sum", "squares", "unknown")]
+    model_to_read(clone_model(model))
+    model_to_read(model)
+    assert [told_by(model[name]) for name in ("sum", "squares", "unknown")] == before
+
+
+def test_the_data_that_are_checked_are_the_copys():
+    model = model_of_all_kinds()
+    copy = clone_model(model)
+    with copy:
+        pm.set_data({"sum_released": np.nan})
+    model_to_read(copy)
+    with pytest.raises(ValueError, match="'sum': the released values must be finite"):
+        copy["sum"].tag.check_data()
+    model["sum"].tag.check_data()
+    with model:
+        pm.set_data({"sum_released": np.nan})
+    with copy:
+        pm.set_data({"sum_released": 1.0})
+    copy["sum"].tag.check_data()
+
+
+def test_a_release_far_from_what_the_copy_can_give_is_noticed():
+    """The statistic is the copy's, too: else no latent variable would be seen to enter it."""
+    copy = clone_model(model_of_all_kinds())
+    with copy:
+        pm.set_data({"sum_released": 300.0})
+    with evaluated_in_python(), pytest.warns(UserWarning, match="'sum': released 300 is"):
+        pmd.DapperStep([copy["record"]], model=copy)
+
+
+# A release that isn't known yet -----------------------------------------------------------------
+
+
+def generative():
+    with pm.Model() as model:
+        mu = pm.Normal("mu")
+        record = pm.Normal("record", mu, 1, shape=6)
+        pmd.LaplaceMechanism(2.0).generate("total", pt.clip(record, -3, 3).sum())
+    return model
+
+
+def sampled(model):
+    options = {"draws": 5, "tune": 5, "chains": 1, "cores": 1, "progressbar": False}
+    with evaluated_in_python(), model:
+        return pmd.sample(random_seed=3, compute_convergence_checks=False, **options).posterior
+
+
+def test_a_generative_model_given_a_release_is_the_model_of_that_release():
+    model = generative()
+    released = pm.draw(model["total"], random_seed=1)
+    observed = pm.observe(model, {"total": released})
+    with pm.Model() as written:
+        mu = pm.Normal("mu")
+        record = pm.Normal("record", mu, 1, shape=6)
+        total = pt.clip(record, -3, 3).sum()
+        pmd.LaplaceMechanism(2.0).observe("total", total, released=released)
+    np.testing.assert_array_equal(sampled(observed)["mu"], sampled(written)["mu"])
+
+
+def test_a_release_that_is_not_known_is_asked_for():
+    with pytest.raises(pmd.ReadingError, match="'total' is a release that isn't known yet: give"):
+        sampled(generative())
+
+
+def test_a_release_given_later_is_checked():
+    with pytest.raises(ValueError, match="'total': the released values must be finite"):
+        sampled(pm.observe(generative(), {"total": np.inf}))
+
+
+def test_generated_releases_have_the_statistics_dims():
+    with pm.Model(coords={"cell": ["a", "b"]}) as model:
+        table = pm.Poisson("table", 5, dims="cell")
+        mechanism = pmd.LaplaceMechanism(2.0)
+        assert mechanism.generate("noisy", table).name == "noisy"
+        with pytest.raises(TypeError, match="the name comes first"):
+            mechanism.generate(table, "noisy")
+        with pytest.raises(ValueError, match="the model has no dim 'row'"):
+            mechanism.generate("other", table, dims="row")
+    assert model.named_vars_to_dims["noisy"] == ("cell",)
