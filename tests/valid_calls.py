@@ -288,6 +288,7 @@ def of_mechanism(name):
         "logp": {"released": np.array(released), "statistic": statistic},
         "potential": add,
         "observe": add,
+        "generate": {"name": "s", "statistic": statistic},
         "release": {"statistic": statistic, "random_seed": 1},
         "check_released": {"name": "s", "released": np.array(released)},
         "from_error_bound": {"bound": 3.0, "beta": 0.1},

@@ -27,11 +27,11 @@ def tell(variable: Variable, graphs: Sequence[Variable], released: Variable | No
     """Tell anew, by other graphs in the order of :func:`told_by`, and by what was released."""
     statistic, *unknown = graphs
     mechanism = variable.tag.mechanism
-    mechanism = mechanism.with_unknown(unknown[: len(mechanism.unknown)])
+    mechanism = mechanism._with_unknown(unknown[: len(mechanism.unknown)])
     if released is None:
         variable.tag.mechanism, variable.tag.statistic = mechanism, statistic
     else:
-        mechanism.tell(variable, variable.name, statistic, _data(released))
+        mechanism._tell(variable, variable.name, statistic, _data(released))
 
 
 def tell_of_copies(model: Model) -> None:

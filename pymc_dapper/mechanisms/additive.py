@@ -96,7 +96,7 @@ class AdditiveNoise(PublishedByRules):
         """Parameters of the noise that are variables of a model."""
         return [x for x in self._parameters.values() if isinstance(x, Variable)]
 
-    def with_unknown(self, values: Sequence[TensorVariable]) -> Self:
+    def _with_unknown(self, values: Sequence[TensorVariable]) -> Self:
         """Return this mechanism with other variables in the place of its unknown parameters."""
         mechanism, others = copy(self), iter(values)
         for name, value in self._parameters.items():

@@ -115,7 +115,7 @@ class Mechanism(ABC):
         """Parameters of the noise that are variables of a model: none, unless they may be."""
         return []
 
-    def with_unknown(self, values: Sequence[TensorVariable]) -> Self:
+    def _with_unknown(self, values: Sequence[TensorVariable]) -> Self:
         """Return this mechanism with other variables in the place of its unknown parameters."""
         return self
 
@@ -237,7 +237,7 @@ class Mechanism(ABC):
         logp = self.logp(data, statistic)
         # Of noise that is joint over an axis, there is one log-density, and no dim for that axis.
         potential = pm.Potential(name, logp, dims=(dims and dims[: logp.type.ndim]) or None)
-        return self.tell(potential, name, statistic, data)
+        return self._tell(potential, name, statistic, data)
 
     def observe(
         self,
@@ -260,7 +260,7 @@ class Mechanism(ABC):
         """
         data, statistic, dims = self._checked("observe", name, statistic, released, observed, dims)
         variable = self._random_variable(name, statistic, observed=data, dims=dims)
-        return self.tell(variable, name, statistic, data)
+        return self._tell(variable, name, statistic, data)
 
     def generate(self, name: str, statistic: Any, *, dims: Dims = None) -> TensorVariable:
         """Add a release that isn't known yet to the model in context, as a random variable.
@@ -303,24 +303,17 @@ class Mechanism(ABC):
         self, name: str, statistic: TensorVariable, **options: Any
     ) -> TensorVariable:
         """Add the release of a statistic to the model in context, as a random variable."""
-        return pm.CustomDist(
-            name,
-            statistic,
-            *self.unknown,
-            dist=self._random_given,
-            logp=self._logp_given,
-            **options,
-            **self._event(statistic),
-        )
+        options = {"dist": self._random_given, **options, **self._event(statistic)}
+        return pm.CustomDist(name, statistic, *self.unknown, logp=self._logp_given, **options)
 
     def _logp_given(
         self, released: TensorVariable, statistic: TensorVariable, *unknown: TensorVariable
     ) -> TensorVariable:
-        return self.with_unknown(unknown).logp(released, statistic)
+        return self._with_unknown(unknown).logp(released, statistic)
 
     def _random_given(self, statistic: TensorVariable, *rest: Any) -> TensorVariable:
         *unknown, size = rest
-        return self.with_unknown(unknown)._random(statistic, size)
+        return self._with_unknown(unknown)._random(statistic, size)
 
     def _checked(
         self, method: str, name: str, statistic: Any, released: Any, observed: Any, dims: Dims
@@ -338,7 +331,7 @@ class Mechanism(ABC):
         alike = [given] if tuple(shape) == tuple(statistic.type.shape) else []
         return data, statistic, release_dims(model, name, dims, shape, [data, *alike])
 
-    def tell(
+    def _tell(
         self, variable: TensorVariable, name: str, statistic: TensorVariable, data: Release
     ) -> TensorVariable:
         """Keep with a variable what it stands for, for steps and for checks of releases."""
