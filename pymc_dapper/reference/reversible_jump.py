@@ -161,6 +161,7 @@ def reversible_jump(
     draws = whole_number(draws, "draws", at_least=1)
     tune = whole_number(tune, "tune", at_least=0)
     jumps = whole_number(jumps, "jumps", at_least=0)
+    functions: tuple[Callable[..., Any], ...]
     functions = (draw_record, contribution, log_mechanism, log_size, draw_parameters)
     loop: Callable[..., Any] = _cycles
     if flag(compiled, "compiled"):
@@ -183,7 +184,8 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     # A function that is compiled already is taken as it is.
     is_compiled = isinstance(function, numba.core.dispatcher.Dispatcher)
-    return function if is_compiled else numba.njit(function)  # type: ignore[no-any-return]
+    compiled: Callable[..., Any] = function if is_compiled else numba.njit(function)
+    return compiled
 
 
 def _cycles(
