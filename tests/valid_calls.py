@@ -27,6 +27,25 @@ MEASUREMENT = SimpleNamespace(
 )
 
 
+class Laplace(SimpleNamespace):
+    """As diffprivlib's."""
+
+    def randomise(self, value):
+        return value
+
+
+DIFFPRIVLIB = Laplace(epsilon=1.0, delta=0.0, sensitivity=1.0)
+
+
+def datavector(factor):
+    return factor
+
+
+MARGINAL = SimpleNamespace(
+    noisy_measurement=np.array([1.0, 2.0]), clique=("sex",), stddev=2.0, query=datavector
+)
+
+
 def model():
     with pm.Model() as built:
         p = pm.Beta("p", 1, 1)
@@ -239,6 +258,35 @@ VALID = {
     "releases.budget_of_event": lambda: {
         "event": dp_accounting.LaplaceDpEvent(2.0),
         "neighbours": "replace",
+    },
+    "releases.diffprivlib_mechanism": lambda: {"mechanism": DIFFPRIVLIB},
+    "releases.smartnoise_mechanism": lambda: {
+        "mechanism": SimpleNamespace(mechanism=SimpleNamespace(name="laplace"), scale=2.0)
+    },
+    "releases.tumult_mechanisms": lambda: {
+        "noise_info": [{"noise_mechanism": "LAPLACE", "noise_parameter": 2.0}],
+        "values": "n",
+    },
+    "releases.pipeline_dp_mechanisms": lambda: {
+        "report": "public partitions\nComputation graph:\n 1. Computed DP count with\n"
+        "  Laplace mechanism:  parameter=2.0"
+    },
+    "releases.noise_of_stddev": lambda: {"noise": "laplace", "stddevs": {"count": 2.0}},
+    "releases.read_measurements": lambda: {
+        "measurements": [MARGINAL],
+        "domain": {"sex": 2},
+        "noise": "laplace",
+        "coords": {"sex": ["m", "f"]},
+        "budget": BUDGET,
+    },
+    "releases.read_census": lambda: {
+        "rows": {"g": ["01"], "q": ["sex_dpq"], "s": [[2]], "v": [[3, 4]], "e": [4.0]},
+        "levels": {"state": 2},
+        "queries": ["sex"],
+        "attributes": ["sex"],
+        "columns": ["g", "q", "s", "v", "e"],
+        "coords": {"sex": ["m", "f"]},
+        "budget": BUDGET,
     },
     "releases.event_of_budget": lambda: {"budget": BUDGET},
     "diagnostics.acceptance": lambda: {"idata": RESULT, "budget": BUDGET},

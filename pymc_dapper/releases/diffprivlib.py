@@ -1,0 +1,99 @@
+"""Mechanisms of diffprivlib."""
+
+import math
+from typing import Any
+
+from pymc_dapper.checks import shown
+from pymc_dapper.mechanisms import (
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    Mechanism,
+    NoisyMaxMechanism,
+    RandomizedResponse,
+)
+from pymc_dapper.mechanisms.published import PublishedByRules
+
+KNOWN = (
+    "Laplace",
+    "LaplaceTruncated",
+    "Gaussian",
+    "GaussianAnalytic",
+    "GaussianDiscrete",
+    "Geometric",
+    "GeometricTruncated",
+    "Binary",
+    "Exponential",
+    "PermuteAndFlip",
+)
+
+
+def diffprivlib_mechanism(mechanism: Any) -> Mechanism:
+    """Read a mechanism of diffprivlib.
+
+    Parameters
+    ----------
+    mechanism : DPMechanism
+        Of `diffprivlib.mechanisms`: Laplace, Gaussian or geometric noise, truncated or not; Binary;
+        Exponential and PermuteAndFlip, as report noisy max, of which the utilities aren't looked
+        at.
+
+    Returns
+    -------
+    Mechanism
+        For `Query` or `read_release`.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    ValueError
+        If its noise has no likelihood here (folded, or on a bounded domain), or if it adds none.
+
+    References
+    ----------
+    Holohan, N., Braghin, S., Mac Aonghusa, P. and Levacher, K. (2019). Diffprivlib: the IBM
+    differential privacy library. arXiv:1907.02444.
+    """
+    kind = type(mechanism).__name__
+    if not hasattr(mechanism, "randomise") or not hasattr(mechanism, "epsilon"):
+        raise TypeError(
+            f"mechanism must be one of diffprivlib's mechanisms, got {shown(mechanism)}"
+        )
+    if kind not in KNOWN:
+        raise ValueError(
+            f"mechanism: diffprivlib's {kind} has no likelihood here, but {', '.join(KNOWN)}"
+        )
+    try:
+        return _read(kind, mechanism)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"mechanism: diffprivlib's {kind}: {error}") from None
+
+
+def _read(kind: str, given: Any) -> Mechanism:
+    match kind:
+        case "Laplace" | "LaplaceTruncated":
+            scale = given.sensitivity / (given.epsilon - math.log1p(-given.delta))
+            return _truncated(LaplaceMechanism(scale), given)
+        case "Gaussian" | "GaussianAnalytic":
+            return GaussianMechanism(math.sqrt(given.variance(0.0)))
+        case "GaussianDiscrete":
+            # Nothing public tells the scale.
+            return DiscreteGaussianMechanism(float(given._scale))
+        case "Geometric" | "GeometricTruncated":
+            return _truncated(DiscreteLaplaceMechanism(given.sensitivity / given.epsilon), given)
+        case "Binary":
+            return RandomizedResponse(1 / (1 + math.exp(-given.epsilon)), 2)
+    if getattr(given, "measure", None) is not None:
+        raise ValueError("a measure of the candidates isn't known here")
+    scale = (1 if given.monotonic else 2) * given.sensitivity / given.epsilon
+    noise: Any = "gumbel" if kind == "Exponential" else "exponential"
+    return NoisyMaxMechanism(scale, len(given.utility), noise=noise)
+
+
+def _truncated(mechanism: PublishedByRules, given: Any) -> Mechanism:
+    """Move values beyond limits to the limits, where there are some."""
+    limits = [getattr(given, name, None) for name in ("lower", "upper")]
+    lower, upper = (None if x is None or math.isinf(x) else x for x in limits)
+    return mechanism if lower is None and upper is None else mechanism.clamped(lower, upper)

@@ -1,0 +1,107 @@
+"""Explanation reports of PipelineDP."""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pymc_dapper.checks import finite_number, shown
+from pymc_dapper.mechanisms import GaussianMechanism, LaplaceMechanism, Mechanism
+
+NOISE = re.compile(
+    r"Computed DP (?P<metric>\w+) with\s+(?P<kind>Laplace|Gaussian) mechanism:\s+"
+    r"parameter=(?P<parameter>[^\s]+)"
+)
+
+COMPUTED = re.compile(r"^ *\d+\. Computed (?P<what>.*)$", re.MULTILINE)
+
+NOISE_KINDS: dict[str, Any] = {"laplace": LaplaceMechanism, "gaussian": GaussianMechanism}
+
+
+def pipeline_dp_mechanisms(report: Any) -> dict[str, Mechanism]:
+    """Read the noise of an aggregation of PipelineDP from its explanation report.
+
+    Parameters
+    ----------
+    report : ExplainComputationReport or str
+        The report, or its text.
+
+    Returns
+    -------
+    dict of str to Mechanism
+        By metric: ``"count"``, ``"privacy_id_count"``, ``"sum"``, for ``read_release(frame,
+        values=["count", "sum"], noise=...)``.
+
+    Raises
+    ------
+    TypeError
+        If it is no report.
+    ValueError
+        If a metric's noise isn't told, or isn't that of one number (means, variances,
+        percentiles): such metrics must be computed apart from those that are to be read; or if
+        partitions were selected privately: that a partition is there then tells of its records by
+        a law that the report doesn't give.
+
+    References
+    ----------
+    PipelineDP, `pipeline_dp.ExplainComputationReport`.
+    """
+    text = report.text() if callable(getattr(report, "text", None)) else report
+    if not isinstance(text, str) or "Computation graph" not in text:
+        raise TypeError(f"report must be an explanation report of PipelineDP, got {shown(report)}")
+    if "public partitions" not in text:
+        raise ValueError(
+            "report: its partitions weren't public. Which ones are there then tells of their "
+            "records, by a law that the report doesn't give"
+        )
+    found: dict[str, Mechanism] = {}
+    for each in NOISE.finditer(text):
+        metric = each["metric"]
+        if metric in found:
+            raise ValueError(f"report: it tells of two noises of '{metric}'")
+        found[metric] = _mechanism(metric, each["kind"].lower(), each["parameter"])
+    steps = [each["what"] for each in COMPUTED.finditer(text)]
+    others = [what for what in steps if not any(f"DP {metric} with" in what for metric in found)]
+    if others or not found:
+        what = others[0].strip() if others else "any metric"
+        raise ValueError(f"report: the noise of one number isn't told of: {what}")
+    return found
+
+
+def noise_of_stddev(noise: str, stddevs: Mapping[str, float]) -> dict[str, Mechanism]:
+    """Make mechanisms of the standard deviations that PipelineDP puts beside its metrics.
+
+    Parameters
+    ----------
+    noise : {"laplace", "gaussian"}
+        The aggregation's ``noise_kind``.
+    stddevs : mapping of str to float
+        By metric: its ``..._noise_stddev``, which is the same in all partitions.
+
+    Returns
+    -------
+    dict of str to Mechanism
+        By metric.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are of a wrong kind or out of range.
+    """
+    if not isinstance(noise, str) or noise not in NOISE_KINDS:
+        raise ValueError(f"noise must be 'laplace' or 'gaussian', got {shown(noise)}")
+    if not isinstance(stddevs, Mapping) or not stddevs:
+        raise TypeError(f"stddevs must be a dict by metric, got {shown(stddevs)}")
+    scale = 1 / math.sqrt(2) if noise == "laplace" else 1.0
+    return {
+        metric: NOISE_KINDS[noise](scale * finite_number(x, f"stddevs: '{metric}'", above=0))
+        for metric, x in stddevs.items()
+    }
+
+
+def _mechanism(metric: str, kind: str, parameter: str) -> Mechanism:
+    try:
+        number = float(parameter)
+    except ValueError:
+        raise ValueError(f"report: parameter of '{metric}' is no number: {parameter}") from None
+    return NOISE_KINDS[kind](finite_number(number, f"report: parameter of '{metric}'", above=0))

@@ -1,0 +1,107 @@
+"""Measurements of private-pgm: noisy marginals of a table."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.checks import as_array, choice, finite_number, shown, whole_number
+from pymc_dapper.mechanisms import GaussianMechanism, LaplaceMechanism
+from pymc_dapper.releases.labels import Coords, as_coords
+from pymc_dapper.releases.query import Query
+from pymc_dapper.releases.release import Release
+
+
+def read_measurements(
+    measurements: Any,
+    domain: Any,
+    *,
+    noise: Literal["gaussian", "laplace"] = "gaussian",
+    coords: Coords | None = None,
+    budget: PureDP | ZCDP | ApproxDP | None = None,
+) -> Release:
+    """Read noisy marginals as private-pgm has them.
+
+    Parameters
+    ----------
+    measurements : sequence of LinearMeasurement
+        Each with its ``noisy_measurement``, ``clique``, ``stddev`` and ``query``.
+    domain : Domain or mapping of str to int
+        The size of each attribute.
+    noise : {"gaussian", "laplace"}
+        The law of the noise, which measurements don't tell: of all it is the standard deviation.
+    coords : mapping of str to sequence, optional
+        Labels of attributes; numbers from 0 if not given.
+    budget : PureDP, ZCDP or ApproxDP, optional
+        What they spend.
+
+    Returns
+    -------
+    Release
+        A query for each measurement, named by its attributes as in ``"age * sex"`` (``"age * sex
+        (2)"`` if they were measured again), with these as dims. `Release.margins` makes the
+        statistics.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a measurement isn't one of a marginal as such, but of another linear function; or if it
+        has another size than the domain says. The message begins with the query's name.
+
+    References
+    ----------
+    McKenna, R., Sheldon, D. and Miklau, G. (2019). Graphical-model based estimation and inference
+    for differential privacy. International Conference on Machine Learning 36.
+    """
+    choice(noise, "noise", ("gaussian", "laplace"))
+    sizes = _sizes(domain)
+    labels = as_coords("the", coords)
+    if not isinstance(measurements, list | tuple):
+        raise TypeError(f"measurements must be a list, got {shown(measurements)}")
+    queries: list[Query] = []
+    for each in measurements:
+        if not all(hasattr(each, x) for x in ("noisy_measurement", "clique", "stddev", "query")):
+            raise TypeError(f"measurements must be LinearMeasurements, got {shown(each)}")
+        clique = tuple(each.clique)
+        name = " * ".join(map(str, clique)) or "total"
+        again = sum(query.name.partition(" (")[0] == name for query in queries)
+        name = f"{name} ({again + 1})" if again else name
+        unknown = [attribute for attribute in clique if attribute not in sizes]
+        if unknown:
+            raise ValueError(f"'{name}': the domain has no attribute {unknown[0]!r}")
+        if getattr(each.query, "__name__", None) != "datavector":
+            raise ValueError(
+                f"'{name}': its query is another function of the marginal, not the marginal "
+                "itself: make a Query of it, with that function as its statistic"
+            )
+        shape = tuple(sizes[attribute] for attribute in clique)
+        values = as_array(each.noisy_measurement)
+        if values.dtype.kind not in "iuf" or values.size != np.prod(shape, dtype=int):
+            raise ValueError(
+                f"'{name}': the domain says {np.prod(shape, dtype=int)} noisy counts, got "
+                f"{shown(each.noisy_measurement)}"
+            )
+        stddev = finite_number(each.stddev, f"'{name}': stddev", above=0)
+        mechanism = (
+            GaussianMechanism(stddev)
+            if noise == "gaussian"
+            else LaplaceMechanism(stddev / np.sqrt(2))
+        )
+        own = {a: labels.get(a, tuple(range(sizes[a]))) for a in clique}
+        values = values.reshape(shape).astype(np.float64)
+        queries.append(Query(name, values, mechanism, clique, own))
+    if not queries:
+        raise ValueError("measurements must hold at least one, got none")
+    return Release(queries, budget)
+
+
+def _sizes(domain: Any) -> dict[str, int]:
+    """Return the size of each attribute."""
+    if hasattr(domain, "attributes") and hasattr(domain, "shape"):
+        domain = dict(zip(domain.attributes, domain.shape, strict=True))
+    elif hasattr(domain, "attrs") and hasattr(domain, "shape"):
+        domain = dict(zip(domain.attrs, domain.shape, strict=True))
+    if not isinstance(domain, Mapping) or not all(isinstance(a, str) and a for a in domain):
+        raise TypeError(f"domain must be a dict of sizes by attribute, got {shown(domain)}")
+    return {a: whole_number(n, f"domain: size of '{a}'", at_least=1) for a, n in domain.items()}

@@ -1,0 +1,82 @@
+"""Noise information of Tumult Analytics."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pymc_dapper.checks import finite_number, names, shown
+from pymc_dapper.mechanisms import (
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    Mechanism,
+)
+
+
+def tumult_mechanisms(noise_info: Any, values: str | Sequence[str]) -> dict[str, Mechanism]:
+    """Read the noise of a query that a session of Tumult Analytics evaluated.
+
+    Parameters
+    ----------
+    noise_info : iterable of dict
+        What the session says of the query's noise: for each noise its ``noise_mechanism`` and
+        ``noise_parameter``.
+    values : str or sequence of str
+        The columns that were released, in the order of the noise.
+
+    Returns
+    -------
+    dict of str to Mechanism
+        By column, for ``read_release(frame, values=values, noise=...)``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a noise isn't told, or isn't added to a statistic (as of a quantile); or if there is
+        another number of noises than of columns, as of a mean, which is a ratio of two noisy
+        numbers.
+
+    Notes
+    -----
+    The parameter of Gaussian noise is sigma squared; that of geometric and Laplace noise the scale.
+
+    References
+    ----------
+    Berghel, S. et al. (2022). Tumult Analytics: a robust, easy-to-use, scalable, and expressive
+    framework for differential privacy. arXiv:2212.04133.
+    """
+    columns = (values,) if isinstance(values, str) and values else names(values, "values")
+    try:
+        told = [] if isinstance(noise_info, str | Mapping) else list(noise_info)
+    except (TypeError, ValueError):  # a symbolic vector has no length
+        told = []
+    if not told:
+        raise TypeError(f"noise_info must be a list of dicts, got {shown(noise_info)}")
+    if len(told) != len(columns):
+        raise ValueError(
+            f"noise_info tells of {len(told)} noises, and values has {len(columns)} columns: "
+            "each must have one. (A mean is a ratio of two noisy numbers: release both)"
+        )
+    return {name: _mechanism(name, each) for name, each in zip(columns, told, strict=True)}
+
+
+def _mechanism(name: str, told: Any) -> Mechanism:
+    for key in ("noise_mechanism", "noise_parameter"):
+        if not isinstance(told, Mapping) or key not in told:
+            raise ValueError(f"'{name}': '{key}' is missing in noise_info")
+    kind = told["noise_mechanism"]
+    kind = str(getattr(kind, "name", kind)).upper()
+    number = finite_number(
+        told["noise_parameter"], f"'{name}': noise_parameter of noise_info", above=0
+    )
+    match kind:
+        case "LAPLACE":
+            return LaplaceMechanism(number)
+        case "GEOMETRIC":
+            return DiscreteLaplaceMechanism(number)
+        case "GAUSSIAN":
+            return GaussianMechanism(math.sqrt(number))
+        case "DISCRETE_GAUSSIAN":
+            return DiscreteGaussianMechanism(math.sqrt(number))
+    raise ValueError(f"'{name}': noise of kind {kind} in noise_info isn't added to a statistic")
