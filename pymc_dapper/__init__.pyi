@@ -20,6 +20,7 @@ from .collapsing.step import CollapsedStep
 from .conjugacy.step import ConjugateStep
 from .counts.reading import invariant
 from .counts.step import CountStep
+from .counts.trees.streaming import solve_tree_files
 from .counts.trees.tree import CountTree
 from .distributions import DiscreteGaussian, DiscreteLaplace, Tulap
 from .interweaving.step import InterweaveStep
@@ -119,6 +120,7 @@ __all__ = [
     "reference",
     "releases",
     "sample",
+    "solve_tree_files",
     "statistics",
     "studies",
     "study",

@@ -141,6 +141,14 @@ VALID = {
         "prior": "flat",
         "names": ["a", "b", "c"],
     },
+    "solve_tree_files": lambda: {
+        "source": "nowhere",
+        "target": "nowhere",
+        "prior": "flat",
+        "quantiles": [0.1, 0.9],
+        "draws": 2,
+        "random_seed": 1,
+    },
     "CollapsedStep": lambda: {
         "vars": [MODEL["p"]],
         "counts": [MODEL["total"]],

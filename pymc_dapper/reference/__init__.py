@@ -73,6 +73,7 @@ from pymc_dapper.reference.rejection_abc import (
     rejection_abc_model,
 )
 from pymc_dapper.reference.reversible_jump import ReversibleJumpDraws, reversible_jump
+from pymc_dapper.reference.tree_least_squares import TreeLeastSquares, tree_least_squares
 
 __all__ = [
     "CountRegression",
@@ -93,6 +94,7 @@ __all__ = [
     "ReleaseLaw",
     "ReversibleJumpDraws",
     "TablePosterior",
+    "TreeLeastSquares",
     "UMPProportion",
     "attenuation",
     "conditional_posterior",
@@ -115,6 +117,7 @@ __all__ = [
     "release_law",
     "reversible_jump",
     "sample_under_invariants",
+    "tree_least_squares",
     "ump_test",
     "umpu_test",
 ]

@@ -86,6 +86,16 @@ class Solved(NamedTuple):
     log_evidence: float
     most: float
     total: float
+    largest: dict[int, float]
+    """Logarithm of a bound on what the rest says about a count, for nodes that aren't in parts."""
+
+
+def wider(settings: Settings, most: float) -> Settings | None:
+    """Return settings by which less is neglected than ``most``; None if there are none."""
+    if settings.drop >= LARGEST_DROP:
+        return None
+    drop = 4 * settings.drop if most == np.inf else settings.drop + 5 + most - np.log(TAIL_MASS)
+    return Settings(float(min(drop, LARGEST_DROP)), False)
 
 
 def to_root(nodes: Nodes, settings: Settings) -> Root:
@@ -235,51 +245,50 @@ class Forest:
         ContradictionError
             If no counts could have led to what was released at a node.
         """
-        drop, transforms = DROP, True
-        while True:
-            settings = Settings(drop, transforms)
-            self.endless(drop)
-            solved, impossible = self._solved(settings, executor)
-            if solved is not None and solved.most <= np.log(TAIL_MASS):
+        settings: Settings | None = Settings(DROP, True)
+        while settings is not None:
+            solved = self.solve_with(settings, executor)
+            worst = np.inf if isinstance(solved, int) else solved.most
+            if worst <= np.log(TAIL_MASS):
+                assert not isinstance(solved, int)
                 return solved
-            if drop >= LARGEST_DROP:
-                raise ContradictionError(impossible)
-            wider = 4 * drop if solved is None else drop + 5 + solved.most - np.log(TAIL_MASS)
-            drop, transforms = min(wider, LARGEST_DROP), False
+            settings = wider(settings, worst)
+        raise ContradictionError(solved if isinstance(solved, int) else self._name(-1))
 
-    def _solved(self, settings: Settings, executor: Executor | None) -> tuple[Solved | None, int]:
+    def solve_with(self, settings: Settings, executor: Executor | None = None) -> Solved | int:
+        """Pass messages up in given windows; return a node that no count is possible at."""
+        self.endless(settings.drop)
         roots: list[Root] = []
         for k, root in enumerate(
             in_order(executor, to_root, ((part, settings) for part in self._parts()))
         ):
             if root.impossible >= 0:
-                return None, self._name(int(self._starts[k]) + root.impossible)
+                return self._name(int(self._starts[k]) + root.impossible)
             roots.append(root)
         top, at = self._top(roots)
         messages = ascend(top, *settings, True)
         if messages.impossible >= 0:
-            return None, self._name(int(at[messages.impossible]))
+            return self._name(int(at[messages.impossible]))
         largest, most, total = bound_neglected(top, messages)
         places = np.searchsorted(at, self._stops - 1)
-        mosts = [largest[i] + root.most for i, root in zip(places, roots, strict=True)]
-        totals = [
-            np.exp(min(largest[i], 600.0)) * root.total
-            for i, root in zip(places, roots, strict=True)
-        ]
+        for i, root in zip(places, roots, strict=True):
+            most = max(most, largest[i] + root.most)
+            total += np.exp(min(largest[i], 600.0)) * root.total
         log_evidence = messages.log_totals.sum() + sum(root.log_evidence for root in roots)
-        worst = max([most, *mosts])
-        solved = Solved(
-            settings, top, messages, float(log_evidence), worst, float(total + sum(totals))
-        )
-        return solved, self._name(int(at[-1]))
+        named = self.origin[at] >= 0
+        largest_of = dict(zip(self.origin[at[named]].tolist(), largest[named], strict=True))
+        return Solved(settings, top, messages, float(log_evidence), most, float(total), largest_of)
+
+    def _places_above(self) -> np.ndarray:
+        """Where nodes are that aren't below a subtree's root."""
+        inside = np.zeros(self.nodes.left.size + 1, dtype=np.int64)
+        np.add.at(inside, self._starts, 1)
+        np.add.at(inside, self._stops - 1, -1)
+        return np.flatnonzero(inside[:-1].cumsum() == 0)
 
     def _top(self, roots: Sequence[Root]) -> tuple[Nodes, np.ndarray]:
         """Make the tree above subtrees, which are its leaves; and tell where its nodes are."""
-        nodes, stops = self.nodes, self._stops
-        depth = np.zeros(nodes.left.size + 1, dtype=np.int64)
-        np.add.at(depth, self._starts, 1)
-        np.add.at(depth, stops - 1, -1)
-        at = np.flatnonzero(depth[:-1].cumsum() == 0)  # all but what is below subtrees' roots
+        nodes, stops, at = self.nodes, self._stops, self._places_above()
         place = np.full(nodes.left.size + 1, -1, dtype=np.int64)
         place[at] = np.arange(at.size)
         left, right = place[nodes.left[at]], place[nodes.right[at]]
@@ -314,13 +323,9 @@ class Forest:
             chosen = np.flatnonzero(origin >= 0)
             yield chosen, origin[chosen]
 
-    def _above(self, solved: Solved) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _above(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Places in the top of subtrees' roots, and of other nodes with their numbers."""
-        nodes = self.nodes.left.size
-        inside = np.zeros(nodes + 1, dtype=np.int64)
-        np.add.at(inside, self._starts, 1)
-        np.add.at(inside, self._stops - 1, -1)
-        at = np.flatnonzero(inside[:-1].cumsum() == 0)
+        at = self._places_above()
         roots = np.searchsorted(at, self._stops - 1)
         own = self.origin[at] >= 0
         own[roots] = False
@@ -328,9 +333,13 @@ class Forest:
         return roots, chosen, self.origin[at[chosen]]
 
     def summarise(
-        self, solved: Solved, asked: Asked, executor: Executor | None = None
+        self,
+        solved: Solved,
+        asked: Asked,
+        executor: Executor | None = None,
+        outward: np.ndarray | None = None,
     ) -> Summaries:
-        """Summarise the marginal pmfs of all nodes."""
+        """Summarise the marginal pmfs of all nodes, given what is known of a root from outside."""
         found = Summaries(
             np.empty(self.size),
             np.empty(self.size),
@@ -343,8 +352,8 @@ class Forest:
                 if whole.size:
                     whole[numbers] = values
 
-        messages, values = outward_of(solved.top, solved.settings, None)
-        roots, chosen, numbers = self._above(solved)
+        messages, values = outward_of(solved.top, solved.settings, outward)
+        roots, chosen, numbers = self._above()
         put(numbers, summarised(messages, values, chosen, _of_nodes(asked, numbers)))
         named = list(self._named())
         tasks = (
@@ -365,7 +374,7 @@ class Forest:
         """Return the least possible count of a node, and its marginal pmf from there on."""
         at = int(np.flatnonzero(self.origin == node)[0])
         messages, values = outward_of(solved.top, solved.settings, None)
-        roots, chosen, numbers = self._above(solved)
+        roots, chosen, numbers = self._above()
         inside = np.flatnonzero((self._starts <= at) & (at < self._stops))
         if inside.size:
             [k] = inside
@@ -385,18 +394,22 @@ class Forest:
         draws: int,
         rng: np.random.Generator,
         executor: Executor | None = None,
+        given: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Draw all counts: shape (draws, number of nodes)."""
+        """Draw all counts, given those of a root if they are known: (draws, number of nodes)."""
         top, messages = solved.top, solved.messages
         counts = np.empty((top.left.size, draws), dtype=np.int64)
         own, *others = rng.spawn(1 + len(self._starts))
         children = np.concatenate([top.left, top.right])
         for root in np.setdiff1d(np.arange(top.left.size), children):
             run = slice(messages.starts[root], messages.starts[root] + messages.widths[root])
-            draw_from(own, messages.values[run], messages.lowest[root], counts[root])
+            if given is None:
+                draw_from(own, messages.values[run], messages.lowest[root], counts[root])
+            else:
+                counts[root] = given
         split_draws(own, top, messages, counts)
         drawn = np.empty((draws, self.size), dtype=np.int64)
-        roots, chosen, numbers = self._above(solved)
+        roots, chosen, numbers = self._above()
         drawn[:, numbers] = counts[chosen].T
         named = list(self._named())
         tasks = (

@@ -250,11 +250,7 @@ class CountTree:
         ValueError
             If no counts can have led to what was released: it names the node.
         """
-        shares = np.atleast_1d(real_numbers(quantiles, "quantiles"))
-        if shares.ndim > 1 or np.any((shares <= 0) | (shares >= 1)) or np.any(np.diff(shares) < 0):
-            raise ValueError(
-                f"quantiles must be between 0 and 1 and in ascending order, got {shown(quantiles)}"
-            )
+        shares = read_quantiles(quantiles)
         counts = np.zeros(0)
         if at is not None:
             counts = real_numbers(at, "at")
@@ -317,6 +313,16 @@ class CountTree:
         draws = whole_number(draws, "draws", at_least=1)
         rng = random_generator(random_seed, "random_seed")
         return self._forest.draw(self._up(executor), draws, rng, executor)
+
+
+def read_quantiles(quantiles: ArrayLike) -> np.ndarray:
+    """Check which quantiles are wanted."""
+    shares = np.atleast_1d(real_numbers(quantiles, "quantiles"))
+    if shares.ndim > 1 or not np.all((shares > 0) & (shares < 1)) or np.any(np.diff(shares) < 0):
+        raise ValueError(
+            f"quantiles must be between 0 and 1 and in ascending order, got {shown(quantiles)}"
+        )
+    return shares
 
 
 def _parents(parent: ArrayLike) -> np.ndarray:

@@ -41,11 +41,7 @@ def enumerated():
 
 def differences(made, enumerated, settings=None):
     """Largest differences of the log-evidence and of marginals."""
-    if settings is None:
-        solved = made.solve()
-    else:
-        made.endless(settings.drop)
-        solved, _ = made._solved(settings, None)
+    solved = made.solve() if settings is None else made.solve_with(settings)
     log_evidence, pmfs = enumerated
     apart = [abs(solved.log_evidence - log_evidence)]
     for node, expected in enumerate(pmfs):
@@ -129,8 +125,7 @@ def test_wide_windows_are_convolved_by_transform():
     made = Forest(parent, *arrays, *np.zeros((3, 3)), NO_TABLES)
     means = []
     for transforms in (True, False):
-        made.endless(module.DROP)
-        solved, _ = made._solved(Settings(module.DROP, transforms), None)
+        solved = made.solve_with(Settings(module.DROP, transforms))
         means.append(made.summarise(solved, Asked(np.array([0.5]), np.zeros(0))).means)
     np.testing.assert_allclose(means[0], [38100, 19000, 19100], rtol=1e-12)
     np.testing.assert_allclose(means[0], means[1], rtol=1e-12)

@@ -1,0 +1,463 @@
+"""Trees that are larger than memory: a Parquet file for each subtree, and results likewise.
+
+Subtrees are independent given what is known of their roots. So a worker reads one file, and writes
+the message of its root. What is above them is solved here. A second round writes the results, a
+file for each. What is written stays: who calls again, after a worker or all was killed, goes on.
+"""
+
+import hashlib
+import json
+import os
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pymc_dapper.checks import random_generator, whole_number
+from pymc_dapper.counts.trees import weights
+from pymc_dapper.counts.trees.forest import (
+    DROP,
+    TAIL_MASS,
+    Asked,
+    Forest,
+    Root,
+    Settings,
+    Solved,
+    outward_of,
+    wider,
+)
+from pymc_dapper.counts.trees.priors import to_tables
+from pymc_dapper.counts.trees.tree import CountTree, read_quantiles
+
+TOP = "_top.parquet"
+RUN = "_run.json"
+ROOTS = "_roots"
+"""Begin with an underscore: what reads a directory of Parquet files passes over them."""
+
+
+class TreeSummary(NamedTuple):
+    """What is known of a tree in files as a whole."""
+
+    log_evidence: float
+    """As :meth:`CountTree.log_evidence`."""
+    tail_mass: float
+    """As :attr:`CountTree.tail_mass`."""
+    files: int
+    """Number of files of results."""
+
+
+class Task(NamedTuple):
+    """What a worker needs to know."""
+
+    source: Path
+    target: Path
+    prior: Any
+    settings: Settings
+
+
+class Wanted(NamedTuple):
+    """What results are to hold."""
+
+    quantiles: np.ndarray
+    draws: int
+
+
+def solve_tree_files(
+    source: str | Path,
+    target: str | Path,
+    *,
+    prior: Any = "flat",
+    quantiles: ArrayLike = (0.025, 0.5, 0.975),
+    draws: int = 0,
+    random_seed: Any = None,
+    executor: Executor | None = None,
+) -> TreeSummary:
+    """Solve a tree of counts that is kept in files, subtree by subtree.
+
+    Parameters
+    ----------
+    source : path
+        A directory of Parquet files, each with columns ``node``, ``parent`` (numbers of nodes; -1
+        or null for a root), ``released`` (null where nothing was), ``scale``, and ``noise`` if it
+        isn't discrete Gaussian, all as in :class:`CountTree`. ``_top.parquet`` has the nodes above;
+        any other file has one subtree, the parent of whose root is in ``_top.parquet``.
+    target : path
+        A directory for the results, a file for each of the source's: columns ``node``, ``mean``,
+        ``sd``, ``quantiles`` and ``draws`` (lists, in the order asked for).
+    prior : "flat", array_like or frozen distribution of scipy.stats, default "flat"
+        As in :class:`CountTree`; one for all leaves.
+    quantiles : array_like of float, default (0.025, 0.5, 0.975)
+        Which quantiles.
+    draws : int, default 0
+        Number of independent draws of all counts.
+    random_seed : int, Generator, ..., optional
+        The same seed gives the same draws, whatever the executor. Needed to go on with draws.
+    executor : Executor, optional
+        Where files are worked on: a pool of processes or threads, or Dask's
+        ``Client.get_executor()``. Workers need the same directories.
+
+    Returns
+    -------
+    TreeSummary
+        The log-evidence and the tail mass.
+
+    Raises
+    ------
+    ValueError
+        If the files aren't those of a tree, if ``target`` has results of other files or settings,
+        or if no counts can have led to what was released.
+    RuntimeError
+        If workers failed: what is finished is kept, and who calls again goes on from there.
+
+    Notes
+    -----
+    A worker holds the messages of some thousand nodes, and the results of one file.
+    """
+    arrow = import_arrow()
+    source, target = Path(source), Path(target)
+    wanted = Wanted(read_quantiles(quantiles), whole_number(draws, "draws", at_least=0))
+    names = sorted(file.name for file in source.glob("*.parquet") if file.name != TOP)
+    if not (source / TOP).is_file() or not names:
+        raise ValueError(
+            f"source={str(source)!r} must have {TOP}, the nodes above, and a file for each subtree"
+        )
+    entropy = int(random_generator(random_seed, "random_seed").integers(2**63))
+    begin(source, target, names, prior, wanted, entropy if wanted.draws else None)
+
+    nodes = read_nodes(arrow, source / TOP)
+    settings: Settings | None = Settings(DROP, True)
+    while settings is not None:
+        task = Task(source, target, prior, settings)
+        missing = [name for name in names if not root_file(task, name).is_file()]
+        everywhere(executor, write_root, [(task, name) for name in missing])
+        top = Top(nodes, [read_root(root_file(task, name)) for name in names], settings, names)
+        if top.most <= np.log(TAIL_MASS):
+            break
+        settings = wider(settings, top.most)
+    else:
+        raise ValueError(top.impossible())
+
+    seeds = np.random.SeedSequence(entropy).spawn(1 + len(names))
+    whole = np.random.default_rng(seeds[0])
+    found, outward, drawn = top.finish(wanted, whole)
+    write_results(arrow, target / TOP, nodes["node"], *found)
+    everywhere(
+        executor,
+        write_part,
+        [
+            (task, name, wanted, outward[k], drawn[k], seeds[1 + k])
+            for k, name in enumerate(names)
+            if not (target / name).is_file()
+        ],
+    )
+    return TreeSummary(top.log_evidence, top.total, 1 + len(names))
+
+
+def import_arrow() -> ModuleType:
+    """Import what reads and writes Parquet."""
+    try:
+        import_module("pyarrow.parquet")
+        return import_module("pyarrow")
+    except ImportError as error:
+        raise ImportError(
+            "trees in files need pyarrow: python -m pip install 'pymc-dapper[studies]'"
+        ) from error
+
+
+def begin(
+    source: Path,
+    target: Path,
+    names: Sequence[str],
+    prior: Any,
+    wanted: Wanted,
+    entropy: int | None,
+) -> None:
+    """Take a directory for these results, or check that it is theirs already."""
+    digest = hashlib.sha256(pickle.dumps(prior)).hexdigest()
+    sizes = [(source / name).stat() for name in [TOP, *names]]
+    mine = {
+        "files": [TOP, *names],
+        "changed": [[x.st_size, x.st_mtime_ns] for x in sizes],
+        "prior": digest,
+        "quantiles": wanted.quantiles.tolist(),
+        "draws": wanted.draws,
+        "seed": entropy,
+    }
+    (target / ROOTS).mkdir(parents=True, exist_ok=True)
+    file = target / RUN
+    if not file.is_file():
+        replace(file, json.dumps(mine).encode())
+        return
+    theirs = json.loads(file.read_text(encoding="utf-8"))
+    different = [name for name in mine if mine[name] != theirs.get(name)]
+    if different:
+        raise ValueError(
+            f"target={str(target)!r} has results of another tree or of other settings: "
+            f"{', '.join(different)} differ. Give another directory"
+        )
+
+
+def replace(file: Path, content: bytes) -> None:
+    """Write a file that is there as a whole or not at all."""
+    beside = file.with_name(f".{file.name}-{os.getpid()}")
+    beside.write_bytes(content)
+    os.replace(beside, file)
+
+
+def everywhere(
+    executor: Executor | None, function: Callable[..., None], tasks: Iterable[tuple[Any, ...]]
+) -> None:
+    """Do all tasks, here or in an executor; raise what went wrong after all have ended."""
+    if executor is None:
+        for task in tasks:
+            function(*task)
+        return
+    futures = [(task[1], executor.submit(function, *task)) for task in tasks]
+    failed = []
+    for name, future in futures:
+        try:
+            future.result()
+        except ValueError:
+            raise
+        except Exception as error:
+            failed.append((name, error))
+    if failed:
+        name, first = failed[0]
+        raise RuntimeError(
+            f"{len(failed)} of {len(futures)} files failed, {name} with {first!r}. What is "
+            "finished is kept: call again to go on"
+        ) from first
+
+
+def read_nodes(arrow: Any, file: Path) -> dict[str, np.ndarray]:
+    """Read the nodes of a file."""
+    table = arrow.parquet.read_table(file)
+    missing = {"node", "parent", "released", "scale"} - set(table.column_names)
+    if missing:
+        raise ValueError(f"{file.name} has no column {sorted(missing)[0]!r}")
+    columns = {name: table[name].to_pandas().to_numpy() for name in table.column_names}
+    return {
+        "node": columns["node"].astype(np.int64),
+        "parent": np.nan_to_num(columns["parent"].astype(float), nan=-1).astype(np.int64),
+        "released": columns["released"].astype(float),
+        "scale": np.nan_to_num(columns["scale"].astype(float)),
+        "noise": columns.get("noise", np.array("discrete_gaussian")).astype(str),
+    }
+
+
+def places(file: str, nodes: dict[str, np.ndarray]) -> np.ndarray:
+    """Return where each node's parent is in its file; -1 if it isn't."""
+    order = np.argsort(nodes["node"])
+    numbers = nodes["node"][order]
+    if np.any(numbers[1:] == numbers[:-1]):
+        raise ValueError(
+            f"{file}: node {numbers[:-1][numbers[1:] == numbers[:-1]][0]} is twice in it"
+        )
+    at = np.searchsorted(numbers, nodes["parent"]).clip(max=len(numbers) - 1)
+    return np.where(numbers[at] == nodes["parent"], order[at], -1)
+
+
+def read_tree(task: Task, name: str) -> tuple[CountTree, dict[str, np.ndarray], int]:
+    """Read the subtree of a file, and where its root is."""
+    nodes = read_nodes(import_arrow(), task.source / name)
+    parent = places(name, nodes)
+    roots = np.flatnonzero(parent < 0)
+    if len(roots) != 1:
+        raise ValueError(f"{name} must have one subtree, but has {len(roots)} roots")
+    tree = CountTree(
+        parent,
+        nodes["released"],
+        nodes["scale"],
+        noise=nodes["noise"],
+        prior=task.prior,
+        names=nodes["node"],
+    )
+    return tree, nodes, int(roots[0])
+
+
+def root_file(task: Task, name: str) -> Path:
+    """Return where the message of a file's root is, made in windows of so much."""
+    return task.target / ROOTS / f"{task.settings.drop:.3f}-{Path(name).stem}.npz"
+
+
+def write_root(task: Task, name: str) -> None:
+    """Write what is known of a root from its subtree."""
+    tree, nodes, root = read_tree(task, name)
+    solved = tree._forest.solve_with(task.settings)
+    if isinstance(solved, int):
+        found = Root(0, np.zeros(0), -np.inf, np.inf, np.inf, int(nodes["node"][solved]))
+    else:
+        message = solved.messages.values[solved.messages.starts[-1] :]
+        lowest = int(solved.messages.lowest[-1])
+        message = message[: solved.messages.widths[-1]]
+        found = Root(lowest, message, solved.log_evidence, solved.most, solved.total, -1)
+    file = root_file(task, name)
+    beside = file.with_name(f".{file.stem}-{os.getpid()}.npz")
+    np.savez(beside, *map(np.asarray, found), nodes["node"][root], nodes["parent"][root])
+    os.replace(beside, file)
+
+
+def read_root(file: Path) -> tuple[Root, int, int]:
+    """Read it, with the root's number and its parent's."""
+    with np.load(file) as stored:
+        lowest, message, log_evidence, most, total, impossible, node, parent = (
+            stored[f"arr_{k}"] for k in range(8)
+        )
+    root = Root(
+        int(lowest), message, float(log_evidence), float(most), float(total), int(impossible)
+    )
+    return root, int(node), int(parent)
+
+
+class Top:
+    """What is above the subtrees, which are its leaves."""
+
+    def __init__(
+        self,
+        nodes: dict[str, np.ndarray],
+        roots: Sequence[tuple[Root, int, int]],
+        settings: Settings,
+        names: Sequence[str],
+    ):
+        self.most, self.total, self.log_evidence = np.inf, np.inf, -np.inf
+        self._at: int | None = None
+        impossible = [root.impossible for root, _, _ in roots if root.impossible >= 0]
+        if impossible:
+            self._at = impossible[0]
+            return
+        self.n = n = len(nodes["node"])
+        leaves = np.arange(n, n + len(roots))
+        joined = {
+            "node": np.append(nodes["node"], [node for _, node, _ in roots]),
+            "parent": np.append(nodes["parent"], [parent for _, _, parent in roots]),
+        }
+        parent = places(TOP, joined)
+        for k, name in enumerate(names):
+            if not 0 <= parent[n + k] < n:
+                raise ValueError(f"{name}: the parent of its root isn't in {TOP}")
+        if np.any(parent[:n] >= n) or np.any(
+            np.bincount(parent[parent >= 0], minlength=n)[:n] == 0
+        ):
+            raise ValueError(f"{TOP}: a node has no children, in it or in other files")
+        # CountTree checks what was released; of the leaves nothing is, here.
+        noise = np.broadcast_to(nodes["noise"], n)
+        checked = CountTree(
+            parent,
+            np.append(nodes["released"], np.zeros(len(roots))),
+            np.append(nodes["scale"], np.ones(len(roots))),
+            noise=np.append(noise, np.full(len(roots), "gaussian")),
+            names=joined["node"],
+        )._forest
+        inside = checked.origin >= 0
+        kinds, released, scale = (np.zeros(n + len(roots)) for _ in range(3))
+        for made, of in zip((kinds, released, scale), checked.nodes[2:5], strict=True):
+            made[checked.origin[inside]] = of[inside]
+        kinds[leaves] = weights.NONE
+        prior, first = np.zeros(n + len(roots)), np.zeros(n + len(roots))
+        prior[leaves], first[leaves] = weights.OF_TABLE, np.arange(len(roots))
+        with np.errstate(divide="ignore"):
+            tables = to_tables(
+                [np.log(root.message) for root, _, _ in roots],
+                [root.lowest for root, _, _ in roots],
+            )
+        self.forest = Forest(
+            parent, kinds, released, scale, prior, first, np.zeros(len(prior)), tables, most=0
+        )
+        solved = self.forest.solve_with(settings)
+        if isinstance(solved, int):
+            self._at = int(joined["node"][solved])
+            return
+        self.solved: Solved = solved
+        self.leaves, self.roots = leaves, [root for root, _, _ in roots]
+        largest = [solved.largest[int(leaf)] for leaf in leaves]
+        mosts = [x + root.most for x, root in zip(largest, self.roots, strict=True)]
+        self.most = max([solved.most, *mosts])
+        self.total = solved.total + sum(
+            np.exp(min(x, 600.0)) * root.total for x, root in zip(largest, self.roots, strict=True)
+        )
+        self.log_evidence = solved.log_evidence + sum(root.log_evidence for root in self.roots)
+
+    def impossible(self) -> str:
+        """Say which node no count is possible at."""
+        return (
+            f"no counts can have led to what was released at node {self._at}, above it and below "
+            "it: look for a wrong scale, a wrong parent or a wrong exact count"
+        )
+
+    def finish(
+        self, wanted: Wanted, rng: np.random.Generator
+    ) -> tuple[tuple[np.ndarray, ...], list[np.ndarray], list[np.ndarray]]:
+        """Return the results of the top, and what it says of each subtree's root, and its draws."""
+        asked = Asked(wanted.quantiles, np.zeros(0))
+        found = self.forest.summarise(self.solved, asked)
+        drawn = np.zeros((0, self.forest.size), dtype=np.int64)
+        if wanted.draws:
+            drawn = self.forest.draw(self.solved, wanted.draws, rng)
+        messages, values = outward_of(self.solved.top, self.solved.settings, None)
+        place = {int(node): i for i, node in enumerate(self.forest.origin) if node >= 0}
+        outward = []
+        for leaf, root in zip(self.leaves, self.roots, strict=True):
+            i = place[int(leaf)]
+            # On the window of the subtree's message, of which this one may have been cut.
+            whole = np.zeros(root.message.size)
+            begin = messages.lowest[i] - root.lowest
+            whole[begin : begin + messages.widths[i]] = values[messages.starts[i] :][
+                : messages.widths[i]
+            ]
+            outward.append(whole)
+        results = (*(x[: self.n] for x in found[:3]), drawn[:, : self.n].T)
+        return results, outward, [drawn[:, leaf] for leaf in self.leaves]
+
+
+def write_part(
+    task: Task,
+    name: str,
+    wanted: Wanted,
+    outward: np.ndarray,
+    given: np.ndarray,
+    seed: np.random.SeedSequence,
+) -> None:
+    """Write the results of a subtree."""
+    tree, nodes, _ = read_tree(task, name)
+    solved = tree._forest.solve_with(task.settings)
+    assert not isinstance(solved, int)
+    asked = Asked(wanted.quantiles, np.zeros(0))
+    found = tree._forest.summarise(solved, asked, outward=outward)
+    drawn = np.zeros((0, len(nodes["node"])), dtype=np.int64)
+    if wanted.draws:
+        rng = np.random.default_rng(seed)
+        drawn = tree._forest.draw(solved, wanted.draws, rng, given=given)
+    write_results(import_arrow(), task.target / name, nodes["node"], *found[:3], drawn.T)
+
+
+def write_results(
+    arrow: Any,
+    file: Path,
+    node: np.ndarray,
+    mean: np.ndarray,
+    sd: np.ndarray,
+    quantiles: np.ndarray,
+    draws: np.ndarray,
+) -> None:
+    """Write a file of results; draws in as few bytes as they need."""
+
+    def lists(rows: np.ndarray) -> Any:
+        narrow = np.int32 if rows.size and rows.max() < 2**31 else np.int64
+        flat = arrow.array(np.ascontiguousarray(rows, dtype=narrow).ravel())
+        return arrow.FixedSizeListArray.from_arrays(flat, rows.shape[1])
+
+    columns = {"node": node, "mean": mean, "sd": sd, "quantiles": lists(quantiles)}
+    if draws.shape[1]:
+        columns["draws"] = lists(draws)
+    beside = file.with_name(f".{file.name}-{os.getpid()}")
+    arrow.parquet.write_table(arrow.table(columns), beside)
+    os.replace(beside, file)
+
+
+__all__ = ["TreeSummary", "solve_tree_files"]
