@@ -27,6 +27,7 @@ EXAMPLES = {
     "noisy_stats": ["--output", "noisy_stats.png", "--page", "../noisy-stats.md"],
     "births": ["--output", "births_posterior.png"],
     "census": ["--output", "census_tracts.png", "--page", "../latent-counts.md"],
+    "census_blocks": ["--output", "census_blocks.png", "--page", "../census.md"],
     "invariants": ["--output", "invariants.png"],
     "private_proportion": ["--output", "private_proportion.png"],
     "budget_study": ["--output", "budget_study.png", "--page", "../studies.md"],

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks import against, by_hand, first_draws, measure, page, parts, run
+from benchmarks import against, by_hand, census, first_draws, measure, page, parts, run
 
 pytestmark = pytest.mark.long
 
@@ -270,3 +270,13 @@ def test_jobs_are_measured_in_seconds():
     for job in against.JOBS.values():
         if job["task"] == "sweep" and job["workload"] == "poisson":
             assert against.seconds(against.ROOT, job) > 0
+
+
+def test_the_census_is_measured(capsys):
+    for options in ({}, {"n_draws": 3}, {"grows": True}):
+        census.main(blocks=300 if not options.get("grows") else 10_000, threads=1, **options)
+    printed = capsys.readouterr().out
+    for level in ("state", "county", "tract", "block group", "block"):
+        assert f"\n{level}" in printed
+    assert "3 draws" in printed
+    assert "nodes" in printed

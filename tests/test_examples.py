@@ -54,6 +54,7 @@ def test_the_regression_prints_every_coefficient_by_every_analysis(monkeypatch, 
     [
         ("births", {"draws": 50, "tune": 50}, 1),
         ("census", {"draws": 50, "tune": 50}, 1),
+        ("census_blocks", {"blocks": 300}, 1),
         ("invariants", {"draws": 200}, 1),
         ("private_proportion", {"draws": 1_000}, 1),
         ("published_methods", {"draws": 50, "tune": 50, "final_draws": 500}, 4),

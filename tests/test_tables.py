@@ -148,3 +148,12 @@ def test_widths_of_the_study_are_those_of_the_page(mechanism):
         assert 0 <= coverage <= 1
         # Few replicates: Student's t with 5 degrees of freedom, at a probability of 1e-3.
         assert abs(widths.mean() - width) < 6.9 * widths.std(ddof=1) / np.sqrt(n) + 0.005
+
+
+@pytest.mark.long
+def test_the_blocks_of_a_census_are_those_of_the_page(tmp_path):
+    """Nothing is sampled: rounding alone may differ."""
+    copy = tmp_path / "page.md"
+    shutil.copy(DOCS / "census.md", copy)
+    example("census_blocks").main(output=tmp_path / "figure.png", page=copy)
+    assert copy.read_text("utf-8") == (DOCS / "census.md").read_text("utf-8")

@@ -376,6 +376,7 @@ STOPS = {
     "FunctionStep": ["steps.function:_CheckedDraw"],
     "assign_steps": ["assignment:read_model", "assignment:read_counts"],
     "sample": ["assignment:read_model", "assignment:read_counts"],
+    "solve_tree_files": ["counts.trees.streaming:subtree_files"],
     "study": ["studies.study:CellRunner"],
     "plot_record_acceptance": ["plots.record_acceptance:figure_options"],
     "plot_analyses": ["plots.analyses:figure_options"],

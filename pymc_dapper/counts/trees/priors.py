@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pymc_dapper.checks import real_numbers, shown
+from pymc_dapper.checks import as_array, real_numbers, shown
 from pymc_dapper.counts.trees.weights import ENDLESS, FLAT, NEGATIVE_BINOMIAL, OF_TABLE, POISSON
 
 TAIL = 1e-20
@@ -61,7 +61,7 @@ def read_prior(prior: Any, n_leaves: int, largest: np.ndarray) -> Prior:
 
 
 def _of_log_pmf(prior: Any, n_leaves: int) -> Prior:
-    if np.ndim(prior) != 1:
+    if as_array(prior).ndim != 1:
         raise ValueError(
             "prior: log-probabilities must have one dimension: those of 0, 1, 2, ... people. For a "
             "law of its own for each leaf give a distribution of scipy.stats with arrays"

@@ -10,7 +10,7 @@ import json
 import os
 import pickle
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, as_completed
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pymc_dapper.checks import random_generator, whole_number
+from pymc_dapper.checks import random_generator, shown, whole_number
 from pymc_dapper.counts.trees import weights
 from pymc_dapper.counts.trees.forest import (
     DROP,
@@ -32,7 +32,7 @@ from pymc_dapper.counts.trees.forest import (
     outward_of,
     wider,
 )
-from pymc_dapper.counts.trees.priors import to_tables
+from pymc_dapper.counts.trees.priors import read_prior, to_tables
 from pymc_dapper.counts.trees.tree import CountTree, read_quantiles
 
 TOP = "_top.parquet"
@@ -119,15 +119,14 @@ def solve_tree_files(
     -----
     A worker holds the messages of some thousand nodes, and the results of one file.
     """
-    arrow = import_arrow()
-    source, target = Path(source), Path(target)
+    source, target = folder(source, "source"), folder(target, "target")
     wanted = Wanted(read_quantiles(quantiles), whole_number(draws, "draws", at_least=0))
-    names = sorted(file.name for file in source.glob("*.parquet") if file.name != TOP)
-    if not (source / TOP).is_file() or not names:
-        raise ValueError(
-            f"source={str(source)!r} must have {TOP}, the nodes above, and a file for each subtree"
-        )
     entropy = int(random_generator(random_seed, "random_seed").integers(2**63))
+    if executor is not None and not hasattr(executor, "submit"):
+        raise TypeError(f"executor must be an executor, or None, got {shown(executor)}")
+    read_prior(prior, 1, np.zeros(1, dtype=np.int64))
+    names = subtree_files(source)
+    arrow = import_arrow()
     begin(source, target, names, prior, wanted, entropy if wanted.draws else None)
 
     nodes = read_nodes(arrow, source / TOP)
@@ -157,6 +156,23 @@ def solve_tree_files(
         ],
     )
     return TreeSummary(top.log_evidence, top.total, 1 + len(names))
+
+
+def folder(path: Any, name: str) -> Path:
+    """Check the name of a directory."""
+    if not isinstance(path, str | Path) or not str(path):
+        raise TypeError(f"{name} must be the path of a directory, got {shown(path)}")
+    return Path(path)
+
+
+def subtree_files(source: Path) -> list[str]:
+    """Return the names of the files that have a subtree each."""
+    names = sorted(file.name for file in source.glob("*.parquet") if file.name != TOP)
+    if not (source / TOP).is_file() or not names:
+        raise ValueError(
+            f"source={str(source)!r} must have {TOP}, the nodes above, and a file for each subtree"
+        )
+    return names
 
 
 def import_arrow() -> ModuleType:
@@ -218,19 +234,19 @@ def everywhere(
         for task in tasks:
             function(*task)
         return
-    futures = [(task[1], executor.submit(function, *task)) for task in tasks]
-    failed = []
-    for name, future in futures:
-        try:
-            future.result()
-        except ValueError:
-            raise
-        except Exception as error:
+    names = {executor.submit(function, *task): task[1] for task in tasks}
+    n_files, failed = len(names), []
+    for future in as_completed(names):
+        name, error = names.pop(future), future.exception()
+        del future  # while we hold it, Dask does the file again if its worker dies later
+        if isinstance(error, ValueError):
+            raise error
+        if error is not None:
             failed.append((name, error))
     if failed:
         name, first = failed[0]
         raise RuntimeError(
-            f"{len(failed)} of {len(futures)} files failed, {name} with {first!r}. What is "
+            f"{len(failed)} of {n_files} files failed, {name} with {first!r}. What is "
             "finished is kept: call again to go on"
         ) from first
 
@@ -458,6 +474,3 @@ def write_results(
     beside = file.with_name(f".{file.name}-{os.getpid()}")
     arrow.parquet.write_table(arrow.table(columns), beside)
     os.replace(beside, file)
-
-
-__all__ = ["TreeSummary", "solve_tree_files"]

@@ -117,7 +117,10 @@ class CountTree:
         values = real_numbers(released, "released")
         if values.shape != (n,):
             raise ValueError(f"released must have shape ({n},), one for each node: nan for none")
-        scales = np.broadcast_to(real_numbers(scale, "scale"), n)
+        scales = real_numbers(scale, "scale")
+        if scales.shape not in ((), (n,)):
+            raise ValueError(f"scale must be a number, or have shape ({n},), got {scales.shape}")
+        scales = np.broadcast_to(scales, n)
         known = ~np.isnan(values)
         kinds = np.where(known, _kinds(noise, n), weights.NONE)
         kinds[known & (scales == 0)] = weights.EXACT
@@ -184,6 +187,8 @@ class CountTree:
         return f"<CountTree: {self._forest.size} nodes>"
 
     def _up(self, executor: Executor | None) -> Solved:
+        if executor is not None and not hasattr(executor, "submit"):
+            raise TypeError(f"executor must be an executor, or None, got {shown(executor)}")
         if self._solved is None:
             try:
                 self._solved = self._forest.solve(executor)
@@ -337,7 +342,7 @@ def _parents(parent: ArrayLike) -> np.ndarray:
 
 
 def _kinds(noise: Any, n: int) -> np.ndarray:
-    names = np.asarray(noise)
+    names = as_array(noise)
     if names.dtype.kind != "U" or names.shape not in ((), (n,)):
         raise ValueError(
             f"noise must be one of {', '.join(KINDS)}, or such a name for each node, got "

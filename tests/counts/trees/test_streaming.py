@@ -151,7 +151,7 @@ def test_a_dask_worker_that_dies_loses_its_file_only(source, tmp_path, monkeypat
         write = partial(die_once, note=str(tmp_path / function), write=getattr(streaming, function))
         monkeypatch.setattr(streaming, function, write)
     cluster = LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
     with cluster, Client(cluster) as client:
         found = solve(source, tmp_path, executor=client.get_executor())

@@ -1,0 +1,129 @@
+"""A replica of the 2020 redistricting release: what all blocks cost, and whether intervals hold.
+
+Total populations of blocks and of all levels above are released with the noise of 2020's production
+settings, and each state's total exactly. Measured are seconds, by the clock and of CPU, and the
+largest memory; coverage of 95 % intervals beside those of generalised least squares, and widths.
+Intervals of integers hold more than they promise where they are short, so that coverage is also
+told with ends counted in part, as often as 95 % needs them (by a random number).
+
+    python -m benchmarks.census                        400,000 blocks, a twentieth
+    python -m benchmarks.census --blocks 8132968       the whole: some gigabytes
+    python -m benchmarks.census --draws 100            draws in the place of marginals
+    python -m benchmarks.census --growth               cost from 10,000 nodes on
+"""
+
+import argparse
+import resource
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from scipy import stats
+
+import pymc_dapper as pmd
+from benchmarks._models import example
+from pymc_dapper.reference import tree_least_squares
+
+SHARES = (0.025, 0.975)
+
+
+class Clock:
+    """Seconds of a part, by the clock and of CPU."""
+
+    def __init__(self):
+        self.told("")
+
+    def told(self, what):
+        now = time.perf_counter(), time.process_time()
+        if what:
+            wall, cpu = (a - b for a, b in zip(now, self.at, strict=True))
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            print(f"{what:34}{wall:9.1f} s{cpu:9.1f} s CPU{peak:7.1f} GiB", flush=True)
+        self.at = now
+        return self.at
+
+
+def marginals(census, module, executor, rng):
+    """Time the marginals, and print how often intervals hold the truth and how wide they are."""
+    clock = Clock()
+    tree = pmd.CountTree(census.parent, census.released, census.sigma, prior=module.log_prior())
+    clock.told("tree made")
+    tree.log_evidence(executor=executor)
+    clock.told("messages up, log-evidence")
+    found = tree.marginals(SHARES, at=census.truth, executor=executor)
+    clock.told("marginal quantiles of all nodes")
+    squares = tree_least_squares(census.parent, census.released, census.sigma)
+    clock.told("least squares")
+    half = stats.norm.ppf(SHARES[1]) * squares.sd
+    place = found.below + rng.random(len(half)) * (found.up_to - found.below)
+    low, high = found.quantiles.T
+    print(f"\ntail mass of all windows: {tree.tail_mass:.1e}")
+    heads = ("nodes", "coverage", "closed", "width", "squares", "width")
+    print(f"{'level':14}" + "".join(f"{head:>10}" for head in heads))
+    for k, level in enumerate(module.LEVELS):
+        at = census.level == k
+        truth = census.truth[at]
+        exact = (place[at] > SHARES[0]) & (place[at] < SHARES[1])
+        closed = (low[at] <= truth) & (truth <= high[at])
+        normal = np.abs(truth - squares.estimate[at]) <= half[at] + 1e-9
+        cells = [100 * exact.mean(), 100 * closed.mean(), np.mean(high[at] - low[at])]
+        cells += [100 * normal.mean(), 2 * half[at].mean()]
+        print(f"{level:14}{at.sum():10d}" + "".join(f"{x:10.2f}" for x in cells))
+
+
+def draws(census, module, executor, n):
+    """Time draws of all counts."""
+    clock = Clock()
+    tree = pmd.CountTree(census.parent, census.released, census.sigma, prior=module.log_prior())
+    tree.log_evidence(executor=executor)
+    clock.told("messages up, log-evidence")
+    drawn = tree.draw(n, random_seed=1, executor=executor)
+    clock.told(f"{n} draws of all {drawn.shape[1]} counts")
+
+
+def growth(module, executor, largest):
+    """Fit the power with which the cost grows."""
+    sizes, seconds = [], []
+    blocks = 10_000
+    while blocks <= largest:
+        census = module.replicate(blocks, np.random.default_rng(1))
+        begun = time.process_time()
+        tree = pmd.CountTree(census.parent, census.released, census.sigma, prior=module.log_prior())
+        tree.marginals(SHARES, executor=executor)
+        sizes.append(len(census.parent))
+        seconds.append(time.process_time() - begun)
+        print(f"{sizes[-1]:10d} nodes {seconds[-1]:9.1f} s CPU", flush=True)
+        blocks *= 3
+    if len(sizes) > 1:
+        print(f"power {np.polyfit(np.log(sizes), np.log(seconds), 1)[0]:.3f}")
+
+
+def main(blocks=400_000, threads=2, n_draws=0, grows=False):
+    """Make the replica, and measure."""
+    module = example("census_blocks")
+    rng = np.random.default_rng(1)
+    warm = module.replicate(300, rng)
+    tree = pmd.CountTree(warm.parent, warm.released, warm.sigma, prior=module.log_prior())
+    tree.marginals()
+    tree.draw(5, random_seed=1)
+    with ThreadPoolExecutor(threads) as executor:
+        if grows:
+            growth(module, executor, blocks)
+            return
+        clock = Clock()
+        census = module.replicate(blocks, rng)
+        clock.told("replica")
+        if n_draws:
+            draws(census, module, executor, n_draws)
+        else:
+            marginals(census, module, executor, rng)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--blocks", type=int, default=400_000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--draws", type=int, default=0)
+    parser.add_argument("--growth", action="store_true")
+    given = parser.parse_args()
+    main(given.blocks, given.threads, given.draws, given.growth)
