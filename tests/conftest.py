@@ -30,17 +30,24 @@ for op in (CountNoise, CountQuantile):  # numba would take five seconds, in each
 
 LONGEST = (
     "statistical/exactness/test_exactness.py",
+    "studies/test_running.py",
+    "conjugacy/test_conditional.py",
     "records/compiled/test_op.py",
-    "statistical/test_interweave.py",
-    "records/test_step.py",
-    "counts/kernels/test_sweep.py",
+    "distributions/test_discrete_gaussian.py",
+    "mechanisms/test_additive.py",
+    "test_malformed_inputs.py",
+    "test_assignment.py",
+    "statistical/test_transition_matrix.py",
+    "interweaving/test_step.py",
+    "statistical/test_counts.py",
     "test_sampling.py",
     "statistical/test_constrained_records.py",
-    "statistical/test_integrated_counts.py",
-    "conjugacy/test_conditional.py",
-    "statistical/test_latent_totals.py",
-    "studies/test_running.py",
+    "statistical/test_known_totals.py",
+    "statistical/test_separable.py",
     "test_caches.py",
+    "statistical/test_collapsed.py",
+    "statistical/test_interweave.py",
+    "statistical/test_impossible_proposals.py",
 )
 """Files that take longest, in that order."""
 

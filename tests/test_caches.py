@@ -118,7 +118,7 @@ def reports(cache):
     return [
         *run(*DENSITIES),
         # By now the cache holds what is needed, and code of other models that came later.
-        *run("laplace", workers=("spawn", "forkserver")),
+        *run("laplace", workers=("spawn",)),
     ]
 
 
@@ -144,7 +144,7 @@ def test_another_process_finds_what_was_compiled(reports):
 def test_workers_find_what_was_compiled(reports):
     """Fails if a key changes when a graph is pickled, as that of an empty constant does."""
     density, found = reports[-1]
-    for method in ("spawn", "forkserver"):
+    for method in ("spawn",):
         names, value = found["workers"][method]
         assert names == []
         assert value == pytest.approx(EXPECTED[density])

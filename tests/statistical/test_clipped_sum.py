@@ -148,7 +148,9 @@ def test_proposals_from_old_parameters_are_told_apart(models, steps, exact):
     assert_disagrees(run(models, centred, twin, exact))
 
 
-@pytest.mark.parametrize("data", [centred, pytest.param(non_centred, marks=pytest.mark.long)])
+# In every run, `exactness/` and test_transition_matrix.py tell them.
+@pytest.mark.long
+@pytest.mark.parametrize("data", MODELS)
 def test_sums_left_behind_are_told_apart(models, exact, data):
     model = models[data]
     step = broken.broken_step(broken.STALE_SUMS)([model["record"]], model=model)

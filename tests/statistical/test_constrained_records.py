@@ -302,9 +302,8 @@ def rows_in_order():
     return record, record[:, 0].sum()  # finite even where the second entry is nan
 
 
-@pytest.mark.parametrize(
-    "records", [ends_of_a_beta, pytest.param(rows_in_order, marks=pytest.mark.long)]
-)
+@pytest.mark.usefixtures("in_python")
+@pytest.mark.parametrize("records", [ends_of_a_beta, rows_in_order])
 def test_a_chain_never_leaves_what_its_values_can_reach(records):
     with pm.Model() as model:
         record, statistic = records()

@@ -102,19 +102,6 @@ MODELS = {
 }
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        "beta",
-        # In every run, log-densities are compared with integrals (below).
-        pytest.param("dirichlet", marks=pytest.mark.long),
-        pytest.param("gamma", marks=pytest.mark.long),
-    ],
-)
-def case(request):
-    return MODELS[request.param]()
-
-
 def draws_of(model, steps, draws=4_000):
     with model:
         posterior = pm.sample(
@@ -141,11 +128,23 @@ def z_scores(draws, exact):
     return [*z, (squares.mean() - sd**2) / (squares.std() / np.sqrt(smallest_ess(squares)))]
 
 
+def sampled_and_exact(case, draws):
+    model, exact = MODELS[case]()
+    step = CountStep([model["x"]], integrate=[model["p"]], model=model)
+    values = draws_of(model, [step], draws)
+    assert smallest_ess(values[0]) > draws
+    return values, exact
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", MODELS)
 def test_parameters_have_their_exact_posterior(case):
-    model, exact = case
-    draws = draws_of(model, [CountStep([model["x"]], integrate=[model["p"]], model=model)])
-    assert smallest_ess(draws[0]) > 4_000
-    assert np.abs(z_scores(draws, exact)).max() < 4
+    assert np.abs(z_scores(*sampled_and_exact(case, draws=4_000))).max() < 4
+
+
+@pytest.mark.usefixtures("in_python")
+def test_so_they_do_in_python():
+    assert np.abs(z_scores(*sampled_and_exact("beta", draws=400))).max() < 4
 
 
 # Twins, each of which must show ------------------------------------------------------------------
@@ -160,6 +159,7 @@ class DrawnBefore(CountStep):
         return {**before, "x": new["x"]}, stats
 
 
+@pytest.mark.long
 def test_a_parameter_drawn_given_other_counts_shows():
     model, exact = shared_probability()
     step = DrawnBefore([model["x"]], integrate=[model["p"]], model=model)

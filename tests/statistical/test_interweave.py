@@ -151,8 +151,11 @@ def randomised():
     return model, ["record"], ["p", "truth"], dict(zip(("p", "truth"), both, strict=True))
 
 
+# In every run, their noise is held against answers enumerated (`interweaving/reading/`), and wrong
+# laws of them are refused (below).
+@pytest.mark.long
 def test_records_integrated_out_given_what_is_known_of_each(randomised):
-    assert_agrees(run(*randomised, draws=4_000))
+    assert_agrees(run(*randomised))
 
 
 def without_answers(reading):

@@ -71,7 +71,8 @@ def test_parameters_and_records_given_all_releases(model, exact):
     [
         broken.WITHOUT_SEPARABLE,
         pytest.param(broken.SEPARABLE_ONLY, marks=pytest.mark.long),
-        broken.FIRST_CHANGE_ONLY,
+        # In every run, a column that is forgotten: test_transition_matrix.py.
+        pytest.param(broken.FIRST_CHANGE_ONLY, marks=pytest.mark.long),
     ],
     ids=["without answers", "answers only", "first total only"],
 )

@@ -14,15 +14,18 @@ from distributed import Client, LocalCluster
 
 from pymc_dapper.studies import running, study
 from pymc_dapper.studies.cell import CellResult
-from tests.studies import functions
-from tests.studies.runs import REPLICATES, run
+from tests.studies import functions, runs
+from tests.studies.runs import REPLICATES
 
 ROOT = Path(__file__).parents[2]
 
+# What is sampled isn't the matter: a model for which each process compiles little.
+run = partial(runs.run, build=functions.build_light)
 
-def run_here(*functions, **options):
+
+def run_here(simulate=functions.simulate, **options):
     with ThreadPoolExecutor(1) as executor:
-        return run(*functions, executor=executor, **options)
+        return run(simulate, executor=executor, **options)
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +57,14 @@ def test_dask_gives_the_same(expected, cluster):
         return functions.simulate(rng, share)
 
     assert functions.same(run(simulate, executor=cluster.get_executor()), expected)
+
+
+@pytest.mark.long
+def test_several_processes_give_the_same_with_records():
+    """Which are compiled in each."""
+    with ThreadPoolExecutor(1) as executor:
+        expected = runs.run(executor=executor)
+    assert functions.same(runs.run(executor=2), expected)
 
 
 def begun_twice(folder):
@@ -103,7 +114,7 @@ def test_a_cell_that_kills_each_process_is_given_up(monkeypatch):
     started = []
     monkeypatch.setattr(running, "_one_process", lambda: started.append(1) or Dies())
     with pytest.warns(UserWarning, match="of 8 cells, 4 worker died"):
-        result = run(functions.simulate, functions.build_light, executor=2)
+        result = run(functions.simulate, executor=2)
     assert (result["status"].sel(share=0.3) == "done").all()
     assert (result["status"].sel(share=0.7) == "worker died").all()
     assert (result["message"].sel(share=0.7).str.contains("3 times")).all()
@@ -131,7 +142,7 @@ def test_a_process_that_dies_between_two_cells_is_replaced(monkeypatch):
     monkeypatch.setattr(running, "_one_process", lambda: started.append(1) or DiesAfterwards())
     monkeypatch.setattr(running, "ATTEMPTS", 1)
     with pytest.warns(UserWarning, match="of 8 cells, 4 worker died"):
-        result = run(functions.simulate, functions.build_light, executor=1)
+        result = run(functions.simulate, executor=1)
     assert (result["status"].sel(share=0.3) == "done").all()
     assert len(started) == REPLICATES + REPLICATES + 1
 
@@ -181,11 +192,11 @@ class BreaksAfter(Executor):
 
 def test_an_executor_that_breaks_leaves_cells_to_a_rerun(tmp_path):
     with pytest.warns(UserWarning, match="of 8 cells, 4 not run"):
-        result = run(build=functions.build_light, executor=BreaksAfter(4), store=tmp_path)
+        result = run(executor=BreaksAfter(4), store=tmp_path)
     assert (result["status"].sel(share=0.3) == "done").all()
     assert (result["status"].sel(share=0.7) == "not run").all()
-    again = run(build=functions.build_light, executor=BreaksAfter(4), store=tmp_path)
-    assert functions.same(again, run_here(functions.simulate, functions.build_light))
+    again = run(executor=BreaksAfter(4), store=tmp_path)
+    assert functions.same(again, run_here())
 
 
 class Cancels(Executor):
@@ -249,9 +260,7 @@ def test_a_study_whose_main_process_is_killed_is_finished_by_another(tmp_path):
             )
             assert len(list(store.glob("*.parquet"))) == REPLICATES
             before, workers = functions.notes(noted)
-            waiting = second.submit(
-                run_here, simulate, functions.build_light, store=store, on_change="reuse"
-            )
+            waiting = second.submit(run_here, simulate, store=store, on_change="reuse")
             functions.wait_until(lambda: len(list(store.glob("*.parquet"))) == 2 * REPLICATES - 1)
             time.sleep(2)
             assert set(functions.notes(noted)[0].values()) == {1}
@@ -261,7 +270,7 @@ def test_a_study_whose_main_process_is_killed_is_finished_by_another(tmp_path):
             main.wait()
         result = waiting.result()
     functions.wait_until(lambda: not any(_is_running(pid) for pid in workers))
-    assert functions.same(result, run_here(functions.simulate, functions.build_light))
+    assert functions.same(result, run_here())
     after, _ = functions.notes(noted)
     assert len(after) == 2 * REPLICATES
     assert (after - before).total() == REPLICATES

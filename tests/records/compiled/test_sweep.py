@@ -30,6 +30,8 @@ def after_nothing(sweep, *given, records=RECORDS):
     return new, logp
 
 
+# In every run, in processes of their own: test_caches.py.
+@pytest.mark.long
 def test_models_of_the_same_shapes_do_not_share_code():
     for scale in (1.0, 2.0, 1.0):
         model = model_with_scale(scale)
@@ -37,6 +39,8 @@ def test_models_of_the_same_shapes_do_not_share_code():
         assert after_nothing(sweep)[1] == pytest.approx(-9.0 * scale)
 
 
+# In every run, keys differ: `backend/test_kernel_key.py`.
+@pytest.mark.long
 def test_another_kernel_does_not_share_code():
     model = model_with_scale(1.0)
     reading = read_model(model, model.value_vars, model.initial_point())

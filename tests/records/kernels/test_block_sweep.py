@@ -19,7 +19,6 @@ from pymc_dapper.reference import conditional_posterior
 from pymc_dapper.steps.data import SharedData
 from tests import broken
 from tests.enumerate_sweep import transition_matrix
-from tests.long_cases import one_in_three
 from tests.models import (
     TABLE_PRIOR,
     TABLE_RELEASED,
@@ -51,22 +50,25 @@ def in_blocks_of(n, reading, rows):
 
 @pytest.mark.parametrize(
     ("name", "rows"),
-    one_in_three(
-        [
-            ("dims_and_shared_data", "by entry"),
-            ("matrix_of_records", "by entry"),
-            ("ratio", "by entry"),
-            ("ratio", "by array"),
-            ("dims_and_shared_data", "by array"),
-            ("cross_product_of_records", "by array"),
-            ("non_centred", "by entry"),
-            ("clipped_and_weighted", "by entry"),
-            ("records_that_depend_on_records", "by entry"),
-            ("non_centred", "by array"),
-            ("einsum", "by array"),
-            ("records_that_depend_on_records", "by array"),
-        ]
-    ),
+    [
+        ("dims_and_shared_data", "by entry"),
+        ("ratio", "by array"),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in (
+                ("matrix_of_records", "by entry"),
+                ("ratio", "by entry"),
+                ("dims_and_shared_data", "by array"),
+                ("cross_product_of_records", "by array"),
+                ("non_centred", "by entry"),
+                ("clipped_and_weighted", "by entry"),
+                ("records_that_depend_on_records", "by entry"),
+                ("non_centred", "by array"),
+                ("einsum", "by array"),
+                ("records_that_depend_on_records", "by array"),
+            )
+        ),
+    ],
 )
 def test_blocks_decide_as_the_whole_does(name, rows):
     model = FORMS[name]()

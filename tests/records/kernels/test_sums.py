@@ -89,7 +89,7 @@ def worst_error(sweep, contributions):
 
 
 @pytest.mark.parametrize("of", [BY_SUMS, BY_ENTRIES], ids=["by sums", "by entries"])
-@pytest.mark.parametrize("records_in_block", [1_000, N])
+@pytest.mark.parametrize("records_in_block", [1_000, pytest.param(N, marks=pytest.mark.long)])
 def test_sums_keep_their_digits(of, records_in_block, contributions):
     assert max(worst_error(in_blocks(records_in_block, *of), contributions)) < 2
 
