@@ -10,6 +10,7 @@ import numpy as np
 
 from pymc_dapper.budget.bounds import Bound, conversion
 from pymc_dapper.budget.numbers import TINY, held, positive, probability
+from pymc_dapper.html import table
 from pymc_dapper.sensitivity import Neighbours, check_neighbours, neighbours_of
 
 _NEIGHBOURS: Any = field(default="replace", kw_only=True)
@@ -76,6 +77,11 @@ class _Budget:
 
     def __str__(self) -> str:
         return self._shown(".6g")
+
+    def _repr_html_(self) -> str:
+        amounts = zip(_amount_fields(self), _amounts(self), strict=True)
+        rows = [(one.name, f"{amount:.6g}") for one, amount in amounts]
+        return table(type(self).__name__, (), [*rows, ("neighbours", self.neighbours)])
 
     def _shown(self, form: str) -> str:
         """Show it as it is typed: the neighbours only where they aren't the default."""

@@ -20,6 +20,7 @@ from pymc_dapper.backend.named_dims import as_plain
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.checks import as_array, places, random_generator, real_numbers, shown
 from pymc_dapper.context import check_precision
+from pymc_dapper.html import table
 from pymc_dapper.mechanisms.released import (
     NOT_GIVEN,
     Dims,
@@ -78,18 +79,25 @@ class Mechanism(ABC):
             raise TypeError(f"budget must be a PureDP, ZCDP or ApproxDP, got {shown(budget)}")
         return super().__new__(cls)
 
-    def __repr__(self) -> str:
-        """Show what differs from the defaults, the budget last."""
-        shown = {
+    def _shown(self) -> dict[str, str]:
+        """Write what differs from the defaults, the budget last."""
+        values = {
             f.name: getattr(self, f.name)
             for f in sorted(fields(self), key=lambda f: bool(f.kw_only))
             if f.repr and not _is(getattr(self, f.name), f.default)
         }
-        values = [
-            f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
-            for name, value in shown.items()
-        ]
+        return {
+            name: f"{value:.6g}" if isinstance(value, float) else f"{value}"
+            for name, value in values.items()
+        }
+
+    def __repr__(self) -> str:
+        """Show what differs from the defaults, the budget last."""
+        values = [f"{name}={value}" for name, value in self._shown().items()]
         return f"{type(self).__name__}({', '.join(values)})"
+
+    def _repr_html_(self) -> str:
+        return table(type(self).__name__, (), self._shown().items())
 
     _why_no_rules: ClassVar[str] = "rules are for noise that is added to each entry by itself"
 

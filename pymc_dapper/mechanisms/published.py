@@ -7,6 +7,7 @@ from typing import Self
 from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import real_numbers
+from pymc_dapper.html import table
 from pymc_dapper.mechanisms.base import Mechanism
 from pymc_dapper.mechanisms.rules import (
     Clamping,
@@ -38,6 +39,11 @@ class PublishedByRules(Mechanism):
     def __repr__(self) -> str:
         """Show the rules after the mechanism."""
         return f"{super().__repr__()}{self.publication!r}"
+
+    def _repr_html_(self) -> str:
+        rules = repr(self.publication).removeprefix(".")
+        rows = {**self._shown(), **({"published": rules} if rules else {})}
+        return table(type(self).__name__, (), rows.items())
 
     def rounded(self, step: float = 1, *, ties: Ties = "half even") -> Self:
         """Say that the curator rounded noisy values to multiples of a step.

@@ -1,11 +1,11 @@
 """A release shown as a table, in text and in HTML."""
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
 
+from pymc_dapper.html import table
 from pymc_dapper.releases.query import Query
 
 HEADER = ("query", "dims", "shape", "values", "mechanism")
@@ -27,15 +27,7 @@ def as_text(queries: Sequence[Query], budget: Any) -> str:
 
 def as_html(queries: Sequence[Query], budget: Any) -> str:
     """Show queries in a table of HTML."""
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in HEADER)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _row(query)) + "</tr>"
-        for query in queries
-    )
-    return (
-        f"<p>{escape(_title(queries, budget))}</p><table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table>"
-    )
+    return table(_title(queries, budget), HEADER, map(_row, queries))
 
 
 def _title(queries: Sequence[Query], budget: Any) -> str:

@@ -17,6 +17,7 @@ from pymc_dapper.backend.named_dims import same_named
 from pymc_dapper.checks import options
 from pymc_dapper.context import model_to_read, the_model
 from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.html import unfolding
 from pymc_dapper.steps.building import telling_why
 from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.progress import stage
@@ -98,6 +99,13 @@ class Step(BlockedStep):
             left, self._left = self._left, None
             with telling_why(type(self).__name__, self.vars):
                 left()
+
+    def _repr_html_(self) -> str:
+        return unfolding(repr(self), self.describe())
+
+    def describe(self) -> str:
+        """Describe what the step does, in words."""
+        return repr(self)
 
     def _when_read(self, compile_all: Callable[[], None]) -> None:
         """Compile, unless that is to wait until other steps have read the model, too."""

@@ -272,7 +272,7 @@ def test_steps_for_counts_are_told(uncompiled, stages):
 def test_sample_shows_stages_where_pymc_shows_its_bar(
     monkeypatch, uncompiled, stages, options, shown
 ):
-    monkeypatch.setattr(pm, "sample", lambda *arguments, **passed_on: passed_on)
+    monkeypatch.setattr("pymc_dapper.sampling.pm.sample", lambda *_, **passed_on: passed_on)
     passed_on = pmd.sample(model=model_of_counts(), **options)
     assert bool(stages) is shown
     assert passed_on.items() >= options.items()

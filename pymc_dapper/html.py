@@ -1,0 +1,19 @@
+"""What notebooks show: tables, and text that unfolds."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+
+def table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table with a title; without a header if that is empty."""
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    head = f"<thead><tr>{head}</tr></thead>" if header else ""
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<p>{escape(title)}</p><table>{head}<tbody>{body}</tbody></table>"
+
+
+def unfolding(summary: str, text: str) -> str:
+    """Return a line that unfolds to a text, whose lines are kept."""
+    return f"<details><summary>{escape(summary)}</summary><pre>{escape(text)}</pre></details>"
