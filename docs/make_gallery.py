@@ -25,6 +25,7 @@ EXAMPLES = {
     ],
     "regression": ["--output", "regression.png"],
     "noisy_stats": ["--output", "noisy_stats.png", "--page", "../noisy-stats.md"],
+    "unknown_number": ["--output", "unknown_number.png", "--page", "../unknown-number.md"],
     "births": ["--output", "births_posterior.png"],
     "census": ["--output", "census_tracts.png", "--page", "../latent-counts.md"],
     "census_blocks": ["--output", "census_blocks.png", "--page", "../census.md"],
