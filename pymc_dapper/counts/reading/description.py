@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.moves import Moves
+from pymc_dapper.counts.reading.tree import why_no_tree
 
 NAMED_CELLS = 6
 """Cells of a variable that are listed; of more, only their number is told."""
@@ -35,6 +36,11 @@ def describe_counts(reading: CountReading, moves: Moves) -> str:
     if reading.invariants:
         lines.append("Known exactly, and kept by all moves:")
         lines += [f"  {name}: {_count(n, 'total')}" for name, n in _invariants(reading).items()]
+    crossing = why_no_tree(reading)
+    if crossing is None:
+        lines.append("On a tree: all is known of sums of cells that are nested or disjoint.")
+    else:
+        lines.append(f"Not on a tree: {crossing}.")
     return "\n".join([*lines, "A sweep:", *_moves(moves)])
 
 
