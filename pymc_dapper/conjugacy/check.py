@@ -9,6 +9,7 @@ from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
+from pymc_dapper.graphs.present import present_factors
 from pymc_dapper.graphs.prior import read_prior_draws
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.values import frozen_dims
@@ -76,11 +77,13 @@ def _prior_draw(model: Model) -> dict[str, np.ndarray] | None:
 
 
 def _log_density(conditional: Conditional) -> Callable[..., float]:
-    """Compile the model's own log-density of the parameters and of their children."""
+    """Compile the model's own log-density of the parameters and of their present children."""
     model = conditional.model
     factors = [*conditional.rvs, *(model[name] for name in conditional.children)]
     # Without the Jacobian of theta's transform, as a density of theta itself.
-    graphs = model.logp(factors, jacobian=False, sum=False)
+    written = model.logp(factors, jacobian=False, sum=False)
+    by_name = dict(zip([x.name for x in factors], written, strict=True))
+    graphs = list(present_factors(model, by_name, conditional.present).values())
     values = [model.rvs_to_values[rv] for rv in conditional.rvs]
     known = frozen_dims(model, conditional.dim_lengths)
     to_values = conditional.to_values or conditional.thetas
