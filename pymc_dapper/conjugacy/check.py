@@ -31,6 +31,8 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
     for state in (_prior_draw(conditional.model), point):
         if state is None:
             continue
+        # Python evaluates no function of matrices of none.
+        state = {**state, **{n: np.maximum(state[n], 1) for n in _sizes(conditional)}}
         given = [state[x.name] for x in conditional.given]
         try:
             evaluate = compile_in_python(
@@ -59,6 +61,11 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
                 "this is a fault of pymc_dapper's: please report the model"
             )
         return
+
+
+def _sizes(conditional: Conditional) -> set[str]:
+    """Names of numbers of present records."""
+    return {conditional.model.rvs_to_values[n].name for n in conditional.present.values()}
 
 
 def _prior_draw(model: Model) -> dict[str, np.ndarray] | None:
