@@ -246,8 +246,9 @@ def _array(cg: Any, builder: Any, of: types.Array, data: Any, length: Any) -> An
 def _borrowed(cg: Any, builder: Any, of: Any, value: Any) -> Any:
     """Don't count references to arrays, which belong to who called the kernel."""
     if isinstance(of, types.BaseTuple):
+        kinds: Any = of
         parts = cgutils.unpack_tuple(builder, value)
-        parts = [_borrowed(cg, builder, t, x) for t, x in zip(list(of), parts, strict=True)]
+        parts = [_borrowed(cg, builder, t, x) for t, x in zip(kinds, parts, strict=True)]
         return cg.make_tuple(builder, of, parts)
     if isinstance(of, types.Array):
         array = make_array(of)(cg, builder, value)
