@@ -1,7 +1,7 @@
 """Makes the figures of these pages anew, and the tables beside them, by running the examples.
 
 See `make gallery`. It takes up to half an hour. A figure of benchmarks/,
-docs/figures/small_budgets.png, isn't among them.
+docs/figures/budgets.png, isn't among them.
 """
 
 import subprocess

@@ -27,6 +27,11 @@ def z_scores(draws, exact):
     return {name: float(value) for name, value in z.items()}
 
 
+def z_score_of_mean(draws, expected=0.0):
+    """How many Monte Carlo standard errors the mean of one chain's draws lies from what it is."""
+    return float((np.mean(draws) - expected) / _mcse(np.asarray(draws)[None], "mean"))
+
+
 def smallest_ess(draws):
     """Fewest effective draws behind mean, sd, 5 % and 95 % quantile."""
     draws = np.asarray(draws, dtype=float)

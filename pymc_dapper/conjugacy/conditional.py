@@ -19,7 +19,6 @@ from pymc_dapper.conjugacy.families import Family, check_prior, read_prior
 from pymc_dapper.conjugacy.rules import find_rule
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.present import Present
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.values import (
     dim_lengths,
@@ -58,8 +57,6 @@ class Conditional:
     """Shared data (``pm.Data``) that the graphs depend on."""
     dim_lengths: dict[str, int]
     """Lengths of the model's dims when it was read; constants of the graphs."""
-    present: Present
-    """How many rows of records are there: given these alone, others integrated out."""
 
     def split(self, draw: np.ndarray) -> list[np.ndarray]:
         """Take one vector of all parameters apart."""
@@ -74,14 +71,11 @@ class Conditional:
         return parts
 
 
-def read_conditionals(
-    model: Model, rvs: Sequence[TensorVariable], present: Present | None = None
-) -> list[Conditional]:
+def read_conditionals(model: Model, rvs: Sequence[TensorVariable]) -> list[Conditional]:
     """Read the conditionals of parameters: free random variables, in their order.
 
     Normal ones that the density ties together are read as one, in the place of the last; others one
-    by one. Of records with rows that aren't there, ``present`` says how many are: the conditionals
-    are given these alone.
+    by one.
 
     Raises
     ------
@@ -93,7 +87,7 @@ def read_conditionals(
     conditionals = []
     for block in _blocks(model, rvs, known):
         with _explained(block):
-            conditionals.append(_read_conditional(model, block, known, lengths, present or {}))
+            conditionals.append(_read_conditional(model, block, known, lengths))
     return conditionals
 
 
@@ -134,7 +128,6 @@ def _read_conditional(
     rvs: Sequence[TensorVariable],
     known: Mapping[Variable, Variable],
     lengths: dict[str, int],
-    present: Present,
 ) -> Conditional:
     for rv in rvs:
         if not isinstance(rv.owner.op, gaussian.NORMAL):
@@ -147,7 +140,7 @@ def _read_conditional(
         for rv, shape in zip(rvs, shapes, strict=True)
     ]
     parameters = dict(zip(rvs, thetas, strict=True))
-    family = read_children(model, parameters, known, present)
+    family = read_children(model, parameters, known)
     names = {rv.name for rv in rvs}
     children = [child for child in family if child.name not in names]
     priors = [child for child in family if child.name in names]
@@ -190,7 +183,6 @@ def _read_conditional(
         given=tuple(x for x in model.value_vars if x in inputs),
         data=tuple(shared_data(graphs)),
         dim_lengths=lengths,
-        present=present,
     )
 
 

@@ -7,8 +7,10 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
+from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.local_draws import Walk, local_draw
 from pymc_dapper.graphs.noise import takes_generator, without_rejection
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
 from pymc_dapper.graphs.values import at_values
@@ -18,18 +20,21 @@ def read_proposals(
     model: Model,
     records: Sequence[TensorVariable],
     valid: Mapping[TensorVariable, TensorVariable] | None = None,
+    reach: TensorVariable | None = None,
 ) -> list[TensorVariable]:
     """Build the graph that draws all records from their prior, given everything else.
 
     One may depend on another: they are drawn together. ``valid`` says for some of them where their
     parameters are valid, in terms of value variables, shape (n,). Elsewhere the draws mean nothing;
     those that take a generator are then made with the parameters that present records give, since
-    with invalid ones a generator may raise or never return.
+    with invalid ones a generator may raise or never return. With a ``reach``, records are drawn
+    near the present ones where their distribution has a walk that leaves it as it is
+    (:func:`~pymc_dapper.graphs.local_draws.local_draw`).
 
     The draws are in the space of the records' value variables (that is, transformed where PyMC
     transforms them). Records whose draw no finite value stands for are nan.
     """
-    return _draws(model, records, to_values_of_records, valid or {})
+    return _draws(model, records, to_values_of_records, valid or {}, reach)
 
 
 def read_prior_draws(model: Model, rvs: Sequence[TensorVariable]) -> list[TensorVariable]:
@@ -42,6 +47,7 @@ def _draws(
     rvs: Sequence[TensorVariable],
     to_values: Callable[..., TensorVariable],
     valid: Mapping[TensorVariable, TensorVariable],
+    reach: TensorVariable | None = None,
 ) -> list[TensorVariable]:
     draws: dict[TensorVariable, TensorVariable] = {}
     values: dict[TensorVariable, TensorVariable] = {}
@@ -59,10 +65,27 @@ def _draws(
         parameters = at_values(model, rv.owner.inputs, given)
         prior = rv.owner.clone_with_new_inputs(parameters, strict=False)
         draw = prior.outputs[rv.owner.outputs.index(rv)]
+        if reach is not None:
+            draw = _near(model, rv, draw, reach)
         transform = model.rvs_to_transforms[rv]
         draws[rv] = draw
         values[rv] = draw if transform is None else to_values(transform, draw, *parameters)
     return inline_symbolic_ops(without_rejection([values[rv] for rv in rvs]))
+
+
+def _near(
+    model: Model, rv: TensorVariable, draw: TensorVariable, reach: TensorVariable
+) -> TensorVariable:
+    """Draw a random variable near its present value; independently, where there is no walk."""
+    op = rv.owner.op
+    if not isinstance(op, RandomVariable):
+        return draw
+    inputs = at_values(model, rv.owner.inputs, {})
+    there = rv.owner.clone_with_new_inputs(inputs, strict=False)
+    [present] = at_values(model, [rv], {})
+    of_draw = op.dist_params(draw.owner)
+    near = local_draw(op, Walk(present, op.dist_params(there), draw, of_draw, reach))
+    return near.astype(draw.dtype)
 
 
 def to_values_of_records(

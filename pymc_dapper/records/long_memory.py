@@ -1,16 +1,13 @@
 """Notice chains whose records hardly forget where they were."""
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
-from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.evaluation import compile_in_python
-from pymc_dapper.records.reading.description import written
-from pymc_dapper.records.reading.factors import AdditiveFactor
+from pymc_dapper.records.kernels.effective_draws import effective_draws
 from pymc_dapper.records.reading.model import ModelReading
+from pymc_dapper.records.reading.seen import Seen
 
 LOOKS = 64
 """How often it is looked at the sums, evenly spread over a chain's draws."""
@@ -18,8 +15,6 @@ SHORTEST_CHAIN = 200
 """In so few draws, a good chain may look like a bad one."""
 FEWEST = 6.0
 """With fewer effective draws of a sum, as estimated from the looks, it is told."""
-MOST_SUMS = 1_000
-"""Of more numbers, so many are looked at."""
 CRAWLS = 0.5
 """Where more proposals are accepted, it isn't the released values that hold the records."""
 
@@ -36,10 +31,7 @@ class LongMemory:
         self._draws = draws
         self._looks = iter((tune + np.linspace(draws / LOOKS, draws, LOOKS).astype(int)).tolist())
         self._next = next(self._looks, None)
-        watched, self._names = _watched(reading)
-        inputs = [*reading.records, *reading.parameters]
-        self._evaluate = compile_in_python(reading.model, inputs, watched)
-        self._every = -(-sum(map(_size, watched)) // MOST_SUMS)
+        self._look = Seen(reading)
         self._seen: list[NDArray[np.float64]] = []
         self._accepted: list[float] = []
         self._start: list[np.ndarray] = []
@@ -54,9 +46,7 @@ class LongMemory:
         """Look at the state after a sweep, if it is time to; say at the last what is slow."""
         if sweep != self._next:
             return None
-        with np.errstate(all="ignore"):
-            values = self._evaluate(*records, *parameters)
-        self._seen.append(np.concatenate([np.ravel(x) for x in values])[:: self._every])
+        self._seen.append(self._look(records, parameters))
         self._accepted.append(accepted)
         self._start = self._start or [x.copy() for x in records]
         self._next = next(self._looks, None)
@@ -70,7 +60,7 @@ class LongMemory:
         effective = effective_draws(np.array(self._seen))
         if (effective < FEWEST).any():
             # nan, where a sum is constant, isn't below anything.
-            slowest = self._names[int(np.nanargmin(effective)) * self._every]
+            slowest = self._look.names[int(np.nanargmin(effective))]
             n_slow, n = int((effective < FEWEST).sum()), len(effective)
             others = "" if n_slow == 1 else f", and as few of {n_slow} of all {n}"
             found = (
@@ -103,40 +93,3 @@ class LongMemory:
             x.dtype.kind == "f" and np.array_equal(x, start)
             for x, start in zip(records, self._start, strict=True)
         )
-
-
-def effective_draws(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Estimate the number of effective draws of each column, shape (k,), of (n, k) draws.
-
-    It is n over the sum of autocorrelations, up to the first pair of them that isn't positive
-    (Geyer, 1992, "Practical Markov chain Monte Carlo", section 3.3). nan for what is constant or
-    not finite.
-    """
-    n = len(values)
-    with np.errstate(all="ignore"):
-        centred = values - values.mean(axis=0)
-        # Rounding makes nothing of a constant.
-        varies = np.ptp(values, axis=0) > 1e-12 * np.abs(values).max(axis=0)
-        spectrum = np.abs(np.fft.rfft(centred, 2 * n, axis=0)) ** 2
-        covariance = np.fft.irfft(spectrum, axis=0)[:n]
-        correlation = covariance / covariance[0]
-        pairs = correlation[: n // 2 * 2].reshape(n // 2, 2, -1).sum(axis=1)
-        positive = np.logical_and.accumulate(pairs > 0, axis=0)
-        effective = n / np.maximum(2 * (pairs * positive).sum(axis=0) - 1, 1.0)
-    return np.where(varies, effective, np.nan)
-
-
-def _watched(reading: ModelReading) -> tuple[list[TensorVariable], list[str]]:
-    """Choose what is looked at, and say what each of its entries is called."""
-    graphs = [sum_.total for sum_ in reading.sums]
-    names: list[str] = []
-    for sum_ in reading.sums:
-        name, n = f"the sum of {written(sum_.contributions)}", _size(sum_.total)
-        names += [name] if n == 1 else [f"entry {k} of {name}" for k in range(n)]
-    others = [x for x in reading.factors if not isinstance(x, AdditiveFactor)]
-    names += [f"the log-density of '{factor.name}'" for factor in others]
-    return [*graphs, *(factor.as_written for factor in others)], names
-
-
-def _size(x: TensorVariable) -> int:
-    return prod(length or 1 for length in x.type.shape)

@@ -7,14 +7,8 @@ import pytest
 
 from pymc_dapper import DapperStep
 from pymc_dapper.reading import read_model
-from pymc_dapper.records.long_memory import (
-    FEWEST,
-    LOOKS,
-    MOST_SUMS,
-    SHORTEST_CHAIN,
-    LongMemory,
-    effective_draws,
-)
+from pymc_dapper.records.kernels.effective_draws import effective_draws
+from pymc_dapper.records.long_memory import FEWEST, LOOKS, SHORTEST_CHAIN, LongMemory
 from tests.evaluated_in_python import evaluated_in_python
 
 DRAWS, TUNE = 640, 10
@@ -78,12 +72,6 @@ def test_whatever_a_mechanism_sees_is_looked_at(mechanism, name):
     assert told(reading, states(FAST, FAST)) is None
 
 
-def test_of_very_many_sums_some_are_looked_at():
-    of_each = np.linspace(1, 2, 3 * MOST_SUMS)
-    reading = read(lambda x: -(((x[:, None] * of_each).sum(axis=0) - 1.0) ** 2).sum())
-    assert f"of {MOST_SUMS} of all {MOST_SUMS}" in told(reading, states(SLOW, SLOW))
-
-
 def test_continuous_records_that_stand_still_are_told_of():
     message = told(read(powers), np.zeros((DRAWS, 3)))
     assert "no record of 'x' has moved in this chain of 640 draws" in message
@@ -99,22 +87,6 @@ def test_a_chain_that_forgets_is_not_told_of(mechanism):
     assert told(read(mechanism), states(FAST, FAST[::-1])) is None
 
 
-@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
-def test_effective_draws_are_those_of_autoregressions(scale):
-    rng = np.random.default_rng(0)
-    n, sets = 2_000, 50
-    correlation = np.array([0.0, 0.5, 0.9])
-    x = np.empty((n, sets, 3))
-    x[0] = rng.normal(size=(sets, 3))
-    for k in range(1, n):
-        noise = rng.normal(size=(sets, 3))
-        x[k] = correlation * x[k - 1] + np.sqrt(1 - correlation**2) * noise
-    found = effective_draws(5 * scale + scale * x.reshape(n, -1)).reshape(sets, 3)
-    expected = n * (1 - correlation) / (1 + correlation)
-    error = found.std(axis=0) / np.sqrt(sets)
-    assert np.all(np.abs(found.mean(axis=0) - expected) < 4 * error + 0.05 * expected)
-
-
 def test_a_chain_of_some_effective_draws_is_rarely_told_of():
     """One sum in a hundred, at most, if the chain has 20 effective draws."""
     rng = np.random.default_rng(0)
@@ -125,11 +97,6 @@ def test_a_chain_of_some_effective_draws_is_rarely_told_of():
         noise = rng.normal(size=4_000)
         x[k] = correlation * x[k - 1] + np.sqrt(1 - correlation**2) * noise
     assert np.mean(effective_draws(x) < FEWEST) < 0.01
-
-
-def test_what_is_constant_or_has_no_value_has_no_effective_draws():
-    values = np.column_stack([np.full(LOOKS, 0.1), np.r_[np.nan, FAST[1:LOOKS]], FAST[:LOOKS]])
-    np.testing.assert_array_equal(np.isnan(effective_draws(values)), [True, True, False])
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def read_model(
     separable = [factor for factor in factors if isinstance(factor, SeparableFactor)]
     untransformed = all(model.rvs_to_transforms[rv] is None for rv in rvs)
     finite = possible_values(rvs) if untransformed else None
-    priors_as_written = rebuild(_log_priors(model, rvs), known)
+    priors_as_written = rebuild(log_priors(model, rvs), known)
     possible, valid_parameters = read_possible(model, rvs, records, known, priors_as_written)
     likelihoods = [factor.log_densities for factor in separable]
     conditional = None
@@ -266,7 +266,7 @@ def _with_data(model: Model, known: dict[Variable, Variable]) -> dict[Variable, 
     return {**known, **data}
 
 
-def _log_priors(model: Model, rvs: list[TensorVariable]) -> list[TensorVariable]:
+def log_priors(model: Model, rvs: list[TensorVariable]) -> list[TensorVariable]:
     """Return the log-density of records, in terms of value variables; nothing if there is none."""
     try:
         return model.logp(rvs, sum=False)

@@ -1,20 +1,23 @@
-"""Effective draws at small privacy budgets, with InterweaveStep and without.
+"""Effective draws at privacy budgets from 0.01 to 1,000, with InterweaveStep and without.
 
-Five models, seven budgets, in one run:
+Seven models, eleven budgets, in one run:
 
 (a) the mean of 100 clamped normals with Laplace noise
 (b) the same, mean and standard deviation both unknown
 (c) example 3 of the dapper paper: a regression from nine noisy sums
 (d) example 2 of the dapper paper: a table of counts with discrete Gaussian noise
 (e) a logistic regression with a public design and noisy sufficient statistics
+(f) means and covariances of 4 variables of 200 records, from all 14 noisy sums
+(g) mean and standard deviation of 1,000 normals, from noisy counts below 20 quantiles
 
 Without: `DapperStep` and the step for the parameters that `pmd.assign_steps` chooses. With: the
-same, and `InterweaveStep`. Drawn anew: another move takes its place, which proposes parameters and
-all records anew (see `Refresh`). Writes the table of docs/small-budgets.md, and saves the figure
-that stands there.
+same, and `InterweaveStep`. Drawn anew, with ``--anew`` and in the first five: another move takes
+its place, which proposes parameters and all records anew (see `Refresh`). Writes the table of
+docs/small-budgets.md, and saves the figure that stands there.
 
-    python benchmarks/small_budgets.py --page docs/small-budgets.md [--draws 4000] [--models abcde]
-    python benchmarks/small_budgets.py --page docs/small-budgets.md --redraw    the figure only
+    python benchmarks/budgets.py --page docs/small-budgets.md [--draws 1000] [--models abcdefg]
+    python benchmarks/budgets.py --page docs/small-budgets.md --anew      the other move, too
+    python benchmarks/budgets.py --page docs/small-budgets.md --redraw    the figure only
 """
 
 import argparse
@@ -30,6 +33,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 from _models import example
 from arviz_stats.base import array_stats
@@ -42,13 +46,15 @@ from pymc_dapper.interweaving.step import InterweaveStep
 markdown, save = example("_markdown"), example("_figures").save
 
 ROOT = Path(__file__).parents[1]
-EPSILONS = [100, 30, 10, 3, 1, 0.3, 0.1]
+EPSILONS = [1000, 300, 100, 30, 10, 3, 1, 0.3, 0.1, 0.03, 0.01]
 TITLES = {
     "a": "(a) mean",
     "b": "(b) mean and sd",
     "c": "(c) regression",
     "d": "(d) table of counts",
     "e": "(e) logistic regression",
+    "f": "(f) covariances",
+    "g": "(g) quantile counts",
 }
 
 
@@ -65,14 +71,23 @@ class Case:
         Scale of the noise at a budget, of each entry of the statistic.
     noise : ndarray
         Noise of scale 1, the same at all budgets.
-    draw : callable
+    draw : callable, optional
         Records from their prior, given the parameters' values on the unconstrained scale.
     """
 
-    def __init__(self, model, parameters, records, statistic, scale, noise, draw):
+    def __init__(self, model, parameters, records, statistic, scale, noise, draw=None):
         self.model, self.parameters, self.records = model, parameters, records
         self.statistic, self.scale, self.noise = np.asarray(statistic), scale, noise
         self.draw = draw
+        rvs = [model[name] for name in records]
+        [sums] = model.replace_rvs_by_values([model["sums"]])
+        values = [model.rvs_to_values[rv] for rv in rvs]
+        self._sums = pytensor.function(values, sums, mode="FAST_COMPILE")
+
+    def sums_of(self, posterior):
+        """The statistic at each draw of the records, shape (draws, entries)."""
+        records = [posterior[name].values[0] for name in self.records]
+        return np.array([np.ravel(self._sums(*each)) for each in zip(*records, strict=True)])
 
     def release(self, epsilon):
         scale = self.scale(epsilon)
@@ -98,6 +113,7 @@ def normal_sums(known_sd):
         sd = 1.0 if known_sd else pt.sqrt(pm.InverseGamma("variance", 3, 2))
         x = pm.Normal("x", mu, sd, shape=n)
         sums = pt.stack([(pt.clip(x, -3, 3) ** int(k)).sum() for k in powers])
+        sums = pm.Deterministic("sums", sums)
         pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, scale), released))
     parameters = ["mu"] if known_sd else ["mu", "variance"]
     statistic = [(clamped**k).sum() for k in powers]
@@ -120,6 +136,7 @@ def regression():
         x = pm.Normal("x", np.array([0.9, -1.17]), 1, shape=(n, 2))
         y = pm.Normal("y", b[0] + x @ b[1:], np.sqrt(2), shape=n)
         sums = nine_sums(pt.clip(y / 10, -1, 1), pt.clip(x / 10, -1, 1), pt.stack)
+        sums = pm.Deterministic("sums", sums)
         pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, scale), released))
     scaled = np.clip(confidential / 10, -1, 1)
     statistic = nine_sums(scaled[:, 0], scaled[:, 1:], np.stack)
@@ -144,7 +161,7 @@ def table():
         sigma, released = pm.Data("scale", 1.0), pm.Data("released", np.zeros(4, dtype=int))
         p = pm.Dirichlet("p", np.ones(4))
         record = pm.Categorical("record", p=p, shape=data["n"])
-        counts = pmd.statistics.counts(record, 4)
+        counts = pm.Deterministic("sums", pmd.statistics.counts(record, 4).value)
         law = pmd.DiscreteGaussian.dist(mu=counts, sigma=sigma)
         pm.Potential("privacy", pm.logp(law, released).sum())
     noise = np.random.default_rng(2).normal(size=4)
@@ -167,7 +184,8 @@ def logistic_regression():
         scale, released = pm.Data("scale", 4.0), pm.Data("released", np.zeros(4))
         b = pm.Normal("b", 0, 2, shape=4)
         y = pm.Bernoulli("y", logit_p=design @ b, shape=n)
-        pm.Potential("privacy", pm.logp(pm.Laplace.dist(design.T @ y, scale), released))
+        sums = pm.Deterministic("sums", design.T @ y)
+        pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, scale), released))
     noise = np.random.default_rng(2).laplace(size=4)
 
     def draw(rng, b):
@@ -176,12 +194,54 @@ def logistic_regression():
     return Case(model, ["b"], ["y"], design.T @ true, lambda eps: 4 / eps, noise, draw)
 
 
+def covariances():
+    """200 records, clamped to [-4, 4] and divided by 4: their sums, and all sums of products."""
+    n, dim = 200, 4
+    rng = np.random.default_rng(1)
+    records = rng.multivariate_normal([0.3, 0, -0.3, 0.5], 0.5 * np.eye(dim) + 0.5, n)
+    first, second = np.tril_indices(dim)
+    sensitivity = 2.0 * dim + dim + 2.0 * len(first[first > second])
+    with pm.Model() as model:
+        scale, released = pm.Data("scale", 1.0), pm.Data("released", np.zeros(dim + len(first)))
+        mu = pm.Normal("mu", 0, 1, shape=dim)
+        sd = pm.HalfNormal.dist(2)
+        chol, _, _ = pm.LKJCholeskyCov("chol", eta=2, n=dim, sd_dist=sd, compute_corr=True)
+        x = pm.MvNormal("x", mu, chol=chol, shape=(n, dim))
+        scaled = pt.clip(x / 4, -1, 1)
+        products = scaled[:, first] * scaled[:, second]
+        sums = pt.concatenate([scaled.sum(axis=0), products.sum(axis=0)])
+        sums = pm.Deterministic("sums", sums)
+        pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, scale), released))
+    scaled = np.clip(records / 4, -1, 1)
+    statistic = np.append(scaled.sum(axis=0), (scaled[:, first] * scaled[:, second]).sum(axis=0))
+    noise = np.random.default_rng(2).laplace(size=len(statistic))
+    return Case(model, ["mu", "chol"], ["x"], statistic, lambda eps: sensitivity / eps, noise)
+
+
+def quantile_counts():
+    """1,000 normals: how many are below each of 20 points; a record may change all counts."""
+    n, points = 1_000, np.linspace(-2, 2, 20)
+    records = np.random.default_rng(1).normal(0.3, 1, n)
+    with pm.Model() as model:
+        scale, released = pm.Data("scale", 1.0), pm.Data("released", np.zeros(20))
+        mu = pm.Normal("mu", 0, 1)
+        variance = pm.InverseGamma("variance", 3, 2)
+        x = pm.Normal("x", mu, pt.sqrt(variance), shape=n)
+        sums = pm.Deterministic("sums", (x[:, None] <= points).sum(axis=0))
+        pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, scale), released))
+    statistic = (records[:, None] <= points).sum(axis=0).astype(float)
+    noise = np.random.default_rng(2).laplace(size=20)
+    return Case(model, ["mu", "variance"], ["x"], statistic, lambda eps: 20 / eps, noise)
+
+
 CASES = {
     "a": lambda: normal_sums(known_sd=True),
     "b": lambda: normal_sums(known_sd=False),
     "c": regression,
     "d": table,
     "e": logistic_regression,
+    "f": covariances,
+    "g": quantile_counts,
 }
 
 
@@ -231,8 +291,9 @@ class Refresh(BlockedStep):
 
 
 def measure(case, steps, draws, tune):
-    """Effective draws of the slowest parameter, per 1,000 iterations and per second of CPU time."""
+    """Effective draws of the slowest parameter and sum, per 1,000 iterations and per CPU second."""
     began = []
+    TOLD.clear()
 
     def note(trace, draw):
         if not draw.tuning and not began:
@@ -245,27 +306,40 @@ def measure(case, steps, draws, tune):
             chains=1,
             cores=1,
             step=steps,
-            var_names=case.parameters,
+            var_names=[*case.parameters, *case.records],
             callback=note,
             random_seed=1,
             progressbar=False,
             compute_convergence_checks=False,
         )
     seconds = process_time() - began[0]
-    sizes = []
-    for name in case.parameters:
-        values = idata.posterior[name].values.reshape(1, draws, -1)
-        sizes += [
-            float(array_stats.ess(values[..., k], chain_axis=0, draw_axis=1, method="bulk"))
-            for k in range(values.shape[-1])
-        ]
-    slowest = min(sizes)
+    told = bool(TOLD)
+    slowest = min(effective_draws(idata.posterior[name].values[0]) for name in case.parameters)
     sampled = idata.sample_stats
     moves = int(sampled["interweave_moves"][0, -1]) if "interweave_moves" in sampled else None
-    return {"per_1000": 1000 * slowest / draws, "per_second": slowest / seconds, "moves": moves}
+    return {
+        "per_1000": 1000 * slowest / draws,
+        "per_second": slowest / seconds,
+        "sum_per_1000": 1000 * effective_draws(case.sums_of(idata.posterior)) / draws,
+        "moves": moves,
+        # Of records that walk; 0 if they are drawn anew.
+        "sweeps": next(step.n_walks for step in steps if isinstance(step, pmd.DapperStep)),
+        "told": told,
+    }
 
 
-def compare(name, draws, tune):
+def effective_draws(values):
+    """Effective draws of the slowest entry, of those that aren't constant."""
+    columns = values.reshape(1, len(values), -1)
+    sizes = [
+        float(array_stats.ess(columns[..., k], chain_axis=0, draw_axis=1, method="bulk"))
+        for k in range(columns.shape[-1])
+        if np.ptp(columns[..., k]) > 0
+    ]
+    return min(sizes, default=np.nan)
+
+
+def compare(name, draws, tune, anew):
     """All budgets of one model."""
     case = CASES[name]()
     case.release(1)
@@ -277,8 +351,9 @@ def compare(name, draws, tune):
         ways = {
             "without": plain,
             "with": [*plain, InterweaveStep(parameters, records=records)],
-            "refresh": [*plain, Refresh(parameters, case=case, model=model)],
         }
+        if anew and case.draw is not None:
+            ways["refresh"] = [*plain, Refresh(parameters, case=case, model=model)]
     results = []
     for epsilon in EPSILONS:
         case.release(epsilon)
@@ -289,14 +364,18 @@ def compare(name, draws, tune):
 
 
 HEADER = ["model", "epsilon", "without", "with", "without, per s", "with, per s", "moves"]
-HEADER += ["drawn anew"]
+HEADER += ["sweeps", "slowest sum, with", "told"]
 
 
 def table_row(row):
     without, with_ = row["without"], row["with"]
     numbers = [f"{way['per_1000']:.0f}" for way in (without, with_)]
     numbers += [f"{way['per_second']:,.0f}" for way in (without, with_)]
-    numbers += [str(with_["moves"]), f"{row['refresh']['per_1000']:.0f}"]
+    # A sum that never changed is known for sure, or stands still: told says which.
+    slowest = "-" if np.isnan(with_["sum_per_1000"]) else f"{with_['sum_per_1000']:.0f}"
+    numbers += [str(with_["moves"]), str(with_["sweeps"]), slowest, "yes" if with_["told"] else ""]
+    if "refresh" in row:
+        numbers += [f"{row['refresh']['per_1000']:.0f}"]
     return [TITLES[row["model"]], f"{row['epsilon']:g}", *numbers]
 
 
@@ -330,7 +409,7 @@ def draw(rows):
             )
         axis.set(xscale="log", yscale="log", ylim=(1, 3000))
         axis.set_title(name, fontsize=10, loc="left")
-        axis.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+        axis.set_xticks([0.01, 1, 100], ["0.01", "1", "100"])
         axis.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
         axis.minorticks_off()
         axis.grid(axis="y", color="#e5e5e5", linewidth=0.8)
@@ -343,24 +422,40 @@ def draw(rows):
     return figure
 
 
-def main(draws, tune, models, output, page, redraw):
-    logging.getLogger("pymc").setLevel(logging.ERROR)
+TOLD = []
+
+
+class Listener(logging.Handler):
+    """Keeps what is told of long memory, in the place of printing it."""
+
+    def emit(self, record):
+        if "Don't rely on the draws" in record.getMessage():
+            TOLD.append(record.getMessage())
+
+
+def main(draws, tune, models, output, page, redraw, anew):
+    logger = logging.getLogger("pymc")
+    logger.handlers, logger.propagate = [Listener(logging.WARNING)], False
     warnings.filterwarnings("ignore", message="Only one chain")
     if redraw:
-        rows = markdown.read(page.read_text(encoding="utf-8"), "small budgets")[2:]
+        rows = markdown.read(page.read_text(encoding="utf-8"), "budgets")[2:]
     else:
-        print(" | ".join(HEADER), flush=True)
-        rows = [table_row(row) for name in models for row in compare(name, draws, tune)]
-        markdown.fill_file(page, {"small budgets": markdown.table(HEADER, rows, words=1)})
-    save(draw(rows), output / "small_budgets.png")
+        header = [*HEADER, "drawn anew"] if anew else HEADER
+        print(" | ".join(header), flush=True)
+        rows = [table_row(row) for name in models for row in compare(name, draws, tune, anew)]
+        for row in rows:
+            row += ["-"] * (len(header) - len(row))
+        markdown.fill_file(page, {"budgets": markdown.table(header, rows, words=1)})
+    save(draw(rows), output / "budgets.png")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--draws", type=int, default=4000)
+    parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--tune", type=int, default=1000)
-    parser.add_argument("--models", default="abcde")
+    parser.add_argument("--models", default="abcdefg")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "figures")
     parser.add_argument("--page", type=Path, help="page to write the table into")
+    parser.add_argument("--anew", action="store_true", help="measure the other move, too")
     parser.add_argument("--redraw", action="store_true", help="only the figure, from the page")
     main(**vars(parser.parse_args()))

@@ -1,0 +1,75 @@
+"""Draws near present values: random walks that leave a distribution as it is.
+
+With x = mu + L z, z standard normal, the walk is z' = sqrt(1 - r^2) z + r e, with e standard
+normal, too (Neal, 1998, "Regression and classification using Gaussian process priors", section 5).
+It is reversible: a pair (z, z') is as likely as (z', z). At reach r = 1 it is an independent draw.
+"""
+
+from functools import singledispatch
+from typing import NamedTuple
+
+import pytensor.tensor as pt
+from pytensor.graph.basic import equal_computations
+from pytensor.graph.op import Op
+from pytensor.tensor.random.basic import LogNormalRV, MvNormalRV, NormalRV
+from pytensor.tensor.variable import TensorVariable
+
+
+class Walk(NamedTuple):
+    """From where to where a walk goes."""
+
+    present: TensorVariable
+    """Present values, on the scale of the random variable."""
+    present_parameters: list[TensorVariable]
+    """The parameters of its distribution there."""
+    draw: TensorVariable
+    """An independent draw of new values."""
+    parameters: list[TensorVariable]
+    """The parameters that it was made with: others, where these depend on what else is drawn."""
+    reach: TensorVariable
+    """How far: from 0, not at all, to 1, an independent draw."""
+
+
+@singledispatch
+def local_draw(op: Op, walk: Walk) -> TensorVariable:
+    """Draw new values near the present ones, at most ``reach`` times as far as an independent draw.
+
+    Dispatched on the distribution's operation. Without a rule, the draw is independent.
+    """
+    return walk.draw
+
+
+@local_draw.register(NormalRV)
+def _normal(op: Op, walk: Walk) -> TensorVariable:
+    return walk.draw + _back(walk.present, walk.draw, walk)
+
+
+@local_draw.register(LogNormalRV)
+def _log_normal(op: Op, walk: Walk) -> TensorVariable:
+    return walk.draw * pt.exp(_back(pt.log(walk.present), pt.log(walk.draw), walk))
+
+
+@local_draw.register(MvNormalRV)
+def _multivariate_normal(op: Op, walk: Walk) -> TensorVariable:
+    (mean, covariance), (present_mean, present_covariance) = (
+        walk.parameters,
+        walk.present_parameters,
+    )
+    if not equal_computations([covariance], [present_covariance]):
+        return walk.draw
+    keep = _keep(walk.reach)
+    back = keep * (walk.present - present_mean) - (1 - walk.reach) * (walk.draw - mean)
+    return walk.draw + back
+
+
+def _back(present: TensorVariable, draw: TensorVariable, walk: Walk) -> TensorVariable:
+    """Say how far back from an independent draw of a normal variable to go: at reach 1, nowhere."""
+    (mean, sigma), (present_mean, present_sigma) = walk.parameters, walk.present_parameters
+    kept = _keep(walk.reach) * (present - present_mean)
+    if not equal_computations([sigma], [present_sigma]):
+        kept = kept * sigma / present_sigma
+    return kept - (1 - walk.reach) * (draw - mean)
+
+
+def _keep(reach: TensorVariable) -> TensorVariable:
+    return pt.sqrt(1 - reach**2)

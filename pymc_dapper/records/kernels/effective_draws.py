@@ -1,0 +1,25 @@
+"""How many independent draws a chain is worth."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def effective_draws(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Estimate the number of effective draws of each column, shape (k,), of (n, k) draws.
+
+    It is n over the sum of autocorrelations, up to the first pair of them that isn't positive
+    (Geyer, 1992, "Practical Markov chain Monte Carlo", section 3.3). nan for what is constant or
+    not finite.
+    """
+    n = len(values)
+    with np.errstate(all="ignore"):
+        centred = values - values.mean(axis=0)
+        # Rounding makes nothing of a constant.
+        varies = np.ptp(values, axis=0) > 1e-12 * np.abs(values).max(axis=0)
+        spectrum = np.abs(np.fft.rfft(centred, 2 * n, axis=0)) ** 2
+        covariance = np.fft.irfft(spectrum, axis=0)[:n]
+        correlation = covariance / covariance[0]
+        pairs = correlation[: n // 2 * 2].reshape(n // 2, 2, -1).sum(axis=1)
+        positive = np.logical_and.accumulate(pairs > 0, axis=0)
+        effective = n / np.maximum(2 * (pairs * positive).sum(axis=0) - 1, 1.0)
+    return np.where(varies, effective, np.nan)

@@ -1,0 +1,53 @@
+"""What a model's factors see of the records."""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.records.reading.description import written
+from pymc_dapper.records.reading.factors import AdditiveFactor
+from pymc_dapper.records.reading.model import ModelReading
+
+MOST_NUMBERS = 1_000
+"""Of more, so many are taken at most, evenly spread."""
+
+
+class Seen:
+    """What factors see of the records: sums over them, and log-densities that aren't of sums.
+
+    Attributes
+    ----------
+    names : list of str
+        What to call each of the numbers.
+    """
+
+    def __init__(self, reading: ModelReading):
+        graphs = [sum_.total for sum_ in reading.sums]
+        names: list[str] = []
+        for sum_ in reading.sums:
+            name, n = f"the sum of {written(sum_.contributions)}", _size(sum_.total)
+            names += [name] if n == 1 else [f"entry {k} of {name}" for k in range(n)]
+        others = [x for x in reading.factors if not isinstance(x, AdditiveFactor)]
+        graphs += [factor.as_written for factor in others]
+        names += [f"the log-density of '{factor.name}'" for factor in others]
+        self._every = -(-len(names) // MOST_NUMBERS)
+        self.names = names[:: self._every]
+        inputs = [*reading.records, *reading.parameters]
+        self._evaluate = compile_in_python(reading.model, inputs, graphs)
+
+    def __call__(
+        self, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]
+    ) -> NDArray[np.float64]:
+        """Evaluate these numbers, shape (k,), in Python."""
+        with np.errstate(all="ignore"):
+            values = self._evaluate(*records, *parameters)
+        flat = np.concatenate([np.ravel(x) for x in values]).astype(np.float64)
+        return flat[:: self._every]
+
+
+def _size(x: TensorVariable) -> int:
+    return prod(length or 1 for length in x.type.shape)

@@ -1,0 +1,108 @@
+"""Draws near present values: the walk, in the noise that they are made of."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dapper.graphs import local_draws
+from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.reading import read_model
+from pymc_dapper.records.reading.local import read_local
+
+N = 6
+
+
+def normal():
+    x = pm.Normal("x", 0.3, 2.0, shape=N)
+    return [x], lambda x: [(x - 0.3) / 2.0]
+
+
+def regression():
+    """Mean and spread of one record variable depend on another."""
+    x = pm.Normal("x", 1.0, 0.5, shape=(N, 2))
+    y = pm.Normal("y", x @ np.array([1.0, -2.0]), pt.exp(x[:, 0] / 2), shape=N)
+    return [x, y], lambda x, y: [
+        (x - 1.0) / 0.5,
+        (y - x @ np.array([1.0, -2.0])) / np.exp(x[:, 0] / 2),
+    ]
+
+
+def incomes():
+    age = pm.Normal("age", 0.0, 1.0, shape=N)
+    income = pm.LogNormal("income", 0.5 * age, 0.3, shape=N)  # its value variable is the logarithm
+    return [age, income], lambda age, income: [age, (income - 0.5 * age) / 0.3]
+
+
+COVARIANCE = np.array([[1.0, 0.6], [0.6, 2.0]])
+
+
+def several_at_once():
+    z = pm.Normal("z", 0.0, 1.0, shape=N)
+    x = pm.MvNormal("x", z[:, None] * np.ones(2), COVARIANCE, shape=(N, 2))
+    return [z, x], lambda z, x: [
+        z,
+        np.linalg.solve(np.linalg.cholesky(COVARIANCE), (x - z[:, None]).T).T,
+    ]
+
+
+def read(build):
+    with pm.Model() as model:
+        records, noise = build()
+        pm.Potential("privacy", -sum((x.sum() - 1.0) ** 2 for x in records))
+    values = [model.rvs_to_values[x] for x in records]
+    return read_model(model, values, model.initial_point()), noise
+
+
+def proposals(reading, records, *, reach=None):
+    """Proposals with the same noise each time."""
+    inputs = [*reading.randomness.inputs, *reading.records]
+    if reach is not None:
+        *_, shared = reading.data
+        shared.set_value(reach)
+    propose = compile_in_python(reading.model, inputs, reading.proposals)
+    return propose(*reading.randomness.draw(np.random.default_rng(5)), *records)
+
+
+def walks(build, reach):
+    """Noise before and after a walk, and that of an independent draw."""
+    reading, noise = read(build)
+    local = read_local(reading)
+    rng = np.random.default_rng(1)
+    present = [rng.normal(size=x.type.shape) for x in reading.records]
+    drawn = proposals(local, present, reach=1.0)
+    for x, alike in zip(drawn, proposals(reading, present), strict=True):
+        np.testing.assert_array_equal(x, alike)
+    walked = proposals(local, present, reach=reach)
+    return [noise(*x) for x in (present, walked, drawn)]
+
+
+MODELS = [normal, regression, incomes, several_at_once]
+
+
+@pytest.mark.parametrize("reach", [0.01, 0.6, 1.0])
+@pytest.mark.parametrize("build", MODELS)
+def test_noise_walks_as_a_stationary_autoregression_does(build, reach):
+    for before, after, drawn in zip(*walks(build, reach), strict=True):
+        expected = np.sqrt(1 - reach**2) * before + reach * drawn
+        np.testing.assert_allclose(after, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("build", MODELS)
+def test_a_walk_that_does_not_leave_its_law_as_it_is_shows(build, monkeypatch):
+    monkeypatch.setattr(local_draws, "_keep", lambda reach: 1 - reach)
+    with pytest.raises(AssertionError):
+        test_noise_walks_as_a_stationary_autoregression_does(build, 0.6)
+
+
+def mean_of_before(walk):
+    """The new mean taken for the present one: y would follow x only by and by."""
+    return local_draws.Walk(walk.present, walk.parameters, walk.draw, walk.parameters, walk.reach)
+
+
+def test_a_walk_around_another_mean_than_its_own_shows(monkeypatch):
+    rule = local_draws._back
+    broken = lambda present, draw, walk: rule(present, draw, mean_of_before(walk))  # noqa: E731
+    monkeypatch.setattr(local_draws, "_back", broken)
+    with pytest.raises(AssertionError):
+        test_noise_walks_as_a_stationary_autoregression_does(regression, 0.6)
