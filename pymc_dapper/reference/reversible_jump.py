@@ -183,7 +183,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     import numba
 
     # A function that is compiled already is taken as it is.
-    is_compiled = isinstance(function, numba.core.dispatcher.Dispatcher)
+    is_compiled = hasattr(function, "py_func")
     compiled: Callable[..., Any] = function if is_compiled else numba.njit(function)
     return compiled
 
