@@ -27,6 +27,7 @@ from pymc_dapper.counts.reading.model import CountReading, check_counts, read_co
 from pymc_dapper.counts.step import CountStep
 from pymc_dapper.graphs.dependence import records_seen
 from pymc_dapper.graphs.errors import NotConjugateError, ReadingError
+from pymc_dapper.graphs.present import Present
 from pymc_dapper.interweaving.reading import read_movable
 from pymc_dapper.interweaving.step import InterweaveStep
 from pymc_dapper.records.reading.model import ModelReading, read_model
@@ -97,12 +98,17 @@ class Readings:
             return False
         return True
 
-    def conditionals(self, rvs: Sequence[TensorVariable]) -> list[Conditional]:
+    def conditionals(
+        self, rvs: Sequence[TensorVariable], present: Present | None = None
+    ) -> list[Conditional]:
         """Read the conditionals of parameters; empty where there are none to draw from."""
+        present = present or {}
         if not rvs:
             return []
         try:
-            return self._once(("parameters", *rvs), lambda: read_conditionals(self.model, rvs))
+            return self._once(
+                ("parameters", *rvs, *present), lambda: read_conditionals(self.model, rvs, present)
+            )
         except NotConjugateError:
             return []
 
@@ -239,6 +245,22 @@ class Latent:
         }
 
     @property
+    def present(self) -> dict[TensorVariable, TensorVariable]:
+        """Records of which parameters are drawn given the present rows alone, and their number.
+
+        Right if all rows that aren't there are drawn anew before anything looks at them. That is
+        what their :class:`DapperStep` does, unless there are draws that it can't take.
+        """
+        return {
+            rv: size
+            for size, rvs in self.sizes.items()
+            for rv in rvs
+            if sum(rv in others for others in self.sizes.values()) == 1
+            for [group] in [[x for x in self.groups if rv in x]]
+            if self.readings.records(group).possible is None
+        }
+
+    @property
     def groups(self) -> list[list[TensorVariable]]:
         """The records, by the unknown number of them: the variables of each describe its people."""
         groups: dict[tuple[TensorVariable, ...], list[TensorVariable]] = {}
@@ -322,6 +344,7 @@ def read_steps(
     dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
     options = {"model": model, "compile_kwargs": options_of(compile_kwargs, "compile_kwargs")}
     left = [rv for rv in model.free_RVs if rv not in (*latent.all, *latent.sizes)]
+    present = latent.present
     steps: list[Step | UnbuiltNuts] = []
     for records in latent.groups:
         of_records = readings.records(records)
@@ -336,7 +359,7 @@ def read_steps(
         integrated = integrable_parameters(known, latent.counts)
         parameters = [rv for conditional in integrated for rv in conditional.rvs]
         left = [rv for rv in left if rv not in parameters]
-        moved = _moved_by_nuts(readings, left, conjugate)
+        moved = _moved_by_nuts(readings, left, conjugate, present)
         collapsed = None
         if collapse and moved and not parameters:
             collapsed = _collapsed_step(readings, moved, latent.counts, nuts, options)
@@ -349,7 +372,10 @@ def read_steps(
             steps.append(
                 CountStep.of_reading(of_counts, latent.counts, integrate=parameters, **options)
             )
-    steps += _parameter_steps(readings, left, conjugate, nuts, options)
+    of_parameters = _parameter_steps(readings, left, conjugate, nuts, options, present)
+    # What is drawn given present records alone comes before those that aren't are drawn anew; all
+    # else looks at all of them, and comes after that.
+    steps = [*of_parameters, *steps] if present else [*steps, *of_parameters]
     if interweave:
         steps += _interweave_steps(latent, left, options)
     return steps
@@ -433,15 +459,16 @@ def _parameter_steps(
     conjugate: bool,
     nuts: Mapping[str, Any] | None,
     options: Mapping[str, Any],
+    present: Present | None = None,
 ) -> list[Step | UnbuiltNuts]:
     steps: list[Step | UnbuiltNuts] = []
-    for block in _conjugate_blocks(readings, left) if conjugate else []:
+    for block in _conjugate_blocks(readings, left, present) if conjugate else []:
         rvs = [rv for conditional in block for rv in conditional.rvs]
         steps.append(ConjugateStep.of_reading(block, rvs, **options))
-    continuous = _moved_by_nuts(readings, left, conjugate)
+    continuous = _moved_by_nuts(readings, left, conjugate, present)
     if continuous:
         values = [readings.model.rvs_to_values[rv] for rv in continuous]
-        steps.append(partial(lean_nuts, values, **options, **(nuts or {})))
+        steps.append(partial(lean_nuts, values, present=present, **options, **(nuts or {})))
     elif nuts:
         raise ValueError(
             "nuts was given, but NUTS has no variable to move: all parameters are drawn from "
@@ -467,23 +494,28 @@ def _collapsed_step(
 
 
 def _moved_by_nuts(
-    readings: Readings, left: Sequence[TensorVariable], conjugate: bool
+    readings: Readings,
+    left: Sequence[TensorVariable],
+    conjugate: bool,
+    present: Present | None = None,
 ) -> list[TensorVariable]:
     """Find the continuous parameters that aren't drawn from their conditionals."""
-    blocks = _conjugate_blocks(readings, left) if conjugate else []
+    blocks = _conjugate_blocks(readings, left, present) if conjugate else []
     drawn = [rv for block in blocks for conditional in block for rv in conditional.rvs]
     return [
         rv for rv in left if rv not in drawn and _is_continuous(readings.model.rvs_to_values[rv])
     ]
 
 
-def _conjugate_blocks(readings: Readings, rvs: Sequence[TensorVariable]) -> list[list[Conditional]]:
+def _conjugate_blocks(
+    readings: Readings, rvs: Sequence[TensorVariable], present: Present | None = None
+) -> list[list[Conditional]]:
     """Group the parameters that can be drawn from their conditionals by what is drawn together."""
-    single = {rv: found for rv in rvs if (found := readings.conditionals([rv]))}
+    single = {rv: found for rv in rvs if (found := readings.conditionals([rv], present))}
     normal = [rv for rv in single if isinstance(rv.owner.op, NORMAL)]
     blocks = [found for rv, found in single.items() if rv not in normal]
     # Each may be linear in a mean without being so jointly: then they are drawn apart.
-    joint = readings.conditionals(normal) or [x for rv in normal for x in single[rv]]
+    joint = readings.conditionals(normal, present) or [x for rv in normal for x in single[rv]]
     for conditional in joint:
         size = sum(prod(shape) for shape in conditional.shapes)
         together = size <= JOINT_NORMAL_LIMIT

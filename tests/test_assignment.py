@@ -337,6 +337,21 @@ def test_what_is_integrated_out_is_read_once_more(table_and_records, readings_ma
 @pytest.mark.usefixtures("uncompiled")
 def test_an_unknown_number_of_records_gets_a_step():
     found = assigned(groups())
-    assert found[:2] == [("DapperStep", ["x"]), ("DapperStep", ["z_log__"])]
-    assert found[2] == ("SizeStep", ["m", "n"])
-    assert ("ConjugateStep", ["mu"]) in found
+    # Given present records alone; then all others are drawn anew; and then what looks at all.
+    assert [name for name, _ in found] == [
+        *("ConjugateStep", "DapperStep", "DapperStep", "SizeStep", "InterweaveStep"),
+    ]
+    assert [names for _, names in found[1:4]] == [["x"], ["z_log__"], ["m", "n"]]
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_records_that_may_not_be_drawn_anew_count_for_parameters():
+    with pm.Model() as model:
+        n = pm.Poisson("n", 3)
+        mu = pm.Normal("mu", 0, 1)
+        # A draw below zero has no value in the space that it is sampled in, and is refused.
+        x = pm.Normal("x", mu, 1, shape=6, default_transform=pm.distributions.transforms.log)
+        pmd.LaplaceMechanism(1.0).potential("total", (pmd.present(n, 6) * x).sum(), released=3)
+    chosen = pmd.assign_steps(model=model, interweave=False)
+    assert [type(x).__name__ for x in chosen] == ["DapperStep", "SizeStep", "ConjugateStep"]
+    assert chosen[-1].describe() == "mu ~ Normal, given x"

@@ -218,3 +218,43 @@ def test_code_of_another_model_is_told(damaged):
             build_step(density)
         said.append(str(caught.value))
     assert len(set(said)) == len(DENSITIES)
+
+
+def draw_counts():
+    """Print draws of records and of counts, and what is compiled: a process of its own."""
+
+    def draws():
+        with pm.Model() as model:
+            table = pm.Poisson("table", [30.0, 20.0, 10.0])
+            pmd.LaplaceMechanism(2.0).potential("privacy", table, released=[33.0, 18.0, 7.0])
+        step = pmd.CountStep([table], model=model)
+        step.setup_chain(np.random.default_rng(1), tune=5, draws=15)
+        point, found = model.initial_point(), []
+        for _ in range(20):
+            point, _ = step.step(point)
+            found.append(point["table"].tolist())
+        return [found, log_density(build_step("laplace"))]
+
+    print(json.dumps(compiled_in(draws)))
+
+
+@pytest.mark.long
+def test_two_processes_may_compile_the_same_model_at_once(tmp_path):
+    """Both are right; a third finds all that it needs, whoever wrote it."""
+
+    def start():
+        return subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", "from tests.test_caches import *; draw_counts()"],
+            env=os.environ | {"PYTENSOR_FLAGS": f"base_compiledir={tmp_path}", "PYTHONPATH": "."},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    at_once = [start(), start()]
+    outputs = [process.communicate()[0] for process in at_once] + [start().communicate()[0]]
+    (first, draws), (second, same), (third, again) = map(json.loads, outputs)
+    assert draws == same == again
+    assert draws[1] == EXPECTED["laplace"]
+    # Each made machine code of its own, of kernels that all models share, too.
+    assert {"swept", "kept"} <= {*first} & {*second}
+    assert third == []

@@ -17,6 +17,7 @@ from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
 from pytensor.scalar.basic import Composite
 
+from pymc_dapper.backend.addresses import Outside
 from pymc_dapper.backend.numba_ops import MODEL_PARTS, numba_function
 
 
@@ -49,6 +50,8 @@ def in_python(function: Any, made: dict[Callable, Callable] | None = None) -> Ca
         Functions that are made already.
     """
     made = {} if made is None else made
+    if isinstance(function, Outside):
+        function = function.kernel
     if function in made:
         return made[function]
     if function in MODEL_PARTS:
@@ -61,7 +64,7 @@ def in_python(function: Any, made: dict[Callable, Callable] | None = None) -> Ca
     )
 
     def plain(value: Any) -> Any:
-        return in_python(value, made) if isinstance(value, Dispatcher) else value
+        return in_python(value, made) if isinstance(value, Dispatcher | Outside) else value
 
     # Filled afterwards, as functions may refer to each other in a circle.
     for name in _names(source.__code__) & names.keys():

@@ -17,6 +17,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
+from pymc_dapper.backend.addresses import Outside
+
 MODEL_KEYS: WeakKeyDictionary[Callable, str | None] = WeakKeyDictionary()
 """Functions that PyTensor made of graphs, with their keys; None of what can't be cached."""
 
@@ -137,6 +139,8 @@ def _identity(value: Any, used: set[str], found: list[Callable]) -> Any:
         case type() if hasattr(value, "_fields"):
             return value.__module__, value.__qualname__, value._fields
     module, name = (str(getattr(value, key, "")) for key in ("__module__", "__qualname__"))
+    if isinstance(value, Outside):
+        return "outside", str(value.signature), _identity(value.kernel, used, found)
     if _in_library(module) and getattr(sys.modules[module], name, None) is value:
         return module, name
     if isinstance(value, FunctionType | Dispatcher):

@@ -9,6 +9,7 @@ from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
+from pymc_dapper.graphs.present import present_factors
 from pymc_dapper.graphs.prior import read_prior_draws
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.values import frozen_dims
@@ -30,6 +31,8 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
     for state in (_prior_draw(conditional.model), point):
         if state is None:
             continue
+        # Python evaluates no function of matrices of none.
+        state = {**state, **{n: np.maximum(state[n], 1) for n in _sizes(conditional)}}
         given = [state[x.name] for x in conditional.given]
         try:
             evaluate = compile_in_python(
@@ -60,6 +63,11 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
         return
 
 
+def _sizes(conditional: Conditional) -> set[str]:
+    """Names of numbers of present records."""
+    return {conditional.model.rvs_to_values[n].name for n in conditional.present.values()}
+
+
 def _prior_draw(model: Model) -> dict[str, np.ndarray] | None:
     """Draw all variables from their prior; None where one can't be drawn from."""
     try:
@@ -76,11 +84,13 @@ def _prior_draw(model: Model) -> dict[str, np.ndarray] | None:
 
 
 def _log_density(conditional: Conditional) -> Callable[..., float]:
-    """Compile the model's own log-density of the parameters and of their children."""
+    """Compile the model's own log-density of the parameters and of their present children."""
     model = conditional.model
     factors = [*conditional.rvs, *(model[name] for name in conditional.children)]
     # Without the Jacobian of theta's transform, as a density of theta itself.
-    graphs = model.logp(factors, jacobian=False, sum=False)
+    written = model.logp(factors, jacobian=False, sum=False)
+    by_name = dict(zip([x.name for x in factors], written, strict=True))
+    graphs = list(present_factors(model, by_name, conditional.present).values())
     values = [model.rvs_to_values[rv] for rv in conditional.rvs]
     known = frozen_dims(model, conditional.dim_lengths)
     to_values = conditional.to_values or conditional.thetas

@@ -1,7 +1,7 @@
 """A parameter's children: the variables of a model whose distribution depends on it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytensor.tensor as pt
 from pymc import Model
@@ -14,6 +14,7 @@ from pymc_dapper.conjugacy.names import PARAMETERS, family_name
 from pymc_dapper.conjugacy.relations import Independent, Power, Relation, read_relations
 from pymc_dapper.conjugacy.totals import total, total_by_category
 from pymc_dapper.graphs.errors import NotConjugateError
+from pymc_dapper.graphs.present import Present, present_rows
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
 from pymc_dapper.graphs.values import at_values
 
@@ -36,6 +37,16 @@ class Child:
         """The name of its distribution."""
         return family_name(type(self.op))
 
+    def first(self, n: TensorVariable) -> "Child":
+        """Leave out all rows but the first ``n``."""
+        ndim = self.value.type.ndim
+        supported = self.op.ndim_supp
+        rows = [
+            present_rows(x, n, ndim - supported + core_ndim)
+            for x, core_ndim in zip(self.parameters, self.op.ndims_params, strict=True)
+        ]
+        return replace(self, value=self.value[:n], parameters=tuple(rows))
+
     def name_parameter(self, position: int) -> str:
         """Name a parameter of its distribution."""
         names = PARAMETERS.get(self.family, ())
@@ -47,11 +58,13 @@ def read_children(
     model: Model,
     parameters: Mapping[TensorVariable, TensorVariable],
     known: Mapping[Variable, Variable],
+    present: Present | None = None,
 ) -> list[Child]:
     """Find the random variables whose distribution depends on parameters.
 
     The parameters themselves are among them. Each is given with what stands for its value in the
-    result; ``known`` is what to put in the place of other variables, such as dim lengths.
+    result; ``known`` is what to put in the place of other variables, such as dim lengths. Of those
+    with rows that aren't there, ``present`` says how many are: the child is the first so many.
 
     Raises
     ------
@@ -94,7 +107,9 @@ def read_children(
                 f"the distribution of '{rv.name}' ({family_name(type(rv.owner.op))}) depends on "
                 f"{names}, and isn't written in terms of parameters that can be read"
             ) from None
-        children.append(Child(rv.name, rv.owner.op, value, tuple(dist_params)))
+        child = Child(rv.name, rv.owner.op, value, tuple(dist_params))
+        size = (present or {}).get(rv)
+        children.append(child if size is None else child.first(read([size])[0]))
     return children
 
 

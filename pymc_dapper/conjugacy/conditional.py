@@ -19,6 +19,7 @@ from pymc_dapper.conjugacy.families import Family, check_prior, read_prior
 from pymc_dapper.conjugacy.rules import find_rule
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.present import Present
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.values import (
     dim_lengths,
@@ -57,6 +58,8 @@ class Conditional:
     """Shared data (``pm.Data``) that the graphs depend on."""
     dim_lengths: dict[str, int]
     """Lengths of the model's dims when it was read; constants of the graphs."""
+    present: Present
+    """How many rows of records are there: given these alone, others integrated out."""
 
     def split(self, draw: np.ndarray) -> list[np.ndarray]:
         """Take one vector of all parameters apart."""
@@ -71,11 +74,14 @@ class Conditional:
         return parts
 
 
-def read_conditionals(model: Model, rvs: Sequence[TensorVariable]) -> list[Conditional]:
+def read_conditionals(
+    model: Model, rvs: Sequence[TensorVariable], present: Present | None = None
+) -> list[Conditional]:
     """Read the conditionals of parameters: free random variables, in their order.
 
     Normal ones that the density ties together are read as one, in the place of the last; others one
-    by one.
+    by one. Of records with rows that aren't there, ``present`` says how many are: the conditionals
+    are given these alone.
 
     Raises
     ------
@@ -87,7 +93,7 @@ def read_conditionals(model: Model, rvs: Sequence[TensorVariable]) -> list[Condi
     conditionals = []
     for block in _blocks(model, rvs, known):
         with _explained(block):
-            conditionals.append(_read_conditional(model, block, known, lengths))
+            conditionals.append(_read_conditional(model, block, known, lengths, present or {}))
     return conditionals
 
 
@@ -128,6 +134,7 @@ def _read_conditional(
     rvs: Sequence[TensorVariable],
     known: Mapping[Variable, Variable],
     lengths: dict[str, int],
+    present: Present,
 ) -> Conditional:
     for rv in rvs:
         if not isinstance(rv.owner.op, gaussian.NORMAL):
@@ -140,7 +147,7 @@ def _read_conditional(
         for rv, shape in zip(rvs, shapes, strict=True)
     ]
     parameters = dict(zip(rvs, thetas, strict=True))
-    family = read_children(model, parameters, known)
+    family = read_children(model, parameters, known, present)
     names = {rv.name for rv in rvs}
     children = [child for child in family if child.name not in names]
     priors = [child for child in family if child.name in names]
@@ -183,6 +190,7 @@ def _read_conditional(
         given=tuple(x for x in model.value_vars if x in inputs),
         data=tuple(shared_data(graphs)),
         dim_lengths=lengths,
+        present=present,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from pymc.model import Model
 from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import (
     PointType,
@@ -147,7 +148,9 @@ class ConjugateStep(Step):
         lines = []
         for conditional in self._conditionals:
             names = ", ".join(rv.name for rv in conditional.rvs)
-            children = ", ".join(conditional.children) or "nothing: it is drawn from its prior"
+            there = {rv.name: f"the first {n.name} of {rv.name}" for rv, n in _present(conditional)}
+            children = ", ".join(there.get(name, name) for name in conditional.children)
+            children = children or "nothing: it is drawn from its prior"
             lines.append(f"{names} ~ {conditional.family}, given {children}")
         return "\n".join(lines)
 
@@ -191,6 +194,11 @@ def _given(conditional: Conditional) -> Given:
     """Name what a conditional distribution depends on."""
     data = SharedData(conditional, f"ConjugateStep for {_names(conditional)}")
     return Given(conditional.given, data)
+
+
+def _present(conditional: Conditional) -> list[tuple[TensorVariable, TensorVariable]]:
+    """Children with rows that aren't there, and how many are."""
+    return [(rv, n) for rv, n in conditional.present.items() if rv.name in conditional.children]
 
 
 def _names(conditional: Conditional) -> str:

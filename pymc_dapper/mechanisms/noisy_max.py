@@ -13,7 +13,7 @@ from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.checks import choice, flag, places, shown, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor, positive
-from pymc_dapper.sensitivity import Sensitivities, as_l1, in_norm
+from pymc_dapper.sensitivity import Sensitivities, as_l1, in_norm, neighbours_of
 
 MaxNoise = Literal["gumbel", "exponential", "laplace"]
 
@@ -179,7 +179,7 @@ class NoisyMaxMechanism(Mechanism):
         of the k keeps the choice.
         """
         accounting.check_pure(budget, cls.__name__)
-        times = whole_number(k, "k", at_least=1) * (1 if flag(one_way, "one_way") else 2)
+        times = whole_number(k, "k", at_least=1) * _ways(one_way, sensitivity)
         largest = _in_max_norm(sensitivity)
         scale = times * accounting.laplace_scale(budget, sensitivity=largest)
         return cls(scale, candidates, k, noise, ordered, budget=budget)
@@ -199,7 +199,7 @@ class NoisyMaxMechanism(Mechanism):
         PureDP
             2 k sensitivity / scale, or half of it.
         """
-        times = self.k * (1 if flag(one_way, "one_way") else 2)
+        times = self.k * _ways(one_way, sensitivity)
         largest = _in_max_norm(sensitivity)
         return accounting.laplace_budget(self.scale / times, sensitivity=largest)
 
@@ -385,6 +385,19 @@ def _exponential_law(noise: TensorVariable) -> Law:
 
 def _exponential(start: float, scale: np.ndarray, size: Any) -> TensorVariable:
     return start + pm.Exponential.dist(scale=scale, size=size)
+
+
+def _ways(one_way: bool, sensitivity: Any) -> int:
+    """In how many directions one record can change scores; of a replaced one it is never one."""
+    if not flag(one_way, "one_way"):
+        return 2
+    if neighbours_of(sensitivity) == "replace":
+        raise ValueError(
+            "one_way is for scores that one record changes in the same direction, but the "
+            "sensitivity is for one record replaced, which takes from one score and adds to "
+            "another. Take the statistic with neighbours='add_remove'"
+        )
+    return 1
 
 
 def _in_max_norm(sensitivity: Any) -> Any:

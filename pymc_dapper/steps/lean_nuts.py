@@ -12,6 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.backend.internals import PointType, ValueGradFunction
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.graphs.dependence import dependent_factors
+from pymc_dapper.graphs.present import Present, present_factors
 from pymc_dapper.steps.progress import stage
 
 
@@ -20,17 +21,19 @@ def lean_nuts(
     model: Model,
     *,
     point: PointType | None = None,
+    present: Present | None = None,
     **options: Any,
 ) -> NUTS:
     """Build PyMC's NUTS for some variables, without the factors that don't depend on them.
 
     PyMC's own evaluates the model's whole log-density at each leapfrog step, the privacy mechanism
     among it, even where that depends on nothing that NUTS moves. The stat ``lp`` is the log-density
-    of the factors that this one evaluates. The model's own initial point is taken if none is given,
-    and options are passed on to ``pm.NUTS``.
+    of the factors that this one evaluates, of records with ``present`` rows for these alone. The
+    model's own initial point is taken if none is given, and options are passed on to ``pm.NUTS``.
     """
     point = model.initial_point() if point is None else point
-    cost = pt.add(*(factor.sum() for factor in dependent_factors(model, values).values()))
+    factors = present_factors(model, dependent_factors(model, values), present or {})
+    cost = pt.add(*(factor.sum() for factor in factors.values()))
     return nuts_on(cost, values, model.value_vars, model, point, **options)
 
 

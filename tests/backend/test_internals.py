@@ -17,6 +17,8 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from numba import njit
+from numba.core.compiler import CompileResult
+from numba.core.registry import cpu_target
 from pymc.step_methods import BlockedStep
 from pytensor.compile.mode import get_mode
 from pytensor.graph import Apply, FunctionGraph, Op
@@ -25,7 +27,13 @@ from pytensor.tensor.random.basic import NormalRV
 PACKAGE = Path(__file__).parents[2] / "pymc_dapper"
 
 INTERNALS = {
+    "numba.core.cgutils": "write how functions are called by their addresses",
+    "numba.core.datamodel.models.OpaqueModel": "pass addresses",
     "numba.core.dispatcher.Dispatcher": "tell numba's functions from Python's in the cache's key",
+    "numba.core.imputils.lower_constant": "refer to a kernel that is compiled by itself",
+    "numba.core.typing.Signature": "say what functions take that are called by their addresses",
+    "numba.np.arrayobj.make_array": "pass arrays to them",
+    "numba.np.arrayobj.populate_array": "pass arrays to them",
     "pymc.blocking.PointType": "say what steps take",
     "pymc.blocking.StatsType": "say what steps return",
     "pymc.distributions.transforms._default_transform": "see that a transform keeps the support",
@@ -133,6 +141,15 @@ def test_it_is_there(name):
         internal(name)
     except (ImportError, AttributeError) as error:
         pytest.fail(f"{name} is gone, which we need to {INTERNALS[name]}: {error}", pytrace=False)
+
+
+# numba
+
+
+def test_what_code_refers_to_can_be_loaded_before_it():
+    """Else machine code from disk would refer to kernels that aren't in memory."""
+    assert isinstance(cpu_target.target_context.codegen().create_library("empty")._reload_init, set)
+    assert "reload_init" in signature(CompileResult._rebuild).parameters
 
 
 # PyTensor

@@ -9,6 +9,7 @@ from scipy.special import expit
 from pymc_dapper.conjugacy.check import check_conditional
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.step import ConjugateStep
+from pymc_dapper.graphs.evaluation import compile_in_python
 from tests.conjugacy.forms import FORMS
 from tests.conjugacy.judge import Judge
 from tests.long_cases import one_in_three
@@ -160,3 +161,80 @@ def test_pymc_takes_written_values_back_to_theta(prior, shape, size):
         written, again = both(drawn)
         assert np.all(np.isfinite(written))
         np.testing.assert_allclose(again, drawn, rtol=1e-9)
+
+
+GROUPS = np.array([0, 1, 1, 0, 1, 0])
+COVARIATES = np.array([[1.0, 0.5], [1.0, -1], [1.0, 2], [1.0, 0], [1.0, 1], [1.0, 3]])
+
+
+def model_of_rows(rows):
+    """Children in many forms, of so many rows; and a number of those that are there."""
+    with pm.Model() as model:
+        pm.DiscreteUniform("n", 0, 6)
+        p = pm.Beta("p", 2, 1)
+        w = pm.Dirichlet("w", np.ones(3))
+        rates = pm.Gamma("rates", 2, 1, shape=2)
+        slopes = pm.Normal("slopes", 0, 2, shape=2)
+        centre = pm.MvNormal("centre", np.zeros(2), np.eye(2))
+        level = pm.Normal("level")
+        pm.Bernoulli("x", p, shape=rows)
+        pm.Categorical("c", w, shape=rows)
+        pm.Poisson("k", rates[GROUPS[:rows]], shape=rows)
+        pm.Normal("y", COVARIATES[:rows] @ slopes, 0.5, shape=rows)
+        pm.MvNormal("v", centre, 2 * np.eye(2), shape=(rows, 2))
+        pm.Normal("z", level, np.linspace(1, 2, 6)[:rows], shape=rows)
+    return model
+
+
+PARAMETERS = ["p", "w", "rates", "slopes", "centre", "level"]
+RECORDS = ["x", "c", "k", "y", "v", "z"]
+
+
+def parameters_at(model, point, *, present=False, names=PARAMETERS):
+    of = {model[name]: model["n"] for name in RECORDS} if present else None
+    found = {}
+    for conditional in read_conditionals(model, [model[name] for name in names], of):
+        if present:
+            check_conditional(conditional, model.initial_point())
+        given = [np.asarray(point[x.name]) for x in conditional.given]
+        function = compile_in_python(model, conditional.given, conditional.parameters)
+        found["".join(rv.name for rv in conditional.rvs)] = function(*given)
+    return found
+
+
+@pytest.fixture(scope="module")
+def room():
+    return model_of_rows(6)
+
+
+@pytest.mark.parametrize("n", [4, 6])
+def test_given_present_rows_alone_it_is_that_of_a_model_without_the_others(room, n):
+    rng = np.random.default_rng(n)
+    point = random_point(room, rng) | {"n": np.array(n)}
+    first = {k: v[:n] if k in RECORDS else v for k, v in point.items()}
+    expected = parameters_at(model_of_rows(n), first)
+    found, with_absent = parameters_at(room, point, present=True), parameters_at(room, point)
+    assert found.keys() == expected.keys() == with_absent.keys()
+    for name, of in expected.items():
+        for a, b in zip(_statistics(found[name]), _statistics(of), strict=True):
+            np.testing.assert_allclose(a, b, err_msg=name)
+        same = all(
+            np.allclose(a, b)
+            for a, b in zip(_statistics(with_absent[name]), _statistics(of), strict=True)
+        )
+        assert same == (n == 6), name  # absent rows that counted would be noticed
+
+
+def _statistics(parameters):
+    """Parameters; of a joint normal, the products that its density depends on."""
+    if parameters[0].ndim < 2 or parameters[0].shape == parameters[1].shape:
+        return parameters
+    slopes, residuals = parameters
+    return [slopes @ slopes.T, slopes @ residuals]
+
+
+def test_without_any_row_it_is_the_prior(room):
+    point = random_point(room, np.random.default_rng(0)) | {"n": np.array(0)}
+    found = parameters_at(room, point, present=True, names=["p", "level"])
+    np.testing.assert_allclose(found["p"], [2, 1])
+    np.testing.assert_allclose(found["level"], [0, 1])

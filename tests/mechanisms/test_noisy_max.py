@@ -278,3 +278,18 @@ def test_nonsense_is_refused(make, message):
 def test_choices_that_do_not_exist_are_refused(released, message):
     with pm.Model(), pytest.raises(ValueError, match=message):
         NoisyMaxMechanism(1.0, 3, k=2).potential("largest", np.zeros(3), released=released)
+
+
+def test_a_replaced_record_changes_scores_in_both_directions():
+    tables = {n: statistics.counts([0, 1], 2, neighbours=n) for n in ("replace", "add_remove")}
+    moved = PureDP(1, neighbours="add_remove")
+    mechanism = NoisyMaxMechanism.calibrate(
+        moved, sensitivity=tables["add_remove"].sensitivity, candidates=2, one_way=True
+    )
+    assert mechanism.scale == 1
+    with pytest.raises(ValueError, match=r"one_way.*one record replaced"):
+        NoisyMaxMechanism.calibrate(
+            PureDP(1), sensitivity=tables["replace"].sensitivity, candidates=2, one_way=True
+        )
+    with pytest.raises(ValueError, match=r"one_way.*one record replaced"):
+        mechanism.privacy_loss(sensitivity=tables["replace"].sensitivity, one_way=True)

@@ -46,3 +46,18 @@ def test_lean_nuts_has_the_gradient_of_the_whole_log_density():
         differences.append(expected - logp)
     mechanism = admissions.compile_logp(vars=[admissions["privacy"]], mode="FAST_COMPILE")(point)
     np.testing.assert_allclose(differences, mechanism)
+
+
+def test_absent_rows_have_no_say():
+    with pm.Model() as model:
+        n = pm.Poisson("n", 2)
+        mu = pm.Normal("mu")
+        x = pm.Normal("x", mu, 1, shape=4)
+    quickly = {"mode": "FAST_COMPILE"}
+    step = lean_nuts([model.rvs_to_values[mu]], model, present={x: n}, compile_kwargs=quickly)
+    function = step._logp_dlogp_func
+    values = np.array([1.0, 3.0, -5.0, 70.0])
+    for k in (0, 1, 3, 4):
+        function.set_extra_values(model.initial_point() | {"n": np.array(k), "x": values})
+        _, gradient = function._pytensor_function(np.array([0.5]))
+        np.testing.assert_allclose(gradient, (values[:k] - 0.5).sum() - 0.5)

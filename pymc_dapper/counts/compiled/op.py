@@ -8,11 +8,14 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numba import njit, types
 from pytensor.graph.basic import Apply, Variable
 from pytensor.scalar.basic import Composite
 
+from pymc_dapper.backend.addresses import FunctionAt, Outside, address, by_address
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
+from pymc_dapper.backend.kernel_key import kernel_key
 from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, numba_njit
 from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.counts.kernels.line import sum_of_terms
@@ -97,7 +100,7 @@ def compile_log_density(op: CountSweep) -> Callable:
         def log_whole(values, slopes, t, context):  # type: ignore[no-untyped-def]
             return model_log_density(values[first:] + t * slopes[first:], *context[1:]).item()
 
-    @numba_njit(inline="always")
+    @numba_njit(inline="always", forceinline=True)
     def log_density(context, kinds, first, contexts, values, slopes, terms, n_terms, whole, t):  # type: ignore[no-untyped-def]
         return sum_of_terms(
             log_term,
@@ -129,21 +132,45 @@ def _term_source(functions: tuple[TermFunction, ...]) -> str:
     return "\n".join([*lines, "    return 0.0"])
 
 
+INTEGERS, NUMBERS = types.int64[::1], types.float64[::1]
+LOG_DENSITY = types.float64(
+    *(INTEGERS, INTEGERS, INTEGERS, NUMBERS, NUMBERS, INTEGERS),
+    *(types.int64, types.boolean, types.int64),
+)
+"""What a log-density takes besides its context, and returns."""
+
+
+def compiled_once(kernel: Callable) -> Outside:
+    """Have a kernel compiled for all models: it takes their log-density by its address."""
+
+    @njit
+    def swept(log_density, context, uniforms, counts, integers, numbers):  # type: ignore[no-untyped-def]
+        structure, schedule, curvatures = unpack(integers, numbers)
+        draws = Draws(uniforms, np.zeros(1, dtype=np.int64))
+        after = kernel(log_density, context, structure, schedule, counts, curvatures, draws)
+        found = np.empty(5 + after.curvatures.size)
+        found[0] = draws.used[0]
+        found[1], found[2] = after.moved, after.n_able
+        found[3], found[4] = after.log_density, after.gain
+        found[5:] = after.curvatures
+        return after.counts, found
+
+    key = kernel_key(swept)
+    assert key is not None  # as nothing of a model is in it
+    density = FunctionAt(LOG_DENSITY.return_type(address, *LOG_DENSITY.args))
+    returned = types.Tuple((INTEGERS, NUMBERS))
+    return Outside(swept, returned(density, address, NUMBERS, INTEGERS, INTEGERS, NUMBERS), key)
+
+
 @compiles(CountSweep)
 def _count_sweep(op: CountSweep) -> Callable:
     log_density = compile_log_density(op)
-    kernel = op.kernel
+    swept = compiled_once(op.kernel)
+    passed = by_address(LOG_DENSITY)
 
     @numba_njit
     def count_sweep(uniforms, counts, integers, numbers, *context):  # type: ignore[no-untyped-def]
-        structure, schedule, curvatures = unpack(integers, numbers)
-        draws = Draws(uniforms, np.zeros(1, dtype=np.int64))
-        swept = kernel(log_density, context, structure, schedule, counts, curvatures, draws)
-        found = np.empty(5 + swept.curvatures.size)
-        found[0] = draws.used[0]
-        found[1], found[2] = swept.moved, swept.n_able
-        found[3], found[4] = swept.log_density, swept.gain
-        found[5:] = swept.curvatures
-        return swept.counts, found
+        function, at = passed(log_density, context)
+        return swept(function, at, uniforms, counts, integers, numbers)
 
     return count_sweep
