@@ -421,10 +421,11 @@ class AdditiveNoise(PublishedByRules):
             )
         k = whole_number(rows, "rows", at_least=1)
         hidden = self.publication.span(np.array([SUPPRESSED]))
-        if not hidden.suppressed:
+        if not hidden.suppressed or np.any(hidden.never):
             raise ValueError(
                 "a release of nonempty() rows without a threshold keeps no budget: that a row is "
-                "there says for sure that it has a record. Add published_if"
+                "there says for sure that it has a record. Add published_if, with a threshold that "
+                "noisy values can be below"
             )
         gap = 1 - float(np.asarray(hidden.high.value).flat[0]) - self._discrete
         log_p = np.max(self._log_below(as_tensor(gap), 0.0).eval(mode="FAST_COMPILE"))

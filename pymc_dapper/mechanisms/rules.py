@@ -273,20 +273,22 @@ class Threshold(Rule):
             high_enough = both(high_enough, one_of(span.above, above_it))
         never = one_of(span.never, no(high_enough))
         low, cells = span.low, span.cells
+        # What lay below was not published.
+        is_less = low.value < first.at if first.closed is True else low.value <= first.at
         if span.cells or span.below is not False:
-            # What lay below was not published.
-            is_less = low.value < first.at if first.closed is True else low.value <= first.at
-            cut = one_of(span.below, is_less)
-            low, cells = low.or_else(cut, first), True
-        # Of several thresholds, an entry is suppressed that is below one of them.
+            low, cells = low.or_else(one_of(span.below, is_less), first), True
+        elif span.above is not False:
+            low = low.or_else(both(span.above, is_less), first)
+        # Of several thresholds, an entry is suppressed that is below one of them. Those that follow
+        # may suppress no value, or each.
         reaches = span.high.value <= last.at if last.closed is True else span.high.value < last.at
-        higher = one_of(not span.suppressed, reaches)
+        higher = one_of(not span.suppressed, one_of(span.never, reaches))
         return replace(
             span,
             low=low,
             high=span.high.or_else(both(hidden, higher), last),
             below=hidden,
-            above=both(span.above, no(hidden)),
+            above=both(span.above, one_of(no(hidden), span.suppressed)),
             never=both(never, no(hidden)),
             cells=cells,
             suppressed=True,
@@ -487,8 +489,8 @@ class Publication:
             )
 
         def refuse(rule: Rule, span: Span, grid: float | None, hidden: Value) -> None:
-            # Where an entry that was suppressed lay isn't known before its threshold is passed.
-            wrong = span.never if span.suppressed else both(span.never, no(hidden))
+            # Where an entry that was suppressed lay isn't known before all thresholds are passed.
+            wrong = both(span.never, no(hidden))
             if isinstance(rule, Rounding) and span.points:
                 wrong = one_of(wrong, both(rule.is_off(span.low.at), no(hidden)))
             if np.any(wrong):
@@ -498,7 +500,13 @@ class Publication:
                     f"{places(wrong)}"
                 )
 
-        self._back(released, refuse)
+        span = self._back(released, refuse)
+        never = both(span.never, self.hidden(released))
+        if not self.nonempty and np.any(never):
+            raise ValueError(
+                f"'{name}': entries are suppressed that these rules, {self!r}, never suppress: "
+                f"{places(np.broadcast_to(never, released.shape))}"
+            )
 
     def _back(self, released: Value, look: Any) -> Span:
         hidden = self.hidden(released)

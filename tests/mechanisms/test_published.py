@@ -82,6 +82,18 @@ RULES = {
         lambda m: m.published_if(">=", 1).rounded(4).published_if(">", 4).clamped(0, 12),
         lambda x: min(half_even(x, 4), 12) if x >= 1 and half_even(x, 4) > 4 else None,
     ),
+    "clamped between thresholds": (
+        lambda m: m.published_if(">=", -1).clamped(3, 8).published_if(">", 0),
+        lambda x: min(max(x, 3), 8) if x >= -1 else None,
+    ),
+    "clamped to below the threshold": (
+        lambda m: m.published_if(">", 3).clamped(None, 2),
+        lambda x: 2 if x > 3 else None,
+    ),
+    "never published": (
+        lambda m: m.published_if(">=", 1).clamped(None, 5).published_if(">", 7),
+        lambda x: None,
+    ),
     "per cent to two hundreds": (
         lambda m: m.clamped(0, 5).times(100).rounded(200, ties="half up"),
         lambda x: half_up(100 * min(max(x, 0), 5), 200),
@@ -434,6 +446,16 @@ def test_what_a_release_of_rows_spends_is_asked_for_in_full():
         of_rows(GaussianMechanism(1.0)).privacy_loss(sensitivity=1, rows=1)
     both = of_rows(GaussianMechanism(1.0)).privacy_loss(sensitivity=1, rows=1, delta=1e-6)
     assert both.delta > 0.02
+
+
+def test_a_threshold_that_nothing_is_below_is_none():
+    mechanism = LAW.clamped(3, None).published_if(">=", 1)
+    with pm.Model(), pytest.raises(ValueError, match="never suppress: 1 of 2"):
+        mechanism.potential("s", np.zeros(2, dtype=int), released=[4, np.nan])
+    rows = LAW.nonempty().clamped(3, None).published_if(">=", 1)
+    rows.check_released("s", np.array([4, -np.inf]))
+    with pytest.raises(ValueError, match="that noisy values can be below"):
+        rows.privacy_loss(sensitivity=1, rows=1)
 
 
 # Continuous noise ---------------------------------------------------------------------------------
