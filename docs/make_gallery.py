@@ -29,6 +29,7 @@ EXAMPLES = {
     "births": ["--output", "births_posterior.png"],
     "census": ["--output", "census_tracts.png", "--page", "../latent-counts.md"],
     "census_blocks": ["--output", "census_blocks.png", "--page", "../census.md"],
+    "broadband": ["--output", "broadband.png", "--page", "../broadband.md"],
     "invariants": ["--output", "invariants.png"],
     "private_proportion": ["--output", "private_proportion.png"],
     "budget_study": ["--output", "budget_study.png", "--page", "../studies.md"],

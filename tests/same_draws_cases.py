@@ -548,6 +548,7 @@ CASES = {
         "randomised_response": FEW,
         "regression": FEW,
         "admissions": FEW,
+        "broadband": {**FEW, "states": ["DE", "RI"]},
         "census": FEW,
         "births": FEW,
         "invariants": {"draws": 200},

@@ -53,6 +53,7 @@ def test_the_regression_prints_every_coefficient_by_every_analysis(monkeypatch, 
     ("name", "settings", "figures"),
     [
         ("births", {"draws": 50, "tune": 50}, 1),
+        ("broadband", {"draws": 30, "tune": 30, "states": ["DE", "RI"]}, 1),
         ("census", {"draws": 50, "tune": 50}, 1),
         ("census_blocks", {"blocks": 300}, 1),
         ("invariants", {"draws": 200}, 1),
