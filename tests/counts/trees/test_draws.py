@@ -34,20 +34,24 @@ def test_all_counts_gone_through():
     assert agree(np.array(drawn), pmf / pmf.sum())
 
 
-def test_a_split_is_drawn_the_same_way_by_rejection_and_by_going_through():
-    """As the number of draws decides between both: 3 at once, or all."""
-
+def same_trees(n):
+    """A total of 30 of two counts, each with noise, several times over."""
+    parent = np.where(np.arange(3 * n) % 3, 3 * (np.arange(3 * n) // 3), -1)
     arrays = [np.array([1, 2, 2]), np.array([30.0, 8, 12]), np.array([0, 5.0, 9])]
-    made = Forest(np.array([-1, 0, 0]), *arrays, *np.zeros((3, 3)), NO_TABLES)
+    zeros = np.zeros((3, 3 * n))
+    return Forest(parent, *(np.tile(x, n) for x in arrays), *zeros, NO_TABLES)
+
+
+@pytest.mark.parametrize("at_once", [N, module.REPEATED - 1])
+def test_a_split_is_drawn_the_same_way_by_rejection_and_by_going_through(at_once):
+    """The number of draws of a tree decides between both."""
+    made = same_trees(N // at_once + 1)
     solved = made.solve()
     lowest, pmf = made.pmf(solved, 1)
     assert lowest == 0
-    rng, few = np.random.default_rng(1), module.REPEATED - 1
-    at_once = made.draw(solved, N, rng)[:, 1]
-    in_turn = np.concatenate([made.draw(solved, few, rng)[:, 1] for _ in range(N // few + 1)])[:N]
+    drawn = made.draw(solved, at_once, np.random.default_rng(1))[:, 1::3].ravel()[:N]
     likely = pmf * N > 5
-    for drawn in (at_once, in_turn):
-        observed = np.bincount(drawn, minlength=len(pmf))[: len(pmf)]
-        counts = np.append(observed[likely], observed[~likely].sum())
-        expected = np.append(pmf[likely], pmf[~likely].sum()) * N
-        assert stats.chisquare(counts, expected).pvalue > 1e-3
+    observed = np.bincount(drawn, minlength=len(pmf))[: len(pmf)]
+    counts = np.append(observed[likely], observed[~likely].sum())
+    expected = np.append(pmf[likely], pmf[~likely].sum()) * N
+    assert stats.chisquare(counts, expected).pvalue > 1e-3
