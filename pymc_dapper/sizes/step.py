@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from pymc.exceptions import SamplingError
 from pymc.model import Model
 from pytensor.graph.basic import Variable
 
@@ -73,6 +74,8 @@ class SizeStep(Step):
     ReadingError
         If a variable isn't a number of records, if something sees records that aren't present, or
         if something sees the present ones in another way than by sums over them.
+    SamplingError
+        While sampling: if no number is possible after tuning.
 
     Notes
     -----
@@ -146,7 +149,11 @@ class SizeStep(Step):
         drawn = self.steps_done - self.tuning_steps
         for k, size in enumerate(self._sizes):
             at_the_end = size.update(point, self.rng)
-            if drawn >= 0:
+            if at_the_end is None:
+                # Other steps may find a possible state at the start, and have had their turn then.
+                if drawn > 0:
+                    raise SamplingError(size.impossible())
+            elif drawn >= 0:
                 self.at_the_end[k] += at_the_end
         self.steps_done += 1
         ends = self.steps_done == self.all_steps
@@ -206,16 +213,20 @@ class _Size:
                 self._checked.log_weights[furthest],
             )
 
-    def update(self, point: PointType, rng: np.random.Generator) -> float:
-        """Put a draw in the place of the present number; return the probability of the end."""
+    def update(self, point: PointType, rng: np.random.Generator) -> float | None:
+        """Put a draw in the place of the present number; return the probability of the end.
+
+        None, and the number as it is, where no number is possible.
+        """
         name = self.reading.size.name
         n = int(point[name])
         if self.reading.tied is None and n > 1:
             self._shuffle(point, min(n, self.reading.room), rng)
         [log_weights] = self._log_weights(*arrays_of(point, self._records), *self.given(point))
         drawn, at_the_end = kept_on_disk(draw_index)(log_weights, rng.random(), self._last)
-        if drawn >= 0:  # from a state that is possible
-            point[name] = np.asarray(drawn, dtype=self.reading.size.dtype)
+        if drawn < 0:
+            return None
+        point[name] = np.asarray(drawn, dtype=self.reading.size.dtype)
         return at_the_end
 
     def _shuffle(self, point: PointType, n: int, rng: np.random.Generator) -> None:
@@ -224,6 +235,19 @@ class _Size:
         rng.shuffle(order[:n])
         for record in self._records:
             point[record] = point[record][order]
+
+    def impossible(self) -> str:
+        """Say that no number is possible."""
+        reading = self.reading
+        factors = ", ".join(f"'{x}'" for x in reading.factors)
+        records = ", ".join(f"'{x}'" for x in reading.names(reading.records))
+        return (
+            f"no number '{reading.name}' from 0 to {reading.room} is possible, after tuning: with "
+            f"its prior and {factors}, the log-density is -inf or nan at each. If the released "
+            f"values need more records, give {records} more room; else look for a wrong unit, a "
+            "wrong scale or nan in what was released, or pass a start that fits, as in "
+            "pm.sample(initvals={...})"
+        )
 
     def near_the_end(self) -> str:
         name, room = self.reading.name, self.reading.room

@@ -5,6 +5,7 @@ from itertools import permutations, product
 import numpy as np
 import pymc as pm
 import pytest
+from pymc.exceptions import SamplingError
 
 import pymc_dapper as pmd
 from pymc_dapper.graphs.errors import ReadingError
@@ -229,3 +230,18 @@ def test_variables_that_are_no_numbers_of_records_are_refused():
         SizeStep([model["mu"]], model=model)
     with pytest.raises(ReadingError, match="'x' isn't a number of records"):
         SizeStep([model["x"]], model=model)
+
+
+@pytest.mark.parametrize("tune", [0, 2])
+def test_that_no_number_is_possible_is_not_passed_over(tune):
+    """Catches draws that stay where they began, as if that were the posterior."""
+    with bernoulli(ROOM, p=P) as model:
+        pm.Potential("exact", pm.math.switch(pm.math.eq(model["n"], ROOM + 1), 0.0, -np.inf))
+        step = SizeStep([model["n"]])
+    step.setup_chain(np.random.default_rng(1), tune, 2)
+    point = model.initial_point()
+    for _ in range(tune + 1):
+        point, _ = step.step(point)
+    message = r"no number 'n' from 0 to 3 is possible.*'exact'.*give 'x' more room"
+    with pytest.raises(SamplingError, match=message):
+        step.step(point)
