@@ -248,14 +248,16 @@ class Latent:
     def present(self) -> dict[TensorVariable, TensorVariable]:
         """Records of which parameters are drawn given the present rows alone, and their number.
 
-        Right if all rows that aren't there are drawn anew before anything looks at them. That is
-        what their :class:`DapperStep` does, unless there are draws that it can't take.
+        Right if all that such rows hold is drawn anew before anything looks at them. That is what
+        :class:`DapperStep` does where it has all their variables, unless there are draws that it
+        can't take.
         """
         return {
             rv: size
             for size, rvs in self.sizes.items()
             for rv in rvs
             if sum(rv in others for others in self.sizes.values()) == 1
+            and set(self.readings.sizes()[size]) <= set(self.records)
             for [group] in [[x for x in self.groups if rv in x]]
             if self.readings.records(group).possible is None
         }

@@ -355,3 +355,21 @@ def test_records_that_may_not_be_drawn_anew_count_for_parameters():
     chosen = pmd.assign_steps(model=model, interweave=False)
     assert [type(x).__name__ for x in chosen] == ["DapperStep", "SizeStep", "ConjugateStep"]
     assert chosen[-1].describe() == "mu ~ Normal, given x"
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_rows_that_hold_more_than_the_records_passed_count_for_parameters():
+    with pm.Model() as model:
+        n = pm.Poisson("n", 3)
+        mu = pm.Normal("mu", 0, 1)
+        x = pm.Normal("x", mu, 1, shape=6)
+        y = pm.Normal("y", x, 1, shape=6)
+        total = (pmd.present(n, 6) * x * y).sum()
+        pmd.LaplaceMechanism(1.0).potential("total", total, released=3)
+    orders = [
+        [type(x).__name__ for x in pmd.assign_steps(records, model=model, interweave=False)]
+        for records in ([x, y], [x])
+    ]
+    assert orders[0] == ["ConjugateStep", "DapperStep", "SizeStep"]
+    # An absent y looks at an absent x.
+    assert orders[1] == ["DapperStep", "SizeStep", "ConjugateStep", "NUTS"]
