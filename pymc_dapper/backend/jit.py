@@ -18,6 +18,7 @@ from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.random.type import RandomGeneratorType
 
+from pymc_dapper.backend import cumulated  # noqa: F401  (registers its key)
 from pymc_dapper.backend.kernel_key import kernel_key
 from pymc_dapper.backend.one_function.linker import ONE_FUNCTION
 
