@@ -245,6 +245,9 @@ class _Writer:
             return
         seen = self._reading.statistics.get(old.name)
         [released] = self._in_model(self._reading.read([old.tag.released]))
+        if mechanism.unknown:
+            unknown = self._in_model(self._reading.read(mechanism.unknown))
+            mechanism = mechanism._with_unknown(unknown)
         new.tag.mechanism, new.tag.released = mechanism, released
         new.tag.statistic = (
             self._in_model(self._reading.read([old.tag.statistic]))[0]

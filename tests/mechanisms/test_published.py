@@ -335,6 +335,26 @@ def test_a_release_of_an_unknown_scale_is_not_compared_with_the_model():
     ReleaseCheck(model, [model.rvs_to_values[n]], "2 counts")
 
 
+def test_a_scale_stays_a_parameter_where_records_become_a_table():
+    with pm.Model() as model:
+        scale = pm.HalfNormal("scale", 5)
+        record = pm.Categorical("record", p=pm.Dirichlet("p", np.ones(4)), shape=6)
+        mechanism = with_rules(LaplaceMechanism(scale))
+        table = pmd.statistics.counts(record, 4)
+        mechanism.potential("release", table, released=[10, np.nan, 10, np.nan])
+    tabulated = pmd.tabulate(model)
+    [counted] = records_seen(tabulated)
+    assert counted is not tabulated["scale"]
+    one, other = model.initial_point(), tabulated.initial_point()
+    one["record"] = np.array([0, 0, 1, 2, 3, 3])
+    other[tabulated.rvs_to_values[counted].name] = np.array([2, 1, 1, 2])
+    values = [
+        m.compile_logp(vars=[m["release"]], mode="FAST_COMPILE")(point)
+        for m, point in ((model, one), (tabulated, other))
+    ]
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
 def test_what_needs_a_scale_that_is_known():
     mechanism = LaplaceMechanism(pt.dscalar("scale"))
     for ask in (
@@ -360,7 +380,7 @@ def test_what_is_sampled_of_a_scale_and_counts_together():
         mechanism = LaplaceMechanism(scale).rounded(5).published_if(">=", 10)
         mechanism.observe("table", count, released=released)
         drawn = pmd.sample(
-            6000,
+            20_000,
             tune=500,
             chains=1,
             cores=1,
