@@ -30,8 +30,8 @@ TAIL_MASS = 1e-12
 """Largest share of the posterior that any window may neglect."""
 DROP, LARGEST_DROP = 42.0, 690.0
 """Logarithm of what windows cut off at first, and at most: float64 ends there."""
-SUBTREE = 8192
-"""Nodes of a subtree, at most."""
+SUBTREE = 1024
+"""Nodes of a subtree, at most: their messages stay in a processor's caches."""
 
 
 class ContradictionError(Exception):
