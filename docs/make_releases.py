@@ -1,6 +1,6 @@
 """Makes the files in docs/data/ that `docs/releases.md` reads: releases of people who are made up.
 
-What OpenDP releases can't be made again: its randomness has no seed. So files that are there are kept.
+What OpenDP releases can't be made again, as its randomness has no seed: such files are kept.
 """
 
 import sys
