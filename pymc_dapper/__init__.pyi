@@ -61,7 +61,7 @@ from .sampling import sample
 from .sizes.reading import present
 from .sizes.step import SizeStep
 from .steps.function import FunctionStep
-from .studies import study
+from .studies import plan, study
 from .tabulation import TabulationError, tabulate
 
 __all__ = [
@@ -108,6 +108,7 @@ __all__ = [
     "follow_records",
     "invariant",
     "mechanisms",
+    "plan",
     "plot_analyses",
     "plot_contraction",
     "plot_record_acceptance",

@@ -172,6 +172,13 @@ VALID = {
     "assign_steps": lambda: {"records": [MODEL["record"]], "model": MODEL},
     "sample": lambda: {"draws": 5, "records": [MODEL["record"]], "model": MODEL},
     "tabulate": lambda: {"model": MODEL, "records": [MODEL["record"]]},
+    "plan": lambda: {
+        "draw": lambda rng: ({"s": 1.0}, {"p": 0.5}),
+        "model": lambda release: MODEL,
+        "mechanisms": {"laplace": pmd.LaplaceMechanism},
+        "epsilons": [1.0, 2.0],
+        "replicates": 2,
+    },
     "study": lambda: {
         "simulate": simulated,
         "build": lambda released, **cell: MODEL,
@@ -377,6 +384,7 @@ STOPS = {
     "assign_steps": ["assignment:read_model", "assignment:read_counts"],
     "sample": ["assignment:read_model", "assignment:read_counts"],
     "solve_tree_files": ["counts.trees.streaming:subtree_files"],
+    "plan": ["studies.study:CellRunner"],
     "study": ["studies.study:CellRunner"],
     "plot_record_acceptance": ["plots.record_acceptance:figure_options"],
     "plot_analyses": ["plots.analyses:figure_options"],

@@ -1,5 +1,6 @@
 """Studies: many simulated releases, each analysed, over a grid of settings."""
 
+from pymc_dapper.studies.plan import plan
 from pymc_dapper.studies.study import study
 
-__all__ = ["study"]
+__all__ = ["plan", "study"]

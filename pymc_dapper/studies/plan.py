@@ -1,0 +1,122 @@
+"""plan(): how wide a posterior will be, before any budget is spent."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pymc as pm
+from xarray import DataTree
+
+from pymc_dapper.checks import function, names, real_numbers, shown
+from pymc_dapper.mechanisms import Mechanism
+from pymc_dapper.releases.query import Query
+from pymc_dapper.releases.release import Release
+from pymc_dapper.studies.study import study
+
+type Draw = Callable[[np.random.Generator], tuple[Mapping[str, Any], Mapping[str, Any]]]
+type Model = Callable[[Release], pm.Model]
+
+
+def plan(
+    draw: Draw,
+    model: Model,
+    mechanisms: Mapping[str, Callable[[float], Any]],
+    epsilons: Sequence[float],
+    *,
+    replicates: int = 20,
+    **options: Any,
+) -> DataTree:
+    """Find out how wide posteriors will be under several mechanisms, before any budget is spent.
+
+    Statistics are drawn that the confidential ones may be like, released by each mechanism at each
+    budget, and analysed. No confidential value is needed, nor looked at.
+
+    Parameters
+    ----------
+    draw : callable
+        ``draw(rng)`` returns two dicts: a guess at the confidential statistics, by query; and the
+        true values of parameters behind it, in the shapes of the model's variables of their names.
+    model : callable
+        ``model(release)`` returns the ``pm.Model`` of the analysis of a `Release`, of which the
+        queries have the names of the statistics.
+    mechanisms : mapping of str to callable
+        What there is to choose from, by a name: ``mechanism(epsilon)`` returns a mechanism, or a
+        dict of them by query.
+    epsilons : sequence of float
+        Budgets to try: whatever number the mechanisms are made of.
+    replicates : int, default 20
+        Number of simulated releases for each mechanism and budget.
+    **options
+        Those of :func:`pymc_dapper.study`: ``seed``, ``prob``, ``executor``, ``store`` and others.
+
+    Returns
+    -------
+    DataTree
+        As of :func:`pymc_dapper.study`, with the settings ``mechanism`` and ``epsilon``.
+        ``pmd.plot_study(result)`` draws the width of intervals against the budget, a line for each
+        mechanism, and how often they cover the truth.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument can't be used, or as of `study`.
+
+    Examples
+    --------
+    >>> result = pmd.plan(draw, model, {"Laplace": laplace, "Gaussian": gaussian}, [0.5, 1, 2])
+    >>> pmd.plot_study(result)
+    """
+    function(draw, "draw", "draw(rng)")
+    function(model, "model", "model(release)")
+    if not isinstance(mechanisms, Mapping):
+        raise TypeError(f"mechanisms must be a dict of functions by name, got {shown(mechanisms)}")
+    labels = list(names(list(mechanisms), "mechanisms"))
+    for label, each in mechanisms.items():
+        function(each, f"mechanisms: {label!r}", "mechanism(epsilon)")
+    budgets = real_numbers(epsilons, "epsilons")
+    if budgets.ndim != 1 or not np.all(np.isfinite(budgets) & (budgets > 0)):
+        raise ValueError(f"epsilons must be a list of numbers above zero, got {shown(epsilons)}")
+    planned = _Planned(draw, model, dict(mechanisms))
+    grid = {"mechanism": labels, "epsilon": budgets.tolist()}
+    return study(planned.simulate, planned.build, grid, replicates=replicates, **options)
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """What a study calls."""
+
+    draw: Draw
+    model: Model
+    mechanisms: Mapping[str, Callable[[float], Any]]
+
+    def simulate(
+        self, rng: np.random.Generator, mechanism: str, epsilon: float
+    ) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        """Draw statistics, and release them."""
+        statistics, truth = self.draw(rng)
+        by_query = self._by_query(mechanism, epsilon, list(statistics))
+        released = {
+            name: by_query[name].release(statistic, rng) for name, statistic in statistics.items()
+        }
+        return released, truth
+
+    def build(self, released: Mapping[str, Any], mechanism: str, epsilon: float) -> pm.Model:
+        """Write the model of what was released."""
+        by_query = self._by_query(mechanism, epsilon, list(released))
+        return self.model(
+            Release([Query(name, values, by_query[name]) for name, values in released.items()])
+        )
+
+    def _by_query(
+        self, mechanism: str, epsilon: float, queries: Sequence[str]
+    ) -> Mapping[str, Mechanism]:
+        made = self.mechanisms[mechanism](epsilon)
+        by_query = made if isinstance(made, Mapping) else dict.fromkeys(queries, made)
+        for query in queries:
+            if not isinstance(by_query.get(query), Mechanism):
+                raise TypeError(
+                    f"mechanisms: {mechanism!r} must give a Mechanism for '{query}', got "
+                    f"{shown(by_query.get(query))}"
+                )
+        return by_query
