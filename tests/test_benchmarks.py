@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks import against, by_hand, census, first_draws, measure, page, parts, run
+from benchmarks import (
+    against,
+    by_hand,
+    census,
+    first_draws,
+    measure,
+    page,
+    parts,
+    run,
+    unknown_number,
+)
 
 pytestmark = pytest.mark.long
 
@@ -280,3 +290,54 @@ def test_the_census_is_measured(capsys):
         assert f"\n{level}" in printed
     assert "3 draws" in printed
     assert "nodes" in printed
+
+
+# An unknown number of records --------------------------------------------------------------------
+
+PRIORS = {"mu": stats.norm(), "phi": stats.expon(scale=2), "b0": stats.norm(), "b1": stats.norm()}
+PRIORS |= {"tau": stats.expon()}
+
+
+def after_an_update(law, draws=3_000, n=4):
+    """Parameters from their prior, records given them, and then the parameters given these."""
+    rng, found = np.random.default_rng(7), []
+    for _ in range(draws):
+        parameters = np.array([PRIORS[name].rvs(random_state=rng) for name in law.names])
+        records = np.empty((n, law.width))
+        for record in records:
+            law.draw_record(rng, parameters, record)
+        law.draw_parameters(rng, records, parameters)
+        found.append(parameters)
+    return dict(zip(law.names, np.transpose(found), strict=True))
+
+
+def farthest(law):
+    found = after_an_update(law)
+    return min(stats.kstest(x, PRIORS[name].cdf).pvalue for name, x in found.items())
+
+
+@pytest.mark.parametrize("name", ["Regression", "Normal"])
+def test_parameters_of_reversible_jumps_are_drawn_given_the_records(name):
+    law = unknown_number.LAWS[name]
+    assert farthest(law) > 1e-3
+
+    class Broken(type(law)):
+        @staticmethod
+        def draw_parameters(rng, records, parameters):
+            law.draw_parameters(rng, records[:-1], parameters)
+            parameters[1] *= 1.2
+
+    assert farthest(Broken()) < 1e-6
+
+
+def test_the_table_of_an_unknown_number_has_a_ratio_to_reversible_jumps():
+    result = {"ms per draw": 0.5, "slowest": "n", "posterior": {"n": [1001.2, 14.6]}}
+    found = [
+        ({"law": "Normal", "way": "pmd.sample"}, result | {"effective draws per second": 900.0}),
+        (
+            {"law": "Normal", "way": "reversible jumps"},
+            result | {"effective draws per second": 45.0},
+        ),
+    ]
+    *_, ours, _ = unknown_number.table(found).splitlines()
+    assert ours == "| normal law | pmd.sample | 0.5 | 900 (n) | 20 | 1001 ± 15 |"
