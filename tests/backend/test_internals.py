@@ -57,6 +57,8 @@ INTERNALS = {
     "pytensor.graph.rewriting.db.RewriteDatabaseQuery": "leave out rewrites that join operations",
     "pytensor.link.numba.cache.compile_numba_function_src": "cache a function on disk",
     "pytensor.link.numba.dispatch.basic.cache_key_for_constant": "identify constants",
+    "pytensor.link.numba.dispatch.basic.default_hash_key_from_props": "tell cumulated sums of "
+    "vectors from those of arrays",
     "pytensor.link.numba.dispatch.basic.numba_funcify_and_cache_key": "call PyTensor's function of "
     "an operation",
     "pytensor.link.numba.dispatch.basic.numba_funcify_ensure_cache": "call one from PyTensor's "
@@ -66,6 +68,7 @@ INTERNALS = {
     "pytensor.link.numba.dispatch.basic.register_funcify_and_cache_key": "register our operations",
     "pytensor.link.numba.dispatch.compile_ops.numba_funcify_OpFromGraph": "see which inner graphs "
     "are written out",
+    "pytensor.link.numba.dispatch.extra_ops.numba_funcify_CumOp": "cumulate as PyTensor does",
     "pytensor.link.numba.dispatch.random.numba_core_rv_funcify": "draw our distributions in numba",
     "pytensor.link.numba.linker.NumbaLinker": "see whether a mode is one of numba's",
     "pytensor.link.vm.VMLinker": "evaluate a graph as it is written, in Python",
