@@ -207,7 +207,7 @@ VALID = {
     # Statistics
     "statistics.counts": lambda: {"record": CATEGORIES, "k": 3},
     "statistics.bounded_counts": lambda: {
-        "record": CATEGORIES,
+        "record": np.array([[0, 1], [2, 1]]),
         "k": 3,
         "at_most": 1,
     },
