@@ -26,12 +26,12 @@ class LongMemory:
     looks are as many however long a chain is: a memory that is short beside the chain does no harm.
     """
 
-    def __init__(self, reading: ModelReading, tune: int, draws: int):
+    def __init__(self, reading: ModelReading, seen: Seen, tune: int, draws: int):
         self._reading = reading
         self._draws = draws
         self._looks = iter((tune + np.linspace(draws / LOOKS, draws, LOOKS).astype(int)).tolist())
         self._next = next(self._looks, None)
-        self._look = Seen(reading)
+        self._look = seen
         self._seen: list[NDArray[np.float64]] = []
         self._accepted: list[float] = []
         self._start: list[np.ndarray] = []

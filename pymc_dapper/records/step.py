@@ -352,7 +352,9 @@ class DapperStep(Step):
                 sweeps += 1
             self._never_moved = self._watch(after[:n_variables])
             if self._draws >= SHORTEST_CHAIN:
-                self._long_memory = LongMemory(self._reading, self.tuning_sweeps, self._draws)
+                self._long_memory = LongMemory(
+                    self._reading, self._what_is_seen(), self.tuning_sweeps, self._draws
+                )
         self.sweeps_done += 1
         if self.sweeps_done <= self.tuning_sweeps:
             self._tune(after[:n_variables], given, accept, walks)
@@ -411,10 +413,13 @@ class DapperStep(Step):
             self._forget_tuning()
 
     def _look(self, records: Sequence[np.ndarray], given: list[np.ndarray]) -> None:
+        parameters = given[: len(self._reading.parameters)]
+        self.tuning_seen.append(self._what_is_seen()(records, parameters))
+
+    def _what_is_seen(self) -> Seen:
         if self._seen is None:
             self._seen = Seen(self._reading)
-        parameters = given[: len(self._reading.parameters)]
-        self.tuning_seen.append(self._seen(records, parameters))
+        return self._seen
 
     def _forget_tuning(self) -> None:
         self.tuning_accepted: list[float] = []

@@ -9,6 +9,7 @@ from pymc_dapper import DapperStep
 from pymc_dapper.reading import read_model
 from pymc_dapper.records.kernels.effective_draws import effective_draws
 from pymc_dapper.records.long_memory import FEWEST, LOOKS, SHORTEST_CHAIN, LongMemory
+from pymc_dapper.records.reading.seen import Seen
 from tests.evaluated_in_python import evaluated_in_python
 
 DRAWS, TUNE = 640, 10
@@ -25,7 +26,7 @@ def read(mechanism, prior=pm.Normal, **parameters):
 
 def told(reading, chain, accepted=0.01):
     """What is said at the end of a chain of states of the records."""
-    watch = LongMemory(reading, TUNE, len(chain))
+    watch = LongMemory(reading, Seen(reading), TUNE, len(chain))
     messages = [
         watch.look(TUNE + k, [np.asarray(state)], [], accepted)
         for k, state in enumerate(chain, start=1)

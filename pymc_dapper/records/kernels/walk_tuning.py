@@ -37,7 +37,8 @@ REST_OF_ITERATION = np.array([5.0, 5_000.0])
 
 def few_are_accepted(accepted: Sequence[float]) -> bool:
     """Say whether what is released holds the records, by the shares accepted so far."""
-    return len(accepted) > 0 and float(np.mean(accepted[len(accepted) // 2 :])) < HELD
+    late = accepted[len(accepted) // 2 :]
+    return len(late) > 0 and sum(late) < HELD * len(late)
 
 
 def had_better_walk(accepted: Sequence[float], seen: np.ndarray) -> bool:
