@@ -313,7 +313,7 @@ def of_a_table():
 )
 @pytest.mark.parametrize("assign", [pmd.assign_steps, pmd.sample])
 def test_the_model_is_read_once(build, expected, assign, readings_made, monkeypatch):
-    monkeypatch.setattr(pm, "sample", lambda *_, **__: None)
+    monkeypatch.setattr("pymc_dapper.sampling.pm.sample", lambda *_, **__: None)
     assign(model=build())
     assert len(readings_made) == len(set(readings_made))
     of_latent = Counter(read for read, *_ in readings_made)

@@ -199,7 +199,9 @@ def test_steps_and_their_order_can_be_combined_with_others(admissions):
 def names_kept(uncompiled, monkeypatch):
     """Call pmd.sample without sampling: the variables that pm.sample is told to keep."""
     told = {}
-    monkeypatch.setattr(pm, "sample", lambda *_, var_names, **__: told.update(names=var_names))
+    monkeypatch.setattr(
+        "pymc_dapper.sampling.pm.sample", lambda *_, var_names, **__: told.update(names=var_names)
+    )
 
     def names(model, **options):
         pmd.sample(model, **options)

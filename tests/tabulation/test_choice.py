@@ -52,7 +52,9 @@ def test_what_cannot_be_tabulated_is_sampled_by_record():
 def passed_on(monkeypatch, uncompiled):
     """What `pmd.sample` would have PyMC do."""
     options = {}
-    monkeypatch.setattr(pm, "sample", lambda draws, **given: options.update(given, draws=draws))
+    monkeypatch.setattr(
+        "pymc_dapper.sampling.pm.sample", lambda draws, **given: options.update(given, draws=draws)
+    )
     return options
 
 
