@@ -7,6 +7,7 @@ Intervals of integers hold more than they promise where they are short, so that 
 told with ends counted in part, as often as 95 % needs them (by a random number).
 
     python -m benchmarks.census                        400,000 blocks, a twentieth
+    python -m benchmarks.census --page docs/census.md  and write what is found there
     python -m benchmarks.census --blocks 8132968       the whole: some gigabytes
     python -m benchmarks.census --draws 100            draws in the place of marginals
     python -m benchmarks.census --growth               cost from 10,000 nodes on
@@ -16,6 +17,7 @@ import argparse
 import resource
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 from scipy import stats
@@ -26,24 +28,28 @@ from pymc_dapper.reference import tree_least_squares
 
 SHARES = (0.025, 0.975)
 
+markdown = example("_markdown")
+
 
 class Clock:
     """Seconds of a part, by the clock and of CPU."""
 
     def __init__(self):
+        self.wall = self.cpu = 0.0
         self.told("")
 
     def told(self, what):
         now = time.perf_counter(), time.process_time()
         if what:
             wall, cpu = (a - b for a, b in zip(now, self.at, strict=True))
+            self.wall, self.cpu = self.wall + wall, self.cpu + cpu
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
             print(f"{what:34}{wall:9.1f} s{cpu:9.1f} s CPU{peak:7.1f} GiB", flush=True)
         self.at = now
         return self.at
 
 
-def marginals(census, module, executor, rng):
+def marginals(census, module, executor, rng, page):
     """Time the marginals, and print how often intervals hold the truth and how wide they are."""
     clock = Clock()
     tree = pmd.CountTree(census.parent, census.released, census.sigma, prior=module.log_prior())
@@ -52,6 +58,8 @@ def marginals(census, module, executor, rng):
     clock.told("messages up, log-evidence")
     found = tree.marginals(SHARES, at=census.truth, executor=executor)
     clock.told("marginal quantiles of all nodes")
+    cost = [f"{len(census.parent):,}", f"{clock.wall:.0f}", f"{clock.cpu:.0f}"]
+    cost.append(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f}")
     squares = tree_least_squares(census.parent, census.released, census.sigma)
     clock.told("least squares")
     half = stats.norm.ppf(SHARES[1]) * squares.sd
@@ -60,6 +68,7 @@ def marginals(census, module, executor, rng):
     print(f"\ntail mass of all windows: {tree.tail_mass:.1e}")
     heads = ("nodes", "coverage", "closed", "width", "squares", "width")
     print(f"{'level':14}" + "".join(f"{head:>10}" for head in heads))
+    rows = []
     for k, level in enumerate(module.LEVELS):
         at = census.level == k
         truth = census.truth[at]
@@ -69,6 +78,26 @@ def marginals(census, module, executor, rng):
         cells = [100 * exact.mean(), 100 * closed.mean(), np.mean(high[at] - low[at])]
         cells += [100 * normal.mean(), 2 * half[at].mean()]
         print(f"{level:14}{at.sum():10d}" + "".join(f"{x:10.2f}" for x in cells))
+        covers, holds, normal_covers = (f"{x:.1f} %" for x in (cells[0], cells[1], cells[3]))
+        shown = [
+            f"{at.sum():,}",
+            covers,
+            holds,
+            f"{cells[2]:.1f}",
+            normal_covers,
+            f"{cells[4]:.1f}",
+        ]
+        rows.append([level, *shown])
+    header = [
+        *("level", "areas", "coverage", "of closed intervals", "mean width"),
+        *("of least squares: coverage", "mean width"),
+    ]
+    costs = ["counts", "seconds", "of CPU", "GiB"]
+    tables = {
+        "census levels": markdown.table(header, rows, words=1),
+        "census cost": markdown.table(costs, [cost], words=0),
+    }
+    markdown.fill_file(page, tables)
 
 
 def draws(census, module, executor, n):
@@ -98,7 +127,7 @@ def growth(module, executor, largest):
         print(f"power {np.polyfit(np.log(sizes), np.log(seconds), 1)[0]:.3f}")
 
 
-def main(blocks=400_000, threads=2, n_draws=0, grows=False):
+def main(blocks=400_000, threads=2, n_draws=0, grows=False, page=None):
     """Make the replica, and measure."""
     module = example("census_blocks")
     rng = np.random.default_rng(1)
@@ -116,7 +145,7 @@ def main(blocks=400_000, threads=2, n_draws=0, grows=False):
         if n_draws:
             draws(census, module, executor, n_draws)
         else:
-            marginals(census, module, executor, rng)
+            marginals(census, module, executor, rng, page)
 
 
 if __name__ == "__main__":
@@ -125,5 +154,6 @@ if __name__ == "__main__":
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--draws", type=int, default=0)
     parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--page", type=Path, help="page to write the tables into")
     given = parser.parse_args()
-    main(given.blocks, given.threads, given.draws, given.growth)
+    main(given.blocks, given.threads, given.draws, given.growth, given.page)
