@@ -25,7 +25,7 @@ autodoc_default_options = {
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 # Types are said in words ("array_like, optional"): only names of ours must lead somewhere.
-nitpick_ignore_regex = [("py:class", r"(?!pymc_dapper\.).*")]
+nitpick_ignore_regex = [("py:class", r"(?!pymc_dapper\.).*"), ("py:exc", "SamplingError")]
 napoleon_custom_sections = [("Attributes", "params_style")]
 
 html_theme = "furo"
