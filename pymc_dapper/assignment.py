@@ -346,11 +346,14 @@ def read_steps(
     dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
     options = {"model": model, "compile_kwargs": options_of(compile_kwargs, "compile_kwargs")}
     left = [rv for rv in model.free_RVs if rv not in (*latent.all, *latent.sizes)]
-    present = latent.present
+    # Variables of a row with a step each aren't drawn anew together.
+    present = latent.present if dapper.get("blocked", True) else {}
     steps: list[Step | UnbuiltNuts] = []
     for records in latent.groups:
         of_records = readings.records(records)
-        steps.append(DapperStep.of_reading(of_records, records, **options, **dapper))
+        step = DapperStep.of_reading(of_records, records, **options, **dapper)
+        step.draws_anew = not present.keys().isdisjoint(records)
+        steps.append(step)
     if dapper and not latent.records:
         raise ValueError("dapper was given, but the model has counts only: leave it out")
     if latent.sizes:

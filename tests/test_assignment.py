@@ -344,6 +344,29 @@ def test_an_unknown_number_of_records_gets_a_step():
     assert [names for _, names in found[1:4]] == [["x"], ["z_log__"], ["m", "n"]]
 
 
+@pytest.mark.usefixtures("in_python")
+def test_records_that_may_be_absent_never_walk():
+    """Walking, they would be left near where they were, at odds with the parameters drawn anew."""
+    with pm.Model() as model:
+        n = pm.DiscreteUniform("n", 19, 20)
+        mu = pm.Normal("mu", 0, 1)
+        x = pm.Normal("x", mu, 1, shape=20)
+        total = (pmd.present(n, 20) * x).sum()
+        pmd.GaussianMechanism(1e-3).potential("total", total, released=3.0)
+    _, step, _ = pmd.assign_steps(model=model, interweave=False, progressbar=False)
+    walks = []
+    for anew in (step.draws_anew, False):
+        step.draws_anew = anew
+        step.setup_chain(np.random.default_rng(1), tune=100, draws=10)
+        point = model.initial_point() | {"n": np.array(20)}
+        for _ in range(100):
+            point, _ = step.step(point)
+        walks.append(step.n_walks)
+    assert walks[0] == 0 < walks[1]
+    apart = pmd.assign_steps(model=model, interweave=False, dapper={"blocked": False})
+    assert not any(getattr(x, "draws_anew", False) for x in apart)
+
+
 @pytest.mark.usefixtures("uncompiled")
 def test_records_that_may_not_be_drawn_anew_count_for_parameters():
     with pm.Model() as model:

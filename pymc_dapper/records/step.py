@@ -158,7 +158,8 @@ class DapperStep(Step):
     proposed near where they are from then on, but for each fourth draw: their noise walks as an
     autoregression, z' = sqrt(1 - r^2) z + r e, which leaves the prior as it is, so that what
     decides stays the same. How far, r, and how many such sweeps a draw makes are chosen in tuning
-    of 100 draws or more, and frozen.
+    of 100 draws or more, and frozen. Records of which parameters are drawn given the present ones
+    alone (:class:`SizeStep`) don't walk: those that aren't there must be drawn anew.
 
     Shared data (``pm.Data``) are read again when a chain starts, so that a step can be used after
     ``pm.set_data`` without being built anew.
@@ -192,6 +193,9 @@ class DapperStep(Step):
     _takes = "records"
     _column = ("dapper_accept", "0.2f", "Accepted")
     _values = staticmethod(record_values)
+
+    draws_anew: bool = False
+    """Whether no record may walk, as parameters are drawn without those that aren't there."""
 
     @tells_why
     def __init__(
@@ -392,7 +396,7 @@ class DapperStep(Step):
         done, tune = self.sweeps_done, self.tuning_sweeps
         first, half = tune // 4, tune // 2
         spacing = 1 + (tune - half) // MOST_LOOKS
-        if tune < FEWEST_SWEEPS:
+        if tune < FEWEST_SWEEPS or self.draws_anew:
             return
         if done <= first:
             self.tuning_accepted.append(accept)
