@@ -54,9 +54,9 @@ def model_to_read(model: Any = None) -> Model:
     With named dimensions (`pymc.dims`) that is the same model of plain tensors. Errors are those of
     :func:`the_model`.
     """
-    plain = plain_model(the_model(model))
-    tell_of_copies(plain)
-    return plain
+    found = the_model(model)
+    tell_of_copies(found)  # before it is made plain, which other models' variables aren't
+    return plain_model(found)
 
 
 def check_precision() -> None:

@@ -116,11 +116,12 @@ class _Lowered:
 
     def model(self) -> Model:
         """Put the plain model together, in the order of the model's own."""
-        model, plain_one = self._model, Model(model=None)
-        plain_one._coords, plain_one._dim_lengths = dict(model._coords), dict(model._dim_lengths)
+        model, plain_one = self._model, Model(check_bounds=self._model.check_bounds, model=None)
+        # Shared: pm.set_data and set_dim change labels and lengths later.
+        plain_one._coords, plain_one._dim_lengths = model._coords, model._dim_lengths
         for name, variable in model.named_vars.items():
             written = self[variable]
-            if variable in model.deterministics and written in plain_one.basic_RVs:
+            if written in plain_one.named_vars.values():
                 written = view_op(written)
             written.name = name
             if variable in model.free_RVs:

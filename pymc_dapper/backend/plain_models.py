@@ -18,7 +18,8 @@ _named_models: WeakKeyDictionary[Model, ref[Model]] = WeakKeyDictionary()
 def plain_model(model: Model) -> Model:
     """Return a model without named dimensions: itself, if it has none.
 
-    The plain model of a model is the same one each time, as long as nothing is added to it.
+    The plain model of a model is the same one each time, as long as nothing is added to it and
+    chains start where they did.
 
     Parameters
     ----------
@@ -40,7 +41,8 @@ def plain_model(model: Model) -> Model:
         return model
     from pymc_dapper.backend.lowered_dims import without_named_dims
 
-    built = [*variables, *model.rvs_to_values.values(), *model.rvs_to_transforms.values()]
+    of_variables = (model.rvs_to_values, model.rvs_to_transforms, model.rvs_to_initial_values)
+    built = [*variables, *(x for each in of_variables for x in each.values())]
     known = _plain_models.get(model)
     if known is None or not _same(known[0], built):
         known = _plain_models[model] = (built, without_named_dims(model))

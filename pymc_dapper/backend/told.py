@@ -8,6 +8,7 @@ put in terms of the copy before it is read; else checks would look at another mo
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from pymc.model import Model
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import graph_replace
@@ -35,18 +36,35 @@ def tell(variable: Variable, graphs: Sequence[Variable], released: Variable | No
 
 
 def tell_of_copies(model: Model) -> None:
-    """Put what the variables of a copied model tell in terms of the copy."""
+    """Put what the variables of a copied model tell in terms of the copy.
+
+    An observed variable tells of what it is observed as, which `pm.observe` may have changed.
+    """
+    of_model = set(ancestors(model.named_vars.values()))
     for variable in (*model.potentials, *model.observed_RVs):
         graphs = told_by(variable)
+        if not graphs:
+            continue
+        # Where a release was added, its statistic may have been given its name.
         own = {
             x: model[x.name]
             for x in ancestors(graphs)
-            if x.name in model.named_vars and model[x.name] is not x
+            if x.name in model.named_vars and x.name != variable.name and x not in of_model
         }
-        known = hasattr(variable.tag, "released")
-        if graphs and (own or not known):
+        if own:
             graphs = graph_replace(graphs, own, strict=False)
-            tell(variable, graphs, graphs[-1] if known else model.rvs_to_values[variable])
+        released = graphs[-1] if hasattr(variable.tag, "released") else None
+        observed = model.rvs_to_values.get(variable)
+        if observed is not None and (released is None or not _same_data(released, observed)):
+            tell(variable, graphs, observed)
+        elif own:
+            tell(variable, graphs, released)
+
+
+def _same_data(one: Variable, other: Variable) -> bool:
+    a, b = _data(one), _data(other)
+    both_known = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+    return a is b or (both_known and np.array_equal(a, b, equal_nan=True))
 
 
 def _data(released: Variable) -> Any:

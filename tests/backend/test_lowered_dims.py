@@ -87,6 +87,18 @@ def test_shared_data_are_those_of_the_model(both):
         pm.set_data({"age": np.arange(6.0)})
 
 
+def test_each_name_is_kept_where_one_variable_has_several():
+    with pm.Model(coords=COORDS) as model:
+        age = pmdims.Data("age", np.arange(6.0), dims="person")
+        mu = pmdims.Normal("mu")
+        first = pmdims.Deterministic("first", 2 * mu)
+        pmdims.Deterministic("second", first)
+        pmdims.Deterministic("years", age)
+        pmdims.Potential("as_it_is", mu)
+    plain = without_named_dims(model)
+    assert [x.name for x in plain.named_vars.values()] == list(model.named_vars)
+
+
 def test_an_unknown_transform_is_refused_by_name():
     class Shift(DimTransform):
         name = "shift"

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pymc as pm
 import pymc.dims as pmdims
 import pytest
@@ -27,6 +28,19 @@ def test_the_plain_model_is_the_same_until_something_is_added():
     again = plain_model(model)
     assert again is not plain
     assert list(again.named_vars) == ["x", "y"]
+
+
+def test_where_chains_start_and_labels_are_the_models_as_they_are_now():
+    with pm.Model(coords={"person": range(3)}, check_bounds=False) as model:
+        x = pmdims.Normal("x", dims="person")
+        plain_model(model)
+        model.set_initval(x, np.full(3, 5.0))
+        plain = plain_model(model)
+        model.set_dim("person", 3, coord_values=["a", "b", "c"])
+    np.testing.assert_array_equal(plain.initial_point()["x"], np.full(3, 5.0))
+    assert plain_model(model) is plain
+    assert plain.coords["person"] == ("a", "b", "c")
+    assert not plain.check_bounds
 
 
 def test_variables_are_found_by_what_they_are():

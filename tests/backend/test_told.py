@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pymc.dims as pmdims
 import pytensor.tensor as pt
 import pytest
 from pymc.model.fgraph import clone_model
@@ -82,6 +83,38 @@ def test_a_release_far_from_what_the_copy_can_give_is_noticed():
         pm.set_data({"sum_released": 300.0})
     with evaluated_in_python(), pytest.warns(UserWarning, match="'sum': released 300 is"):
         pmd.DapperStep([copy["record"]], model=copy)
+
+
+def test_a_copy_observed_as_something_else_tells_that():
+    copy = pm.observe(model_of_all_kinds(), {"squares": 9.0})
+    model_to_read(copy)
+    assert copy["squares"].tag.released.data == 9.0
+    model_to_read(pm.observe(copy, {"squares": 9.0}))
+
+
+@pytest.mark.parametrize("copy", [lambda model: model, clone_model], ids=["itself", "a clone"])
+@pytest.mark.parametrize("add", ["potential", "observe"])
+def test_a_statistic_may_have_the_releases_name(add, copy):
+    with pm.Model() as model:
+        total = pm.Normal("record", shape=3).sum()
+        total.name = "total"
+        getattr(pmd.LaplaceMechanism(2.0), add)("total", total, released=3.0)
+    model = model_to_read(copy(model))
+    statistic = model["total"].tag.statistic
+    assert model["record"] in ancestors([statistic])
+    assert model["total"] not in ancestors([statistic])
+
+
+def test_copies_with_named_dims_tell_of_themselves():
+    with pm.Model(coords={"person": range(6)}) as model:
+        mu = pmdims.Normal("mu")
+        record = pmdims.Normal("record", mu, 1, dims="person")
+        pmd.LaplaceMechanism(2.0).observe("known", record.sum("person"), released=3.0)
+        pmd.LaplaceMechanism(2.0).generate("later", (record**2).sum("person"))
+    observed = pm.observe(pm.do(model, {"mu": 0.5}), {"later": 2.0})
+    plain = model_to_read(observed)
+    for name in ("known", "later"):
+        assert plain["record"] in ancestors([plain[name].tag.statistic])
 
 
 # A release that isn't known yet -----------------------------------------------------------------
