@@ -17,6 +17,7 @@ from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper import budget as accounting
+from pymc_dapper.backend.named_dims import as_plain
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.budget.kinds import check_neighbours_of
 from pymc_dapper.checks import (
@@ -82,7 +83,13 @@ class AdditiveNoise(PublishedByRules):
     def _check_parameters(self) -> None:
         """Check the parameters of the noise."""
         for name, value in self._parameters.items():
+            if getattr(getattr(value, "type", value), "dims", ()):
+                raise TypeError(
+                    f"{name} has named dims, which can't be compared with those of a statistic: "
+                    f"give its values, {name}.values, with its axes in the statistic's order"
+                )
             if isinstance(value, Variable):
+                object.__setattr__(self, name, as_plain(value))
                 as_tensor(value, name)
             else:
                 positive(name, value)

@@ -329,7 +329,7 @@ class Mechanism(ABC):
         """Check what a release is to be added with: the release, the statistic and its dims."""
         released = only_released(name, method, released, observed)
         model = check_call(method, name, statistic)
-        given, released = statistic, in_order_of(name, statistic, released)
+        given, released = statistic, in_order_of(name, model, statistic, released, dims)
         data = as_release(name, self._taken(name, released))
         statistic = as_tensor(given)
         self._release_check(name, statistic, data)()

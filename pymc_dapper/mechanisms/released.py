@@ -181,23 +181,60 @@ def kind_of(value: Any) -> str:
     return "O" if dtype is None else np.dtype(dtype).kind
 
 
-def in_order_of(name: str, statistic: Any, released: Any) -> Any:
-    """Put the axes of a release in the order of the statistic's, where both have named dims.
+def in_order_of(name: str, model: Model, statistic: Any, released: Any, dims: Dims) -> Any:
+    """Put the axes of a release with named dims, and its labels, in the statistic's order.
 
     Raises
     ------
     ValueError
-        If they don't have the same dims, or if the release is shared data in another order.
+        If both have named dims and not the same ones; if the release is shared data in another
+        order; or if an array has other labels along a dim than the model.
     """
-    dims = getattr(getattr(released, "type", released), "dims", None)
-    if not has_named_dims(statistic) or dims is None:
+    own = getattr(getattr(released, "type", released), "dims", None)
+    given = (dims,) if isinstance(dims, str) else dims
+    wanted = dims_of(model, statistic) or given
+    if own is None or not isinstance(wanted, list | tuple):
         return released
-    wanted = statistic.type.dims
-    if set(dims) != set(wanted) or (isinstance(released, Variable) and dims != wanted):
+    same = set(own) == set(wanted)
+    turned = tuple(own) != tuple(wanted)
+    if (has_named_dims(statistic) and not same) or (
+        isinstance(released, Variable) and same and turned
+    ):
         raise ValueError(
-            f"'{name}': the release has dims {tuple(dims)}, where the statistic has {wanted}"
+            f"'{name}': the release has dims {tuple(own)}, where the statistic has {tuple(wanted)}"
         )
-    return released if dims == wanted else released.transpose(*wanted)
+    if isinstance(released, Variable) or not same:
+        return released
+    return _in_order_of_labels(name, model, released.transpose(*wanted) if turned else released)
+
+
+def _in_order_of_labels(name: str, model: Model, released: Any) -> Any:
+    """Put the entries of an array with labels in the order of the model's."""
+    for dim in released.dims:
+        of_model = model.coords.get(dim)
+        if of_model is None or dim not in released.coords:
+            continue
+        labels = released.get_index(dim)
+        if len(labels) != len(of_model) or not labels.is_unique:
+            continue
+        places = labels.get_indexer(list(of_model))
+        if (places < 0).any():
+            raise ValueError(
+                f"'{name}': the release has other labels along dim '{dim}' than the model: "
+                f"{list(labels[:4])}, where the model has {list(of_model[:4])}"
+            )
+        released = released.isel({dim: places})
+    return released
+
+
+def dims_of(model: Model, x: Any) -> tuple[str | None, ...] | None:
+    """Return the dims that a variable is known to have."""
+    if has_named_dims(x):
+        return tuple(x.type.dims)
+    name = getattr(x, "name", None)
+    if name in model.named_vars_to_dims and model.named_vars[name] is x:
+        return tuple(model.named_vars_to_dims[name])
+    return None
 
 
 def release_dims(
@@ -226,15 +263,18 @@ def release_dims(
     -------
     tuple of str or None, or None
         A dim for each axis; None if nothing names them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they aren't names of the model's dims, one for each axis, or if ``like`` has them in
+        another order.
     """
+    known = [own for x in like if (own := dims_of(model, x)) is not None]
     if dims is None:
-        for x in like:
-            if has_named_dims(x):
-                return tuple(x.type.dims)
-            x_name = getattr(x, "name", None)
-            if x_name in model.named_vars_to_dims and model.named_vars[x_name] is x:
-                return tuple(model.named_vars_to_dims[x_name])
-        return None
+        dims = known[0] if known else None
+        _check_order(name, dims, known)
+        return dims
     given = (dims,) if isinstance(dims, str) else dims
     if not isinstance(given, list | tuple) or not all(
         x is None or isinstance(x, str) for x in given
@@ -260,4 +300,19 @@ def release_dims(
                 f"'{name}': the release has length {length} along '{dim}', which has {entries} "
                 "entries"
             )
+    _check_order(name, tuple(given), known)
     return tuple(given)
+
+
+def _check_order(
+    name: str, dims: tuple[str | None, ...] | None, known: Sequence[tuple[str | None, ...]]
+) -> None:
+    """Refuse dims of a release that others know in another order."""
+    for own in known:
+        shared = {*own} & {*(dims or ())} - {None}
+        for mine, other in zip(dims or (), own, strict=False):
+            if mine != other and not shared.isdisjoint((mine, other)):
+                raise ValueError(
+                    f"'{name}': the statistic, or the data, has the dims {own}, where the release "
+                    f"has {dims}: transpose it"
+                )

@@ -7,6 +7,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
+from pymc_dapper.backend.named_dims import as_plain, has_named_dims
 from pymc_dapper.checks import names, shown
 from pymc_dapper.releases.query import Query
 
@@ -45,6 +46,11 @@ def margin(query: Query, table: Any, dims: Sequence[str], within: Within) -> Any
         raise ValueError(
             f"dims must name each axis of the table, which has {table.ndim}, got {left}"
         )
+    named: Any = table
+    if has_named_dims(named):
+        if set(named.type.dims) != set(left):
+            raise ValueError(f"dims must be those of the table, {named.type.dims}, got {left}")
+        table = as_plain(named.transpose(*left))
     if not isinstance(within, Mapping):
         raise TypeError(f"within must be a dict by dim, got {shown(within)}")
     for dim in query.dims:

@@ -116,13 +116,6 @@ class Query:
     def _add(self, method: str, statistic: Any, name: str | None) -> TensorVariable:
         name = self.name if name is None else text(name, "name")
         model = the_model()
-        of_statistic = model.named_vars_to_dims.get(getattr(statistic, "name", None), ())
-        for own, other in zip(self.dims, of_statistic, strict=False):
-            if own != other and (own in of_statistic or other in self.dims):
-                raise ValueError(
-                    f"'{name}': the statistic '{statistic.name}' has the dims "
-                    f"{tuple(of_statistic)}, where the release has {self.dims}: transpose it"
-                )
         add_to_model(name, model, self.dims, np.shape(self.values), self.coords)
         dims = self.dims if any(self.dims) else None
         return getattr(self.mechanism, method)(name, statistic, released=self.values, dims=dims)

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pymc as pm
+import pymc.dims as pmdims
 import pytensor.tensor as pt
 import pytest
+import xarray
 
 from pymc_dapper import (
     ZCDP,
@@ -254,3 +256,52 @@ def test_rows_that_are_not_there_are_masked():
     table = published_rows([[1.0, 2], [3, 4]], [2, 0], 3)
     np.testing.assert_array_equal(table.mask[:, 0], [False, True, False])
     np.testing.assert_array_equal(table.filled(0), [[3, 4], [0, 0], [1, 2]])
+
+
+# Named dims ---------------------------------------------------------------------------------------
+
+SQUARE = np.arange(4.0).reshape(2, 2)
+LABELS = {"sex": ["f", "m"], "age": ["young", "old"]}
+
+
+@pytest.fixture(params=[pm, pmdims], ids=["plain", "named"])
+def square(request):
+    """A statistic of which a release in another order would fit in shape."""
+    with pm.Model(coords=LABELS):
+        yield request.param.Normal("x", 0, 1, dims=("sex", "age"))
+
+
+def test_a_release_with_dims_is_put_in_the_order_of_the_statistic(square):
+    turned = xarray.DataArray(SQUARE, dims=("age", "sex"))
+    LaplaceMechanism(1.0).potential("t", square, released=turned)
+    model = pm.modelcontext(None)
+    np.testing.assert_array_equal(model["t_released"].get_value(), SQUARE.T)
+
+
+def test_a_release_with_labels_is_put_in_the_order_of_the_models(square):
+    upside = xarray.DataArray(SQUARE, dims=("sex", "age"), coords={"sex": ["m", "f"]})
+    LaplaceMechanism(1.0).potential("t", square, released=upside)
+    model = pm.modelcontext(None)
+    np.testing.assert_array_equal(model["t_released"].get_value(), SQUARE[::-1])
+    with pytest.raises(ValueError, match=r"'u': the release has other labels along dim 'sex'.*'n'"):
+        LaplaceMechanism(1.0).potential("u", square, released=upside.assign_coords(sex=["m", "n"]))
+
+
+def test_dims_in_another_order_than_the_statistics_are_refused(square):
+    mechanism = LaplaceMechanism(1.0)
+    for add in (mechanism.potential, mechanism.observe):
+        with pytest.raises(ValueError, match=r"'t': the statistic, .*'sex', 'age'.*transpose it"):
+            add("t", square, released=SQUARE, dims=("age", "sex"))
+    with pytest.raises(ValueError, match=r"'t': the statistic, .*transpose it"):
+        mechanism.generate("t", square, dims=("age", "sex"))
+
+
+def test_a_noise_scale_with_named_dims_is_refused_and_one_without_taken():
+    with pm.Model(coords=LABELS):
+        scale = pmdims.HalfNormal("scale", 1.0, dims="sex")
+        single = pmdims.HalfNormal("single", 1.0)
+    for each in (scale, xarray.DataArray([1.0, 2.0], dims="sex")):
+        with pytest.raises(TypeError, match=r"scale has named dims.*scale\.values"):
+            LaplaceMechanism(each)
+    [unknown] = LaplaceMechanism(single).unknown
+    assert unknown.owner.inputs == [single]

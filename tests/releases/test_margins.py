@@ -1,4 +1,6 @@
 import numpy as np
+import pymc as pm
+import pymc.dims as pmdims
 import pytensor.tensor as pt
 import pytest
 
@@ -61,3 +63,13 @@ COUNTY = query(("county",), 2, {"county": ["a", "b"]})
 def test_what_is_no_margin_is_refused(asked, dims, within, message):
     with pytest.raises((TypeError, ValueError), match=message):
         margin(asked, TABLE, dims, within)
+
+
+def test_a_table_with_named_dims_is_summed_by_their_names():
+    with pm.Model(coords={"tract": range(4), "race": range(3), "age": range(2)}):
+        table = pmdims.Data("table", TABLE, dims=DIMS)
+    for dims in (DIMS, ("age", "tract", "race")):
+        summed = margin(query(("age", "tract"), (2, 4)), table, dims, {})
+        np.testing.assert_array_equal(summed.eval(mode="FAST_COMPILE"), TABLE.sum(axis=1).T)
+    with pytest.raises(ValueError, match="dims must be those of the table"):
+        margin(query((), ()), table, ("tract", "race", "sex"), {})

@@ -49,7 +49,7 @@ def test_a_statistic_with_its_dims_in_another_order_is_refused():
     square = pmd.Query("n", np.eye(2), pmd.LaplaceMechanism(1.0), ("a", "b"), {"a": [1, 2]})
     with pm.Model(coords={"a": [1, 2], "b": [3, 4]}):
         turned = pm.Normal("turned", dims=("b", "a"))
-        with pytest.raises(ValueError, match=r"'n': the statistic 'turned' .*transpose"):
+        with pytest.raises(ValueError, match=r"'n': the statistic, .*transpose"):
             square.potential(turned)
         square.potential(turned.T)
 

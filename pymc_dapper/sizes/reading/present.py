@@ -4,6 +4,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.named_dims import as_plain
 from pymc_dapper.checks import whole_number
 
 
@@ -42,7 +43,7 @@ def present(n: Variable | int, size: int) -> TensorVariable:
     size = whole_number(size, "size", at_least=1)
     if not isinstance(n, Variable):
         n = whole_number(n, "n", at_least=0)
-    n = pt.as_tensor(n)
+    n = pt.as_tensor(as_plain(n))
     if n.type.ndim > 0 or n.type.dtype.startswith(("float", "complex", "bool")):
         name = f"'{n.name}' " if n.name else ""
         raise TypeError(

@@ -1,6 +1,7 @@
 """Which rows are there, in readable form."""
 
 import pymc as pm
+import pymc.dims as pmdims
 import pytensor.tensor as pt
 import pytest
 
@@ -15,6 +16,12 @@ def test_the_first_n_are_there():
     values = [there.eval({n: k}, mode="FAST_COMPILE").tolist() for k in (0, 1, 4, 9)]
     assert values == [[False] * 4, [True] + [False] * 3, [True] * 4, [True] * 4]
     assert pmd.present(2, 3).eval(mode="FAST_COMPILE").tolist() == [True, True, False]
+
+
+def test_a_number_may_be_one_of_named_dims():
+    with pm.Model():
+        n = pmdims.Data("n", 2)
+    assert pmd.present(n, 3).eval(mode="FAST_COMPILE").tolist() == [True, True, False]
 
 
 def test_what_is_no_number_of_records_is_refused():
