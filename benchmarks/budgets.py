@@ -1,6 +1,6 @@
 """Effective draws at privacy budgets from 0.01 to 1,000, with InterweaveStep and without.
 
-Seven models, eleven budgets, in one run:
+Seven models, eleven budgets:
 
 (a) the mean of 100 clamped normals with Laplace noise
 (b) the same, mean and standard deviation both unknown
@@ -13,7 +13,7 @@ Seven models, eleven budgets, in one run:
 Without: `DapperStep` and the step for the parameters that `pmd.assign_steps` chooses. With: the
 same, and `InterweaveStep`. Drawn anew, with ``--anew`` and in the first five: another move takes
 its place, which proposes parameters and all records anew (see `Refresh`). Writes the table of
-docs/small-budgets.md, and saves the figure that stands there.
+docs/small-budgets.md, with rows for the models that were run, and saves the figure there.
 
     python benchmarks/budgets.py --page docs/small-budgets.md [--draws 1000] [--models abcdefg]
     python benchmarks/budgets.py --page docs/small-budgets.md --anew      the other move, too

@@ -1,0 +1,297 @@
+"""Records that walk, with parameters: their joint law, quadrature, and ranks of the truth."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from numpy.polynomial.laguerre import laggauss
+from pymc.distributions.transforms import Interval
+from scipy import stats
+
+import pymc_dapper as pmd
+from pymc_dapper.graphs import local_draws
+from tests.monte_carlo import z_score_of_mean
+
+pytestmark = pytest.mark.long
+
+
+def shrinking(reach):
+    """Broken: noise that walks so loses its spread."""
+    return 1 - reach
+
+
+RULE = local_draws._back
+
+
+def of_the_same_spread(present, draw, walk):
+    """Broken: the new spread taken for the present one."""
+    present_parameters = [walk.present_parameters[0], walk.parameters[1]]
+    return RULE(present, draw, walk._replace(present_parameters=present_parameters))
+
+
+# Exact draws of all variables, then one walk: each function of them keeps its mean.
+
+N, REPLICATES = 3, 40_000
+WIDTHS = np.array([0.5, 1.0, 2.0])
+COVARIANCE = np.array([[1.0, 0.6], [0.6, 2.0]])
+WITHIN = (-1.0, 2.0)
+NOISE = 1.0
+
+
+def many_kinds():
+    """Step for records of all families that walk, one that doesn't, and others that see them."""
+    with pm.Model():
+        mu = pm.Normal("mu", 0, 1)
+        group = pm.Bernoulli("group", 0.4, shape=N)
+        a = pm.Normal("a", mu, WIDTHS, shape=N)
+        b = pm.Normal("b", a / 2, pt.exp(a / 4), shape=N)
+        wage = pm.LogNormal("wage", group + a / 4, 0.3 + group, shape=N)
+        share = pm.Normal("share", 0.5, 1, shape=N, default_transform=Interval(*WITHIN))
+        pair = pm.MvNormal("pair", a[:, None] * np.array([1.0, -1.0]), COVARIANCE, shape=(N, 2))
+        pm.Normal("reply", b, 1, shape=N)
+        sums = [pt.clip(a, -2, 2), a * b, pt.log(wage), share, pair[:, 0] * pair[:, 1], 1.0 * group]
+        pm.Laplace("noisy", pt.stack([x.sum() for x in sums]), NOISE, shape=len(sums))
+        return pmd.DapperStep([group, a, b, wage, share, pair])
+
+
+def joint_draws(rng):
+    """Draws of all value variables from their joint law, and of what is released."""
+    shape = (REPLICATES, N)
+    mu = rng.normal(size=REPLICATES)
+    group = (rng.random(shape) < 0.4).astype(int)
+    a = rng.normal(mu[:, None], WIDTHS)
+    b = rng.normal(a / 2, np.exp(a / 4))
+    log_wage = rng.normal(group + a / 4, 0.3 + group)
+    low, high = (stats.norm.cdf(x - 0.5) for x in WITHIN)
+    share = 0.5 + stats.norm.ppf(rng.uniform(low, high, shape))
+    noise = rng.normal(size=(*shape, 2)) @ np.linalg.cholesky(COVARIANCE).T
+    pair = a[..., None] * np.array([1.0, -1.0]) + noise
+    products = pair[..., 0] * pair[..., 1]
+    sums = [np.clip(a, -2, 2), a * b, log_wage, share, products, group]
+    noisy = rng.laplace(np.stack([x.sum(axis=1) for x in sums], axis=1), NOISE)
+    values = {"mu": mu, "group": group, "a": a, "b": b, "wage_log__": log_wage}
+    values["share_interval__"] = np.log(share - WITHIN[0]) - np.log(WITHIN[1] - share)
+    return {**values, "pair": pair, "reply": rng.normal(b, 1), "noisy": noisy}
+
+
+def walked_once(step, points, reach):
+    """All replicates after one sweep in which the records walk."""
+    step.setup_chain(np.random.default_rng(3), tune=0, draws=10)
+    after = {x.name: points[x.name].copy() for x in step.vars}
+    step.reach, step.n_walks = reach, 1
+    for k in range(REPLICATES):
+        step.sweeps_done = 5  # neither a draw anew nor one at which digits are looked at
+        point, _ = step.step({name: x[k] for name, x in points.items()})
+        for name, x in after.items():
+            x[k] = point[name]
+    return {**points, **after}
+
+
+def functions(p):
+    """Of records one by one, of pairs of their variables, and of these with all others."""
+    share = 1 / (1 + np.exp(-p["share_interval__"]))
+    group, a, b, log_wage = (p[name] for name in ("group", "a", "b", "wage_log__"))
+    first, second = np.moveaxis(p["pair"], -1, 0)
+    # Bounded, so that their means have standard errors.
+    each = [group, a, b, log_wage, share, first, second]
+    each = [np.tanh(x) for x in each] + [np.tanh(x**2) for x in each]
+    each += [np.tanh(x * y) for k, x in enumerate(each[:7]) for y in each[:k]]
+    each += [np.tanh(x - p["noisy"][:, [k]]) for k in range(6) for x in (a, b, first, second)]
+    each += [np.tanh(x * p["mu"][:, None]) for x in (a, b, first)]
+    each += [np.tanh(b - p["reply"]), np.tanh((b - p["reply"]) ** 2)]
+    each += [np.tanh((b - a / 2) ** 2 / np.exp(a / 2)), np.tanh((log_wage - group - a / 4) ** 2)]
+    return np.concatenate([np.array(each).mean(axis=2), np.array(each)[:, :, 0]])
+
+
+def changes(step, reach):
+    points = joint_draws(np.random.default_rng(1))
+    change = functions(walked_once(step, points, reach)) - functions(points)
+    spread = change.std(axis=1)
+    assert (spread > 0).all()
+    return np.abs(change.mean(axis=1) / spread * REPLICATES**0.5)
+
+
+def test_one_walk_leaves_the_joint_law_of_everything_as_it_is():
+    step = many_kinds()
+    assert changes(step, 0.3).max() < 4.5
+    assert changes(step, 0.8).max() < 4.5
+
+
+@pytest.mark.parametrize(("rule", "broken"), [("_keep", shrinking), ("_back", of_the_same_spread)])
+def test_one_walk_that_is_not_reversible_changes_the_joint_law(rule, broken, monkeypatch):
+    monkeypatch.setattr(local_draws, rule, broken)
+    assert changes(many_kinds(), 0.8).max() > 8
+
+
+# Mean and variance of normal records, from noisy sums of them and of their squares.
+
+PEOPLE = 100
+SENSITIVITY = np.array([12.0, 18.0])
+PUBLISHED = np.array([33.0, 105.0])
+
+
+def two_sums():
+    """Model (b) of benchmarks/budgets.py without clamps."""
+    with pm.Model() as model:
+        scale = pm.Data("scale", SENSITIVITY)
+        mu = pm.Normal("mu", 0, 1)
+        variance = pm.InverseGamma("variance", 3, 2)
+        x = pm.Normal("x", mu, pt.sqrt(variance), shape=PEOPLE)
+        sums = pt.stack([x.sum(), (x**2).sum()])
+        pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, scale), PUBLISHED))
+        return model, pmd.DapperStep([x])
+
+
+def summaries(mu, variance, total, squares, fourth):
+    """What is compared: parameters, sums, and how the records spread given the sums."""
+    of_sums = [total, squares, total**2, squares**2, total * squares, fourth]
+    return [
+        mu,
+        variance,
+        mu**2,
+        variance**2,
+        mu * variance,
+        mu * total,
+        variance * squares,
+        *of_sums,
+    ]
+
+
+def expected_summaries(scale):
+    """By quadrature over the parameters and over the noise, in whose two halves it is smooth."""
+    nodes, weights = laggauss(16)
+    noise, weights = np.concatenate([-nodes, nodes]), np.tile(weights / 2, 2)
+    total = (PUBLISHED[0] - scale[0] * noise)[:, None]
+    squares = (PUBLISHED[1] - scale[1] * noise)[None, :]
+    around = squares - total**2 / PEOPLE
+    assert (around > 0).all()
+    mu = np.linspace(-0.7, 1.4, 90)[:, None, None, None]
+    log_variance = np.linspace(-1.2, 1.2, 90)[:, None, None]
+    variance = np.exp(log_variance)
+    logp = stats.norm.logpdf(mu) + stats.invgamma.logpdf(variance, 3, scale=2) + log_variance
+    logp = logp + stats.norm.logpdf(total, PEOPLE * mu, np.sqrt(PEOPLE * variance))
+    logp = logp + stats.chi2.logpdf(around / variance, PEOPLE - 1) - log_variance
+    law = np.exp(logp - logp.max()) * weights[:, None] * weights
+    law /= law.sum()
+    for margin in (law.sum(axis=(1, 2, 3)), law.sum(axis=(0, 2, 3))):
+        assert max(margin[0], margin[-1]) < 1e-9
+    # Given their sums, records are even on a sphere around their mean.
+    fourth = 3 * around**2 * (PEOPLE - 1) / (PEOPLE**2 * (PEOPLE + 1))
+    return [float((law * of).sum()) for of in summaries(mu, variance, total, squares, fourth)]
+
+
+def two_sums_scores(model, step, epsilon, reach, n_walks, iterations=30_000):
+    """Parameters given the records, in closed form, and walks by turns."""
+    scale = SENSITIVITY / epsilon
+    model.set_data("scale", scale)
+    rng = np.random.default_rng(4)
+    step.setup_chain(rng, tune=0, draws=10)
+    step.reach, step.n_walks = reach, n_walks
+    # A start that fits, so that none is needed.
+    x = rng.normal(size=PEOPLE)
+    x = (x - x.mean()) / x.std() * (PUBLISHED[1] / PEOPLE - (PUBLISHED[0] / PEOPLE) ** 2) ** 0.5
+    x += PUBLISHED[0] / PEOPLE
+    variance, seen = 1.0, []
+    for _ in range(iterations):
+        precision = 1 + PEOPLE / variance
+        mu = rng.normal(x.sum() / variance / precision, precision**-0.5)
+        variance = (2 + ((x - mu) ** 2).sum() / 2) / rng.gamma(3 + PEOPLE / 2)
+        point = {"mu": np.array(mu), "variance_log__": np.log(variance), "x": x}
+        x = step.step(point)[0]["x"]
+        fourth = ((x - x.mean()) ** 4).sum() / PEOPLE
+        seen.append(summaries(mu, variance, x.sum(), (x**2).sum(), fourth))
+    late = np.array(seen[iterations // 20 :]).T
+    return np.abs(
+        [z_score_of_mean(*each) for each in zip(late, expected_summaries(scale), strict=True)]
+    )
+
+
+AT_BUDGETS = [(100, 0.4, 2), (1_000, 0.15, 8)]
+
+
+def test_mean_and_variance_agree_with_quadrature():
+    model, step = two_sums()
+    for budget in AT_BUDGETS:
+        assert two_sums_scores(model, step, *budget).max() < 4.5
+
+
+def test_quadrature_shows_a_walk_that_is_not_reversible(monkeypatch):
+    monkeypatch.setattr(local_draws, "_keep", shrinking)
+    model, step = two_sums()
+    for budget in AT_BUDGETS:
+        assert two_sums_scores(model, step, *budget).max() > 8
+
+
+# A regression as in the benchmark, small: ranks of the truth among the draws.
+
+CHAINS, THIN, KEPT = 160, 100, 31
+
+
+def small_regression():
+    with pm.Model() as model:
+        released = pm.Data("released", np.zeros(5))
+        b = pm.Normal("b", 0, 2, shape=2)
+        x = pm.Normal("x", 0.9, 1, shape=8)
+        y = pm.Normal("y", b[0] + b[1] * x, np.sqrt(2), shape=8)
+        sums = five_sums(pt.clip(x / 10, -1, 1), pt.clip(y / 10, -1, 1), pt)
+        pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, SCALE), released))
+        return SimpleNamespace(model=model, steps=pmd.assign_steps([x, y]))
+
+
+SCALE = 0.02
+
+
+def five_sums(x, y, library):
+    return library.stack([part.sum() for part in (x, x**2, y, y**2, x * y)])
+
+
+def from_prior(rng):
+    b, x = rng.normal(0, 2, 2), rng.normal(0.9, 1, 8)
+    return {"b": b, "x": x, "y": rng.normal(b[0] + b[1] * x, np.sqrt(2))}
+
+
+def ranks(regression, chains):
+    """Ranks of coefficients and of functions of records, of truths drawn from the prior."""
+    rng = np.random.default_rng(1)
+    found, walking = [], 0
+    for _ in range(chains):
+        truth, point = from_prior(rng), from_prior(rng)
+        sums = five_sums(np.clip(truth["x"] / 10, -1, 1), np.clip(truth["y"] / 10, -1, 1), np)
+        regression.model.set_data("released", rng.laplace(sums, SCALE))
+        draws = []
+        tune, n = 400, THIN * KEPT
+        for step in regression.steps:
+            step.setup_chain(rng, tune=tune, draws=n)
+        for k in range(tune + n):
+            for step in regression.steps:
+                point, _ = step.step(point)
+            if k >= tune and (k - tune + 1) % THIN == 0:
+                draws.append(quantities(point))
+        walking += any(getattr(step, "n_walks", 0) > 0 for step in regression.steps)
+        found.append((np.array(draws) < quantities(truth)).sum(axis=0))
+    return np.array(found), walking
+
+
+def quantities(point):
+    b, x, y = point["b"], point["x"], point["y"]
+    return np.array([*b, x[0], y[0], x.var(), ((y - b[0] - b[1] * x) ** 2).sum()])
+
+
+def p_values(found):
+    """Of even ranks, four bins of them."""
+    bins = found // ((KEPT + 1) // 4)
+    return np.array([stats.chisquare(np.bincount(x, minlength=4)).pvalue for x in bins.T])
+
+
+def test_ranks_of_the_truth_are_even_in_a_regression_whose_records_walk():
+    found, walking = ranks(small_regression(), CHAINS)
+    assert walking > CHAINS / 3
+    assert p_values(found).min() > 1e-3
+
+
+def test_ranks_show_a_walk_that_is_not_reversible(monkeypatch):
+    monkeypatch.setattr(local_draws, "_keep", shrinking)
+    found, _ = ranks(small_regression(), CHAINS // 4)
+    assert p_values(found).min() < 1e-6
