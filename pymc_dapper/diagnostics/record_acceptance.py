@@ -37,7 +37,8 @@ def record_acceptance(idata: Any, *, step: int | None = None) -> xr.DataArray:
     -----
     A record that is hardly ever moved is one that the released values pin down, or whose prior
     proposes little that fits. A high rate is no sign of good mixing: at a small privacy budget
-    every proposal is accepted while the parameters move slowly.
+    every proposal is accepted while the parameters move slowly. At a large one, records may walk in
+    small steps (see :class:`~pymc_dapper.DapperStep`): many are then accepted, and lead not far.
     """
     if step is not None:
         step = whole_number(step, "step", at_least=0)
