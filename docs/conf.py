@@ -36,7 +36,8 @@ html_show_sourcelink = False
 def read_as_sphinx(app, page, source):
     """What GitHub shows as it is, Sphinx wants in other words."""
     # Markdown outside of this folder isn't a page: link to the file.
-    source[0] = re.sub(r"\]\((\.\./[^)]*\.md)\)", r"](path:\1)", source[0])
+    outside = r"\.\./" * (page.count("/") + 1)
+    source[0] = re.sub(rf"\]\(({outside}[^)]*\.md)\)", r"](path:\1)", source[0])
     if page == "gallery":
         source[0] = with_thumbnails(source[0])
     # Each section of the first page lists pages: they make the table of contents.
@@ -48,14 +49,16 @@ def read_as_sphinx(app, page, source):
 def with_toctree(section):
     """Add a hidden table of contents to a section: the pages that it links to."""
     title = section.partition("\n")[0]
-    pages = re.findall(r"\]\(([\w-]+)\.md\)", section)
+    pages = re.findall(r"\]\(([\w/-]+)\.md\)", section)
     return "\n".join([section, "```{toctree}", ":hidden:", f":caption: {title}\n", *pages, "```\n"])
 
 
 def with_thumbnails(gallery):
     """Put small figures before a gallery's first section, each leading to the page about it."""
     title, _, sections = gallery.partition("\n## ")
-    figures = re.findall(r"!\[([^]]*)\]\((.*?)\)(.*?)\[page\]\(([\w-]+)\.md\)", sections, re.DOTALL)
+    figures = re.findall(
+        r"!\[([^]]*)\]\((.*?)\)(.*?)\[page\]\(([\w/-]+)\.md\)", sections, re.DOTALL
+    )
     cards = "".join(
         f":::{{grid-item-card}}\n:img-top: {figure}\n:img-alt: {' '.join(alt.split())}\n"
         f":link: {page}\n:link-type: doc\n:::\n"

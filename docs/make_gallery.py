@@ -46,18 +46,20 @@ def run_examples():
         subprocess.run([sys.executable, script, *arguments], cwd=FIGURES, check=True)
 
 
-def run_page_of_plots():
-    """Save each figure that docs/plots.md makes, by the name that the page gives it."""
-    print("docs/plots.md", flush=True)
-    _, names = run((DOCS / "plots.md").read_text(), "plots.md")
+def run_pages_with_plots():
+    """Save each figure that a page makes, by the names of the page and of the figure there."""
     sys.path.insert(0, str(SCRIPTS))
     from _figures import save
 
-    for name, value in names.items():
-        if isinstance(value, PlotCollection):
-            save(value.viz["figure"].item(), FIGURES / f"plots_{name}.png")
+    for page in ("plots.md", "tutorials/first-release.md", "tutorials/curator.md"):
+        path = DOCS / page
+        print(path, flush=True)
+        _, names = run(path.read_text("utf-8"), page)
+        for name, value in names.items():
+            if isinstance(value, PlotCollection):
+                save(value.viz["figure"].item(), FIGURES / f"{path.stem}_{name}.png")
 
 
 if __name__ == "__main__":
     run_examples()
-    run_page_of_plots()
+    run_pages_with_plots()

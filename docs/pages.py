@@ -19,8 +19,8 @@ BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?:\n\n```text\n(?P<output>.*?)`
 
 
 def with_code():
-    """The pages that have Python blocks, by name."""
-    pages = {path.name: path for path in sorted(DOCS.glob("*.md"))}
+    """The pages that have Python blocks, by name: "sampling.md", "tutorials/curator.md"."""
+    pages = {path.relative_to(DOCS).as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
     return {name: path for name, path in pages.items() if BLOCK.search(path.read_text("utf-8"))}
 
 

@@ -40,7 +40,7 @@ def typed_in(page):
     return found
 
 
-@pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(DOCS.rglob("*.md")), ids=lambda path: path.name)
 def test_no_table_of_numbers_is_typed_in(path):
     if path.name not in WRITTEN_AS_A_WHOLE:
         assert typed_in(path.read_text("utf-8")) == []
