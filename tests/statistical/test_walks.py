@@ -1,5 +1,7 @@
 """Records that walk agree with independent answers, where releases nearly fix their sums."""
 
+from copy import deepcopy
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -91,6 +93,28 @@ def test_a_chain_that_walks_goes_on_where_it_stopped(linear):
     assert equal_dataclass_values(step.sampling_state, saved)
     again, _ = step.step(point)
     np.testing.assert_array_equal(again["x"], first["x"])
+
+
+@pytest.mark.parametrize("stop", [20, 40, 80])
+def test_a_chain_goes_on_in_tuning_and_learns_nothing_after_it(linear, stop):
+    model, step = linear
+    model.set_data("scale", 1e-3)
+    step.setup_chain(np.random.default_rng(1), tune=120, draws=10)
+    point = model.initial_point()
+    for k in range(130):
+        if k == stop:
+            saved, there = deepcopy(step.sampling_state), point
+        point, _ = step.step(point)
+        if k == 119:
+            learnt = step.reach, step.n_walks
+    assert learnt == (step.reach, step.n_walks)
+    assert step.n_walks > 0
+    step.setup_chain(np.random.default_rng(2), tune=120, draws=10)
+    step.sampling_state = saved
+    for _ in range(stop, 130):
+        there, _ = step.step(there)
+    assert learnt == (step.reach, step.n_walks)
+    np.testing.assert_array_equal(there["x"], point["x"])
 
 
 def test_a_chain_begins_to_walk_where_it_is_held_and_nowhere_else(linear):
