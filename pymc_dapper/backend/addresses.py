@@ -20,6 +20,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.compiler import CompileResult
 from numba.core.datamodel.models import OpaqueModel
 from numba.core.dispatcher import Dispatcher
 from numba.core.imputils import lower_constant
@@ -122,6 +123,24 @@ KNOWN: dict[str, Outside] = {}
 
 def _load(symbol: str) -> None:
     KNOWN[symbol].load()
+
+
+def _inheriting(rebuild: Callable[..., CompileResult]) -> Callable[..., CompileResult]:
+    """Have what calls a function from disk load what that function needs to be loaded.
+
+    numba hands this on from functions that it has just compiled only. Of others, the machine code
+    of the caller would refer to symbols that nobody defines, the next time that it is loaded.
+    """
+
+    def inheriting(cls: type[CompileResult], *parts: Any) -> CompileResult:
+        result = rebuild(*parts)
+        result.library._reload_init.update(result.reload_init)
+        return result
+
+    return inheriting
+
+
+CompileResult._rebuild = classmethod(_inheriting(CompileResult._rebuild))
 
 
 @typeof_impl.register(Outside)

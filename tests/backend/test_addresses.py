@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from numba import njit, types
 from numba.core import event
+from pytensor.link.numba.cache import compile_numba_function_src
+from pytensor.link.numba.dispatch.basic import numba_njit
 
 from pymc_dapper.backend import addresses
 from pymc_dapper.backend.addresses import FunctionAt, Outside, address, by_address
@@ -101,3 +103,28 @@ def test_the_key_is_of_how_functions_are_called_too(outside, monkeypatch):
     assert key == kernel_key(calling(scaled, outside)) != kernel_key(calling(summed, outside))
     monkeypatch.setattr(addresses, "LOWERED_BY", "another version")
     assert key != kernel_key(calling(scaled, outside))
+
+
+def test_a_caller_of_code_from_disk_has_the_kernel_loaded_too(outside):
+    """Else the symbol of a kernel is undefined in the next process that loads the caller."""
+    call = calling(scaled, outside)
+    key = f"{kernel_key(call)}_{__name__}"
+
+    def caller():
+        """What calls ``call``, which is on disk after the first time."""
+        arguments = {"call": call, "np": np}
+        source = "def kept(x, scales, offset): return call(x, scales, offset)"
+        kept = compile_numba_function_src(source, "kept", arguments, cache_key=f"{key}_kept")
+        kept = numba_njit(kept, cache=True)
+
+        @njit
+        def calls(x, scales, offset):
+            return kept(x, scales, offset)
+
+        np.testing.assert_array_equal(calls(X, SCALES, np.array(0.5)), [3.5, 8.0, 14.5])
+        [result] = calls.overloads.values()
+        return kept, [each.args for each in result.reload_init]
+
+    (_, expected), (kept, found) = caller(), caller()
+    assert sum(kept.stats.cache_hits.values()) == 1
+    assert found == expected == [(outside.symbol,)]
