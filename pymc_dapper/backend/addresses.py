@@ -125,22 +125,21 @@ def _load(symbol: str) -> None:
     KNOWN[symbol].load()
 
 
-def _inheriting(rebuild: Callable[..., CompileResult]) -> Callable[..., CompileResult]:
+_rebuild: Callable[..., Any] = CompileResult._rebuild
+
+
+def _inheriting(cls: type[CompileResult], *parts: Any) -> Any:
     """Have what calls a function from disk load what that function needs to be loaded.
 
     numba hands this on from functions that it has just compiled only. Of others, the machine code
     of the caller would refer to symbols that nobody defines, the next time that it is loaded.
     """
-
-    def inheriting(cls: type[CompileResult], *parts: Any) -> CompileResult:
-        result = rebuild(*parts)
-        result.library._reload_init.update(result.reload_init)
-        return result
-
-    return inheriting
+    result = _rebuild(*parts)
+    result.library._reload_init.update(result.reload_init)
+    return result
 
 
-CompileResult._rebuild = classmethod(_inheriting(CompileResult._rebuild))
+CompileResult._rebuild = classmethod(_inheriting)  # type: ignore[assignment,method-assign]
 
 
 @typeof_impl.register(Outside)
