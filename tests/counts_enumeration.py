@@ -61,21 +61,8 @@ def nothing_else(values, slopes, t, context):
 
 
 @njit(inline="always")
-def log_density(context, kinds, first, contexts, values, slopes, terms, n_terms, whole, t):
-    return sum_of_terms(
-        look_up,
-        nothing_else,
-        context,
-        kinds,
-        first,
-        contexts,
-        values,
-        slopes,
-        terms,
-        n_terms,
-        whole,
-        t,
-    )
+def log_density(context, values, slopes, terms, n_terms, whole, t):
+    return sum_of_terms(look_up, nothing_else, context, values, slopes, terms, n_terms, whole, t)
 
 
 def scripted(kernel):
@@ -137,7 +124,6 @@ class Model:
         matrix = sparse.csc_array(np.array(linear, dtype=float))
         sizes = np.array([len(table) for table in tables])
         n = len(tables)
-        self.context = (np.concatenate([x for table in tables for x in ([len(table)], table)]),)
         self.structure = Structure(
             matrix.indptr.astype(np.int64),
             matrix.indices.astype(np.int64),
@@ -147,6 +133,9 @@ class Model:
             np.arange(n),
             np.cumsum(sizes + 1) - sizes - 1,
         )
+        numbers = np.concatenate([x for table in tables for x in ([len(table)], table)])
+        structure = self.structure
+        self.context = (structure.kinds, structure.first, structure.contexts), (numbers,)
 
     def matrix(self, states, moves, curvature, kernel=SWEEP):
         """Transition matrix of a sweep, between tables.

@@ -79,18 +79,8 @@ def _log_noise(op: OfNoise) -> Callable:
     @numba_njit
     def log_noise(context, noise, cell, k):  # type: ignore[no-untyped-def]
         terms = noise.terms[noise.starts[cell] : noise.starts[cell + 1]]
-        return log_density(
-            context,
-            noise.kinds,
-            noise.first,
-            noise.contexts,
-            noise.zeros,
-            noise.slopes,
-            terms,
-            terms.size,
-            False,
-            k,
-        )
+        of_terms = (noise.kinds, noise.first, noise.contexts), context
+        return log_density(of_terms, noise.zeros, noise.slopes, terms, terms.size, False, k)
 
     return log_noise
 

@@ -19,7 +19,7 @@ from pymc_dapper.backend.kernel_key import kernel_key
 from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, numba_njit
 from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.counts.kernels.line import sum_of_terms
-from pymc_dapper.counts.kernels.sweep import sweep_counts, sweep_jointly, unpack
+from pymc_dapper.counts.kernels.sweep import sweep_counts, sweep_jointly, terms_of, unpack
 
 
 class TermFunction(NamedTuple):
@@ -101,21 +101,8 @@ def compile_log_density(op: CountSweep) -> Callable:
             return model_log_density(values[first:] + t * slopes[first:], *context[1:]).item()
 
     @numba_njit(inline="always", forceinline=True)
-    def log_density(context, kinds, first, contexts, values, slopes, terms, n_terms, whole, t):  # type: ignore[no-untyped-def]
-        return sum_of_terms(
-            log_term,
-            log_whole,
-            context,
-            kinds,
-            first,
-            contexts,
-            values,
-            slopes,
-            terms,
-            n_terms,
-            whole,
-            t,
-        )
+    def log_density(context, values, slopes, terms, n_terms, whole, t):  # type: ignore[no-untyped-def]
+        return sum_of_terms(log_term, log_whole, context, values, slopes, terms, n_terms, whole, t)
 
     return log_density
 
@@ -133,10 +120,7 @@ def _term_source(functions: tuple[TermFunction, ...]) -> str:
 
 
 INTEGERS, NUMBERS = types.int64[::1], types.float64[::1]
-LOG_DENSITY = types.float64(
-    *(INTEGERS, INTEGERS, INTEGERS, NUMBERS, NUMBERS, INTEGERS),
-    *(types.int64, types.boolean, types.int64),
-)
+LOG_DENSITY = types.float64(*(NUMBERS, NUMBERS, INTEGERS, types.int64, types.boolean, types.int64))
 """What a log-density takes besides its context, and returns."""
 
 
@@ -170,7 +154,7 @@ def _count_sweep(op: CountSweep) -> Callable:
 
     @numba_njit
     def count_sweep(uniforms, counts, integers, numbers, *context):  # type: ignore[no-untyped-def]
-        function, at = passed(log_density, context)
+        function, at = passed(log_density, (terms_of(integers), context))
         return swept(function, at, uniforms, counts, integers, numbers)
 
     return count_sweep

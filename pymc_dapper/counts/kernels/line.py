@@ -191,9 +191,6 @@ def sum_of_terms(
     log_term: Callable[..., float],
     log_whole: Callable[..., float],
     context: tuple[Any, ...],
-    kinds: np.ndarray,
-    first: np.ndarray,
-    contexts: np.ndarray,
     values: np.ndarray,
     slopes: np.ndarray,
     terms: np.ndarray,
@@ -211,10 +208,9 @@ def sum_of_terms(
         ``start`` on).
     log_whole : callable
         ``log_whole(values, slopes, t, context) -> float``: the rest of the log-density.
-    context : tuple of ndarray
-        What the log-density depends on besides the counts.
-    kinds, first, contexts : ndarray of int64
-        As in :class:`Structure`.
+    context : tuple
+        What the log-density depends on besides the counts: first ``kinds``, ``first`` and
+        ``contexts`` of :class:`Structure`, as a tuple, then what all else the terms look at.
     values : ndarray of float64
         As in :class:`State`.
     slopes, terms : ndarray
@@ -224,12 +220,13 @@ def sum_of_terms(
     t : int
         The table.
     """
+    kinds, first, contexts = context[0]
     total = 0.0
     for i in range(n_terms):
         term = terms[i]
-        total += log_term(kinds[term], first[term], contexts[term], values, slopes, t, context)
+        total += log_term(kinds[term], first[term], contexts[term], values, slopes, t, context[1])
     if whole:
-        total += log_whole(values, slopes, t, context)
+        total += log_whole(values, slopes, t, context[1])
     return total if is_finite(total) else -np.inf
 
 
@@ -250,18 +247,7 @@ def log_density_at(
     log_density : callable
         :func:`sum_of_terms` of the model's terms: takes its arguments from ``context`` on.
     """
-    return log_density(
-        context,
-        structure.kinds,
-        structure.first,
-        structure.contexts,
-        values,
-        line.slopes,
-        line.terms,
-        change.n_terms,
-        change.whole,
-        t,
-    )
+    return log_density(context, values, line.slopes, line.terms, change.n_terms, change.whole, t)
 
 
 @njit(inline="always")

@@ -133,6 +133,12 @@ def part(packed: np.ndarray, k: int) -> np.ndarray:
 
 
 @njit
+def terms_of(integers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return of a structure that was packed which functions its terms are, and of what."""
+    return part(integers, 3), part(integers, 4), part(integers, 5)
+
+
+@njit
 def unpack(integers: np.ndarray, numbers: np.ndarray) -> tuple[Structure, Schedule, np.ndarray]:
     """Return structure, schedule and curvatures that were packed."""
     starts = part(integers, 21)
