@@ -39,6 +39,7 @@ from .mechanisms import (
     TulapMechanism,
     published_rows,
 )
+from .planning import plan
 from .plots import (
     plot_analyses,
     plot_contraction,
@@ -61,7 +62,7 @@ from .sampling import sample
 from .sizes.reading import present
 from .sizes.step import SizeStep
 from .steps.function import FunctionStep
-from .studies import plan, study
+from .studies import study
 from .tabulation import TabulationError, tabulate
 
 __all__ = [

@@ -30,7 +30,7 @@ pmd.sample, pmd.assign_steps, pmd.DapperStep, pmd.CountStep, pmd.InterweaveStep
 """
 
 HEAVY = ("arviz_plots", "arviz_stats", "matplotlib", "scipy.optimize", "scipy.stats")
-OF_OURS = ("diagnostics", "plots", "reference", "studies")
+OF_OURS = ("diagnostics", "planning", "plots", "reference", "studies")
 
 
 def imported_by(code):

@@ -56,9 +56,10 @@ class PublishedByRules(Mechanism):
         step : float
             The step, above zero: 5, 100, 0.001. Noise on a grid of floating-point numbers
             (snapping, granularity) is rounded to that grid.
-        ties : {"half even", "half up", "down"}
+        ties : {"half even", "half up", "down", "toward zero"}
             What lies halfway between two multiples goes to the even one, as in IEEE 754, NumPy and
-            R, or to the upper one; or all values go to the multiple below.
+            R, or to the upper one; or all values go to the multiple below, or to the one that is
+            nearer to zero, as by Python's ``int``.
 
         Returns
         -------

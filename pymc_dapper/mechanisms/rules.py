@@ -15,7 +15,7 @@ from pytensor.graph.basic import Variable
 from pymc_dapper.checks import as_array, choice, finite_number, places, real_numbers, shown
 from pymc_dapper.mechanisms.spans import End, Span, Value, both, either, no, one_of
 
-Ties = Literal["half even", "half up", "down"]
+Ties = Literal["half even", "half up", "down", "toward zero"]
 Relation = Literal[">", ">="]
 
 MAX_RELEASE = 2**62
@@ -96,6 +96,8 @@ class Rounding(Rule):
                 whole = module.floor(steps + 0.5)
             case "down":
                 whole = module.floor(steps)
+            case "toward zero":
+                whole = module.trunc(steps)
         # 3 / 10 is 0.3, but 3 * 0.1 isn't.
         inverse = 1 / self.step
         if inverse > 1 and _is_whole(inverse):
@@ -105,6 +107,8 @@ class Rounding(Rule):
     @override
     def before(self, span: Span, grid: float | None, hidden: Value) -> Span:
         low, high = span.low, span.high
+        if self.ties == "toward zero":
+            return self._before_toward_zero(span, 0.0 if grid is None else grid)
         if grid is None:
             down = self.ties == "down"
             # Half even: a cell has its ends if its number is even.
@@ -131,6 +135,22 @@ class Rounding(Rule):
             high_plus = high_plus - either(self._is_odd(high), grid, 0.0)
         return replace(
             span, low=End(low.at, low_plus), high=End(high.at, high_plus), points=False, cells=True
+        )
+
+    def _before_toward_zero(self, span: Span, grid: float) -> Span:
+        """Where values lay that were cut: from the multiple itself on, away from zero."""
+        if self.step == grid:
+            return span
+        low, high, whole = span.low, span.high, grid > 0
+        # As far as the next multiple, which of real numbers is left out.
+        reach = self.step - grid
+        positive, negative = low.value > self.step / 2, high.value < -self.step / 2
+        return replace(
+            span,
+            low=End(low.at, low.plus - either(positive, 0.0, reach), one_of(whole, positive)),
+            high=End(high.at, high.plus + either(negative, 0.0, reach), one_of(whole, negative)),
+            points=False,
+            cells=True,
         )
 
     def _is_odd(self, end: End) -> Value:

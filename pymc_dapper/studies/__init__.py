@@ -1,6 +1,5 @@
 """Studies: many simulated releases, each analysed, over a grid of settings."""
 
-from pymc_dapper.studies.plan import plan
 from pymc_dapper.studies.study import study
 
-__all__ = ["plan", "study"]
+__all__ = ["study"]

@@ -47,11 +47,16 @@ def down(x, step):
     return step * np.floor(x / step)
 
 
+def toward_zero(x, step):
+    return step * np.trunc(x / step)
+
+
 RULES = {
     "to fives": (lambda m: m.rounded(5), lambda x: half_even(x, 5)),
     "to fours": (lambda m: m.rounded(4), lambda x: half_even(x, 4)),
     "half up": (lambda m: m.rounded(4, ties="half up"), lambda x: half_up(x, 4)),
     "down": (lambda m: m.rounded(4, ties="down"), lambda x: down(x, 4)),
+    "toward zero": (lambda m: m.rounded(4, ties="toward zero"), lambda x: toward_zero(x, 4)),
     "from 3 on": (lambda m: m.published_if(">=", 3), lambda x: x if x >= 3 else None),
     "above 3": (lambda m: m.published_if(">", 3), lambda x: x if x > 3 else None),
     "clamped, then rounded": (
@@ -116,6 +121,7 @@ TWINS = {
     "to fours": "half up",
     "half up": "to fours",
     "down": "half up",
+    "toward zero": "down",
     "from 3 on": "above 3",
     "above 3": "from 3 on",
     "clamped, then rounded": "rounded, then clamped",

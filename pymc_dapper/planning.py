@@ -1,18 +1,29 @@
 """plan(): how wide a posterior will be, before any budget is spent."""
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pymc as pm
+from matplotlib import pyplot
 from xarray import DataTree
 
 from pymc_dapper.checks import function, names, real_numbers, shown
+from pymc_dapper.html import table
 from pymc_dapper.mechanisms import Mechanism
+from pymc_dapper.plots.study import plot_study
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
 from pymc_dapper.studies.study import study
+
+if TYPE_CHECKING:
+    from arviz_plots import PlotCollection
+
+HEADER = ("parameter", "mechanism", "epsilon", "width", "coverage", "releases")
 
 type Draw = Callable[[np.random.Generator], tuple[Mapping[str, Any], Mapping[str, Any]]]
 type Model = Callable[[Release], pm.Model]
@@ -26,7 +37,7 @@ def plan(
     *,
     replicates: int = 20,
     **options: Any,
-) -> DataTree:
+) -> "Plan":
     """Find out how wide posteriors will be under several mechanisms, before any budget is spent.
 
     Statistics are drawn that the confidential ones may be like, released by each mechanism at each
@@ -52,10 +63,9 @@ def plan(
 
     Returns
     -------
-    DataTree
-        As of :func:`pymc_dapper.study`, with the settings ``mechanism`` and ``epsilon``.
-        ``pmd.plot_study(result)`` draws the width of intervals against the budget, a line for each
-        mechanism, and how often they cover the truth.
+    Plan
+        Shown as a table of widths and coverage; in a notebook with its figure, of which
+        ``.figure.savefig("plan.png")`` makes a file.
 
     Raises
     ------
@@ -64,8 +74,7 @@ def plan(
 
     Examples
     --------
-    >>> result = pmd.plan(draw, model, {"Laplace": laplace, "Gaussian": gaussian}, [0.5, 1, 2])
-    >>> pmd.plot_study(result)
+    >>> pmd.plan(draw, model, {"Laplace": laplace, "Gaussian": gaussian}, [0.5, 1, 2])
     """
     function(draw, "draw", "draw(rng)")
     function(model, "model", "model(release)")
@@ -79,7 +88,66 @@ def plan(
         raise ValueError(f"epsilons must be a list of numbers above zero, got {shown(epsilons)}")
     planned = _Planned(draw, model, dict(mechanisms))
     grid = {"mechanism": labels, "epsilon": budgets.tolist()}
-    return study(planned.simulate, planned.build, grid, replicates=replicates, **options)
+    return Plan(study(planned.simulate, planned.build, grid, replicates=replicates, **options))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """How wide posteriors will be under several mechanisms and budgets, as `plan` found.
+
+    Parameters
+    ----------
+    study : DataTree
+        As of :func:`pymc_dapper.study`, with the settings ``mechanism`` and ``epsilon``.
+    """
+
+    study: DataTree
+
+    @cached_property
+    def figure(self) -> "PlotCollection":
+        """Widths of intervals against the budget, a line for each mechanism; and coverage.
+
+        It is that of :func:`pymc_dapper.plot_study`, which has options: ``plot_study(plan.study)``.
+        """
+        return plot_study(self.study, backend="matplotlib")
+
+    def __repr__(self) -> str:
+        rows = [HEADER, *self._rows()]
+        widths = [max(len(row[k]) for row in rows) for k in range(len(HEADER))]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        return "\n".join([self._title(), *lines])
+
+    def _repr_html_(self) -> str:
+        written = table(self._title(), HEADER, self._rows())
+        if not self.study.children:
+            return written
+        figure = self.figure.viz["figure"].item()
+        picture = BytesIO()
+        figure.savefig(picture, format="png", bbox_inches="tight")
+        # A notebook would show what pyplot holds a second time.
+        pyplot.close(figure)
+        code = b64encode(picture.getvalue()).decode()
+        return f'{written}<img src="data:image/png;base64,{code}" alt="{self._title()}">'
+
+    def _title(self) -> str:
+        return f"Width and coverage of {100 * self.study.attrs['prob']:g} % intervals"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """Tell of each parameter the mean over its entries and over replicates."""
+        done = self.study["status"] == "done"
+        rows = []
+        for name in self.study.children:
+            found = self.study[name].dataset
+            for mechanism in done["mechanism"].values:
+                for epsilon in done["epsilon"].values:
+                    at = {"mechanism": mechanism, "epsilon": epsilon}
+                    cell, n_done = found.sel(at), int(done.sel(at).sum())
+                    width, coverage, mcse = (
+                        float(cell[key].mean()) for key in ("width", "coverage", "coverage_mcse")
+                    )
+                    told = f"{width:.2g}", f"{coverage:.2f} ± {mcse:.2f}"
+                    rows.append((str(name), str(mechanism), f"{epsilon:g}", *told, str(n_done)))
+        return rows
 
 
 @dataclass(frozen=True)
