@@ -134,8 +134,8 @@ class Plan:
 
     def _rows(self) -> list[tuple[str, ...]]:
         """Tell of each parameter the mean over its entries and over replicates."""
-        done = self.study["status"] == "done"
-        rows = []
+        done = self.study.dataset["status"] == "done"
+        rows: list[tuple[str, ...]] = []
         for name in self.study.children:
             found = self.study[name].dataset
             for mechanism in done["mechanism"].values:
