@@ -54,10 +54,10 @@ def build_model(answered_male, answered_admitted, keep):
 
 
 def sample(model, draws, tune):
-    """Sample with the steps that pmd.sample chooses, and without the records in the result.
+    """Sample as pmd.sample chooses: with the records integrated out.
 
-    Answers like these tell little about a single record, so p and the records hold each other in
-    place. InterweaveStep, which is among the steps, moves them together.
+    Answers like these tell little about a single record, so p and the records would hold each other
+    in place. But nothing else sees the records: what matters is how many gave which answers.
     """
     return pmd.sample(draws, tune=tune, chains=4, random_seed=1, model=model)
 

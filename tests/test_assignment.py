@@ -176,7 +176,7 @@ def test_a_count_for_each_record_is_a_record_if_only_sums_are_seen():
     assert assigned(model_with(each_seen)) == [("CountStep", ["rate_log__", "visits"])]
     model = model_with(each_seen)
     assert assigned(model, [model["visits"]])[0] == ("DapperStep", ["visits"])
-    with pytest.raises(ValueError, match="the model has counts only"):
+    with pytest.raises(ValueError, match="the model has no records"):
         pmd.assign_steps(model=model, dapper={"track_records": True})
 
 
@@ -396,3 +396,26 @@ def test_rows_that_hold_more_than_the_records_passed_count_for_parameters():
     assert orders[0] == ["ConjugateStep", "DapperStep", "SizeStep"]
     # An absent y looks at an absent x.
     assert orders[1] == ["DapperStep", "SizeStep", "ConjugateStep", "NUTS"]
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_few_parameters_are_all_that_is_moved_where_records_are_integrated_out():
+    def answered(n_groups):
+        group = np.arange(60) % n_groups
+        with pm.Model() as model:
+            b = pm.Normal("b", 0, pm.HalfNormal("spread"), shape=n_groups)
+            x = pm.Bernoulli("x", logit_p=b[group])
+            pmd.RandomizedResponse(0.7, categories=2).observe("answer", x, released=group % 2)
+        return pmd.tabulate(model)
+
+    few, many = answered(15), answered(16)
+    assert assigned(few) == [("InterweaveStep", ["b", "spread_log__"])]
+    assert [name for name, _ in assigned(many)] == ["NUTS"]
+    for options in ({"interweave": False}, {"nuts": {"target_accept": 0.9}}):
+        assert [name for name, _ in assigned(few, **options)] == ["NUTS"]
+    with pytest.raises(ValueError, match="the model has no records"):
+        pmd.assign_steps(model=few, dapper={"track_records": True})
+    with few:  # other records, which a mechanism sees
+        y = pm.Bernoulli("y", 0.3, shape=9)
+        pmd.LaplaceMechanism(2.0).potential("of_others", y.sum(), released=4.0)
+    assert [name for name, _ in assigned(few)] == ["DapperStep", "NUTS"]

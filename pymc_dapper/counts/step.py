@@ -43,6 +43,11 @@ from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, warning_of
 from pymc_dapper.steps.variables import count_values, parameter_values
 
 CHECKED_SWEEPS = 3
+FAR = 1e6
+"""Chains don't start where the log-density is below minus that: a slice would have a thousand marks
+and more, as many as there are standard deviations to go."""
+MOST_APPROACHES = 50
+"""Sweeps to get nearer, each of which leaves less than half of the way."""
 LARGE_TABLE = 100
 """From so many cells on, a factor that is evaluated as a whole in each move is warned of."""
 
@@ -247,20 +252,36 @@ class CountStep(Step):
         """Find a possible start, and compare with the model's own log-density from there on."""
         rng, given, initial = np.random.default_rng(0), self._given(point), self._counts(point)
         start = self._possible_start(initial, given, rng, ReadingError)
-        counts, tuning = start, None
+        near = self._approach(start, given)
+        counts, tuning = near, None
         for _ in range(CHECKED_SWEEPS):
             swept = self.sweep(rng, counts, tuning, given)
             check_gain(written, counts, swept.counts, swept.gain)
             tuning = self.sweep.tune(counts, swept.curvatures)
             counts = swept.counts
-        self._give_start(initial, start, written)
+        self._give_start(initial, near, written, anyway=near is not start)
         assert tuning is not None
         return tuning
 
-    def _give_start(self, initial: np.ndarray, start: np.ndarray, written: WrittenFactors) -> None:
-        """Let chains start at possible counts, if the model's own aren't."""
+    def _approach(self, start: np.ndarray, given: list[np.ndarray]) -> np.ndarray:
+        """Go on to where the log-density isn't far below what it can be: the start, if it isn't."""
+        counts, rng = start, np.random.default_rng(0)
+        for _ in range(MOST_APPROACHES):
+            if self._log_density(counts, given) > -FAR:
+                break
+            swept = self.sweep(rng, counts, self.sweep.everywhere, given)
+            counts = self._reading.totals.completed(swept.counts)
+            if swept.gain < FAR:  # as low as it is everywhere
+                break
+        return counts
+
+    def _give_start(
+        self, initial: np.ndarray, start: np.ndarray, written: WrittenFactors, anyway: bool = False
+    ) -> None:
+        """Let chains start at these counts, if the model's own aren't possible; or in any case."""
         adds_up = np.array_equal(self._reading.totals.completed(initial), initial)
-        if not self._may_give_start or (adds_up and np.isfinite(written(initial).sum())):
+        fits = not anyway and adds_up and np.isfinite(written(initial).sum())
+        if fits or not self._may_give_start:
             return
         model = self._reading.model
         for rv, value in zip(self._reading.rvs, split(self._reading, start), strict=True):

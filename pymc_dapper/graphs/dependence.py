@@ -26,14 +26,21 @@ def dependent_factors(
     }
 
 
+def integrated_out(model: Model) -> list[TensorVariable]:
+    """Find the Potentials that records are integrated out of."""
+    return [x for x in model.potentials if hasattr(x.tag, "integrated_out")]
+
+
 def records_seen(model: Model) -> list[TensorVariable]:
     """Find the free variables that a privacy mechanism's log-density depends on.
 
     A Potential, or a release added by a mechanism's ``observe``, depends on them directly: not
-    through other variables' distributions. What the scale of its noise depends on are parameters.
+    through other variables' distributions. What the scale of its noise depends on are parameters,
+    and so is all that a Potential sees that records are integrated out of.
     """
     released = [x for x in model.observed_RVs if hasattr(x.tag, "check_data")]
-    mechanisms = [*model.potentials, *released]
+    out = integrated_out(model)
+    mechanisms = [*(x for x in model.potentials if x not in out), *released]
     if not mechanisms:
         return []
     seen: set[Variable] = set()

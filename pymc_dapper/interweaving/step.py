@@ -67,14 +67,17 @@ class InterweaveStep(Step):
     Use it beside a :class:`DapperStep` for the records and any other step for the parameters
     (``pmd.sample`` does). Each is exact by itself; what one does slowly, another does fast.
 
+    Of a model without records, such as a table with all of them integrated out
+    (:func:`pymc_dapper.tabulate`), it moves the parameters by themselves, and needs no other step.
+
     Parameters
     ----------
     vars : variable or sequence of variables
         The parameters: continuous free random variables (or their value variables). Those that the
         records' prior doesn't depend on are left to other steps.
-    records : variable or sequence of variables
+    records : variable or sequence of variables, optional
         The records that are to follow. Those whose prior doesn't depend on the parameters, directly
-        or through other records, stay as they are.
+        or through other records, stay as they are. Left out, nothing follows.
     model : Model, optional
         The model. Taken from the context if not given.
     rng : int, Generator, ..., optional
@@ -144,7 +147,7 @@ class InterweaveStep(Step):
         self,
         vars: Variable | Sequence[Variable],
         *,
-        records: Variable | Sequence[Variable],
+        records: Variable | Sequence[Variable] | None = None,
         model: Model | None = None,
         rng: RandomGenerator = None,
         blocked: bool = True,
@@ -156,16 +159,19 @@ class InterweaveStep(Step):
         model, options, point = self._begin(
             vars, model, rng, blocked, compile_kwargs, initial_point
         )
-        check_given(
-            records, "InterweaveStep was given as records", "the records that are to follow"
-        )
-        followers = record_values(records, model)
+        followers = []
+        if records is not None:
+            check_given(
+                records, "InterweaveStep was given as records", "the records that are to follow"
+            )
+            followers = record_values(records, model)
         reading = self._reading or read_non_centred(model, self._moved, followers, point)
         self._stage("Checking")
         checked = check_noise(reading, point)
         self._reading = reading
         state = (*reading.parameters, *reading.records, *reading.given)
-        data = SharedData(reading, f"the InterweaveStep for {self._quoted(reading.records)}")
+        names = self._quoted(reading.records or reading.parameters)
+        data = SharedData(reading, f"the InterweaveStep for {names}")
         self._given = Given(state, data)
         self._givens = [self._given]
         self._moving_names = [x.name for x in (*reading.parameters, *reading.records)]
@@ -206,12 +212,15 @@ class InterweaveStep(Step):
             The parameters, the records that follow, and the factors that decide.
         """
         reading = self._reading
+        decide = "Factors that decide: " + ", ".join(f"'{name}'" for name in reading.factors)
+        if not reading.records:
+            return f"Moves {self._quoted(reading.parameters)}, which no records follow.\n{decide}"
         given = "" if reading.log_law is None else ", given what is known of each,"
         lines = [
             f"Moves {self._quoted(reading.parameters)} with the noise of the records{given} held "
             "fixed.",
             f"Records that follow: {self._quoted(reading.records)}",
-            "Factors that decide: " + ", ".join(f"'{name}'" for name in reading.factors),
+            decide,
         ]
         if reading.left_alone:
             names = ", ".join(f"'{name}'" for name in reading.left_alone)
@@ -224,7 +233,8 @@ class InterweaveStep(Step):
         """Summarise how the model was read."""
         reading = self._reading
         parameters = ", ".join(reading.names(reading.parameters))
-        return f"<InterweaveStep: {parameters}; {', '.join(reading.names(reading.records))} follow>"
+        records = ", ".join(reading.names(reading.records)) or "no records"
+        return f"<InterweaveStep: {parameters}; {records} follow>"
 
     def _quoted(self, values: Sequence[Variable]) -> str:
         return ", ".join(f"'{name}'" for name in self._reading.names(values))
@@ -302,10 +312,13 @@ class InterweaveStep(Step):
         """Take over what was learnt in the second half of tuning."""
         paths, evaluations = self._measured(self.tuning_steps // 2)
         if self.moves is None:
-            self.n_moves = best_number_of_moves(paths, evaluations, self._n_records)
+            best = best_number_of_moves(paths, evaluations, self._n_records)
+            # Where nothing else moves the parameters, some moves must be made.
+            self.n_moves = best if self._reading.records else best or MAX_MOVES
         if len(paths) > 2:
             self._fit(paths[:, -1])
-        self._warn_if_alone(np.array(self.tuning_paths))
+        if self._reading.records:
+            self._warn_if_alone(np.array(self.tuning_paths))
         self._forget_paths()
 
     def _measured(self, since: int) -> tuple[np.ndarray, np.ndarray]:

@@ -20,11 +20,8 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
-from pymc_dapper.conjugacy.conditional import read_conditionals
-from pymc_dapper.conjugacy.marginal import integrable_parameters
 from pymc_dapper.context import model_to_read
 from pymc_dapper.graphs.dependence import records_seen
-from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import rebuild
@@ -44,9 +41,6 @@ ENTRIES_AT_ONCE = 2_000_000
 """Entries of what cells contribute that are evaluated at once."""
 DENSE = 10_000
 """Up to so many entries, what cells contribute is a matrix; of more, a sparse one."""
-FEW_CELLS = 100
-"""Up to so many, a table that is integrated out with conjugate parameters mixes faster than these
-by NUTS."""
 LABELLED = 100_000
 """Up to so many, distinct rows have labels."""
 
@@ -78,9 +72,8 @@ def tabulate(
         single variable of zeros and ones is counted as Binomial ``{name}_count``, how many are 1;
         others as Multinomial ``{name}_counts``, of several variables as one after the other. What
         is observed of each record by itself, such as a randomised answer, becomes a Potential of
-        the same name. If there is nothing else that sees the records, and the parameters aren't
-        conjugate to the counts, or these are many, the records are integrated out and there is no
-        table: the Potential is the log-likelihood of the numbers of answers.
+        the same name. If there is nothing else that sees the records, these are integrated out and
+        there is no table: the Potential is the log-likelihood of the numbers of answers.
         Covariates that are ``pm.Data`` of real numbers stay data, with an entry for each row; of
         integers they say which rows there are, and become constants.
 
@@ -154,24 +147,7 @@ def write_table(reading: TableReading) -> Model:
             "records are that they depend on. Of a table, all must be, even of values that no "
             "record has. Write them so that they lie between 0 and 1 always"
         )
-    if reading.sums or (reading.n_cells <= FEW_CELLS and not may_be_invalid):
-        model = _Writer(reading, counted=True).model
-        if reading.sums or _is_conjugate(model):
-            return model
-    return _Writer(reading, counted=False).model
-
-
-def _is_conjugate(model: Model) -> bool:
-    """Whether the only latent variables are counts and parameters that they can do without."""
-    discrete = [rv for rv in model.free_RVs if rv.dtype.startswith("int")]
-    conditionals = []
-    for rv in model.free_RVs:
-        if rv not in discrete:
-            try:
-                conditionals += read_conditionals(model, [rv])
-            except NotConjugateError:
-                return False
-    return len(integrable_parameters(conditionals, discrete)) == len(conditionals)
+    return _Writer(reading, counted=bool(reading.sums)).model
 
 
 class _Writer:
@@ -387,7 +363,8 @@ class _Writer:
             for name, each in reading.answers.items()
         }
         if not counted:
-            pm.Potential("_".join(logs), self._integrated(pt.add(*logs.values())))
+            likelihood = pm.Potential("_".join(logs), self._integrated(pt.add(*logs.values())))
+            likelihood.tag.integrated_out = self._told()
             return
         for name, log in logs.items():
             # Not linear in the counts, even where it could be: as a term of each cell, CountStep

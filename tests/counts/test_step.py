@@ -11,6 +11,7 @@ import pytest
 from pymc.exceptions import SamplingError
 from pymc.step_methods.state import equal_dataclass_values
 
+import pymc_dapper as pmd
 from pymc_dapper import ReadingError
 from pymc_dapper.counts.kernels.sweep import Packed
 from pymc_dapper.counts.reading import invariant
@@ -355,3 +356,20 @@ def test_counts_that_floats_cannot_tell_apart_are_refused(name):
         where = name.split(", of")[0] + ("' at \\[1\\]" if "some" in name else "'")
         with pytest.raises(ReadingError, match=f"too large at '{where}: CountStep takes at most"):
             CountStep(model.free_RVs)
+
+
+def test_a_start_that_is_far_from_what_was_released_is_brought_near():
+    released = np.array([7e11, 2e11, 1e11])
+    with pm.Model() as model:
+        x = pm.Multinomial("x", 10**12, np.full(3, 1 / 3))
+        z = pm.Multinomial("z", 9, np.full(3, 1 / 3))
+        pmd.GaussianMechanism(1.0).potential("privacy", x, released=released)
+        pmd.GaussianMechanism(1.0).potential("other", z, released=[8.0, 0.0, 1.0])
+    with evaluated_in_python():
+        CountStep([x], model=model)
+        CountStep([z], model=model)
+    start = model.initial_point()
+    assert start["x"].sum() == 10**12
+    # Weighing the prior, which is flat at such distances, and the noise: far less than the way.
+    assert np.abs(start["x"] - released).max() < 1e6
+    np.testing.assert_array_equal(start["z"], [3, 3, 3])

@@ -269,6 +269,33 @@ def test_parameters_left_alone_get_another_step(model):
         assert stat["interweave_moves"] == 0
 
 
+def test_without_records_the_parameters_are_moved_alone():
+    with pm.Model() as model:
+        scale = pm.HalfNormal("scale")
+        b = pm.Normal("b", 0, scale, shape=2)
+        pm.Normal("y", b, 0.5, observed=[1.0, 2.0])
+    with evaluated_in_python():
+        step = InterweaveStep([b, scale], model=model)
+        start = model.initial_point()
+        moved = np.array([x["b"] for x, _ in walk(step, start, np.random.default_rng(1), 40, 20)])
+    assert np.all(np.diff(moved[20:], axis=0).any(axis=1))
+    assert repr(step) == "<InterweaveStep: b, scale; no records follow>"
+    assert step.describe().splitlines() == [
+        "Moves 'b', 'scale', which no records follow.",
+        "Factors that decide: 'scale', 'b', 'y'",
+    ]
+
+
+def test_where_nothing_else_moves_parameters_some_moves_are_made(monkeypatch):
+    with pm.Model() as model:
+        b = pm.Normal("b")
+    monkeypatch.setattr(interweave, "best_number_of_moves", lambda *arguments: 0)
+    with evaluated_in_python():
+        step = InterweaveStep([b], model=model)
+        list(walk(step, model.initial_point(), np.random.default_rng(1), 1, tune=MIN_MEASURED))
+    assert step.n_moves == MAX_MOVES
+
+
 def test_what_is_wrong_with_the_arguments_is_said(model):
     x, mu = model["x"], model["mu"]
     with model:

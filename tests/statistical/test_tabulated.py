@@ -4,6 +4,7 @@ import numpy as np
 import pymc as pm
 import pytest
 from arviz_stats.base import array_stats
+from scipy import stats
 from scipy.special import expit, logsumexp
 
 import pymc_dapper as pmd
@@ -80,6 +81,35 @@ def exact_moments(form, log_density):
     weights, p = np.exp(logs - np.max(logs)), expit(2 * grid)  # of PyMC's simplex transform
     mean = np.average(p, weights=weights)
     return mean, np.sqrt(np.average((p - mean) ** 2, weights=weights))
+
+
+def test_randomised_answers_have_the_posterior_that_quadrature_finds():
+    n, yes, keep = 1_000, 420, 0.75
+    with pm.Model() as model:
+        p = pm.Beta("p", 2, 3)
+        x = pm.Bernoulli("x", p, shape=n)
+        answers = (np.arange(n) < yes).astype(int)
+        pmd.RandomizedResponse(keep, categories=2).observe("answer", x, released=answers)
+    with evaluated_in_python():
+        posterior = pmd.sample(400, model=model, **OPTIONS).posterior
+    assert list(posterior.data_vars) == ["p"]
+    draws = posterior["p"].values[0][:, None]
+
+    def moments(keep):
+        grid = np.linspace(0.0, 1.0, 20_001)[1:-1]
+        answered = grid * keep + (1 - grid) * (1 - keep)
+        logs = stats.beta.logpdf(grid, 2, 3) + stats.binom.logpmf(yes, n, answered)
+        weights = np.exp(logs - logs.max())
+        mean = np.average(grid, weights=weights)
+        return mean, np.sqrt(np.average((grid - mean) ** 2, weights=weights))
+
+    mean, sd = moments(keep)
+    assert in_standard_errors(draws, mean) < STANDARD_ERRORS
+    assert in_standard_errors(draws, sd, "sd") < STANDARD_ERRORS
+    # As if the answers were true.
+    mean, sd = moments(1.0)
+    assert in_standard_errors(draws, mean) > STANDARD_ERRORS
+    assert in_standard_errors(draws, sd, "sd") > STANDARD_ERRORS
 
 
 @pytest.mark.long

@@ -131,7 +131,7 @@ def randomised_response():
         x = pm.Categorical("x", p=p, shape=4)
         pmd.RandomizedResponse(0.6, categories=3).observe("answer", x, released=answers)
         pm.Deterministic("ratio", p[0] / p[1])
-    return Form(model, {"x": range(3)}, [0, 1, 1, 2])
+    return Form(model, {"x": range(3)}, [0, 1, 1, 2], table=False)
 
 
 def two_answers():
@@ -142,7 +142,7 @@ def two_answers():
         each = pmd.RandomizedResponse(0.75, categories=2)
         each.observe("first", 1 - x // 2, released=first)
         each.potential("second", 1 - x % 2, released=second)
-    return Form(model, {"x": range(4)}, [0, 1, 1])
+    return Form(model, {"x": range(4)}, [0, 1, 1], table=False)
 
 
 def answers_of_groups():

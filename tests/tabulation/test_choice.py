@@ -31,6 +31,21 @@ def test_operations_decide():
     assert [rv.name for rv in table.counts] == ["record_counts"]
 
 
+def test_records_that_are_integrated_out_are_cheaper_where_there_is_more_than_one_for_a_cell():
+    def answered(n):
+        with pm.Model() as model:
+            p = pm.Dirichlet("p", np.ones(4))
+            x = pm.Categorical("x", p=p, shape=n)
+            z = np.arange(n) % 100
+            pmd.RandomizedResponse(0.7, categories=4).observe("answer", x, released=z % 4)
+            pm.Potential("seen", pm.logp(pm.Normal.dist(x, 1.0), z.astype(float)))
+        return model
+
+    assert table_if_cheaper(answered(400), None, ()) is None
+    table = table_if_cheaper(answered(401), None, ())
+    assert (table.n_cells, table.counts) == (400, [])
+
+
 def test_records_that_are_asked_for_are_sampled():
     assert table_if_cheaper(table_model(10_000), None, ["p"]) is not None
     assert table_if_cheaper(table_model(10_000), None, ["record"]) is None

@@ -118,6 +118,12 @@ class CompiledCountSweep:
         return self._sweep(nothing, counts, self._without_moves, given)[1].log_density
 
     @cached_property
+    def everywhere(self) -> Packed:
+        """For a sweep that looks along each line as far as it goes, however far the start is."""
+        flat = np.zeros(self.structure.terms.size)
+        return pack(self.structure, schedule_of(self.moves), flat)
+
+    @cached_property
     def _blocks(self) -> list[BlockMetric]:
         return block_metrics(self.moves.blocks, self.structure)
 

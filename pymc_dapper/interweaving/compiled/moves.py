@@ -88,4 +88,4 @@ def _come_back(reading: NonCentredModel) -> TensorVariable:
             conditions.append(pt.allclose(record, back, rtol=ROUNDING, atol=ROUNDING))
         else:
             conditions.append(pt.eq(record, back).all())
-    return reduce(pt.and_, conditions)
+    return reduce(pt.and_, conditions, pt.constant(True, dtype="bool"))

@@ -36,7 +36,7 @@ def read_non_centred(
     The noise is that of the records' prior or, where records have few values and each has factors
     of its own, that of their conditional distribution (:func:`read_conditional_noise`). ``point``
     is for shapes. ``read_records`` reads how the model sees records, where that may have been done
-    before.
+    before. Without records, the parameters are read by themselves.
 
     Raises
     ------
@@ -46,6 +46,8 @@ def read_non_centred(
         If the records of a distribution can't be written as a function of parameters and noise.
     """
     _check_kinds(model, parameters, records)
+    if not records:
+        return _read_alone(model, parameters, point)
     rvs = [model.values_to_rvs[value] for value in records]
     conditional = read_conditional_noise(model, parameters, records, point, read_records)
     if conditional is not None:
@@ -109,6 +111,34 @@ def read_non_centred(
         factors=tuple(factors),
         given=tuple(x for x in model.value_vars if x in inputs),
         data=tuple(shared_data(graphs)),
+        dim_lengths=lengths,
+    )
+
+
+def _read_alone(
+    model: Model, parameters: Sequence[TensorVariable], point: Mapping[str, np.ndarray]
+) -> NonCentredModel:
+    """Read a model without records: all factors that the parameters enter decide."""
+    lengths = dim_lengths(model)
+    sized = {x: x.type.clone(shape=point[x.name].shape)(name=x.name) for x in parameters}
+    known = {**frozen_dims(model, lengths), **sized}
+    proposed = {x: x.type(name=f"{x.name}_proposed") for x in sized.values()}
+    log_density, factors = _without_priors(model, [], known, proposed)
+    inputs = set(explicit_graph_inputs([log_density])) - set(proposed.values())
+    return NonCentredModel(
+        model=model,
+        parameters=tuple(sized.values()),
+        left_alone=(),
+        records=(),
+        uniforms=(),
+        noise=(),
+        proposed=tuple(proposed.values()),
+        moved_records=(),
+        log_density=log_density,
+        log_law=None,
+        factors=tuple(factors),
+        given=tuple(x for x in model.value_vars if x in inputs),
+        data=tuple(shared_data([log_density])),
         dim_lengths=lengths,
     )
 
