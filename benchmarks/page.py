@@ -1,4 +1,4 @@
-"""docs/performance.md, its figures and a table of docs/from-dapper.md, from what was measured."""
+"""docs/performance.md, its figures and a table for users of R, from what was measured."""
 
 import json
 from dataclasses import dataclass
@@ -285,7 +285,7 @@ def memory(results):
 
 
 def beside_r(results):
-    """Effective draws per second beside R's dapper, for docs/from-dapper.md."""
+    """Effective draws per second beside R's dapper, for docs/tutorials/from-dapper.md."""
     rows = []
     for workload, script in [(name, name) for name in EXAMPLES] + [("admissions", PLAIN)]:
         [n, *_] = results.sizes(workload)
@@ -536,4 +536,4 @@ def write(found):
     save(draw_first_draws(earlier()[0], results), DOCS / "figures" / "performance_first_draws.png")
     (DOCS / "performance.md").write_text(text(found), encoding="utf-8")
     tables = {"effective draws per second": beside_r(results).rstrip("\n")}
-    markdown.fill_file(DOCS / "from-dapper.md", tables)
+    markdown.fill_file(DOCS / "tutorials" / "from-dapper.md", tables)

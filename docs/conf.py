@@ -1,8 +1,15 @@
 """Configuration of Sphinx, which makes HTML of these pages: see `make docs`."""
 
 import re
+import sys
+from contextlib import chdir
+from pathlib import Path
 
 import pymc_dapper
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))
+import pages  # noqa: E402
 
 project = "pymc_dapper"
 author = "The pymc_dapper developers"
@@ -40,10 +47,22 @@ def read_as_sphinx(app, page, source):
     source[0] = re.sub(rf"\]\(({outside}[^)]*\.md)\)", r"](path:\1)", source[0])
     if page == "gallery":
         source[0] = with_thumbnails(source[0])
+    if page.startswith("tutorials/") and app.config.run_tutorials:
+        source[0] = as_run_now(source[0], page.removeprefix("tutorials/"))
     # Each section of the first page lists pages: they make the table of contents.
     if page == "index":
         first, *sections = source[0].split("\n## ")
         source[0] = "\n## ".join([first, *(with_toctree(section) for section in sections)])
+
+
+def as_run_now(source, stem):
+    """Run a tutorial, and show what it prints and draws now."""
+    pages.as_in_the_tests()
+    with chdir(DOCS.parent):
+        source, names = pages.run(source, stem)
+    for file in pages.save_figures(source, stem, names, DOCS / "_build" / "figures"):
+        source = source.replace(f"](../figures/{file})", f"](/_build/figures/{file})")
+    return source
 
 
 def with_toctree(section):
@@ -68,4 +87,6 @@ def with_thumbnails(gallery):
 
 
 def setup(app):
+    # `sphinx -D run_tutorials=0` shows them as they were run last, by `make pages`.
+    app.add_config_value("run_tutorials", True, "env", bool)
     app.connect("source-read", read_as_sphinx)

@@ -1,15 +1,12 @@
-"""Makes the figures of these pages anew, and the tables beside them, by running the examples.
+"""Makes the figures of the examples anew, and the tables beside them, by running the examples.
 
-See `make gallery`. It takes up to half an hour. A figure of benchmarks/,
-docs/figures/budgets.png, isn't among them.
+See `make gallery`. It takes up to half an hour. Figures of pages are made by docs/pages.py, and
+docs/figures/budgets.png by benchmarks/.
 """
 
 import subprocess
 import sys
 from pathlib import Path
-
-from arviz_plots import PlotCollection
-from pages import run
 
 DOCS = Path(__file__).parent
 FIGURES = DOCS / "figures"
@@ -46,20 +43,5 @@ def run_examples():
         subprocess.run([sys.executable, script, *arguments], cwd=FIGURES, check=True)
 
 
-def run_pages_with_plots():
-    """Save each figure that a page makes, by the names of the page and of the figure there."""
-    sys.path.insert(0, str(SCRIPTS))
-    from _figures import save
-
-    for page in ("plots.md", "tutorials/first-release.md", "tutorials/curator.md"):
-        path = DOCS / page
-        print(path, flush=True)
-        _, names = run(path.read_text("utf-8"), page)
-        for name, value in names.items():
-            if isinstance(value, PlotCollection):
-                save(value.viz["figure"].item(), FIGURES / f"{path.stem}_{name}.png")
-
-
 if __name__ == "__main__":
     run_examples()
-    run_pages_with_plots()

@@ -1,7 +1,8 @@
-"""Runs the Python blocks of these pages, and writes what each prints in the block below it.
+"""Runs the Python blocks of these pages, writes what each prints below it, and saves their figures.
 
-`make pages` does so for all pages, `python docs/pages.py docs/sampling.md ...` for some. The tests
-compare: a page shows what its code prints.
+`make pages` does so for all pages, `python docs/pages.py docs/sampling.md ...` for some, and
+`make docs` for the tutorials, in the HTML only. The tests compare: a page shows what its code
+prints.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import matplotlib
 import pytensor
 
 DOCS = Path(__file__).parent
+EXAMPLES = DOCS.parent / "examples"
 
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?:\n\n```text\n(?P<output>.*?)```)?", re.DOTALL)
 
@@ -41,14 +43,36 @@ def run(page, name="page"):
     return BLOCK.sub(block, page), names
 
 
-def main(paths):
+def save_figures(page, stem, names, folder):
+    """Save the plots that a page makes and shows, by the names of the page and of the plot there.
+
+    Returns the names of the files.
+    """
+    from arviz_plots import PlotCollection
+
+    sys.path.insert(0, str(EXAMPLES))
+    from _figures import save
+
+    plots = {f"{stem}_{name}.png": p for name, p in names.items() if isinstance(p, PlotCollection)}
+    shown = {file: plot for file, plot in plots.items() if f"figures/{file})" in page}
+    for file, plot in shown.items():
+        save(plot.viz["figure"].item(), folder / file)
+    return list(shown)
+
+
+def as_in_the_tests():
+    """Draw without a screen; do arithmetic alike, whether or not there is a C compiler."""
     matplotlib.use("Agg")
-    # As in the tests: arithmetic doesn't depend on whether there is a C compiler.
     pytensor.config.cxx = ""
+
+
+def main(paths):
+    as_in_the_tests()
     for path in paths:
         print(path, flush=True)
-        page, _ = run(path.read_text("utf-8"), path.name)
+        page, names = run(path.read_text("utf-8"), path.name)
         path.write_text(page, "utf-8")
+        save_figures(page, path.stem, names, DOCS / "figures")
 
 
 if __name__ == "__main__":

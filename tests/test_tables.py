@@ -58,7 +58,7 @@ def test_the_page_on_speed_is_what_the_benchmark_measured():
 
 
 def test_the_comparison_with_r_is_what_the_benchmark_measured():
-    page = (DOCS / "from-dapper.md").read_text("utf-8")
+    page = (DOCS / "tutorials" / "from-dapper.md").read_text("utf-8")
     table = speed.beside_r(speed.Results(RESULTS)).rstrip("\n")
     assert markdown.fill(page, {"effective draws per second": table}) == page
 

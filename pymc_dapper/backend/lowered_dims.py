@@ -27,6 +27,9 @@ from pytensor.xtensor.type import XTensorSharedVariable
 from pymc_dapper.backend.named_dims import as_plain, has_named_dims
 from pymc_dapper.backend.told import tell, told_by
 
+_CIRCULAR = getattr(named, "CircularTransform", ())
+"""PyMC 6.3 has it for plain tensors only."""
+
 
 def without_named_dims(model: Model) -> Model:
     """Build the plain model of a model with named dimensions.
@@ -176,7 +179,7 @@ def _plain_transform(transform: Transform | None, rv: Variable) -> Transform | N
             return plain.log
         case named.LogOddsTransform():
             return plain.logodds
-        case named.CircularTransform():
+        case _ if isinstance(transform, _CIRCULAR):
             return plain.circular
         case named.IntervalTransform() if transform.lower.ndim == transform.upper.ndim == 0:
             return plain.Interval(transform.lower.data, transform.upper.data)
