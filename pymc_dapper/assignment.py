@@ -297,6 +297,7 @@ def find_latent(
         See :func:`assign_steps`.
     """
     stage("Reading the model")
+    _check_generated(model)
     readings = Readings(model)
     if records is None and counts is None:
         if integrated_out(model) and not records_seen(model):
@@ -591,6 +592,7 @@ def find_records(model: Model) -> list[TensorVariable]:
     ReadingError
         If there are none, or if they aren't equally long.
     """
+    _check_generated(model)
     readings = Readings(model)
     return _records(readings, find_tables(readings))
 
@@ -599,12 +601,6 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
     model = readings.model
     sizes = readings.sizes()
     seen = [rv for rv in records_seen(model) if rv not in tables and rv not in sizes]
-    generated = [rv.name for rv in model.free_RVs if hasattr(rv.tag, "mechanism")]
-    if not seen and generated:
-        raise ReadingError(
-            f"'{generated[0]}' is a release that isn't known yet: give it by "
-            f"pm.observe(model, {{'{generated[0]}': released}}), which returns the model to sample"
-        )
     if not seen:
         raise ReadingError(
             "no latent records were found: no Potential, and no release added by a mechanism's "
@@ -630,6 +626,32 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
                 f"'{rv.name}', which is free, too. Pass the records, as in assign_steps([x])"
             )
     return seen
+
+
+def _check_generated(model: Model) -> None:
+    """Refuse releases that aren't known yet, unless the model goes on with the noisy value."""
+    for rv in model.free_RVs:
+        mechanism = getattr(rv.tag, "mechanism", None)
+        if mechanism is None:
+            continue
+        name = rv.name
+        others = [x for x in (*model.basic_RVs, *model.potentials) if x is not rv]
+        is_used = rv in ancestors([y for x in others for y in x.owner.inputs])
+        if not is_used:
+            raise ReadingError(
+                f"'{name}' is a release that isn't known yet: give it by "
+                f"pm.observe(model, {{'{name}': released}}), which returns the model to sample. Of "
+                "several releases, leave out those that won't be known: "
+                "pymc.model.transform.basic.prune_vars_detached_from_observed(model) returns the "
+                f"model without. Draw '{name}' afterwards, by pm.sample_posterior_predictive"
+            )
+        rules = repr(getattr(mechanism, "publication", ""))
+        if rules:
+            raise ReadingError(
+                f"'{name}' isn't known, and other variables depend on it as it was published, by "
+                f"{rules.removeprefix('.')}. Generate the noisy value without these rules, and "
+                "write in the model what becomes of it"
+            )
 
 
 def _length(model: Model, rv: TensorVariable) -> int | None:

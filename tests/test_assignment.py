@@ -7,11 +7,12 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from pymc.model.transform.basic import prune_vars_detached_from_observed
 from pytensor.graph.basic import Variable
 
 import pymc_dapper as pmd
 from pymc_dapper import ConjugateStep, ReadingError
-from pymc_dapper.assignment import Readings
+from pymc_dapper.assignment import Readings, find_latent, find_records
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.counts.reading import read_counts
 from pymc_dapper.interweaving.reading import read_non_centred
@@ -215,6 +216,45 @@ def test_a_constrained_parameter_is_not_taken_for_a_record():
         ReadingError, match=r"depends on 'effect', and so does .* 'x', which is free"
     ):
         pmd.assign_steps(model=model)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_noise_of_a_scale_that_depends_on_the_statistic_is_of_records():
+    with pm.Model() as model:
+        p = pm.Beta("p", 2, 2)
+        x = pm.Bernoulli("x", p, shape=30)
+        total = x.sum()
+        pmd.LaplaceMechanism(p * pm.HalfNormal("scale") * (1.0 + total)).observe(
+            "release", total, released=10.0
+        )
+    assert find_records(model) == [x]
+    with pytest.raises(pmd.TabulationError, match="the noise scale of 'release' depends on 'x'"):
+        pmd.tabulate(model)
+
+
+def test_of_several_releases_those_that_are_not_known_are_left_out():
+    with pm.Model() as model:
+        count = pm.Poisson("count", 12, shape=3)
+        for name in ("a", "b"):
+            pmd.LaplaceMechanism(2.0).generate(name, count)
+    model = pm.observe(model, {"a": [9.0, 12.0, 15.0]})
+    with pytest.raises(ReadingError, match=r"'b' .*prune_vars_detached_from_observed\(model\)"):
+        pmd.assign_steps(model=model)
+    assert find_latent(prune_vars_detached_from_observed(model), None, None).counts
+
+
+def test_a_noisy_value_that_is_not_published_may_be_generated_but_without_rules():
+    def ratio(mechanism):
+        with pm.Model() as model:
+            count = pm.Poisson("count", 12, shape=3)
+            below = mechanism.generate("below", count[0])
+            share = pmd.LaplaceMechanism(2.0 / pt.abs(below))
+            share.observe("share", count[1] / below, released=0.3)
+        return find_latent(model, None, model["count"]).counts
+
+    assert [x.name for x in ratio(pmd.LaplaceMechanism(2.0))] == ["count"]
+    with pytest.raises(ReadingError, match=r"'below' isn't known.*by rounded\(5\). Generate"):
+        ratio(pmd.LaplaceMechanism(2.0).rounded(5))
 
 
 @pytest.mark.usefixtures("uncompiled")

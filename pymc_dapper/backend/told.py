@@ -32,13 +32,21 @@ def tell(variable: Variable, graphs: Sequence[Variable], released: Variable | No
     if released is None:
         variable.tag.mechanism, variable.tag.statistic = mechanism, statistic
     else:
-        mechanism._tell(variable, variable.name, statistic, _data(released))
+        data = _data(released)
+        if np.ma.is_masked(data):
+            data = data.astype(np.float64).filled(np.nan)
+        mechanism._tell(variable, variable.name, statistic, data)
 
 
 def tell_of_copies(model: Model) -> None:
     """Put what the variables of a copied model tell in terms of the copy.
 
     An observed variable tells of what it is observed as, which `pm.observe` may have changed.
+
+    Raises
+    ------
+    ValueError
+        If a mechanism can't have released that.
     """
     of_model = set(ancestors(model.named_vars.values()))
     for variable in (*model.potentials, *model.observed_RVs):
@@ -57,6 +65,7 @@ def tell_of_copies(model: Model) -> None:
         observed = model.rvs_to_values.get(variable)
         if observed is not None and (released is None or not _same_data(released, observed)):
             tell(variable, graphs, observed)
+            variable.tag.check_data()
         elif own:
             tell(variable, graphs, released)
 

@@ -36,7 +36,8 @@ def records_seen(model: Model) -> list[TensorVariable]:
 
     A Potential, or a release added by a mechanism's ``observe``, depends on them directly: not
     through other variables' distributions. What the scale of its noise depends on are parameters,
-    and so is all that a Potential sees that records are integrated out of.
+    but for what the statistic depends on, too; and so is all that a Potential sees that records are
+    integrated out of.
     """
     released = [x for x in model.observed_RVs if hasattr(x.tag, "check_data")]
     out = integrated_out(model)
@@ -47,6 +48,8 @@ def records_seen(model: Model) -> list[TensorVariable]:
     for variable, logp in zip(mechanisms, model.logp(mechanisms, sum=False), strict=True):
         unknown = getattr(getattr(variable.tag, "mechanism", None), "unknown", [])
         scales = set(ancestors(unknown, blockers=model.free_RVs))
+        if unknown:
+            scales -= set(ancestors([variable.tag.statistic], blockers=model.free_RVs))
         parameters = {model.rvs_to_values[rv] for rv in model.free_RVs if rv in scales}
         seen |= set(ancestors([logp])) - parameters
     return [model.values_to_rvs[value] for value in model.value_vars if value in seen]

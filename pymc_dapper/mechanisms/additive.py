@@ -365,10 +365,19 @@ class AdditiveNoise(PublishedByRules):
         if self.publication.suppresses and released.dtype.kind == "f":
             if np.any(np.isnan(released)):
                 raise ValueError(
-                    f"'{name}': in shared data, suppressed entries must be -np.inf, but there is "
-                    f"nan, which may stand for what was forgotten: {places(np.isnan(released))}"
+                    f"'{name}': in shared data and in pm.observe, suppressed entries must be "
+                    "-np.inf, but there is nan, which may stand for what was forgotten: "
+                    f"{places(np.isnan(released))}. mechanism.as_released('{name}', released) "
+                    "makes such an array of masked or nan entries"
                 )
             values = released[~np.isneginf(released)]
+        elif released.dtype.kind == "f" and released.ndim and np.any(np.isnan(released)):
+            raise ValueError(
+                f"'{name}': the released values must be finite numbers, but there is nan: "
+                f"{places(np.isnan(released))}. If these were suppressed for being low, tell the "
+                'mechanism so: mechanism.published_if(">=", threshold). If they were forgotten, '
+                "take the others of both, as in statistic[known] with released=released[known]"
+            )
         super().check_released(name, values)
         self.publication.check(name, released)
 

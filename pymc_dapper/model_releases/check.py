@@ -20,9 +20,16 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
-from pymc_dapper.model_releases.find import ModelRelease, find_releases
+from pymc_dapper.model_releases.find import ModelRelease, find_equalities, find_releases
 from pymc_dapper.model_releases.noise_law import NoiseLaw
 from pymc_dapper.model_releases.support import bounds_by_support
+from pymc_dapper.model_releases.told_sums import (
+    Told,
+    ToldSums,
+    check_adjusted,
+    check_told,
+    find_told_sums,
+)
 
 MOST_DEVIATIONS = 12.0
 """From so many standard deviations of the noise on, chance isn't an explanation any more."""
@@ -79,10 +86,26 @@ class ReleaseCheck:
 
     def _read(self) -> None:
         releases = list(find_releases(self._model, self._values))
-        draws = _prior_draws(self._model, releases, self._values) if releases else []
-        pairs = zip(releases, draws, strict=True)
+        known = list(find_equalities(self._model, self._values)) if releases else []
+        statistics = [*(x.statistic for x in releases), *(x.statistic for x in known)]
+        draws = _prior_draws(self._model, statistics, self._values) if releases else []
+        n = len(releases)
+        told = [
+            Told(f"'{x.name}' tells", drawn, x.value, True)
+            for x, drawn in zip(known, draws[n:], strict=True)
+        ]
+        released = [
+            Told(f"'{x.name}' was released", drawn, x.known, False)
+            for x, drawn in zip(releases, draws, strict=False)
+        ]
         self._comparisons: list[_Comparison] | None = [
-            _Comparison(release, drawn, self._latent) for release, drawn in pairs
+            _Comparison(
+                releases[k],
+                draws[k],
+                self._latent,
+                [*told, *(x for i, x in enumerate(released) if i != k)],
+            )
+            for k in range(n)
         ]
 
     def _compare(self) -> None:
@@ -102,7 +125,7 @@ class ReleaseCheck:
 
 
 def _prior_draws(
-    model: Model, releases: Sequence[ModelRelease], values: Sequence[TensorVariable]
+    model: Model, statistics: Sequence[TensorVariable], values: Sequence[TensorVariable]
 ) -> list[np.ndarray]:
     """Draw statistics from the prior; the first axis is that of the draws.
 
@@ -111,9 +134,8 @@ def _prior_draws(
     point = model.initial_point()
     size = sum(np.size(point[x.name]) for x in values)
     n_draws = int(np.clip(DRAWN_RECORDS // max(size, 1), FEWEST_DRAWS, MOST_DRAWS))
-    statistics = [release.statistic for release in releases]
     try:
-        randomness, graphs = with_randomness(inline_symbolic_ops(statistics))
+        randomness, graphs = with_randomness(inline_symbolic_ops(list(statistics)))
         draw = compile_in_python(model, randomness.inputs, graphs)
         with np.errstate(all="ignore"):
             # A function leaves its generator as it is: each call gets one of its own.
@@ -130,9 +152,12 @@ def _prior_draws(
 class _Comparison:
     """A release, and what it is compared with."""
 
-    def __init__(self, release: ModelRelease, draws: np.ndarray, latent: str):
+    def __init__(self, release: ModelRelease, draws: np.ndarray, latent: str, told: Sequence[Told]):
         self.release = release
         lowest, _ = release.noisy_range()
+        self._told: list[ToldSums] = []
+        if len(draws) and draws.shape[1:] == lowest.shape and np.isfinite(draws).all():
+            self._told = list(find_told_sums(lowest.shape, draws.reshape(len(draws), -1), told))
         draws = draws[np.isfinite(draws).all(axis=tuple(range(1, draws.ndim)))]
         n_draws, *each = draws.shape
         self._shape = np.broadcast_shapes(lowest.shape, tuple(each))
@@ -169,6 +194,9 @@ class _Comparison:
                     + reach.told(k)
                     + (f", and {others} more of its values are as far out" if others else "")
                 )
+        if np.array_equal(lowest, highest):
+            for sums in self._told:
+                check_told(self.release.name, lowest, noise, deviations, sums)
         if self._sums is not None and np.array_equal(lowest, highest):
             self._sums.check_adjusted(self.release.name, lowest)
             return self._sums.complaint(lowest)
@@ -253,26 +281,17 @@ class _KnownSums:
             self._fixed = directions[spread < 1e-3]
 
     def check_adjusted(self, name: str, released: np.ndarray) -> None:
-        """Refuse values that were made consistent with a total after noise was added.
-
-        With noise that is continuous they add up to it with probability zero. Of normal noise,
-        values that were adjusted by least squares have the likelihood of noisy ones.
-        """
-        if self._total is None or self._noise.is_whole:
-            return
-        in_thousandths = 1e3 * released
-        is_fine = np.any(np.abs(in_thousandths - np.rint(in_thousandths)) > 1e-5)
-        gap = abs(released.sum() - self._total)
-        if not is_fine or gap > 1e-9 * max(1.0, abs(self._total)):
-            return
-        if self._noise.is_normal and released.all():
-            return
-        raise ReadingError(
-            f"'{name}': the released values add up to exactly {self._total:.6g}, as they do in all "
-            "data sets. Values with independent noise don't: these were made consistent with the "
-            "total, or non-negative, after noise was added, and have no likelihood that is known. "
-            "Use the noisy values from before that, which are mostly published, too"
-        )
+        """Refuse values that were made consistent with a total after noise was added."""
+        if self._total is not None:
+            check_adjusted(
+                name,
+                released,
+                self._noise,
+                self._deviations,
+                [np.arange(released.size)],
+                np.array([self._total]),
+                "they do in all data sets",
+            )
 
     def complaint(self, released: np.ndarray) -> str | None:
         """Compare them with the release."""

@@ -8,8 +8,8 @@ import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors, io_toposort
-from pytensor.scalar import Sub
-from pytensor.tensor.elemwise import Elemwise
+from pytensor.scalar import AND, EQ, NEQ, OR, Cast, Invert, Sub, Switch
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.evaluation import compile_in_python
@@ -35,6 +35,57 @@ class ModelRelease:
     difference, or one in all."""
     other_data: frozenset[Variable]
     """Data, other than what was released, that statistic and noise depend on."""
+
+    def known(self) -> np.ndarray:
+        """Return the noisy values; nan where a range is known."""
+        lowest, highest = self.noisy_range()
+        return np.where(lowest == highest, lowest, np.nan)
+
+
+@dataclass(frozen=True)
+class Equality:
+    """A function of latent variables that a Potential compares with what it is known to be."""
+
+    name: str
+    """Name of the Potential."""
+    statistic: TensorVariable
+    """The function, in terms of random variables."""
+    value: Callable[[], np.ndarray]
+    """``value() -> ndarray``: what it is compared with at present."""
+
+
+def find_equalities(model: Model, values: Sequence[TensorVariable]) -> Iterator[Equality]:
+    """Find what Potentials compare latent variables with, as an invariant does."""
+    constants = frozen_dims(model, dim_lengths(model))
+    latent = {model.values_to_rvs[value] for value in values}
+    for potential in model.potentials:
+        for one, other in _compared(potential):
+            on_latent = [not latent.isdisjoint(ancestors([x])) for x in (one, other)]
+            statistic, known = (one, other) if on_latent[0] else (other, one)
+            # As many entries as the statistic, or one for several of them.
+            single = zip(statistic.type.broadcastable, known.type.broadcastable, strict=True)
+            fits = all(of_known or not of_statistic for of_statistic, of_known in single)
+            if any(on_latent) and fits and set(ancestors([known])).isdisjoint(model.free_RVs):
+                [statistic] = rebuild([statistic], constants)
+                yield Equality(potential.name, statistic, _function(model, [], known))
+
+
+def _compared(condition: Variable) -> Iterator[Sequence[Variable]]:
+    """Find what must be equal for a choice to be made, or for all of several conditions to hold."""
+    node = condition.owner
+    if node is None:
+        return
+    if isinstance(node.op, Elemwise):
+        match node.op.scalar_op:
+            case EQ() | NEQ():
+                yield node.inputs
+            case Switch():
+                yield from _compared(node.inputs[0])
+            case AND() | OR() | Invert() | Cast():
+                for x in node.inputs:
+                    yield from _compared(x)
+    elif isinstance(node.op, CAReduce | DimShuffle):
+        yield from _compared(node.inputs[0])
 
 
 def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[ModelRelease]:

@@ -222,7 +222,12 @@ class _Writer:
         seen = self._reading.statistics.get(old.name)
         [released] = self._in_model(self._reading.read([old.tag.released]))
         if mechanism.unknown:
-            unknown = self._in_model(self._reading.read(mechanism.unknown))
+            try:
+                unknown = self._in_model(self._reading.read(mechanism.unknown))
+            except TabulationError:
+                raise TabulationError(
+                    f"the noise scale of '{old.name}' depends on {self._reading.names}"
+                ) from None
             mechanism = mechanism._with_unknown(unknown)
         new.tag.mechanism, new.tag.released = mechanism, released
         new.tag.statistic = (

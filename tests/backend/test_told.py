@@ -156,6 +156,40 @@ def test_a_release_given_later_is_checked():
         sampled(pm.observe(generative(), {"total": np.inf}))
 
 
+LOW = pmd.LaplaceMechanism(2.0).published_if(">=", 10)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "released", "message"),
+    [
+        (LOW, [12.0, 9.0, 11.0], "published only if >= 10, but 9 was released: 1 of 3"),
+        (LOW, [-np.inf] * 3, "all 3 entries are suppressed"),
+        (LOW, [12.0, np.nan, 11.0], r"must be -np\.inf, .*mechanism\.as_released\('table', rel"),
+        (LOW, np.ma.masked_equal([12.0, 0, 11], 0), r"must be -np\.inf.*1 of 3"),
+        (pmd.LaplaceMechanism(2.0), [1.0, np.nan, 2.0], "there is nan: 1 of 3.*published_if"),
+        (pmd.LaplaceMechanism(2.0), np.ma.masked_equal([12, 0, 11], 0), "there is nan: 1 of 3"),
+        (pmd.LaplaceMechanism(2.0).rounded(5), [5, 12, 10], "multiples of 5, .*but 12 was"),
+        (pmd.LaplaceMechanism(2.0).clamped(0, 9), [3.0, 10, 4], "from 0 to 9, .*but 10 was"),
+        (pmd.NoisyMaxMechanism(2.0, 3), [3], "candidates are 0, ..., 2, but 3 was chosen"),
+    ],
+)
+def test_what_can_not_have_been_released_is_refused_as_soon_as_it_is_read(
+    mechanism, released, message
+):
+    with pm.Model() as model:
+        mechanism.generate("table", pm.Poisson("count", 12, shape=3))
+    with pytest.raises(ValueError, match=f"'table': .*{message}"):
+        model_to_read(pm.observe(model, {"table": released}))
+
+
+def test_suppressed_entries_are_given_later_as_the_mechanism_makes_them():
+    with pm.Model() as model:
+        LOW.generate("table", pm.Poisson("count", 12, shape=3))
+    released = LOW.as_released("table", np.ma.masked_equal([12.0, 0, 11], 0))
+    observed = model_to_read(pm.observe(model, {"table": released}))
+    np.testing.assert_array_equal(observed["table"].tag.released.data, [12, -np.inf, 11])
+
+
 def test_generated_releases_have_the_statistics_dims():
     with pm.Model(coords={"cell": ["a", "b"]}) as model:
         table = pm.Poisson("table", 5, dims="cell")

@@ -253,6 +253,8 @@ def _supports(matrix: sparse.csr_array) -> Iterator[Indices]:
 
 
 def _split(cells: Indices, labels: Indices) -> Iterator[Indices]:
+    if not len(cells):
+        return
     order = np.argsort(labels, kind="stable")
     cuts = np.flatnonzero(np.diff(labels[order])) + 1
     yield from np.split(cells[order], cuts)

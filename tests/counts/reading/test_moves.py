@@ -128,6 +128,14 @@ def test_margins_of_bounded_counts_are_refused():
         find_moves(matrix, [], reading.bounded_cells(), ["rows"] * 3 + ["columns"] * 3)
 
 
+def test_sums_over_cells_of_which_none_is_in_both():
+    a, b = (sparse.csr_array(np.array([row])) for row in ([1, 1, 0, 0], [0, 0, 1, 1]))
+    nothing_known = sparse.csr_array(np.zeros((0, 4)))
+    moves = find_moves(nothing_known, [a, b], np.zeros(4, dtype=bool), [])
+    assert not moves.grids
+    assert len(moves.groups) == 2
+
+
 def test_cells_that_share_part_of_a_statistic_exchange_people_too():
     statistics = [sparse.csr_array(np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]]))]
     moves = moves_of([[1, 1, 1, 1]], statistics=statistics)
