@@ -31,6 +31,8 @@ from pytensor import config
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit
 
+from pymc_dapper.backend.optimised_once import outermost
+
 LOWERED_BY = sha256(Path(__file__).read_bytes()).hexdigest()
 """Identifies how this module has functions called."""
 
@@ -103,8 +105,10 @@ class Outside:
             cache_key=self.key,
         )
         # Nothing is taken over from what is just being compiled.
-        return numba_njit(
-            function, cache=True, error_model="numpy", no_cpython_wrapper=False, inline="never"
+        return outermost(
+            numba_njit(
+                function, cache=True, error_model="numpy", no_cpython_wrapper=False, inline="never"
+            )
         )
 
     def __call__(self, *arguments: Any) -> Any:

@@ -21,6 +21,7 @@ from pytensor.tensor.random.type import RandomGeneratorType
 from pymc_dapper.backend import cumulated  # noqa: F401  (registers its key)
 from pymc_dapper.backend.kernel_key import kernel_key
 from pymc_dapper.backend.one_function.linker import ONE_FUNCTION
+from pymc_dapper.backend.optimised_once import outermost
 
 
 class JitFunction:
@@ -101,7 +102,9 @@ def kept_on_disk(kernel: Dispatcher) -> Callable:
     )
     # With the kernel's own arithmetic, and not with the liberties that PyTensor takes; and other
     # threads of Python's go on meanwhile.
-    return numba_njit(function, final_function=True, cache=True, fastmath=False, nogil=True)
+    return outermost(
+        numba_njit(function, final_function=True, cache=True, fastmath=False, nogil=True)
+    )
 
 
 def numba_mode(mode: Mode | str | None) -> Mode:

@@ -27,10 +27,18 @@ from pytensor.tensor.random.basic import NormalRV
 PACKAGE = Path(__file__).parents[2] / "pymc_dapper"
 
 INTERNALS = {
+    "numba._dynfunc.make_function": "keep a function that Python doesn't call",
+    "numba.core.caching.Cache": "leave out of the cache what isn't complete",
     "numba.core.cgutils": "write how functions are called by their addresses",
+    "numba.core.codegen.JITCodeLibrary": "optimise a function together with what it calls",
+    "numba.core.compiler_lock.global_compiler_lock": "change how numba compiles for us alone",
+    "numba.core.cpu.CPUContext": "leave functions incomplete that Python doesn't call",
     "numba.core.datamodel.models.OpaqueModel": "pass addresses",
     "numba.core.dispatcher.Dispatcher": "tell numba's functions from Python's in the cache's key",
+    "numba.core.environment.lookup_environment": "give functions their globals",
+    "numba.core.event": "see which function is compiled for another one",
     "numba.core.imputils.lower_constant": "refer to a kernel that is compiled by itself",
+    "numba.core.registry.cpu_target": "compile for this processor",
     "numba.core.typing.Signature": "say what functions take that are called by their addresses",
     "numba.np.arrayobj.make_array": "pass arrays to them",
     "numba.np.arrayobj.populate_array": "pass arrays to them",

@@ -8,6 +8,7 @@ from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.linker import NumbaLinker
 
 from pymc_dapper.backend.one_function.writer import compiled
+from pymc_dapper.backend.optimised_once import outermost
 
 NOT_NEEDED = (
     "elemwise_fusion",
@@ -32,8 +33,10 @@ class OneFunctionLinker(NumbaLinker):
     def jit_compile(self, fn_and_cache: tuple[Any, str | None]) -> Any:
         """Have it compiled at the first call."""
         function, key = fn_and_cache
-        return numba_njit(
-            function.py_func, final_function=True, cache=key is not None, error_model="numpy"
+        return outermost(
+            numba_njit(
+                function.py_func, final_function=True, cache=key is not None, error_model="numpy"
+            )
         )
 
 

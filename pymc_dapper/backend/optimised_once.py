@@ -1,0 +1,188 @@
+"""numba's functions, optimised together with what calls them, and not before.
+
+numba runs all of LLVM's passes over each function, writes its machine code and loads it; then links
+it into every function that calls it, where all passes run over it again. Of a model's function and
+the dozens that it calls only the outermost is ever called from Python. Here the others are kept as
+numba lowered them, and are linked into the outermost one at once, which is then optimised as a
+whole. What it computes is the same.
+
+Nothing of numba's stays changed: a function that was kept so is made complete as soon as somebody
+else asks for it, be it numba for a caller of another package's, or Python that calls it.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import MethodType
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba._dynfunc import make_function  # type: ignore[import-not-found]
+from numba.core import event
+from numba.core.caching import Cache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.cpu import CPUContext
+from numba.core.dispatcher import Dispatcher
+from numba.core.environment import lookup_environment
+from numba.core.registry import cpu_target
+
+ENVIRONMENT = "_ZN08NumbaEnv"
+"""What the names of variables begin with in which machine code looks for its function's globals."""
+
+RECURSIVE = ".numba.unresolved$"
+"""What those begin with by which functions call themselves. Their machine code must stand alone."""
+
+
+class Whole(JITCodeLibrary):
+    """Code of a function, which is complete only once it is asked for."""
+
+    def add_linking_library(self, library: Any) -> None:
+        """Note what is called, as it is."""
+        if not isinstance(library, Whole) or library._is_recursive():
+            library._ensure_finalized()
+        self._linking_libraries.append(library)
+
+    def finalize(self) -> None:
+        """Link all that is called, directly or not; then optimise, and load."""
+        self._linking_libraries = self._called()
+        super().finalize()
+        codegen, self._environments = self.codegen, []
+        for variable in self._final_module.global_variables:
+            if variable.name.startswith(ENVIRONMENT) and not variable.is_declaration:
+                environment = lookup_environment(variable.name)
+                if environment is not None:
+                    codegen.set_env(variable.name, environment)
+                    self._environments.append(environment)  # which must live as long
+
+    def _get_module_for_linking(self) -> Any:
+        if self._finalized:
+            return super()._get_module_for_linking()
+        module = self._final_module.clone()
+        for function in module.functions:
+            if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                function.linkage = "linkonce_odr"
+        return module
+
+    def _called(self) -> list[Any]:
+        """List what is linked, callers first: LLVM takes over only what is referred to by then."""
+        seen, found = set(), []
+
+        def visit(library: Any) -> None:
+            seen.add(library)
+            # What is complete has in it what it calls.
+            for each in () if library._finalized else library._linking_libraries:
+                if each not in seen:
+                    visit(each)
+            found.append(library)
+
+        visit(self)
+        return found[-2::-1]
+
+    def _is_recursive(self) -> bool:
+        return any(x.name.startswith(RECURSIVE) for x in self._final_module.global_variables)
+
+
+class _Depth(event.Listener):
+    """How many functions are being compiled, one for another."""
+
+    now = 0
+
+    def on_start(self, event: event.Event) -> None:
+        self.now += 1
+
+    def on_end(self, event: event.Event) -> None:
+        self.now -= 1
+
+    @contextmanager
+    def outermost(self) -> Iterator[None]:
+        """Compile what Python calls, whatever it is compiled for."""
+        was, self.now = self.now, 0
+        try:
+            yield
+        finally:
+            self.now = was
+
+
+DEPTH = _Depth()
+
+
+@contextmanager
+def optimised_once() -> Iterator[None]:
+    """Compile what is called only to be linked into what is compiled here."""
+    with ExitStack() as stack:
+        stack.enter_context(global_compiler_lock)  # nobody else compiles meanwhile
+        stack.enter_context(DEPTH.outermost())
+        codegen = cpu_target.target_context.codegen()
+        if codegen._library_class is not Whole:
+            stack.enter_context(event.install_listener("numba:compile", DEPTH))
+            stack.enter_context(_replaced(codegen, "_library_class", Whole))
+            stack.enter_context(_replaced(CPUContext, "get_executable", _executable))
+            stack.enter_context(_replaced(Dispatcher, "add_overload", _add_overload))
+            stack.enter_context(_replaced(Cache, "save_overload", _save_overload))
+        yield
+
+
+def _is_incomplete(library: Any) -> bool:
+    return isinstance(library, Whole) and not library._finalized
+
+
+def _executable(context: Any, library: Any, described: Any, environment: Any) -> Any:
+    in_python = DEPTH.now < 2 or not described.native  # or what is written in object mode
+    if in_python or not _is_incomplete(library):
+        return EXECUTABLE(context, library, described, environment)
+    name, module = described.qualname.split(".")[-1], described.lookup_module()
+    # As numba does where a function has no wrapper for Python.
+    return make_function(module, name, "", 0, environment, (library,))
+
+
+def _add_overload(dispatcher: Any, result: Any) -> None:
+    if not _is_incomplete(result.library):
+        ADD_OVERLOAD(dispatcher, result)
+        return
+    dispatcher.overloads[tuple(result.signature.args)] = result
+    dispatcher._compile_for_args = MethodType(_complete_and_call, dispatcher)
+
+
+def _save_overload(cache: Any, signature: Any, result: Any) -> None:
+    if not _is_incomplete(result.library):
+        SAVE_OVERLOAD(cache, signature, result)
+
+
+def _complete_and_call(dispatcher: Any, *arguments: Any, **named: Any) -> Any:
+    """Complete a function that Python calls after all."""
+    del dispatcher._compile_for_args
+    for result in list(dispatcher.overloads.values()):
+        if _is_incomplete(result.library):
+            context, library, described = result.target_context, result.library, result.fndesc
+            with global_compiler_lock:
+                entry = EXECUTABLE(context, library, described, result.environment)
+                context.insert_user_function(entry, described, [library])
+                ADD_OVERLOAD(dispatcher, result._replace(entry_point=entry))
+    return dispatcher._compile_for_args(*arguments, **named)
+
+
+EXECUTABLE, ADD_OVERLOAD = CPUContext.get_executable, Dispatcher.add_overload
+SAVE_OVERLOAD = Cache.save_overload
+"""numba's own."""
+
+
+@contextmanager
+def _replaced(of: Any, name: str, by: Any) -> Iterator[None]:
+    was = getattr(of, name)
+    setattr(of, name, by)
+    try:
+        yield
+    finally:
+        setattr(of, name, was)
+
+
+def outermost(function: Any) -> Any:
+    """Have a function compiled so; it's called from Python."""
+    compiled: Callable = function.compile
+
+    def compile_whole(signature: Any) -> Any:
+        with optimised_once():
+            return compiled(signature)
+
+    function.compile = compile_whole
+    return function
