@@ -11,7 +11,7 @@ length, a third of what numba passes. The function that is called mustn't keep t
 """
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -132,6 +132,7 @@ def _load(symbol: str) -> None:
 _rebuild: Callable[..., Any] = CompileResult._rebuild
 
 
+@wraps(_rebuild)
 def _inheriting(cls: type[CompileResult], *parts: Any) -> Any:
     """Have what calls a function from disk load what that function needs to be loaded.
 

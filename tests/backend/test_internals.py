@@ -31,6 +31,7 @@ INTERNALS = {
     "numba.core.caching.Cache": "leave out of the cache what isn't complete",
     "numba.core.cgutils": "write how functions are called by their addresses",
     "numba.core.codegen.JITCodeLibrary": "optimise a function together with what it calls",
+    "numba.core.compiler.CompileResult": "have what calls code from disk load what that needs",
     "numba.core.compiler_lock.global_compiler_lock": "change how numba compiles for us alone",
     "numba.core.cpu.CPUContext": "leave functions incomplete that Python doesn't call",
     "numba.core.datamodel.models.OpaqueModel": "pass addresses",
