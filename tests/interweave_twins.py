@@ -14,7 +14,7 @@ from pymc_dapper.interweaving.step import InterweaveStep
 class Unchecked(InterweaveStep):
     """A step that doesn't notice that its log-density isn't the model's."""
 
-    def _check_compiled(self, checked, point):
+    def _check_compiled(self, kind, checked):
         pass
 
 

@@ -76,12 +76,13 @@ def test_a_state_grows_with_what_was_seen(model):
         path, outcome = np.zeros((9, 2)), np.ones(9)
         return np.zeros(()), np.zeros(()), np.zeros(5), path, outcome
 
-    step._move = move
+    step._kinds[0] = step._kinds[0]._replace(move=move)
     step.setup_chain(np.random.default_rng(0), tune=1_000, draws=10)
     seen = [numbers()]
     for _ in range(5):
         step.step(model.initial_point())
         seen.append(numbers())
     assert seen[0] < 20
-    # A path of eight moves of two parameters, and how many evaluations each of them took.
-    assert np.diff(seen).tolist() == [9 * 2 + 8] * 5
+    # A path of eight moves of two parameters, how many evaluations each of them took, and, before
+    # and after the moves, the parameters and the frame of the records.
+    assert np.diff(seen).tolist() == [9 * 2 + 8 + 2 * (2 + 2)] * 5

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pymc.model import Model
@@ -16,20 +16,29 @@ from pymc_dapper.backend.internals import (
     StepMethodState,
     dataclass_state,
 )
+from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.checks import whole_number
 from pymc_dapper.interweaving.compiled.moves import compile_moves
 from pymc_dapper.interweaving.kernels.moves import draw_variates
 from pymc_dapper.interweaving.kernels.tuning import (
     DEFAULT_MOVES,
+    FEWEST_FOR_FRAMES,
     FIRST_FIT,
+    MAX_FRAME_MOVES,
     MAX_MOVES,
     MIN_MEASURED,
-    best_number_of_moves,
+    best_numbers_of_moves,
     fit_draws,
+    forgets_slowly,
     moves_waste_time,
     unfitted,
 )
-from pymc_dapper.interweaving.reading import read_non_centred
+from pymc_dapper.interweaving.reading import NonCentredModel, read_non_centred
+from pymc_dapper.interweaving.reading.frame import (
+    frame_coordinates,
+    read_frame,
+    with_a_frame,
+)
 from pymc_dapper.interweaving.reading.self_check import CheckedNoise, check_noise
 from pymc_dapper.steps.base import Given, Step, miscompiled
 from pymc_dapper.steps.building import tells_why
@@ -43,11 +52,34 @@ class InterweaveStepState(StepMethodState):
 
     steps_done: int
     tuning_steps: int
-    n_moves: int
-    mean: np.ndarray
-    factor: np.ndarray
-    tuning_paths: list[np.ndarray]
-    tuning_evaluations: list[list[int]]
+    n_moves: list[int]
+    means: list[np.ndarray]
+    factors: list[np.ndarray]
+    tuning_paths: list[list[np.ndarray]]
+    tuning_evaluations: list[list[list[int]]]
+    tuning_ends: list[np.ndarray]
+
+
+class Kind(NamedTuple):
+    """Moves with something of the records held fixed: the noise, or all but the frame."""
+
+    reading: NonCentredModel
+    move: JitFunction
+    given: Given
+    dim: int
+    """Of what moves."""
+
+    def call(
+        self,
+        point: PointType,
+        uniforms: Sequence[np.ndarray],
+        fit: tuple[np.ndarray, np.ndarray],
+        n_moves: int,
+        rng: np.random.Generator,
+    ) -> tuple[Any, ...]:
+        """Move parameters and records; return them, the path, and what the kernel tells of it."""
+        variates = draw_variates(rng, n_moves, self.dim)
+        return self.move(*self.given(point), *uniforms, *fit, *variates)
 
 
 class InterweaveStep(Step):
@@ -63,6 +95,12 @@ class InterweaveStep(Step):
     Records with at most 16 values, of each of which something was released by itself (randomised
     answers), are integrated out: theta moves against what was released, with the noise of the
     records' conditional distribution held fixed in the place of their prior's.
+
+    Where released sums nearly fix what many records add up to, neither is enough. If parameters or
+    sums are seen to have a long memory in tuning, parameters also move together with the records'
+    frame, their mean and the Cholesky factor of their covariance, the standardised records held
+    fixed: all records are moved, stretched and sheared alike (Liu and Sabatti 2000). That is for
+    continuous records in as many rows, whatever their law.
 
     Use it beside a :class:`DapperStep` for the records and any other step for the parameters
     (``pmd.sample`` does). Each is exact by itself; what one does slowly, another does fast.
@@ -90,7 +128,8 @@ class InterweaveStep(Step):
         Values of the model's value variables, to check the reading of the model at. Those not
         given are taken from the model's own initial point.
     moves : int, optional
-        Moves per iteration after tuning. Chosen in tuning if not given; 4 if there is hardly any.
+        Moves per iteration after tuning, with the noise held fixed and none of frames. Chosen in
+        tuning if not given; 4 if there is hardly any.
 
     Raises
     ------
@@ -107,9 +146,9 @@ class InterweaveStep(Step):
     -----
     A move is an elliptical slice of a multivariate t distribution that is fitted to the parameters
     in tuning, and frozen after it (Nishihara et al. 2014). How many moves an iteration makes, from
-    0 to 8, is chosen in tuning, too: as many as give the most effective draws for the evaluations
-    they cost. Where they take longer than all else in tuning and the other steps do well, tuning
-    ends early, with 0.
+    0 to 8, and of frames from 0 to 16, is chosen in tuning, too: as many as give the most effective
+    draws for the evaluations they cost. Frames take 200 iterations of tuning or more. Where moves
+    take longer than all else in tuning and the other steps do well, tuning ends early, with 0.
 
     The sampler statistics are ``interweave_accept``, the share of the points looked at that were
     accepted (nan if no move was made), and ``interweave_moves``, the number of moves.
@@ -118,6 +157,9 @@ class InterweaveStep(Step):
 
     References
     ----------
+    Liu, J. S., and Sabatti, C. (2000). Generalised Gibbs sampler and multigrid Monte Carlo for
+    Bayesian computation. Biometrika 87(2).
+
     Nishihara, R., Murray, I., and Adams, R. P. (2014). Parallel MCMC with generalized
     elliptical slice sampling. Journal of Machine Learning Research 15. Section 3.
 
@@ -169,35 +211,52 @@ class InterweaveStep(Step):
         self._stage("Checking")
         checked = check_noise(reading, point)
         self._reading = reading
-        state = (*reading.parameters, *reading.records, *reading.given)
-        names = self._quoted(reading.records or reading.parameters)
-        data = SharedData(reading, f"the InterweaveStep for {names}")
-        self._given = Given(state, data)
+        self._given = self._given_of(reading)
         self._givens = [self._given]
-        self._moving_names = [x.name for x in (*reading.parameters, *reading.records)]
-        self._uniform_shapes = [x.type.shape for x in reading.uniforms]
         moving = {x.name for x in reading.parameters}
         self._will_move([x for x in self._moved if x.name in moving])
-        self._dim = int(sum(np.prod(x.type.shape) for x in reading.parameters))
         self._n_records = sum(int(np.prod(x.type.shape)) for x in reading.records)
+        self._framed = with_a_frame(followers, point)
+        self._options, self._point = options, point
+        self._kinds: list[Kind] = []
         self._start_chain(0, 0)
-        self._when_read(partial(self._compile, options, checked, point))
+        self._when_read(partial(self._compile, checked))
 
-    def _compile(self, options: dict[str, Any], checked: CheckedNoise, point: PointType) -> None:
-        """Compile the moves, and compare them with the model."""
+    def _given_of(self, reading: NonCentredModel) -> Given:
+        state = (*reading.parameters, *reading.records, *reading.given)
+        names = self._quoted(self._reading.records or self._reading.parameters)
+        return Given(state, SharedData(reading, f"the InterweaveStep for {names}"))
+
+    def _compile(self, checked: CheckedNoise) -> None:
+        """Compile the moves with the noise held fixed, and compare them with the model."""
         self._stage("Compiling")
-        self._move = compile_moves(self._reading, compile_kwargs=options)
-        self._check_compiled(checked, point)
+        self._add_kind(self._reading, self._given, checked)
 
-    def _check_compiled(self, checked: CheckedNoise, point: PointType) -> None:
+    def _add_kind(self, reading: NonCentredModel, given: Given, checked: CheckedNoise) -> None:
+        dim = int(sum(np.prod(x.type.shape) for x in reading.moving))
+        move = compile_moves(reading, compile_kwargs=self._options)
+        kind = Kind(reading, move, given, dim)
+        self._check_compiled(kind, checked)
+        self._kinds.append(kind)
+
+    def _kind(self, which: int) -> Kind:
+        """Return a kind of moves; that of frames is compiled when it is first needed."""
+        if which == len(self._kinds):
+            reading = read_frame(self._reading, self._framed, self._point)
+            checked, given = check_noise(reading, self._point), self._given_of(reading)
+            self._add_kind(reading, given, checked)
+            self._givens = [*self._givens, given]
+        return self._kinds[which]
+
+    def _check_compiled(self, kind: Kind, checked: CheckedNoise) -> None:
         """Compare what was compiled with the model's own log-density at a known state.
 
         PyTensor compiles at the first call. Here, forked workers inherit the result.
         """
-        names = [x.name for x in self._reading.records]
-        state = {**point, **dict(zip(names, checked.records, strict=True))}
-        rng = np.random.default_rng(0)
-        *_, [log_density] = self._call(state, checked.uniforms, unfitted(self._flat(state)), 0, rng)
+        names = [x.name for x in kind.reading.records]
+        state = {**self._point, **dict(zip(names, checked.records, strict=True))}
+        fit, rng = unfitted(np.zeros(kind.dim)), np.random.default_rng(0)
+        *_, [log_density] = kind.call(state, checked.uniforms, fit, 0, rng)
         if np.isfinite(log_density) and not checked.agrees(float(log_density)):
             raise miscompiled(
                 "the compiled log-density is", float(log_density), checked.log_density
@@ -222,6 +281,12 @@ class InterweaveStep(Step):
             f"Records that follow: {self._quoted(reading.records)}",
             decide,
         ]
+        if self._framed and self.moves is None:
+            framed = [self._reading.model.values_to_rvs[x].name for x in self._framed]
+            lines.append(
+                "Moved by their frame, too, where tuning finds a long memory: "
+                + ", ".join(f"'{name}'" for name in framed)
+            )
         if reading.left_alone:
             names = ", ".join(f"'{name}'" for name in reading.left_alone)
             lines.append(
@@ -242,97 +307,148 @@ class InterweaveStep(Step):
     def _start_chain(self, tune: int, draws: int) -> None:
         self.steps_done = 0
         self.tuning_steps = tune
-        self.n_moves = DEFAULT_MOVES if self.moves is None else self.moves
-        self.mean, self.factor = np.zeros(self._dim), np.eye(self._dim)
-        self._tuning_moves = max(self.n_moves, MAX_MOVES)
+        self.n_moves = [DEFAULT_MOVES if self.moves is None else self.moves]
+        dim = int(sum(np.prod(x.type.shape) for x in self._reading.parameters))
+        self.means, self.factors = [np.zeros(dim)], [np.eye(dim)]
+        self._tuning_moves = max(self.n_moves[0], MAX_MOVES), MAX_FRAME_MOVES
         self._forget_paths()
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Move the parameters, and the records with them."""
         if self.steps_done == 0:
-            self.mean, self.factor = unfitted(self._flat(point))
+            self.means[0], self.factors[0] = unfitted(self._flat(point))
         tuning = self.steps_done < self.tuning_steps
-        n_moves = self._tuning_moves if tuning else self.n_moves
-        new, looked_at = point, 0
-        if n_moves > 0:
-            uniforms = [self.rng.random(shape) for shape in self._uniform_shapes]
-            fit = self.mean, self.factor
-            *values, path, outcome = self._call(point, uniforms, fit, n_moves, self.rng)
-            _, *evaluations = outcome.tolist()
-            looked_at = sum(evaluations)
-            if looked_at > 0:
-                new = point.copy()
-                new.update(zip(self._moving_names, values, strict=True))
-            if tuning:
-                self.tuning_paths.append(path)
-                self.tuning_evaluations.append([int(times) for times in evaluations])
+        watched = tuning and self._watches()
+        ends = [self._what_forgets(point)] if watched else []
+        made, looked_at = 0, 0
+        for which, chosen in enumerate(self.n_moves):
+            n_moves = self._tuning_moves[which] if tuning else chosen
+            if n_moves > 0:
+                point, path, evaluations = self._make(which, point, n_moves)
+                made, looked_at = made + n_moves, looked_at + sum(evaluations)
+                if tuning:
+                    self.tuning_paths[which].append(path)
+                    self.tuning_evaluations[which].append(evaluations)
+                    ends += [self._what_forgets(point)] if watched else [path[0], path[-1]]
         self.steps_done += 1
         if tuning:
-            self._tune()
-        accept = n_moves / looked_at if looked_at else np.nan
-        return new, [{"interweave_accept": accept, "interweave_moves": n_moves}]
+            self.tuning_ends.append(np.array(ends))
+            self._tune(watched)
+        accept = made / looked_at if looked_at else np.nan
+        return point, [{"interweave_accept": accept, "interweave_moves": made}]
 
-    def _call(
-        self,
-        point: PointType,
-        uniforms: list[np.ndarray],
-        fit: tuple[np.ndarray, np.ndarray],
-        n_moves: int,
-        rng: np.random.Generator,
-    ) -> tuple[Any, ...]:
-        variates = draw_variates(rng, n_moves, self._dim)
-        return self._move(*self._given(point), *uniforms, *fit, *variates)
+    def _make(
+        self, which: int, point: PointType, n_moves: int
+    ) -> tuple[PointType, np.ndarray, list[int]]:
+        """Make moves of a kind; return their path, and how often each was evaluated, too."""
+        kind, reading = self._kind(which), self._kind(which).reading
+        uniforms = [self.rng.random(x.type.shape) for x in reading.uniforms]
+        fit = self.means[which], self.factors[which]
+        *values, path, outcome = kind.call(point, uniforms, fit, n_moves, self.rng)
+        evaluations = [int(times) for times in outcome.tolist()[1:]]
+        if sum(evaluations) > 0:
+            point = point.copy()
+            names = [x.name for x in (*reading.parameters, *reading.records)]
+            point.update(zip(names, values, strict=True))
+        return point, path, evaluations
+
+    def _watches(self) -> bool:
+        """Whether it is of interest how slowly the records' frame forgets."""
+        possible = self._framed and self.moves is None and self.tuning_steps >= FEWEST_FOR_FRAMES
+        return bool(possible) and (
+            len(self.n_moves) > 1 or self.steps_done < self.tuning_steps // 4
+        )
+
+    def _what_forgets(self, point: PointType) -> np.ndarray:
+        """Parameters, and the records' frame."""
+        columns = np.column_stack([point[x.name] for x in self._framed])
+        return np.concatenate([self._flat(point), frame_coordinates(columns)])
 
     def _flat(self, point: PointType) -> np.ndarray:
         parts = [np.ravel(point[x.name]) for x in self._reading.parameters]
         return np.concatenate(parts).astype(np.float64)
 
-    def _tune(self) -> None:
-        """Fit the t distribution, more and more rarely; in the second half, count what pays."""
+    def _tune(self, watched: bool) -> None:
+        """Fit the t distributions, more and more rarely; in the second half, count what pays."""
         done, half = self.steps_done, self.tuning_steps // 2
         if done == self.tuning_steps:
             self._freeze()
         elif self.moves is None and _is_doubling(done, MIN_MEASURED) and self._wastes_time():
-            self.n_moves, self.tuning_steps = 0, done
+            self.n_moves, self.tuning_steps = [0], done
             self._forget_paths()
-        elif 2 < done == half or (done < half and _is_doubling(done, FIRST_FIT)):
-            self._fit(np.array(self.tuning_paths[done // 2 :])[:, -1])
+        else:
+            if 2 < done == half or (done < half and _is_doubling(done, FIRST_FIT)):
+                self._fit(done // 2)
+            if done == self.tuning_steps // 4 and watched:
+                self._consider_frames()
+
+    def _consider_frames(self) -> None:
+        """Move the records' frame, too, where parameters or frame forget slowly without."""
+        seen = self._seen(self.steps_done // 2)
+        if forgets_slowly(seen):
+            fit = fit_draws(seen)
+            self.n_moves.append(DEFAULT_MOVES)
+            self.means.append(fit.mean)
+            self.factors.append(fit.factor)
+            self.tuning_paths.append([])
+            self.tuning_evaluations.append([])
+
+    def _seen(self, since: int) -> np.ndarray:
+        """All that is to forget, after each iteration of tuning from one on."""
+        return np.array([ends[-1] for ends in self._late(self.tuning_ends, since)])
 
     def _wastes_time(self) -> bool:
         """Whether what was seen of late says that moves aren't worth what tuning them costs."""
         done = self.steps_done
-        return moves_waste_time(
-            *self._measured(min(done // 2, done - MIN_MEASURED)), self._n_records
-        )
+        since = min(done // 2, done - MIN_MEASURED)
+        if len(self.n_moves) > 1 or (self._watches() and forgets_slowly(self._seen(since))):
+            return False
+        return moves_waste_time(*self._measured(0, since), self._n_records)
 
-    def _fit(self, draws: np.ndarray) -> None:
-        self.mean, self.factor = fit_draws(draws)
+    def _fit(self, since: int) -> None:
+        """Fit the t distributions to where moves led since an iteration."""
+        for which in range(len(self.n_moves)):
+            paths, _ = self._measured(which, since)
+            if len(paths) > 2:
+                self.means[which], self.factors[which] = fit_draws(paths[:, -1])
 
     def _freeze(self) -> None:
         """Take over what was learnt in the second half of tuning."""
-        paths, evaluations = self._measured(self.tuning_steps // 2)
+        half = self.tuning_steps // 2
         if self.moves is None:
-            best = best_number_of_moves(paths, evaluations, self._n_records)
+            kinds = range(len(self.n_moves))
+            measured = [self._measured(which, half) for which in kinds]
+            paths, evaluations = zip(*measured, strict=True)
+            ends = np.array(self._late(self.tuning_ends, half))
+            best = best_numbers_of_moves(paths, evaluations, ends, self._n_records)
             # Where nothing else moves the parameters, some moves must be made.
-            self.n_moves = best if self._reading.records else best or MAX_MOVES
-        if len(paths) > 2:
-            self._fit(paths[:, -1])
+            self.n_moves = best if self._reading.records or any(best) else [MAX_MOVES]
+        self._fit(half)
         if self._reading.records:
-            self._warn_if_alone(np.array(self.tuning_paths))
+            self._warn_if_alone()
         self._forget_paths()
 
-    def _measured(self, since: int) -> tuple[np.ndarray, np.ndarray]:
+    def _measured(self, which: int, since: int) -> tuple[np.ndarray, np.ndarray]:
         """Paths, and how many evaluations their moves took, from an iteration of tuning on."""
-        return np.array(self.tuning_paths[since:]), np.array(self.tuning_evaluations[since:])
+        paths, evaluations = self.tuning_paths[which], self.tuning_evaluations[which]
+        return np.array(self._late(paths, since)), np.array(self._late(evaluations, since))
+
+    def _late[X](self, of_iterations: list[X], since: int) -> list[X]:
+        """Take what was seen since an iteration of a list that ends with the last one."""
+        return of_iterations[max(len(of_iterations) - (self.steps_done - since), 0) :]
 
     def _forget_paths(self) -> None:
         # Lists, so that a state holds no more than what was seen.
-        self.tuning_paths: list[np.ndarray] = []
-        self.tuning_evaluations: list[list[int]] = []
+        self.tuning_paths: list[list[np.ndarray]] = [[] for _ in self.n_moves]
+        self.tuning_evaluations: list[list[list[int]]] = [[] for _ in self.n_moves]
+        self.tuning_ends: list[np.ndarray] = []
 
-    def _warn_if_alone(self, paths: np.ndarray) -> None:
-        unmoved = np.all(paths[:-1, -1] == paths[1:, 0], axis=0)
-        if len(paths) < MIN_MEASURED or not unmoved.any():
+    def _warn_if_alone(self) -> None:
+        dim = len(self.means[0])
+        before = np.array([ends[0, :dim] for ends in self.tuning_ends[1:]])
+        after = np.array([ends[-1, :dim] for ends in self.tuning_ends[:-1]])
+        unmoved = np.all(before == after, axis=0)
+        if len(self.tuning_ends) < MIN_MEASURED or not unmoved.any():
             return
         start = 0
         alone = []

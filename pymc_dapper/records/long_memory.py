@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_dapper.records.kernels.effective_draws import effective_draws
+from pymc_dapper.kernels.effective_draws import effective_draws
 from pymc_dapper.records.reading.model import ModelReading
 from pymc_dapper.records.reading.seen import Seen
 

@@ -1,6 +1,7 @@
 """InterweaveStep as a step of PyMC's: protocol, seeds, shared data, what tuning leads to."""
 
 import warnings
+from itertools import islice
 
 import cloudpickle
 import numpy as np
@@ -94,7 +95,7 @@ def test_another_seed_gives_other_draws(model, steps, sequential):
 
 @pytest.mark.filterwarnings("ignore:InterweaveStep is the only step")
 def test_the_kernel_does_the_same_in_python(model, step):
-    assert_same_in_python(step, step._move, model.initial_point())
+    assert_same_in_python(step, step._kinds[0].move, model.initial_point())
 
 
 def test_statistics_describe_the_moves(sequential):
@@ -163,15 +164,15 @@ def test_what_was_learnt_is_frozen_after_tuning_and_forgotten_by_the_next_chain(
     points = walk(step, started(model), np.random.default_rng(7), 40, tune=100)
     for _ in range(100):
         next(points)
-    learnt = step.mean.copy(), step.factor.copy(), step.n_moves
-    assert not np.array_equal(step.factor, np.eye(2))
-    assert [stat["interweave_moves"] for _, stat in points] == [step.n_moves] * 40
-    np.testing.assert_array_equal(step.mean, learnt[0])
-    np.testing.assert_array_equal(step.factor, learnt[1])
-    assert step.tuning_paths == []
+    learnt = step.means[0].copy(), step.factors[0].copy(), step.n_moves
+    assert not np.array_equal(step.factors[0], np.eye(2))
+    assert [stat["interweave_moves"] for _, stat in points] == step.n_moves * 40
+    np.testing.assert_array_equal(step.means[0], learnt[0])
+    np.testing.assert_array_equal(step.factors[0], learnt[1])
+    assert step.tuning_paths == [[]]
     step.setup_chain(np.random.default_rng(8), tune=0, draws=5)
-    np.testing.assert_array_equal(step.factor, np.eye(2))
-    assert step.n_moves == DEFAULT_MOVES
+    np.testing.assert_array_equal(step.factors[0], np.eye(2))
+    assert step.n_moves == [DEFAULT_MOVES]
 
 
 def test_a_step_does_not_change_the_point_it_is_given(model, step):
@@ -251,7 +252,8 @@ def test_the_reading_is_described(step):
     assert step.describe() == (
         "Moves 'mu', 'sigma' with the noise of the records held fixed.\n"
         "Records that follow: 'x', 'k'\n"
-        "Factors that decide: 'mu', 'sigma', 'privacy'"
+        "Factors that decide: 'mu', 'sigma', 'privacy'\n"
+        "Moved by their frame, too, where tuning finds a long memory: 'x'"
     )
 
 
@@ -289,11 +291,11 @@ def test_without_records_the_parameters_are_moved_alone():
 def test_where_nothing_else_moves_parameters_some_moves_are_made(monkeypatch):
     with pm.Model() as model:
         b = pm.Normal("b")
-    monkeypatch.setattr(interweave, "best_number_of_moves", lambda *arguments: 0)
+    monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda *arguments: [0])
     with evaluated_in_python():
         step = InterweaveStep([b], model=model)
         list(walk(step, model.initial_point(), np.random.default_rng(1), 1, tune=MIN_MEASURED))
-    assert step.n_moves == MAX_MOVES
+    assert step.n_moves == [MAX_MOVES]
 
 
 def test_what_is_wrong_with_the_arguments_is_said(model):
@@ -319,6 +321,83 @@ def test_the_progress_bar_shows_the_moves(step):
     assert stats == {"interweave_moves": [0] * 3}
     [update] = step._make_progressbar_update_functions()
     assert update({"interweave_moves": 2, "x": 1}) == {"interweave_moves": 2}
+
+
+@pytest.fixture
+def with_frames(monkeypatch):
+    """A model with records of which the frame is moved as soon as can be, in Python."""
+    monkeypatch.setattr(interweave, "forgets_slowly", lambda seen: True)
+    monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda paths, *_: [1] * len(paths))
+    monkeypatch.setattr(interweave, "FEWEST_FOR_FRAMES", 24)
+    monkeypatch.setattr(interweave, "MAX_FRAME_MOVES", 2)
+    with pm.Model() as model, evaluated_in_python():
+        mu = pm.Normal("mu", 0, 1)
+        x = pm.LogNormal("x", mu, 1, shape=6)
+        pm.Normal("y", 0, 1, shape=6)
+        released = pm.Data("released", 3.0)
+        pm.Potential("privacy", pm.logp(pm.Laplace.dist(x.sum() + model["y"].sum(), 1), released))
+
+        def build():
+            return InterweaveStep([mu], records=[x, model["y"]])
+
+        yield model, build
+
+
+def several(model):
+    rng = np.random.default_rng(0)
+    return {**model.initial_point(), "x_log__": rng.normal(size=6), "y": rng.normal(size=6)}
+
+
+def test_frames_move_after_a_quarter_of_tuning(with_frames):
+    model, build = with_frames
+    step, point = build(), several(model)
+    made, logps = [], model.compile_logp([model["mu"], model["privacy"]], mode="FAST_COMPILE")
+    for after, stat in walk(step, point, np.random.default_rng(3), 4, tune=24):
+        made.append(stat["interweave_moves"])
+        # It has no parameters: only with the frame does it move.
+        assert np.array_equal(after["y"], point["y"]) == (len(made) <= 6)
+        assert np.isfinite(logps(after))
+        point = after
+    assert made == [8] * 6 + [10] * 18 + [2] * 4
+    step.setup_chain(np.random.default_rng(3), tune=24, draws=5)
+    assert step.n_moves == [DEFAULT_MOVES]
+
+
+def test_a_given_number_of_moves_is_of_those_with_the_noise_held_fixed(with_frames):
+    model, _ = with_frames
+    with model:
+        step = InterweaveStep([model["mu"]], records=[model["x"], model["y"]], moves=1)
+    for _, stat in walk(step, several(model), np.random.default_rng(3), 2, tune=30):
+        assert stat["interweave_moves"] in (1, MAX_MOVES)
+
+
+@pytest.mark.parametrize("stop", [12, 26])
+def test_a_state_with_frames_restores_a_draw_exactly(with_frames, stop):
+    model, build = with_frames
+    step = build()
+    *_, (point, _) = islice(walk(step, several(model), np.random.default_rng(7), 9, tune=24), stop)
+    saved = step.sampling_state
+    first, first_stats = step.step(point)
+    other = build()  # of which no frame has moved yet
+    other.sampling_state = saved
+    again, again_stats = other.step(point)
+    assert all(np.array_equal(again[name], first[name]) for name in first)
+    assert again_stats == first_stats
+
+
+def test_frames_see_shared_data_that_were_set_between_chains(with_frames):
+    model, build = with_frames
+    step = build()
+
+    def last():
+        *_, (point, _) = walk(step, several(model), np.random.default_rng(7), 3, tune=24)
+        return point["y"]
+
+    before = last()
+    model.set_data("released", 30.0)
+    assert not np.array_equal(last(), before)
+    model.set_data("released", 3.0)
+    np.testing.assert_array_equal(last(), before)
 
 
 def test_moves_given_up_are_never_made_again(model, monkeypatch):

@@ -6,8 +6,8 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dapper import DapperStep
+from pymc_dapper.kernels.effective_draws import effective_draws
 from pymc_dapper.reading import read_model
-from pymc_dapper.records.kernels.effective_draws import effective_draws
 from pymc_dapper.records.long_memory import FEWEST, LOOKS, SHORTEST_CHAIN, LongMemory
 from pymc_dapper.records.reading.seen import Seen
 from tests.evaluated_in_python import evaluated_in_python

@@ -6,13 +6,20 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from numpy.polynomial.laguerre import laggauss
 from pymc.distributions.transforms import Interval
 from scipy import stats
 
 import pymc_dapper as pmd
 from pymc_dapper.graphs import local_draws
 from tests.monte_carlo import z_score_of_mean
+from tests.statistical.two_sums import (
+    PEOPLE,
+    SENSITIVITY,
+    expected_summaries,
+    fitting_records,
+    summaries,
+    two_sums,
+)
 
 pytestmark = pytest.mark.long
 
@@ -125,61 +132,12 @@ def test_one_walk_that_is_not_reversible_changes_the_joint_law(rule, broken, mon
     assert changes(many_kinds(), 0.8).max() > 8
 
 
-# Mean and variance of normal records, from noisy sums of them and of their squares.
-
-PEOPLE = 100
-SENSITIVITY = np.array([12.0, 18.0])
-PUBLISHED = np.array([33.0, 105.0])
+# Mean and variance of normal records, by quadrature.
 
 
-def two_sums():
-    """Model (b) of benchmarks/budgets.py without clamps."""
-    with pm.Model() as model:
-        scale = pm.Data("scale", SENSITIVITY)
-        mu = pm.Normal("mu", 0, 1)
-        variance = pm.InverseGamma("variance", 3, 2)
-        x = pm.Normal("x", mu, pt.sqrt(variance), shape=PEOPLE)
-        sums = pt.stack([x.sum(), (x**2).sum()])
-        pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, scale), PUBLISHED))
-        return model, pmd.DapperStep([x])
-
-
-def summaries(mu, variance, total, squares, fourth):
-    """What is compared: parameters, sums, and how the records spread given the sums."""
-    of_sums = [total, squares, total**2, squares**2, total * squares, fourth]
-    return [
-        mu,
-        variance,
-        mu**2,
-        variance**2,
-        mu * variance,
-        mu * total,
-        variance * squares,
-        *of_sums,
-    ]
-
-
-def expected_summaries(scale):
-    """By quadrature over the parameters and over the noise, in whose two halves it is smooth."""
-    nodes, weights = laggauss(16)
-    noise, weights = np.concatenate([-nodes, nodes]), np.tile(weights / 2, 2)
-    total = (PUBLISHED[0] - scale[0] * noise)[:, None]
-    squares = (PUBLISHED[1] - scale[1] * noise)[None, :]
-    around = squares - total**2 / PEOPLE
-    assert (around > 0).all()
-    mu = np.linspace(-0.7, 1.4, 90)[:, None, None, None]
-    log_variance = np.linspace(-1.2, 1.2, 90)[:, None, None]
-    variance = np.exp(log_variance)
-    logp = stats.norm.logpdf(mu) + stats.invgamma.logpdf(variance, 3, scale=2) + log_variance
-    logp = logp + stats.norm.logpdf(total, PEOPLE * mu, np.sqrt(PEOPLE * variance))
-    logp = logp + stats.chi2.logpdf(around / variance, PEOPLE - 1) - log_variance
-    law = np.exp(logp - logp.max()) * weights[:, None] * weights
-    law /= law.sum()
-    for margin in (law.sum(axis=(1, 2, 3)), law.sum(axis=(0, 2, 3))):
-        assert max(margin[0], margin[-1]) < 1e-9
-    # Given their sums, records are even on a sphere around their mean.
-    fourth = 3 * around**2 * (PEOPLE - 1) / (PEOPLE**2 * (PEOPLE + 1))
-    return [float((law * of).sum()) for of in summaries(mu, variance, total, squares, fourth)]
+def walking():
+    model = two_sums()
+    return model, pmd.DapperStep([model["x"]], model=model)
 
 
 def two_sums_scores(model, step, epsilon, reach, n_walks, iterations=30_000):
@@ -189,10 +147,7 @@ def two_sums_scores(model, step, epsilon, reach, n_walks, iterations=30_000):
     rng = np.random.default_rng(4)
     step.setup_chain(rng, tune=0, draws=10)
     step.reach, step.n_walks = reach, n_walks
-    # A start that fits, so that none is needed.
-    x = rng.normal(size=PEOPLE)
-    x = (x - x.mean()) / x.std() * (PUBLISHED[1] / PEOPLE - (PUBLISHED[0] / PEOPLE) ** 2) ** 0.5
-    x += PUBLISHED[0] / PEOPLE
+    x = fitting_records(rng)
     variance, seen = 1.0, []
     for _ in range(iterations):
         precision = 1 + PEOPLE / variance
@@ -212,14 +167,14 @@ AT_BUDGETS = [(100, 0.4, 2), (1_000, 0.15, 8)]
 
 
 def test_mean_and_variance_agree_with_quadrature():
-    model, step = two_sums()
+    model, step = walking()
     for budget in AT_BUDGETS:
         assert two_sums_scores(model, step, *budget).max() < 4.5
 
 
 def test_quadrature_shows_a_walk_that_is_not_reversible(monkeypatch):
     monkeypatch.setattr(local_draws, "_keep", shrinking)
-    model, step = two_sums()
+    model, step = walking()
     for budget in AT_BUDGETS:
         assert two_sums_scores(model, step, *budget).max() > 8
 

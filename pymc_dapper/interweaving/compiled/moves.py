@@ -26,12 +26,12 @@ def compile_moves(
 
     The result is called as ``moves(*parameters, *records, *given, *data, *uniforms, *fit,
     *variates) -> (*parameters, *records, path, outcome)``: parameters and records after the moves,
-    and what the kernel returns.
+    and what the kernel returns. The path is of the parameters and the frame, if there is one.
     """
     compile_kwargs = compile_kwargs or {}
     mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
 
-    start = pt.concatenate([x.ravel().astype("float64") for x in reading.parameters])
+    start = pt.concatenate([x.ravel().astype("float64") for x in reading.moving])
     theta = start.type("theta")
     [log_density] = rebuild(
         [with_sums_before_joins(reading.log_density)],
@@ -43,8 +43,9 @@ def compile_moves(
     variates = [pt.matrix("normals", dtype="float64"), pt.matrix("angles", dtype="float64")]
     path, outcome = op(start, _come_back(reading), *fit, *variates, *context)
 
-    parameters = _unravel(path[-1], reading)
-    records = rebuild(reading.moved_records, dict(zip(reading.proposed, parameters, strict=True)))
+    moved = _unravel(path[-1], reading)
+    records = rebuild(reading.moved_records, dict(zip(reading.proposed, moved, strict=True)))
+    parameters = moved[: len(reading.parameters)]
     data = {shared: shared.type(name=shared.name) for shared in reading.data}
     return JitFunction(
         [
@@ -63,13 +64,13 @@ def compile_moves(
 
 
 def _unravel(flat: TensorVariable, reading: NonCentredModel) -> list[TensorVariable]:
-    """Take a flat vector of all parameters apart."""
+    """Take a flat vector of all that moves apart."""
     pieces = []
     start = 0
-    for parameter in reading.parameters:
-        shape = parameter.type.shape
+    for x in reading.moving:
+        shape = x.type.shape
         stop = start + prod(shape)
-        pieces.append(flat[start:stop].reshape(shape).astype(parameter.dtype))
+        pieces.append(flat[start:stop].reshape(shape).astype(x.dtype))
         start = stop
     return pieces
 
@@ -80,7 +81,7 @@ def _come_back(reading: NonCentredModel) -> TensorVariable:
     In the far tails of a distribution, digits are lost in its cdf. Such records stay where they
     are, and so do the parameters: no move leads to such a state, either.
     """
-    same = dict(zip(reading.proposed, reading.parameters, strict=True))
+    same = dict(zip(reading.proposed, reading.moving, strict=True))
     returned = rebuild(reading.moved_records, same)
     conditions = [pt.invert(pt.isnan(noise).any()) for noise in reading.noise]
     for record, back in zip(reading.records, returned, strict=True):

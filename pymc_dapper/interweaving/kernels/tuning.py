@@ -1,11 +1,17 @@
 """What is learnt in tuning: the t distribution's location and scale, and how many moves pay."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from pymc_dapper.interweaving.kernels.moves import Fit
+from pymc_dapper.kernels.effective_draws import effective_draws, memory
 
 MAX_MOVES = 8
 """Moves per iteration in tuning, and at most afterwards."""
+
+MAX_FRAME_MOVES = 16
+"""The same, of frames."""
 
 DEFAULT_MOVES = 4
 """Moves per iteration where tuning was too short to tell."""
@@ -15,6 +21,12 @@ MIN_MEASURED = 20
 
 FIRST_FIT = 50
 """Iterations before the first fit; the following ones come after twice as many each time."""
+
+FEWEST_FOR_FRAMES = 200
+"""With fewer iterations of tuning, frames don't move."""
+
+LONG = 5.0
+"""Frames move where what is slowest forgets in more iterations than that."""
 
 # Costs are counted, not timed, so that the same seed gives the same draws. The unit is what one
 # record costs in one evaluation of the moves' log-density, some 10 ns; per record and, what a call
@@ -51,30 +63,72 @@ def fit_draws(draws: np.ndarray) -> Fit:
     )
 
 
-def best_number_of_moves(paths: np.ndarray, evaluations: np.ndarray, n_records: int) -> int:
-    """Choose how many of k moves give the most effective draws for what they cost.
+def best_numbers_of_moves(
+    paths: Sequence[np.ndarray],
+    evaluations: Sequence[np.ndarray],
+    ends: np.ndarray,
+    n_records: int,
+) -> list[int]:
+    """Choose how many moves of each kind give the most effective draws for what they cost.
 
     Between the moves of one iteration and those of the next, other steps move the parameters. The
-    autocorrelation of a whole iteration is about the product of what either leaves: it is exactly
+    autocorrelation of a whole iteration is about the product of what all leave: it is exactly
     that if parameters and records are normal. With autocorrelation r, n draws are worth
     n (1 - r) / (1 + r).
 
     Parameters
     ----------
-    paths : ndarray, shape (m, k + 1, d)
-        The parameters before and after each of k moves, in m successive iterations.
-    evaluations : ndarray, shape (m, k)
+    paths : sequence of ndarray, each of shape (m, k + 1, d)
+        What a kind moves before and after each of its k moves, in m successive iterations.
+    evaluations : sequence of ndarray, each of shape (m, k)
         How many evaluations each move took.
+    ends : ndarray, shape (m, kinds + 1, c)
+        All that is to forget, before and after the moves of each kind.
+
+    Notes
+    -----
+    Where there are several kinds, something has a long memory. So how slowly all forgets is taken
+    from effective draws, and each move is taken to leave as much as any other of its kind.
     """
-    if len(paths) < MIN_MEASURED:
-        return min(DEFAULT_MOVES, evaluations.shape[1])
-    elsewhere = _correlation(paths[:-1, -1], paths[1:, 0])
-    inside = _correlation(paths[:, :1], paths)
-    left = (elsewhere * inside).max(axis=-1)
-    per_evaluation, set_up, rest = _costs(n_records)
-    moves = set_up + per_evaluation * np.cumsum(evaluations.mean(axis=0))
-    costs = rest + np.concatenate([[0.0], moves])
-    return int(np.argmax((1 - left) / (1 + left) / costs))
+    if len(ends) < MIN_MEASURED:
+        return [min(DEFAULT_MOVES, made.shape[1]) for made in evaluations]
+    left = _correlation(ends[:-1, -1], ends[1:, 0])
+    (per_evaluation, set_up, rest), costs = _costs(n_records), np.zeros(())
+    for kind, (path, made) in enumerate(zip(paths, evaluations, strict=True)):
+        if len(paths) == 1:
+            inside = _correlation(path[:, :1], path)
+        else:
+            shares = np.arange(path.shape[1])[:, None] / made.shape[1]
+            inside = _correlation(ends[:, kind], ends[:, kind + 1]) ** shares
+        left = left[..., None, :] * inside
+        moves = set_up + per_evaluation * np.cumsum(made.mean(axis=0))
+        costs = costs[..., None] + np.concatenate([[0.0], moves])
+    if len(paths) > 1:
+        left = left ** _slower(left[(-1,) * len(paths)], ends[:, -1])
+    left = left.max(axis=-1)
+    best = np.argmax((1 - left) / (1 + left) / (rest + costs))
+    return [int(k) for k in np.unravel_index(best, left.shape)]
+
+
+def _slower(left: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Power of an autocorrelation, shape (c,), that brings it to what effective draws say.
+
+    It is 1 at most. What forgets slowly for a part only has a longer memory than one iteration's
+    autocorrelation tells.
+    """
+    memories = np.nan_to_num(len(seen) / effective_draws(seen), nan=np.inf)
+    slow = np.clip(1 - 2 / (memories + 1), 0.01, 1 - 1e-6)
+    return np.clip(np.log(slow) / np.log(np.clip(left, 0.01, 1 - 1e-6)), 0.0, 1.0)
+
+
+def forgets_slowly(seen: np.ndarray) -> bool:
+    """Say whether parameters and frame forget slowly, from the last n iterations, shape (n, c).
+
+    Of few iterations, a long memory isn't told yet.
+    """
+    if not len(seen) or not np.isfinite(seen).all():
+        return False
+    return memory(seen) > min(LONG, len(seen) / 10)
 
 
 def moves_waste_time(paths: np.ndarray, evaluations: np.ndarray, n_records: int) -> bool:
@@ -82,7 +136,8 @@ def moves_waste_time(paths: np.ndarray, evaluations: np.ndarray, n_records: int)
 
     That is where moves cost more than the rest of an iteration, and where the other steps leave an
     autocorrelation below 1/2, so that moves could give at most three times as many effective draws.
-    Takes what :func:`best_number_of_moves` does.
+    Takes what :func:`best_numbers_of_moves` does of one kind, and what other steps leave in between
+    from the paths.
     """
     per_evaluation, set_up, rest = _costs(n_records)
     moves = set_up + per_evaluation * evaluations.sum(axis=1).mean()

@@ -1,4 +1,4 @@
-"""A model with the records' noise in the place of the records."""
+"""A model with the records' noise in the place of the records, or with their frame apart."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class NonCentredModel:
     noise: tuple[TensorVariable, ...]
     """The noise of each of ``records``, computed from them and the parameters."""
     proposed: tuple[TensorVariable, ...]
-    """Inputs of the graphs below: new values of ``parameters``."""
+    """Inputs of the graphs below: new values of what moves (:attr:`moving`)."""
     moved_records: tuple[TensorVariable, ...]
     """The records at the proposed parameters and the present noise."""
     log_density: TensorVariable
@@ -44,6 +44,15 @@ class NonCentredModel:
     """Shared data (``pm.Data``) that the graphs depend on."""
     dim_lengths: dict[str, int]
     """Lengths of the model's dims when it was read; constants of the graphs."""
+    frame: TensorVariable | None = None
+    """Coordinates of the records that move besides the parameters, a vector computed from the
+    records: see :mod:`~pymc_dapper.interweaving.reading.frame`. What is held fixed, ``noise``, is
+    then what the frame doesn't tell of the records."""
+
+    @property
+    def moving(self) -> tuple[TensorVariable, ...]:
+        """What moves: the parameters, and the frame, if there is one."""
+        return self.parameters if self.frame is None else (*self.parameters, self.frame)
 
     def names(self, values: Sequence[TensorVariable]) -> list[str]:
         """Names of value variables' random variables, as the model has them."""

@@ -54,7 +54,8 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
     rng = np.random.default_rng(0)
     point = {**point, **_drawn(reading, point, rng)}
     uniforms = [rng.random(u.type.shape) for u in reading.uniforms]
-    moved = {x.name: point[x.name] + _small_change(rng, x.type.shape) for x in reading.parameters}
+    present = _moving(reading, point)
+    moved = [x + _small_change(rng, x.shape) for x in present]
     rounding = _rounding(reading)
     records = [np.asarray(point[x.name]) for x in reading.records]
     variables = [*reading.parameters, *reading.records, *reading.given]
@@ -67,10 +68,10 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
 
         def evaluate(
             at: Mapping[str, np.ndarray],
-            to: Mapping[str, np.ndarray],
+            to: Sequence[np.ndarray],
             values: Sequence[np.ndarray] = (),
         ) -> Any:
-            new = [np.asarray(to[x.name], dtype=x.dtype) for x in reading.parameters]
+            new = [np.asarray(y, dtype=x.dtype) for x, y in zip(reading.moving, to, strict=True)]
             return function(*(np.asarray(at[x.name]) for x in variables), *uniforms, *new, *values)
 
         return evaluate
@@ -80,12 +81,13 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
     given = [x.type() for x in reading.moved_records]
     at_given = dict(zip(reading.moved_records, given, strict=True))
     log_density_at = function_of(rebuild([reading.log_density], at_given), given)
-    same_records, new_records = records_at(point, point), records_at(point, moved)
+    same_records, new_records = records_at(point, present), records_at(point, moved)
     _check_same(reading, reading.records, same_records, records)
-    log_density = float(*log_density_at(point, point, same_records))
+    log_density = float(*log_density_at(point, present, same_records))
     new_log_density = float(*log_density_at(point, moved, new_records))
     new_values = {x.name: new for x, new in zip(reading.records, new_records, strict=True)}
-    elsewhere = {**point, **moved, **new_values}
+    parameters = [x.name for x in reading.parameters]
+    elsewhere = {**point, **dict(zip(parameters, moved, strict=False)), **new_values}
     # In a discrete record's step of the cdf, the noise is drawn anew.
     continuous = [x.dtype.startswith("float") for x in reading.records]
     if any(continuous):
@@ -101,6 +103,15 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
             "has been sampled. Please report the model"
         )
     return CheckedNoise(records, uniforms, log_density, rounding)
+
+
+def _moving(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """Return what moves, as it is at a point."""
+    present = [np.asarray(point[x.name]) for x in reading.parameters]
+    if reading.frame is not None:
+        frame_of = compile_in_python(reading.model, reading.records, [reading.frame])
+        present += frame_of(*(np.asarray(point[x.name]) for x in reading.records))
+    return present
 
 
 def _check_same(
@@ -122,7 +133,7 @@ def _check_same(
 def _drawn(
     reading: NonCentredModel, point: Mapping[str, np.ndarray], rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Draw the records from the law whose noise is held fixed; none, if it can't be drawn from."""
+    """Draw the records, from the law whose noise is held fixed; none, if it can't be drawn from."""
     values = [
         x for x in reading.model.value_vars if x.name not in {r.name for r in reading.records}
     ]
@@ -142,7 +153,7 @@ def _drawn(
 
 def _draws(reading: NonCentredModel) -> list[TensorVariable]:
     model = reading.model
-    if reading.log_law is None:
+    if reading.log_law is None or reading.frame is not None:
         return read_proposals(model, [model[name] for name in reading.names(reading.records)])
     _, u = uniform(
         size=reading.records[0].type.shape, rng=random_generator_type(), return_next_rng=True

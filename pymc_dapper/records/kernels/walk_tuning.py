@@ -8,7 +8,7 @@ from math import exp, log
 
 import numpy as np
 
-from pymc_dapper.records.kernels.effective_draws import effective_draws
+from pymc_dapper.kernels.effective_draws import effective_draws, memory
 
 FEWEST_SWEEPS = 100
 """With fewer in tuning, records don't walk."""
@@ -52,12 +52,6 @@ def had_better_walk(accepted: Sequence[float], seen: np.ndarray) -> bool:
         What the factors saw after the last n sweeps.
     """
     return few_are_accepted(accepted) and memory(seen) > LONG
-
-
-def memory(seen: np.ndarray) -> float:
-    """Estimate in how many sweeps what is slowest forgets; infinitely many if nothing changes."""
-    effective = effective_draws(seen)
-    return np.inf if np.isnan(effective).all() else float(len(seen) / np.nanmin(effective))
 
 
 def next_reach(reach: float, accepted: float, n: int) -> float:

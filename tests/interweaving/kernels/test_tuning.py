@@ -6,8 +6,9 @@ import pytest
 from pymc_dapper.interweaving.kernels.tuning import (
     DEFAULT_MOVES,
     MAX_MOVES,
-    best_number_of_moves,
+    best_numbers_of_moves,
     fit_draws,
+    forgets_slowly,
     moves_waste_time,
 )
 
@@ -26,6 +27,11 @@ def paths(elsewhere, inside, m=400, k=4, seed=0):
     return result
 
 
+def best(path, evaluations, n_records):
+    """How many moves are best, of one kind."""
+    return best_numbers_of_moves([path], [evaluations], path[:, [0, -1]], n_records)
+
+
 @pytest.mark.parametrize(
     ("elsewhere", "inside", "evaluations", "expected"),
     [
@@ -38,7 +44,7 @@ def paths(elsewhere, inside, m=400, k=4, seed=0):
     ],
 )
 def test_as_many_moves_are_made_as_pay(elsewhere, inside, evaluations, expected):
-    chosen = best_number_of_moves(paths(elsewhere, inside), np.full((400, 4), evaluations), 10_000)
+    [chosen] = best(paths(elsewhere, inside), np.full((400, 4), evaluations), 10_000)
     assert chosen in expected
 
 
@@ -60,12 +66,63 @@ def test_moves_are_given_up_early_only_where_they_waste_time(
 
 def test_a_short_tuning_leaves_the_number_of_moves_alone():
     few = paths(0.0, 0.0, m=10, k=MAX_MOVES)
-    assert best_number_of_moves(few, np.ones((10, MAX_MOVES)), 100) == DEFAULT_MOVES
+    assert best(few, np.ones((10, MAX_MOVES)), 100) == [DEFAULT_MOVES]
 
 
 def test_what_never_moves_counts_as_stuck():
     stuck = np.concatenate([paths(0.99, 0.0), np.zeros((400, 5, 1))], axis=-1)
-    assert best_number_of_moves(stuck, np.full((400, 4), 2), 100) == 0  # no move would help it
+    assert best(stuck, np.full((400, 4), 2), 100) == [0]  # no move would help it
+
+
+def two_kinds(elsewhere, first, second, m=600, k=4):
+    """Parameters that others move, and two kinds of moves: autocorrelations of each parameter."""
+    rng = np.random.default_rng(1)
+    x, seen = rng.standard_normal(len(elsewhere)), []
+    for _ in range(m):
+        seen.append([])
+        for kind, left in enumerate([elsewhere, *[first] * k, *[second] * k]):
+            left = np.array(left)
+            x = left * x + np.sqrt(1 - left**2) * rng.standard_normal(len(left))
+            if kind in (0, k, 2 * k):
+                seen[-1].append(x)
+    ends = np.array(seen)
+    # Where moves lead to in between isn't looked at.
+    inside = [ends[:, [0, 1]].repeat([1, k], axis=1), ends[:, [1, 2]].repeat([1, k], axis=1)]
+    return inside, [np.full((m, k), 2)] * 2, ends
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "first", "second", "expected"),
+    [
+        ([0.02, 0.02], [0.5, 0.5], [0.5, 0.5], [{0}, {0}]),  # others do it all
+        ([0.99, 0.99], [0.5, 0.5], [0.99, 0.99], [{2, 3, 4}, {0}]),  # one kind does
+        ([0.99, 0.99], [0.99, 0.99], [0.5, 0.5], [{0}, {2, 3, 4}]),
+        ([0.99, 0.99], [0.4, 0.99], [0.99, 0.4], [{1, 2, 3, 4}] * 2),  # each does its own
+    ],
+)
+def test_of_two_kinds_of_moves_those_are_made_that_pay(elsewhere, first, second, expected):
+    chosen = best_numbers_of_moves(*two_kinds(elsewhere, first, second), 1_000)
+    assert all(k in allowed for k, allowed in zip(chosen, expected, strict=True))
+
+
+def test_a_memory_longer_than_autocorrelations_tell_takes_as_many_moves_as_there_are():
+    """Of draws that leave a mode only now and then, but move within it."""
+    rng = np.random.default_rng(2)
+    modes = np.repeat(rng.choice([-1.0, 1.0], 12), 50)
+    ends = 0.8 * modes[:, None, None] + rng.standard_normal((600, 3, 1))
+    inside = [ends[:, [0, 1]].repeat([1, 4], axis=1), ends[:, [1, 2]].repeat([1, 4], axis=1)]
+    made = [np.full((600, 4), 2)] * 2
+    assert best_numbers_of_moves(inside, made, ends, 10) == [4, 4]
+
+
+def test_a_long_memory_is_seen():
+    rng = np.random.default_rng(3)
+    noise = rng.standard_normal((120, 6))
+    assert not forgets_slowly(noise)
+    assert forgets_slowly(np.cumsum(noise, axis=0))
+    assert forgets_slowly(np.cumsum(noise, axis=0)[:20])  # the little that can be told
+    assert not forgets_slowly(np.full((120, 2), np.nan))  # without a frame
+    assert not forgets_slowly(noise[:0])
 
 
 def test_the_fit_has_the_moments_of_many_draws_and_is_usable_for_few():

@@ -23,3 +23,12 @@ def effective_draws(values: NDArray[np.float64]) -> NDArray[np.float64]:
         positive = np.logical_and.accumulate(pairs > 0, axis=0)
         effective = n / np.maximum(2 * (pairs * positive).sum(axis=0) - 1, 1.0)
     return np.where(varies, effective, np.nan)
+
+
+def memory(seen: NDArray[np.float64]) -> float:
+    """Estimate how many of n draws, shape (n, k), the slowest column takes to forget.
+
+    Infinitely many if nothing changes.
+    """
+    effective = effective_draws(seen)
+    return np.inf if np.isnan(effective).all() else float(len(seen) / np.nanmin(effective))

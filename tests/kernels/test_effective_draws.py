@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pymc_dapper.records.kernels.effective_draws import effective_draws
+from pymc_dapper.kernels.effective_draws import effective_draws
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])

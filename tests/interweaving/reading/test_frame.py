@@ -1,0 +1,174 @@
+"""Records by their frame and what it doesn't tell of them: the volume element, which records."""
+
+from dataclasses import replace
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from scipy import stats
+
+from pymc_dapper import ReadingError
+from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.interweaving.reading.frame import (
+    MOST_COLUMNS,
+    frame_coordinates,
+    read_frame,
+    with_a_frame,
+)
+from pymc_dapper.interweaving.reading.self_check import check_noise
+from tests.interweaving.linked import read, values_of
+
+N = 12
+FACTOR = np.array([[1.3, 0.0, 0.0], [0.4, 0.7, 0.0], [-0.6, 0.2, 1.1]])
+
+
+def frame_of(model, parameters, records):
+    values, point = values_of(model, *records), model.initial_point()
+    return read_frame(read(model, parameters, records), with_a_frame(values, point), point)
+
+
+def normal_rows():
+    """Normal records: one variable with one number of each, one with two, all correlated."""
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 2)
+        a = pm.Normal("a", mu, FACTOR[0, 0], shape=N)
+        e = (a - mu) / FACTOR[0, 0]
+        b = mu + FACTOR[1, 0] * e
+        x = pm.Normal("x", pt.stack([b, b], axis=1), FACTOR[1, 1], shape=(N, 2))
+        pm.Normal("release", a.sum() + x.sum(), 1.0, observed=0.0)
+    return model
+
+
+def without_volume(reading):
+    """Broken: an affine map of all records taken to keep their volume."""
+    new = reading.proposed[-1]
+    return replace(reading, log_density=reading.log_density - volume(new, [N - 1] * 3))
+
+
+def of_equal_columns(reading):
+    """Broken: the volume element of scaling, as if shearing had none."""
+    new = reading.proposed[-1]
+    wrong = volume(new, [N - 1] * 3) - volume(new, [N - 1, N - 2, N - 3])
+    return replace(reading, log_density=reading.log_density + wrong)
+
+
+def volume(frame, powers):
+    # Means, then the rows of the factor.
+    return sum(power * frame[k] for power, k in zip(powers, (3, 5, 8), strict=True))
+
+
+def densities(reading, frames, mu=0.3):
+    """The log-density of frames, what is held fixed being that of some records."""
+    records = [np.random.default_rng(1).normal(size=x.type.shape) for x in reading.records]
+    inputs = [*reading.parameters, *reading.records, *reading.proposed]
+    evaluate = compile_in_python(reading.model, inputs, [reading.log_density])
+    at = [np.array(mu), *records, np.array(mu)]
+    return np.array([float(evaluate(*at, frame)[0]) for frame in frames])
+
+
+def known_densities(frames, mu=0.3):
+    """Of mean and Cholesky factor of normal rows, by Bartlett's decomposition."""
+    factor = np.array([[1.3, 0, 0], [0.4, 0.7, 0], [0.4, 0, 0.7]])
+    found = []
+    for m, rest in ((frame[:3], frame[3:]) for frame in frames):
+        present = np.array([[np.exp(rest[0]), 0, 0], [rest[1], np.exp(rest[2]), 0], rest[3:]])
+        present[2, 2] = np.exp(rest[5])
+        standard = np.linalg.solve(factor, present) * np.sqrt(N)
+        logp = stats.norm.logpdf(np.linalg.solve(factor, m - mu) * np.sqrt(N)).sum()
+        for j in range(3):
+            # Squares on the diagonal are chi-squared, with logs as coordinates.
+            logp += stats.chi2.logpdf(standard[j, j] ** 2, N - 1 - j) + 2 * np.log(standard[j, j])
+            logp += stats.norm.logpdf(standard[j, :j]).sum()
+        released = N * m.sum()
+        found.append(logp + stats.norm.logpdf(0.0, released, 1.0))
+    return np.array(found)
+
+
+def some_frames():
+    rng = np.random.default_rng(2)
+    return rng.normal(0.0, 0.3, (20, 9))
+
+
+def disagreement(reading):
+    difference = densities(reading, some_frames()) - known_densities(some_frames())
+    return np.ptp(difference)
+
+
+def test_the_frame_of_normal_records_has_the_law_that_is_known():
+    """Bartlett's decomposition; the density of what is held fixed doesn't change."""
+    assert disagreement(frame_of(normal_rows(), ["mu"], ["a", "x"])) < 1e-9
+
+
+@pytest.mark.parametrize("fault", [without_volume, of_equal_columns])
+def test_a_wrong_volume_element_is_told_apart(fault):
+    assert disagreement(fault(frame_of(normal_rows(), ["mu"], ["a", "x"]))) > 0.1
+
+
+def mixed_rows():
+    with pm.Model() as model:
+        theta = pm.Gamma("theta", 3, 2)
+        wage = pm.LogNormal("wage", 0, theta, shape=N)
+        share = pm.Beta("share", theta, 2, shape=N)
+        pair = pm.Normal("pair", wage[:, None], theta, shape=(N, 2))
+        group = pm.Normal("group", 0, theta, shape=3)
+        kind = pm.Poisson("kind", theta, shape=N)
+        sums = pt.stack([wage.sum(), (share * pair[:, 0]).sum(), group.sum(), kind.sum()])
+        pm.Laplace("release", sums, 1.0, observed=np.ones(4))
+    return model
+
+
+MIXED = ("wage", "share", "pair", "group", "kind")
+
+
+def test_records_of_any_law_come_back_and_have_the_density_of_the_model():
+    model = mixed_rows()
+    reading = frame_of(model, ["theta"], MIXED)
+    assert reading.names(reading.records) == ["wage", "share", "pair"]
+    checked = check_noise(reading, model.initial_point())
+    assert np.isfinite(checked.log_density)
+    wrong = replace(reading, log_density=reading.log_density + reading.proposed[-1][0])
+    with pytest.raises(ReadingError, match="can't read the model exactly"):
+        check_noise(wrong, model.initial_point())
+
+
+def test_the_frame_is_the_mean_and_the_cholesky_factor():
+    model = normal_rows()
+    reading = frame_of(model, ["mu"], ["a", "x"])
+    a, x = np.random.default_rng(1).normal(size=(2, N, 2)) * 3 + 1
+    [found] = compile_in_python(model, reading.records, [reading.frame])(a[:, 0], x)
+    columns = np.column_stack([a[:, 0], x])
+    np.testing.assert_allclose(found, frame_coordinates(columns))
+    factor = np.linalg.cholesky(np.cov(columns.T, bias=True))
+    np.testing.assert_allclose(found[:3], columns.mean(axis=0))
+    np.testing.assert_allclose(np.exp(found[[3, 5, 8]]), np.diag(factor))
+    np.testing.assert_allclose(found[[4, 6, 7]], factor[[1, 2, 2], [0, 0, 1]])
+
+
+def test_records_that_repeat_each_other_have_no_frame():
+    reading = frame_of(normal_rows(), ["mu"], ["a", "x"])
+    a = np.arange(float(N))
+    records = [a, np.column_stack([2 * a, -a])]
+    noise = compile_in_python(reading.model, reading.records, [reading.noise[0]])
+    assert np.isnan(noise(*records)[0]).any()
+    # No move leads there.
+    flat = np.zeros(9)
+    flat[[5, 4]] = -20, 1.0
+    assert densities(reading, [flat])[0] == -np.inf
+
+
+@pytest.mark.parametrize(
+    ("shapes", "chosen"),
+    [
+        ([(8,), (8, 2), (3,)], [0, 1]),  # rows of the most records
+        ([(7,), (7, 2), (3,)], []),  # too few rows for their columns
+        ([(99, MOST_COLUMNS)], [0]),
+        ([(99, MOST_COLUMNS + 1)], []),
+        ([(), (99, 2, 2)], []),
+    ],
+)
+def test_real_records_in_as_many_rows_have_a_frame(shapes, chosen):
+    with pm.Model() as model:
+        names = [pm.Normal(f"x{k}", shape=shape).name for k, shape in enumerate(shapes)]
+    values = values_of(model, *names)
+    assert with_a_frame(values, model.initial_point()) == [values[k] for k in chosen]
