@@ -83,5 +83,5 @@ $(STAMP): pyproject.toml $(PY)
 $(PY):
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache build dist docs/_build examples/output
+	rm -rf .venv .venv-libraries .mypy_cache .pytest_cache .ruff_cache build dist docs/_build examples/output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -276,7 +276,12 @@ VALID = {
     },
     "releases.diffprivlib_mechanism": lambda: {"mechanism": DIFFPRIVLIB},
     "releases.smartnoise_mechanism": lambda: {
-        "mechanism": SimpleNamespace(mechanism=SimpleNamespace(name="laplace"), scale=2.0)
+        "mechanism": SimpleNamespace(
+            mechanism=SimpleNamespace(name="laplace"), scale=2.0, threshold=5.0
+        ),
+        "column": "int",
+        "clamp_counts": True,
+        "censor_dims": True,
     },
     "releases.tumult_mechanisms": lambda: {
         "noise_info": [{"noise_mechanism": "LAPLACE", "noise_parameter": 2.0}],

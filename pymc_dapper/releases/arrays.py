@@ -94,10 +94,17 @@ class Cells:
         for at, k in self._index.items():
             value = values[k]
             try:
+                # Words and truth values aren't numbers, although NumPy makes some of them.
+                if isinstance(value, str | bytes | bool | np.bool_):
+                    raise TypeError
                 array[at] = np.nan if value is None else value
             except (TypeError, ValueError):
                 raise TypeError(
                     f"'{self.name}': values must be numbers, got {value!r} at {self._told(at)}"
+                ) from None
+            except OverflowError:
+                raise ValueError(
+                    f"'{self.name}': values must fit into 64 bits, got {value} at {self._told(at)}"
                 ) from None
         return array
 

@@ -140,6 +140,9 @@ def read_census(
                 {level: of_level[level], **own},
             )
         )
+    unknown = [dim for dim in labels if all(dim not in query.dims for query in made)]
+    if unknown:
+        raise ValueError(f"coords has labels of '{unknown[0]}', which is a dim of no query")
     return Release(made, budget)
 
 

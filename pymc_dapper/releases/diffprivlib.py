@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from pymc_dapper.checks import shown
+from pymc_dapper.checks import finite_number, shown
 from pymc_dapper.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
@@ -14,6 +14,7 @@ from pymc_dapper.mechanisms import (
     RandomizedResponse,
 )
 from pymc_dapper.mechanisms.published import PublishedByRules
+from pymc_dapper.mechanisms.rules import MAX_RELEASE
 
 KNOWN = (
     "Laplace",
@@ -54,7 +55,7 @@ def diffprivlib_mechanism(mechanism: Any) -> Mechanism:
     References
     ----------
     Holohan, N., Braghin, S., Mac Aonghusa, P. and Levacher, K. (2019). Diffprivlib: the IBM
-    differential privacy library. arXiv:1907.02444.
+    differential privacy library. arXiv:1907.02444. Read as of version 0.6.6.
     """
     kind = type(mechanism).__name__
     if not hasattr(mechanism, "randomise") or not hasattr(mechanism, "epsilon"):
@@ -69,9 +70,12 @@ def diffprivlib_mechanism(mechanism: Any) -> Mechanism:
         return _read(kind, mechanism)
     except (TypeError, ValueError) as error:
         raise type(error)(f"mechanism: diffprivlib's {kind}: {error}") from None
+    except AttributeError as error:
+        raise TypeError(f"mechanism: diffprivlib's {kind} doesn't tell its {error.name}") from None
 
 
 def _read(kind: str, given: Any) -> Mechanism:
+    finite_number(given.epsilon, "epsilon", above=0)
     match kind:
         case "Laplace" | "LaplaceTruncated":
             scale = given.sensitivity / (given.epsilon - math.log1p(-given.delta))
@@ -95,5 +99,6 @@ def _read(kind: str, given: Any) -> Mechanism:
 def _truncated(mechanism: PublishedByRules, given: Any) -> Mechanism:
     """Move values beyond limits to the limits, where there are some."""
     limits = [getattr(given, name, None) for name in ("lower", "upper")]
-    lower, upper = (None if x is None or math.isinf(x) else x for x in limits)
+    # The library's own tools write an open end as the largest integer.
+    lower, upper = (None if x is None or abs(x) > MAX_RELEASE else x for x in limits)
     return mechanism if lower is None and upper is None else mechanism.clamped(lower, upper)

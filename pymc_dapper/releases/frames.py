@@ -1,6 +1,7 @@
 """Columns of a table, whichever library it is of."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -91,11 +92,21 @@ def _of_file(path: Path, name: str, text_columns: Sequence[str]) -> Any:
             raise ImportError(
                 f"{name}: to read {path.name}, install pyarrow: pip install pyarrow"
             ) from None
-        return parquet.read_table(path)
-    read = pd.read_csv(path, dtype="object", keep_default_na=False)
+        read_file: Any = parquet.read_table
+    else:
+        read_file = partial(pd.read_csv, header=None, dtype="object", keep_default_na=False)
+    try:
+        read = read_file(path)
+    except ValueError as error:  # an encoding, a row of another length, another format
+        raise ValueError(f"{name}: {path.name} can't be read: {error}") from None
+    if kind == ".parquet":
+        return read
+    names, *rows = read.to_numpy().tolist()
+    if len(set(names)) != len(names):
+        raise ValueError(f"{name} must have columns of different names, got {names}")
     return {
-        each: (_as_labels if each in text_columns else _as_numbers)(read[each].to_list())
-        for each in read.columns
+        each: (_as_labels if each in text_columns else _as_numbers)([row[k] for row in rows])
+        for k, each in enumerate(names)
     }
 
 
@@ -111,16 +122,16 @@ def _as_numbers(cells: list[str]) -> list[Any]:
 def _as_number(cell: str) -> Any:
     for kind in (int, float):
         try:
-            return kind(cell)
+            return cell if "_" in cell else kind(cell)
         except ValueError:
             pass
     return cell
 
 
 def _as_labels(cells: list[str]) -> list[Any]:
-    """Make numbers of labels that are whole numbers, written as such."""
+    """Make numbers of labels that are whole numbers, written as such; None of empty ones."""
     try:
         numbers = [int(cell) for cell in cells]
     except ValueError:
-        return cells
+        return [cell or None for cell in cells]
     return numbers if [str(each) for each in numbers] == cells else cells

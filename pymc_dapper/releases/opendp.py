@@ -108,6 +108,11 @@ def read_opendp(
             mechanism = mechanism.clamped(0, None)
         found = column(table, name, "released")
         if not groups:
+            if len(found) > 1:
+                raise ValueError(
+                    f"'{name}': released has {len(found)} rows, and no column of groups that tells "
+                    "them apart"
+                )
             queries.append(Query(name, found[0], mechanism))
             continue
         cells = Cells(name, groups, labels)
@@ -152,17 +157,24 @@ def opendp_mechanism(measurement: Any) -> Mechanism:
     The OpenDP library, `opendp.measurements`.
     """
     told = getattr(measurement, "__opendp_dict__", None)
-    if not isinstance(told, Mapping) or not {"__function__", "__kwargs__"} <= set(told):
+    if not isinstance(told, Mapping) or not isinstance(told.get("__kwargs__"), Mapping):
         raise TypeError(
             "measurement must be one of OpenDP's constructors, of version 0.12 or newer, which "
             f"tells how it was made, got {shown(measurement)}"
         )
-    function, given = told["__function__"], told["__kwargs__"]
-    if function == "make_chain_mt":
-        return opendp_mechanism(given["measurement1"])
+    function, given = str(told.get("__function__")), told["__kwargs__"]
+    try:
+        return _of_constructor(function, given)
+    except KeyError as missing:
+        raise TypeError(f"measurement: {function} doesn't tell its {missing}") from None
+
+
+def _of_constructor(function: str, given: Mapping[str, Any]) -> Mechanism:
     match function:
+        case "make_chain_mt":
+            return opendp_mechanism(given["measurement1"])
         case "make_laplace" | "make_gaussian" | "make_geometric":
-            return _of_constructor(function, given)
+            return _of_noise(function, given)
         case "make_randomized_response":
             return RandomizedResponse(given["prob"], len(given["categories"]))
         case "make_randomized_response_bool":
@@ -174,7 +186,7 @@ def opendp_mechanism(measurement: Any) -> Mechanism:
     )
 
 
-def _of_constructor(function: str, given: Mapping[str, Any]) -> Mechanism:
+def _of_noise(function: str, given: Mapping[str, Any]) -> Mechanism:
     scale, domain = given["scale"], given["input_domain"]
     if given.get("bounds") is not None:
         raise ValueError(f"measurement: {function} with bounds, whose noise isn't known here")

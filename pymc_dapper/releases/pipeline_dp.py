@@ -13,7 +13,7 @@ NOISE = re.compile(
     r"parameter=(?P<parameter>[^\s]+)"
 )
 
-COMPUTED = re.compile(r"^ *\d+\. Computed (?P<what>.*)$", re.MULTILINE)
+METRICS = re.compile(r"^ *metrics=\[(?P<names>.*)\]$", re.MULTILINE)
 
 NOISE_KINDS: dict[str, Any] = {"laplace": LaplaceMechanism, "gaussian": GaussianMechanism}
 
@@ -30,21 +30,27 @@ def pipeline_dp_mechanisms(report: Any) -> dict[str, Mechanism]:
     -------
     dict of str to Mechanism
         By metric: ``"count"``, ``"privacy_id_count"``, ``"sum"``, for ``read_release(frame,
-        values=["count", "sum"], noise=...)``.
+        values=["count", "sum"], noise=...)``. Metrics of which no noise of one number is told
+        (means, variances, percentiles) are left out.
 
     Raises
     ------
     TypeError
         If it is no report.
     ValueError
-        If a metric's noise isn't told, or isn't that of one number (means, variances,
-        percentiles): such metrics must be computed apart from those that are to be read; or if
-        partitions were selected privately: that a partition is there then tells of its records by
-        a law that the report doesn't give.
+        If no metric's noise is told: PipelineDP computes counts and sums from a mean's or a
+        variance's noisy parts if these are asked for in the same aggregation; or if partitions were
+        selected privately: that a partition is there then tells of its records by a law that the
+        report doesn't give.
+
+    Notes
+    -----
+    The statistic is that of records whose contributions were bounded. Where someone has more of
+    them than the bounds, PipelineDP draws those that count at random, and the noise is on top.
 
     References
     ----------
-    PipelineDP, `pipeline_dp.ExplainComputationReport`.
+    PipelineDP, `pipeline_dp.report_generator`; read as version 0.3.1 writes it.
     """
     text = report.text() if callable(getattr(report, "text", None)) else report
     if not isinstance(text, str) or "Computation graph" not in text:
@@ -60,11 +66,13 @@ def pipeline_dp_mechanisms(report: Any) -> dict[str, Mechanism]:
         if metric in found:
             raise ValueError(f"report: it tells of two noises of '{metric}'")
         found[metric] = _mechanism(metric, each["kind"].lower(), each["parameter"])
-    steps = [each["what"] for each in COMPUTED.finditer(text)]
-    others = [what for what in steps if not any(f"DP {metric} with" in what for metric in found)]
-    if others or not found:
-        what = others[0].strip() if others else "any metric"
-        raise ValueError(f"report: the noise of one number isn't told of: {what}")
+    if not found:
+        asked = METRICS.search(text)
+        what = asked["names"] if asked else "any metric"
+        raise ValueError(
+            f"report: the noise of one number isn't told of, for {what}. Ask for counts and sums "
+            "in an aggregation without means, variances and percentiles"
+        )
     return found
 
 

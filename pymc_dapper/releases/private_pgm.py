@@ -28,11 +28,11 @@ def read_measurements(
     measurements : sequence of LinearMeasurement
         Each with its ``noisy_measurement``, ``clique``, ``stddev`` and ``query``.
     domain : Domain or mapping of str to int
-        The size of each attribute.
+        The size of each attribute; and its labels, where a `Domain` has some.
     noise : {"gaussian", "laplace"}
         The law of the noise, which measurements don't tell: of all it is the standard deviation.
     coords : mapping of str to sequence, optional
-        Labels of attributes; numbers from 0 if not given.
+        Labels of attributes; if not given, those of the domain, or numbers from 0.
     budget : PureDP, ZCDP or ApproxDP, optional
         What they spend.
 
@@ -52,11 +52,16 @@ def read_measurements(
     References
     ----------
     McKenna, R., Sheldon, D. and Miklau, G. (2019). Graphical-model based estimation and inference
-    for differential privacy. International Conference on Machine Learning 36.
+    for differential privacy. International Conference on Machine Learning 36. Read as of version
+    2.0.0 of the package mbi, and of its older versions, whose queries are functions.
     """
     choice(noise, "noise", ("gaussian", "laplace"))
     sizes = _sizes(domain)
-    labels = as_coords("the", coords)
+    given = as_coords("the", coords)
+    unknown = [attribute for attribute in given if attribute not in sizes]
+    if unknown:
+        raise ValueError(f"coords has labels of '{unknown[0]}', which the domain hasn't")
+    labels = {**_labels(domain), **given}
     if not isinstance(measurements, list | tuple):
         raise TypeError(f"measurements must be a list, got {shown(measurements)}")
     queries: list[Query] = []
@@ -70,7 +75,7 @@ def read_measurements(
         unknown = [attribute for attribute in clique if attribute not in sizes]
         if unknown:
             raise ValueError(f"'{name}': the domain has no attribute {unknown[0]!r}")
-        if getattr(each.query, "__name__", None) != "datavector":
+        if not _is_marginal(each.query):
             raise ValueError(
                 f"'{name}': its query is another function of the marginal, not the marginal "
                 "itself: make a Query of it, with that function as its statistic"
@@ -94,6 +99,20 @@ def read_measurements(
     if not queries:
         raise ValueError("measurements must hold at least one, got none")
     return Release(queries, budget)
+
+
+def _is_marginal(query: Any) -> bool:
+    """Whether a measurement's query is the marginal itself."""
+    # A method of factors, in versions before 2.
+    return type(query).__name__ == "DatavectorQuery" or (
+        getattr(query, "__name__", None) == "datavector"
+    )
+
+
+def _labels(domain: Any) -> dict[str, tuple[Any, ...]]:
+    """Return labels by attribute, where a domain has some."""
+    labels = getattr(domain, "labels", None)
+    return as_coords("the", dict(zip(domain.attributes, labels, strict=True)) if labels else None)
 
 
 def _sizes(domain: Any) -> dict[str, int]:

@@ -261,12 +261,13 @@ class Release:
             content = json.loads(
                 str(source) if is_text else Path(source).read_text(encoding="utf-8"),
                 parse_constant=_refuse_constant,
+                object_pairs_hook=_with_each_key_once,
             )
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"source isn't JSON: {error}") from None
         if not isinstance(content, dict) or content.get("schema") != SCHEMA:
             raise ValueError(f"source isn't a release: its 'schema' must be {SCHEMA!r}")
-        if content.get("version") != VERSION:
+        if isinstance(content.get("version"), bool) or content.get("version") != VERSION:
             raise ValueError(
                 f"source has version {content.get('version')!r} of the schema, where this "
                 f"pymc_dapper knows version {VERSION}"
@@ -276,6 +277,9 @@ class Release:
             raise TypeError(f"queries must be a list, got {shown(content['queries'])}")
         coords = as_coords("the release's", content["coords"])
         queries = [_query(each, coords) for each in content["queries"]]
+        unknown = [dim for dim in coords if all(dim not in query.dims for query in queries)]
+        if unknown:
+            raise ValueError(f"coords has labels of '{unknown[0]}', which is a dim of no query")
         return cls(queries, budget_from_dict(content["budget"]))
 
 
@@ -294,6 +298,14 @@ def _written(values: np.ndarray) -> Any:
 
 def _refuse_constant(word: str) -> Any:
     raise ValueError(f"source has the number {word}, which JSON has not")
+
+
+def _with_each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        [again, *_] = [key for k, (key, _) in enumerate(pairs) if key in dict(pairs[:k])]
+        raise ValueError(f"source has '{again}' twice in one place")
+    return content
 
 
 def _check_keys(what: str, content: Mapping[str, Any], keys: Sequence[str]) -> None:

@@ -1,8 +1,8 @@
 """Mechanisms of SmartNoise SQL."""
 
-from typing import Any
+from typing import Any, Literal
 
-from pymc_dapper.checks import shown
+from pymc_dapper.checks import choice, flag, shown
 from pymc_dapper.mechanisms import (
     DiscreteLaplaceMechanism,
     GaussianMechanism,
@@ -17,43 +17,81 @@ KINDS: dict[str, Any] = {
 }
 
 
-def smartnoise_mechanism(mechanism: Any) -> Mechanism:
+def smartnoise_mechanism(
+    mechanism: Any,
+    column: Literal["int", "float"],
+    *,
+    clamp_counts: bool = False,
+    censor_dims: bool = False,
+) -> Mechanism:
     """Read the noise of a column that SmartNoise SQL released.
 
     Parameters
     ----------
     mechanism : AdditiveNoiseMechanism
-        The mechanism of the column, which tells its kind and its scale.
+        The mechanism of the column, which tells its kind and its scale: that of its name in the
+        query that the reader makes of the user's.
+    column : {"int", "float"}
+        The column's type. Counts, and sums of whole numbers, are released as whole numbers: what
+        comes after the point is cut off, of noise that is added as a real number.
+    clamp_counts : bool, default False
+        Whether noisy values below zero were moved to zero: of counts, where the table's metadata
+        has ``clamp_counts``, as it has if nothing is said.
+    censor_dims : bool, default False
+        Whether groups were left out whose noisy count isn't above the mechanism's threshold, as
+        where the metadata has ``censor_dims``; for the count of individuals, which decides on that.
+        What else was released of groups that were left out has no likelihood here.
 
     Returns
     -------
     Mechanism
-        For `Query` or `read_release`. Say what the reader was set to do besides by rules: counts
-        that were clamped (``clamp_counts``) by ``.clamped(0, None)``, rows that were left out
-        (``censor_dims``) by ``.nonempty().published_if(...)`` with the threshold of the count that
-        decided on them.
+        For `Query` or `read_release`.
 
     Raises
     ------
     TypeError
         If it isn't such a mechanism.
     ValueError
-        If its kind or its scale aren't told.
+        If its kind, its scale or its threshold aren't told.
+
+    Notes
+    -----
+    Where an individual has more rows than the metadata allow (``max_ids``), SmartNoise draws those
+    that count at random, and the noise is on top.
 
     References
     ----------
-    The SmartNoise SDK, `snsql.sql._mechanisms`.
+    The SmartNoise SDK, `snsql.sql._mechanisms` and `snsql.sql.private_reader`; read as of version
+    1.0.10.
+
+    Examples
+    --------
+    >>> reader = snsql.from_df(frame, privacy=privacy, metadata=metadata)
+    >>> query = "SELECT sex, COUNT(DISTINCT id) AS people FROM S.T GROUP BY sex"
+    >>> subquery, _ = reader._rewrite(query)
+    >>> names = [symbol.name for symbol in subquery._select_symbols]
+    >>> mechanisms = dict(zip(names, reader._get_mechanisms(subquery)))
+    >>> smartnoise_mechanism(mechanisms["keycount"], "int", clamp_counts=True, censor_dims=True)
     """
     kind = getattr(getattr(mechanism, "mechanism", None), "name", None)
     if not isinstance(kind, str) or not hasattr(mechanism, "scale"):
         raise TypeError(
             f"mechanism must be a noise mechanism of SmartNoise SQL, got {shown(mechanism)}"
         )
+    choice(column, "column", ("int", "float"))
+    flag(clamp_counts, "clamp_counts")
+    flag(censor_dims, "censor_dims")
     if kind not in KINDS:
         raise ValueError(f"mechanism: there is no noise {kind!r} here, but {', '.join(KINDS)}")
-    if mechanism.scale is None:
-        raise ValueError("mechanism: its scale isn't told")
+    for needed in ("scale", *(["threshold"] if censor_dims else [])):
+        if getattr(mechanism, needed, None) is None:
+            raise ValueError(f"mechanism: its {needed} isn't told")
     try:
-        return KINDS[kind](float(mechanism.scale))
+        made = KINDS[kind](float(mechanism.scale))
+        if censor_dims:
+            made = made.nonempty().published_if(">", float(mechanism.threshold))
+        if clamp_counts:
+            made = made.clamped(0, None)
+        return made.rounded(1, ties="toward zero") if column == "int" else made
     except (TypeError, ValueError) as error:
         raise type(error)(f"mechanism: {error}") from None

@@ -197,6 +197,8 @@ def _mechanism(name: str, wanted: Sequence[str], noise: Any, scale: Any, look_up
     if size is None:
         raise ValueError(f"'{name}': scale is missing, that of the {kind} noise")
     if isinstance(size, str):
+        if size in wanted:
+            raise ValueError(f"'{name}': scale is '{size}', a column of released values")
         size = look_up(size)
     elif as_array(size).ndim:
         raise TypeError(f"'{name}': scale must be a number or a column's name, got {shown(size)}")

@@ -47,6 +47,8 @@ def tumult_mechanisms(noise_info: Any, values: str | Sequence[str]) -> dict[str,
     framework for differential privacy. arXiv:2212.04133.
     """
     columns = (values,) if isinstance(values, str) and values else names(values, "values")
+    if len(set(columns)) != len(columns):
+        raise ValueError(f"values must be different columns, got {columns}")
     try:
         told = [] if isinstance(noise_info, str | Mapping) else list(noise_info)
     except (TypeError, ValueError):  # a symbolic vector has no length

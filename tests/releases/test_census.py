@@ -104,6 +104,8 @@ def test_what_is_missing_is_told(rows):
         read_census(short, levels=LEVELS)
     with pytest.raises(ValueError, match="no query 'cenrace' of level 'state'"):
         read_census(rows, levels=LEVELS, queries=["cenrace"])
+    with pytest.raises(ValueError, match="labels of 'race', which is a dim of no query"):
+        read_census(rows, levels=LEVELS, coords={"race": ["a"]})
     with pytest.raises(ValueError, match="no geocode of level 'block'"):
         read_census(rows, levels={"block": 16})
 

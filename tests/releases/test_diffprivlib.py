@@ -31,6 +31,10 @@ def library(kind, **attributes):
             library("GeometricTruncated", lower=0, upper=math.inf),
             pmd.DiscreteLaplaceMechanism(4.0).clamped(0, None),
         ),
+        (
+            library("GeometricTruncated", lower=0, upper=2**63 - 1),
+            pmd.DiscreteLaplaceMechanism(4.0).clamped(0, None),
+        ),
         (library("Binary"), pmd.RandomizedResponse.calibrate(pmd.PureDP(0.5), categories=2)),
         (
             library("Exponential", utility=[1, 2, 3], monotonic=False),
@@ -51,6 +55,8 @@ def test_mechanisms_are_read(given, expected):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
+        (library("Laplace", epsilon=0), ValueError, "Laplace: epsilon"),
+        (library("Gaussian"), TypeError, "Gaussian doesn't tell its variance"),
         (library("LaplaceFolded"), ValueError, "LaplaceFolded has no likelihood"),
         (library("Laplace", sensitivity=0), ValueError, "Laplace: scale"),
         (library("Exponential", measure=[1.0], monotonic=True, utility=[1]), ValueError, "measure"),

@@ -50,6 +50,30 @@ def test_what_is_no_table_is_refused(frame, error, message):
         columns_of(frame)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", b"", "t.csv can't be read"),
+        ("t.csv", b"g,n\nm\xe4nner,3\n", "t.csv can't be read: .*utf-8"),
+        ("t.csv", b"g,n\nm,3,4\n", "t.csv can't be read: .*Expected 2 fields"),
+        ("t.csv", b"g,n,n\nm,3,4\n", "different names"),
+        ("t.csv", b"g,n\n", "empty"),
+        ("t.parquet", b"g,n\n", "t.parquet can't be read"),
+    ],
+)
+def test_files_that_are_broken_are_refused(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        columns_of(path)
+
+
+def test_what_looks_like_a_number_or_a_label_only(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("\ufeffg,n\nm,1_000\n,4\n", "utf-8")
+    assert columns_of(path, text_columns=["g"]) == {"g": ["m", None], "n": ["1_000", 4]}
+
+
 def test_a_column_that_is_not_there_is_told():
     with pytest.raises(ValueError, match="values: there is no column 'z', but code, n, x"):
         column(COLUMNS, "z", "values")

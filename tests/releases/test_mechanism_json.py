@@ -1,11 +1,19 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
-from pymc_dapper.releases.mechanism_json import KINDS, mechanism_from_dict, mechanism_to_dict
+from pymc_dapper.releases.mechanism_json import (
+    KINDS,
+    NONEMPTY,
+    RULES,
+    _names,
+    mechanism_from_dict,
+    mechanism_to_dict,
+)
 
 LAPLACE = pmd.LaplaceMechanism(2.5)
 MECHANISMS = [
@@ -30,6 +38,15 @@ def test_all_kinds_are_tried():
     assert {type(each).__name__ for each in MECHANISMS} == set(KINDS)
     public = {n for n in pmd.mechanisms.__all__ if n not in ("Mechanism", "published_rows")}
     assert public == {*KINDS, "CustomMechanism"}
+    written = [mechanism_to_dict("q", each).get("rules", []) for each in MECHANISMS]
+    assert {rule["kind"] for rules in written for rule in rules} == {*RULES, NONEMPTY}
+
+
+def test_the_page_has_all_kinds_with_their_parameters():
+    page = (Path(__file__).parents[2] / "docs" / "releases.md").read_text("utf-8")
+    for kind, made in KINDS.items():
+        parameters = ", ".join(f"`{name}`" for name in _names(made))
+        assert f"| `{kind}` | {parameters} |" in page
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)

@@ -73,6 +73,7 @@ def test_groups_below_a_threshold_are_suppressed():
             "'age': .*sex 'x', which 'len' may have left out",
         ),
         (SUMMARY, {"len": [1], "age": [2.0]}, None, "released must be"),
+        (SUMMARY, FRAME.drop(columns="sex"), None, "'len': released has 2 rows, and no column"),
     ],
 )
 def test_wrong_or_incomplete_metadata_is_refused_by_name(told, frame, coords, message):
@@ -109,6 +110,12 @@ def test_constructors_tell_their_noise(given, expected):
     [
         (measurement("make_geometric", scale=2.0, bounds=(0, 9)), "bounds"),
         (measurement("make_laplace", "f64", scale=2.0, k=0), r"multiples of 2\^0"),
+        (measurement("make_laplace"), "make_laplace doesn't tell its 'scale'"),
+        (measurement("make_chain_mt"), "make_chain_mt doesn't tell its 'measurement1'"),
+        (
+            SimpleNamespace(__opendp_dict__={"__kwargs__": 2}),
+            "must be one of OpenDP's constructors",
+        ),
         (measurement("make_chain_pm"), "make_chain_pm doesn't tell"),
         (SimpleNamespace(), "must be one of OpenDP's constructors"),
     ],

@@ -20,10 +20,11 @@ Computation graph:
  3. Computed DP sum with
      Gaussian mechanism:  parameter=12.5  l2_sensitivity=5.0"""
 
-MEAN = """
- 4. Computed DP mean with
+OTHERS = """
+ 4. DP mean computation:
     a. Computed 'normalized_sum' = sum of (value - 2.5)
-    b. Applied to 'count' Laplace mechanism:  parameter=4.0  eps=0.5  l1_sensitivity=2.0"""
+    b. Applied to 'count' Laplace mechanism:  parameter=4.0  eps=0.5  l1_sensitivity=2.0
+ 5. Computed variance with (eps=1 delta=0)"""
 
 
 def test_the_noise_of_each_metric_is_read():
@@ -32,18 +33,18 @@ def test_the_noise_of_each_metric_is_read():
         assert list(found) == ["count", "sum"]
         assert repr(found["count"]) == repr(pmd.LaplaceMechanism(4.0))
         assert repr(found["sum"]) == repr(pmd.GaussianMechanism(12.5))
+    assert list(pipeline_dp_mechanisms(REPORT + OTHERS)) == ["count", "sum"]
 
 
 @pytest.mark.parametrize(
     ("report", "error", "message"),
     [
         (REPORT.replace("public", "private"), ValueError, "weren't public"),
-        (REPORT + MEAN, ValueError, "isn't told of: DP mean"),
-        (REPORT + "\n 4. Computed variance with (eps=1 delta=0)", ValueError, "variance"),
+        (REPORT[: REPORT.index("\n 2.")] + OTHERS, ValueError, "isn't told of, for 'COUNT', 'SUM'"),
         (REPORT.replace("parameter=4.0", "parameter=-4.0"), ValueError, "parameter of 'count'"),
         (REPORT.replace("parameter=4.0", "parameter=nan"), ValueError, "parameter of 'count'"),
         (REPORT.replace("DP sum", "DP count"), ValueError, "two noises of 'count'"),
-        (REPORT[: REPORT.index(" 2.")], ValueError, "any metric"),
+        ("public partitions\nComputation graph:", ValueError, "any metric"),
         ("", TypeError, "must be an explanation report"),
     ],
 )

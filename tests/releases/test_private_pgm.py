@@ -43,6 +43,28 @@ def test_marginals_become_queries():
     assert laplace.scale == pytest.approx(2 / np.sqrt(2))
 
 
+def test_labels_are_those_of_the_domain():
+    labels = (("young", "middle", "old"), ("m", "f"))
+    mbi = SimpleNamespace(attributes=("age", "sex"), shape=(3, 2), labels=labels)
+    given = [measurement(TABLE.ravel(), ("age", "sex"))]
+    assert read_measurements(given, mbi).coords == {"age": labels[0], "sex": labels[1]}
+    told = read_measurements(given, mbi, coords={"sex": ["a", "b"]}).coords
+    assert told == {"age": labels[0], "sex": ("a", "b")}
+
+
+def test_a_query_may_be_an_object():
+    class DatavectorQuery:
+        pass
+
+    given = measurement(TABLE.ravel(), ("age", "sex"), query=DatavectorQuery())
+    assert read_measurements([given], DOMAIN).names == ("age * sex",)
+
+
+def test_labels_of_what_the_domain_has_not_are_refused():
+    with pytest.raises(ValueError, match="labels of 'race', which the domain hasn't"):
+        read_measurements([measurement([1.0, 2.0], ("sex",))], DOMAIN, coords={"race": ["a"]})
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

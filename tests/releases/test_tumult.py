@@ -1,9 +1,16 @@
+import json
 from enum import Enum
+from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import stats
 
 import pymc_dapper as pmd
 from pymc_dapper.releases import tumult_mechanisms
+
+# Made by Tumult Analytics itself: `libraries/record_tumult.py`.
+RECORDED = json.loads((Path(__file__).parent / "data" / "tumult.json").read_text("utf-8"))["found"]
 
 Noise = Enum("Noise", "LAPLACE GEOMETRIC DISCRETE_GAUSSIAN EXPONENTIAL GAUSSIAN")
 
@@ -33,6 +40,38 @@ def test_noise_of_each_column():
     assert pmd.read_release(frame, values="a", noise=noise, dims="sex").names == ("a",)
 
 
+def uniform(noise, mechanism, times=1):
+    """Noise as a uniform variate, by the law that was read, with so many times its scale."""
+    scale = times * getattr(mechanism, "scale", getattr(mechanism, "sigma", None))
+    match type(mechanism).__name__:
+        case "DiscreteLaplaceMechanism":
+            law, ends = stats.dlaplace(1 / scale), (noise - 1, noise)
+        case "DiscreteGaussianMechanism":  # of this width as good as a normal law, rounded
+            law, ends = stats.norm(scale=scale), (noise - 0.5, noise + 0.5)
+        case "LaplaceMechanism":
+            law, ends = stats.laplace(scale=scale), (noise, noise)
+        case "GaussianMechanism":
+            law, ends = stats.norm(scale=scale), (noise, noise)
+    low, high = map(law.cdf, ends)
+    return low + np.random.default_rng(1).uniform(size=noise.size) * (high - low)
+
+
+@pytest.mark.parametrize("told", RECORDED, ids=lambda told: f"{told['query']}, {told['budget']}")
+def test_noise_that_tumult_added_has_the_law_that_is_read(told):
+    if told["true"] is None:
+        with pytest.raises(ValueError, match=r"'x': noise of kind EXPON|tells of 2 noises"):
+            tumult_mechanisms(told["noise_info"], "x")
+        return
+    mechanism = tumult_mechanisms(told["noise_info"], "x")["x"]
+    frame = {"group": list(range(len(told["released"]))), "x": told["released"]}
+    release = pmd.read_release(frame, values="x", noise=mechanism, dims="group")
+    true = np.zeros(len(told["released"]))
+    true[: len(told["true"])] = told["true"]
+    noise = release["x"].values - true
+    assert stats.kstest(uniform(noise, mechanism), "uniform").pvalue > 1e-3
+    assert stats.kstest(uniform(noise, mechanism, times=2), "uniform").pvalue < 1e-3
+
+
 @pytest.mark.parametrize(
     ("told", "error", "message"),
     [
@@ -46,3 +85,8 @@ def test_noise_of_each_column():
 def test_wrong_or_incomplete_metadata_is_refused_by_name(told, error, message):
     with pytest.raises(error, match=message):
         tumult_mechanisms(told, "a")
+
+
+def test_columns_differ():
+    with pytest.raises(ValueError, match="different columns"):
+        tumult_mechanisms(info((Noise.LAPLACE, 1.0)) * 2, ["a", "a"])
