@@ -12,9 +12,8 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.steps.progress import LOGGER
 from pymc_dapper.tabulation.errors import TabulationError
-from pymc_dapper.tabulation.model import find_records, write_table
+from pymc_dapper.tabulation.model import compare, find_records, write_table
 from pymc_dapper.tabulation.reading import TableReading, read_table
-from pymc_dapper.tabulation.self_check import check_table
 
 RECORDS_PER_CELL = 150
 """A sweep over a table takes about as long for each cell as a sweep over so many records. Where the
@@ -55,7 +54,7 @@ def table_if_cheaper(
             return None
         written = write_table(reading)
         try:
-            check_table(reading, written)
+            compare(reading, written)
         except TabulationError as error:
             LOGGER.warning("Not sampled as a table, but record by record: %s", error)
             return None

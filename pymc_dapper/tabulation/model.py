@@ -27,15 +27,17 @@ from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.factors import RecordSum
 from pymc_dapper.records.reading.finite import LARGEST_RANGE, support
+from pymc_dapper.steps.progress import LOGGER
 from pymc_dapper.steps.variables import check_given, record_values
 from pymc_dapper.tabulation.errors import TabulationError
+from pymc_dapper.tabulation.fewer import few_records, with_few_records
 from pymc_dapper.tabulation.reading import (
     Seen,
     TableReading,
     read_table,
     variables_maybe_invalid,
 )
-from pymc_dapper.tabulation.self_check import check_table
+from pymc_dapper.tabulation.self_check import check_table, is_evaluated_soon
 
 ENTRIES_AT_ONCE = 2_000_000
 """Entries of what cells contribute that are evaluated at once."""
@@ -81,8 +83,8 @@ def tabulate(
     ------
     TabulationError
         If the records can't be counted: a kind of ``ReadingError``. The message says why. Also if,
-        at random values, the density of the new model isn't that of the model, which is looked at
-        unless the records are many.
+        at random values, the density of the new model isn't that of the model. Where the records
+        are too many for that, both are looked at for a model of the same form with few of them.
 
     Notes
     -----
@@ -105,8 +107,49 @@ def tabulate(
     model = model_to_read(model)
     reading = read_table(model, find_records(model, records))
     written = write_table(reading)
-    check_table(reading, written)
+    compare(reading, written)
     return written
+
+
+def compare(reading: TableReading, written: Model) -> None:
+    """Compare a model of counts with that of the records.
+
+    Of too many records to be evaluated, a model of the same form with few of them is compared.
+
+    Raises
+    ------
+    TabulationError
+        If they disagree.
+    """
+    if is_evaluated_soon(reading):
+        check_table(reading, written)
+        return
+    try:
+        few = with_few_records(reading.model, reading.n, few_records(reading.rows))
+        of_few = read_table(few, [few[rv.name] for rv in reading.rvs])
+        written_of_few = write_table(of_few)
+    except Exception as error:  # of whatever a graph may hold that is bound to a number of records
+        _tell_not_compared(reading, str(error))
+        return
+    if not is_evaluated_soon(of_few):
+        _tell_not_compared(reading, "it has other large arrays, too")
+        return
+    try:
+        check_table(of_few, written_of_few)
+    except TabulationError as error:
+        if error.__cause__ is None:  # they disagree; else one can't be evaluated
+            raise
+        _tell_not_compared(reading, str(error))
+
+
+def _tell_not_compared(reading: TableReading, why: str) -> None:
+    LOGGER.warning(
+        "The table of counts of %s isn't compared with the records, which are too many. Nor can it "
+        "be for a model of the same form with few of them: %s. To be sure, build such a model and "
+        "pass it to pmd.tabulate",
+        reading.names,
+        why,
+    )
 
 
 def find_records(

@@ -102,5 +102,6 @@ def test_records_are_evaluated_unless_they_are_many(monkeypatch):
     monkeypatch.setattr(self_check, "compile_in_python", evaluated)
     with pytest.raises(TabulationError, match="can't be compared"):
         check_table(read, written)
+    assert self_check.is_evaluated_soon(read)
     monkeypatch.setattr(self_check, "MOST_ENTRIES", 4 * 3 - 1)
-    check_table(read, written)
+    assert not self_check.is_evaluated_soon(read)

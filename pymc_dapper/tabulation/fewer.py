@@ -1,0 +1,126 @@
+"""A model of the same form with few records, small enough to be evaluated."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+from pymc import Model
+from pymc.distributions.distribution import SymbolicRandomVariable
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.basic import Alloc, MakeVector
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.random.type import RandomType
+from pytensor.tensor.shape import Reshape, SpecifyShape
+
+from pymc_dapper.graphs.rebuild import rebuild, with_inputs
+from pymc_dapper.graphs.values import dim_lengths, frozen_dims
+from pymc_dapper.tabulation.rows import DistinctRows
+
+ROWS = 16
+"""Distinct rows, at most, that records are taken of."""
+OF_EACH = 3
+"""Records of each row; of a single row, as many as of all together."""
+
+
+def few_records(rows: DistinctRows) -> np.ndarray:
+    """Choose records, some more than once, so that several have the same row."""
+    chosen = np.unique(np.linspace(0, len(rows) - 1, ROWS).round().astype(int))
+    return np.repeat(rows.first[chosen], OF_EACH if len(chosen) > 1 else OF_EACH * ROWS)
+
+
+def with_few_records(model: Model, n: int, chosen: np.ndarray) -> Model:
+    """Write the model again with some of its n records.
+
+    Whatever has n entries is cut to those of the chosen records, and shapes are changed likewise.
+    Other numbers stay as they are, such as what a total is divided by. An observed variable whose
+    distribution is a graph is written as a Potential.
+    """
+    m = len(chosen)
+
+    def cut(values: np.ndarray) -> np.ndarray:
+        for axis in (k for k, length in enumerate(values.shape) if length == n):
+            values = values.take(chosen, axis=axis)
+        return values
+
+    def at_new_length(x: Variable) -> Variable:
+        if not isinstance(x, Constant) or not np.any(np.equal(x.data, n)):
+            return x
+        return pt.constant(np.where(np.equal(x.data, n), m, x.data).astype(x.dtype))
+
+    def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+        shapes: range | tuple[int, ...] = ()
+        match node.op:
+            case OpFromGraph() if not isinstance(node.op, SymbolicRandomVariable):
+                # What stands for a graph is made for arrays of the old length.
+                inner = node.op.fgraph
+                outputs = inner.bind(dict(zip(inner.inputs, node.inputs, strict=True)))
+                at = dict(zip(node.inputs, inputs, strict=True))
+                return rebuild(outputs, at, replace_node)
+            case RandomVariable() | Reshape():
+                shapes = (1,)
+            case Alloc() | SpecifyShape():
+                shapes = range(1, len(inputs))
+            case MakeVector():
+                shapes = range(len(inputs))
+        inputs = [at_new_length(x) if k in shapes else x for k, x in enumerate(inputs)]
+        return with_inputs(node, inputs)
+
+    values = [model.rvs_to_values[rv] for rv in model.observed_RVs]
+    densities = {
+        rv: pm.logp(rv, value)
+        for rv, value in zip(model.observed_RVs, values, strict=True)
+        if isinstance(rv.owner.op, SymbolicRandomVariable)
+    }
+    variables = [*model.basic_RVs, *model.potentials, *model.deterministics, *values]
+    variables += densities.values()
+    new: dict[Variable, Variable] = {
+        old: at_new_length(length) for old, length in frozen_dims(model, dim_lengths(model)).items()
+    }
+    few = Model(model=None, check_bounds=model.check_bounds)
+
+    def written(x: Variable) -> Variable:
+        return rebuild([x], new, replace_node)[0]
+
+    def untold(x: Variable) -> Variable:
+        """Leave out what a mechanism keeps with its release: copies would tell of all records."""
+        for name in ("mechanism", "released", "statistic", "check_data"):
+            x.tag.__dict__.pop(name, None)
+        return x
+
+    with few:
+        for x in ancestors(variables):
+            if isinstance(x, Constant) and n in getattr(x.type, "shape", ()):
+                new[x] = pt.constant(cut(x.data), dtype=x.dtype)
+        for data in model.data_vars:
+            if isinstance(data, SharedVariable):
+                new[data] = pm.Data(data.name, cut(data.get_value(borrow=True)))
+        for rv in model.basic_RVs:
+            if rv in densities:
+                pm.Potential(rv.name, untold(written(densities[rv])))
+                continue
+            inputs = [
+                pytensor.shared(np.random.default_rng())
+                if isinstance(x.type, RandomType)
+                else written(x)
+                for x in rv.owner.inputs
+            ]
+            made = untold(replace_node(rv.owner, inputs)[rv.owner.outputs.index(rv)])
+            if rv in model.observed_RVs:
+                observed = written(model.rvs_to_values[rv])
+                observed = observed.data if isinstance(observed, Constant) else observed
+                new[rv] = few.register_rv(made, rv.name, observed=observed)
+            else:
+                transform = model.rvs_to_transforms[rv]
+                new[rv] = few.register_rv(
+                    made, rv.name, transform=transform, default_transform=None
+                )
+        for x in model.deterministics:
+            pm.Deterministic(x.name, written(x))
+        for x in model.potentials:
+            pm.Potential(x.name, untold(written(x)))
+    return few
