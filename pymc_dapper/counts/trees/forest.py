@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pymc_dapper.counts.trees.compiled import (
+    add_between,
     ascend,
     bound_neglected,
     cut,
@@ -22,14 +23,12 @@ from pymc_dapper.counts.trees.compiled import (
     split_draws,
     summarise,
 )
-from pymc_dapper.counts.trees.messages import Messages
+from pymc_dapper.counts.trees.messages import DROP, NO_SUMS, TAIL_MASS, Messages, Sums, sums_of
 from pymc_dapper.counts.trees.nodes import Nodes
 from pymc_dapper.counts.trees.weights import NONE, OF_TABLE
 
-TAIL_MASS = 1e-12
-"""Largest share of the posterior that any window may neglect."""
-DROP, LARGEST_DROP = 42.0, 690.0
-"""Logarithm of what windows cut off at first, and at most: float64 ends there."""
+LARGEST_DROP = 690.0
+"""Logarithm of what windows cut off at most: float64 ends there."""
 SUBTREE = 1024
 """Nodes of a subtree, at most: their messages stay in a processor's caches."""
 
@@ -59,6 +58,7 @@ class Root(NamedTuple):
     """Logarithm of the largest share that a window of the subtree neglects."""
     total: float
     impossible: int
+    sums: Sums = NO_SUMS
 
 
 class Asked(NamedTuple):
@@ -88,6 +88,8 @@ class Solved(NamedTuple):
     total: float
     largest: dict[int, float]
     """Logarithm of a bound on what the rest says about a count, for nodes that aren't in parts."""
+    sums: list[Sums]
+    """Of each part."""
 
 
 def wider(settings: Settings, most: float) -> Settings | None:
@@ -95,12 +97,12 @@ def wider(settings: Settings, most: float) -> Settings | None:
     if settings.drop >= LARGEST_DROP:
         return None
     drop = 4 * settings.drop if most == np.inf else settings.drop + 5 + most - np.log(TAIL_MASS)
-    return Settings(float(min(drop, LARGEST_DROP)), False)
+    return settings._replace(drop=float(min(drop, LARGEST_DROP)))
 
 
 def to_root(nodes: Nodes, settings: Settings) -> Root:
     """Pass messages up a subtree, and keep the last."""
-    messages = ascend(nodes, *settings, False)
+    messages = ascend(nodes, *settings, False, NO_SUMS)
     if messages.impossible >= 0:
         return Root(0, np.zeros(0), -np.inf, -np.inf, 0.0, messages.impossible)
     _, most, total = bound_neglected(nodes, messages)
@@ -112,27 +114,32 @@ def to_root(nodes: Nodes, settings: Settings) -> Root:
         most,
         total,
         -1,
+        sums_of(messages),
     )
 
 
 def outward_of(
-    nodes: Nodes, settings: Settings, outward: np.ndarray | None
+    nodes: Nodes, settings: Settings, outward: np.ndarray | None, sums: Sums = NO_SUMS
 ) -> tuple[Messages, np.ndarray]:
     """Return all messages of a subtree, up and down."""
-    messages = ascend(nodes, *settings, True)
-    if outward is None:
-        outward = np.ones(messages.widths[-1])
-    values, error = descend(nodes, messages, outward, settings.transforms)
+    messages = ascend(nodes, *settings, True, sums)
+    inside = np.ones(messages.widths[-1]) if outward is None else outward
+    values, error = descend(nodes, messages, inside)
     if error > TAIL_MASS:
-        values, _ = descend(nodes, messages, outward, False)
+        return outward_of(nodes, settings._replace(transforms=False), outward)
     return messages, values
 
 
 def summaries_of(
-    nodes: Nodes, settings: Settings, outward: np.ndarray | None, chosen: np.ndarray, asked: Asked
+    nodes: Nodes,
+    settings: Settings,
+    outward: np.ndarray | None,
+    sums: Sums,
+    chosen: np.ndarray,
+    asked: Asked,
 ) -> Summaries:
     """Summarise the marginals of chosen nodes of a subtree."""
-    messages, values = outward_of(nodes, settings, outward)
+    messages, values = outward_of(nodes, settings, outward, sums)
     return summarised(messages, values, chosen, asked)
 
 
@@ -151,6 +158,11 @@ def summarised(
     return found
 
 
+def to_draw(nodes: Nodes, messages: Messages) -> Messages:
+    """Return messages by which each sum can be split in two."""
+    return add_between(nodes, messages) if messages.sizes.any() else messages
+
+
 def draws_of(
     nodes: Nodes,
     settings: Settings,
@@ -159,7 +171,7 @@ def draws_of(
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Draw the counts of chosen nodes of a subtree, given those of its root."""
-    messages = ascend(nodes, *settings, True)
+    messages = to_draw(nodes, ascend(nodes, *settings, True, NO_SUMS))
     counts = np.empty((nodes.left.size, root.size), dtype=np.int64)
     counts[-1] = root
     split_draws(rng, nodes, messages, counts)
@@ -215,7 +227,7 @@ class Forest:
             )
         ]
         highest = np.empty(left.size, dtype=np.int64)
-        self.nodes = Nodes(left, right, *arrays, highest, *tables)  # type: ignore[call-arg]
+        self.nodes = Nodes(left, right, ~named, *arrays, highest, *tables)  # type: ignore[call-arg]
         sizes, ends = cut(left, right, most)
         self._stops = np.flatnonzero(ends) + 1
         self._starts = self._stops - sizes[self._stops - 1]
@@ -266,7 +278,7 @@ class Forest:
                 return self._name(int(self._starts[k]) + root.impossible)
             roots.append(root)
         top, at = self._top(roots)
-        messages = ascend(top, *settings, True)
+        messages = ascend(top, *settings, True, NO_SUMS)
         if messages.impossible >= 0:
             return self._name(int(at[messages.impossible]))
         largest, most, total = bound_neglected(top, messages)
@@ -277,7 +289,10 @@ class Forest:
         log_evidence = messages.log_totals.sum() + sum(root.log_evidence for root in roots)
         named = self.origin[at] >= 0
         largest_of = dict(zip(self.origin[at[named]].tolist(), largest[named], strict=True))
-        return Solved(settings, top, messages, float(log_evidence), most, float(total), largest_of)
+        sums = [root.sums for root in roots]
+        return Solved(
+            settings, top, messages, float(log_evidence), most, float(total), largest_of, sums
+        )
 
     def _places_above(self) -> np.ndarray:
         """Where nodes are that aren't below a subtree's root."""
@@ -294,7 +309,8 @@ class Forest:
         left, right = place[nodes.left[at]], place[nodes.right[at]]
         leaves = place[stops - 1]
         noise, prior, first = nodes.noise[at], nodes.prior[at], nodes.first[at]
-        noise[leaves], prior[leaves] = NONE, OF_TABLE
+        between = nodes.between[at]
+        between[leaves], noise[leaves], prior[leaves] = False, NONE, OF_TABLE
         first[leaves] = len(nodes.table_lowest) + np.arange(leaves.size)
         ends = nodes.tables.size + np.cumsum([root.message.size for root in roots], dtype=np.int64)
         with np.errstate(divide="ignore"):
@@ -302,6 +318,7 @@ class Forest:
         return Nodes(
             left,
             right,
+            between,
             noise,
             nodes.released[at],
             nodes.scale[at],
@@ -361,10 +378,13 @@ class Forest:
                 part,
                 solved.settings,
                 values[messages.starts[root] :][: messages.widths[root]],
+                sums,
                 chosen,
                 _of_nodes(asked, numbers),
             )
-            for part, root, (chosen, numbers) in zip(self._parts(), roots, named, strict=True)
+            for part, root, sums, (chosen, numbers) in zip(
+                self._parts(), roots, solved.sums, named, strict=True
+            )
         )
         for (_, numbers), part in zip(named, in_order(executor, summaries_of, tasks), strict=True):
             put(numbers, part)
@@ -397,7 +417,8 @@ class Forest:
         given: np.ndarray | None = None,
     ) -> np.ndarray:
         """Draw all counts, given those of a root if they are known: (draws, number of nodes)."""
-        top, messages = solved.top, solved.messages
+        top = solved.top
+        messages = to_draw(top, solved.messages)
         counts = np.empty((top.left.size, draws), dtype=np.int64)
         own, *others = rng.spawn(1 + len(self._starts))
         children = np.concatenate([top.left, top.right])

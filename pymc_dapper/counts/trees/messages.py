@@ -15,17 +15,52 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.counts.trees.convolution import convolve
+from pymc_dapper.counts.trees.fourier import plan_of
 from pymc_dapper.counts.trees.nodes import Nodes
+from pymc_dapper.counts.trees.spectra import (
+    DIRECTLY,
+    SHORTEST,
+    Tilted,
+    partial_sums,
+    summed,
+    tilt_parts,
+    tilted,
+)
 from pymc_dapper.counts.trees.weights import (
     EXACT,
     FLAT,
+    NEGATIVE_BINOMIAL,
     NONE,
+    POISSON,
+    log_noise_weights,
     log_normaliser,
-    log_prior,
-    noise_weights,
+    log_priors,
     noise_window,
     prior_window,
 )
+
+TAIL_MASS = 1e-12
+"""Largest share of the posterior that a window, or a sum by transform, may neglect."""
+DROP = 50.0
+"""Logarithm of what windows cut off at first."""
+
+
+class Sums(NamedTuple):
+    """Messages of nodes whose children were summed by transform, to be used again."""
+
+    at: np.ndarray
+    """Int64, shape (number of sums,): the nodes, in order; and likewise:"""
+    starts: np.ndarray
+    widths: np.ndarray
+    lowest: np.ndarray
+    sizes: np.ndarray
+    tilts: np.ndarray
+    wrapped: np.ndarray
+    values: np.ndarray
+    """Float64: probabilities."""
+
+
+NO_SUMS = Sums(*np.zeros((5, 0), dtype=np.int64), *np.zeros((3, 0)))
 
 
 class Messages(NamedTuple):
@@ -49,12 +84,89 @@ class Messages(NamedTuple):
     """Float64, shape (number of nodes,): logarithm of the sum of the noise's weights, by that."""
     log_largest: np.ndarray
     """Float64, shape (number of nodes,): logarithm of its largest probability."""
+    sizes: np.ndarray
+    """Int64, shape (number of nodes,): length of the transform that summed its children; or 0."""
+    tilts: np.ndarray
+    """Float64, shape (number of nodes,): how they were tilted for it."""
+    wrapped: np.ndarray
+    """Float64, shape (number of nodes,): bound on what it wraps around."""
+    errors: np.ndarray
+    """Float64, shape (number of nodes,): bound on each entry's relative error by it."""
     impossible: int
     """A node that no count is possible at, or only with less than the windows hold; -1 if none."""
+    summed: np.ndarray
+    """Int64: nodes whose children were summed by transform, unless all messages are kept."""
+    summed_starts: np.ndarray
+    """Int64: where their messages begin among these."""
+    summed_values: np.ndarray
+    """Float64: probabilities."""
 
 
 @njit
-def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool) -> Messages:
+def gather(nodes: Nodes, i: int, room: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a node's children in order, and the nodes in between that sum them from the top on.
+
+    Parameters
+    ----------
+    nodes : Nodes
+        The nodes.
+    i : int
+        One that isn't in between.
+    room : ndarray of int64, shape (3, number of nodes + 1)
+        Is overwritten.
+    """
+    n_children, n_between, height = 0, 0, 0
+    stack, children, between = room[0], room[1], room[2]
+    for child in (nodes.left[i], nodes.right[i]):
+        if child >= 0:
+            stack[height] = child
+            height += 1
+    while height:
+        height -= 1
+        child = stack[height]
+        if nodes.between[child]:
+            between[n_between] = child
+            n_between += 1
+            stack[height], stack[height + 1] = nodes.left[child], nodes.right[child]
+            height += 2
+        else:
+            children[n_children] = child
+            n_children += 1
+    return children[:n_children][::-1].copy(), between[:n_between]
+
+
+@njit
+def _multiplications(
+    nodes: Nodes, i: int, between: np.ndarray, widths: np.ndarray, lowest: np.ndarray, width: int
+) -> float:
+    """Return how many it takes to sum a node's children two by two.
+
+    Widths and least counts of nodes in between are written, as they will be or more.
+    """
+    total = 0.0
+    for x in between[::-1]:
+        left, right = nodes.left[x], nodes.right[x]
+        a, b = widths[left], widths[right]
+        lowest[x] = lowest[left] + lowest[right]
+        widths[x] = max(min(a + b - 1, nodes.highest[x] - lowest[x] + 1), 0)
+        total += 1.0 * min(a, b) * min(max(a, b), widths[x])
+    a, b = widths[nodes.left[i]], widths[nodes.right[i]]
+    shorter = min(a, b, width)
+    return total + 1.0 * shorter * min(max(a, b), max(width, shorter))
+
+
+@njit
+def _with_room(values: np.ndarray, used: int, needed: int) -> np.ndarray:
+    """Return an array with room for so much, in which what is used stays."""
+    if needed <= values.size:
+        return values
+    more = np.empty(2 * needed)
+    more[:used] = values[:used]
+    return more
+
+
+@njit
+def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums) -> Messages:
     """Pass messages up.
 
     Parameters
@@ -66,106 +178,186 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool) -> Messages:
     transforms : bool
         Whether Fourier transforms may be used.
     keep : bool
-        Whether all messages are kept, or only the last.
+        Whether all messages are kept, or only the last. Nodes in between have none where their
+        sum was done by transform.
+    known : Sums
+        Those that are known already.
     """
     n = nodes.left.size
     starts, widths = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     lowest = np.zeros(n, dtype=np.int64)
     log_totals, log_neglected = np.zeros(n), np.full(n, -np.inf)
     log_shares, log_sums, log_largest = np.zeros(n), np.full(n, np.inf), np.zeros(n)
+    sizes = np.zeros(n, dtype=np.int64)
+    tilts, wrapped, errors = np.zeros(n), np.zeros(n), np.zeros(n)
     values, room, weights = np.empty(4096), np.empty(4096), np.empty(4096)
     used, impossible = 0, -1
     cut = math.exp(-drop)
-    for i in range(n):
-        left, right = nodes.left[i], nodes.right[i]
-        kind = nodes.noise[i]
-        low_noise, high_noise = noise_window(nodes, i, drop)
-        if left < 0:
-            low, high = prior_window(nodes, i, drop)
-        else:
-            low, high = lowest[left], lowest[left] + widths[left] - 1
-            if right >= 0:
-                low, high = low + lowest[right], high + lowest[right] + widths[right] - 1
-        cuts_noise = kind not in (NONE, EXACT) and (low < low_noise or high > high_noise)
-        first, last = max(low, low_noise), min(high, nodes.highest[i])
-        if last < first:
-            impossible = i
-            break
-        width = last - first + 1
-        if width > room.size:
-            room, weights = np.empty(2 * width), np.empty(2 * width)
-        out, noise = room[:width], weights[:width]
-
-        error = 0.0
-        if left < 0:
-            best = -np.inf
-            for j in range(width):
-                out[j] = log_prior(nodes, i, first + j)
-                best = max(best, out[j])
-            if not best > -np.inf:
-                impossible = i
-                break
-            for j in range(width):
-                out[j] = math.exp(out[j] - best)
-        else:
-            best, outside = 0.0, 1.0
-            a = values[starts[left] : starts[left] + widths[left]]
-            if right < 0:
-                for j in range(width):
-                    out[j] = a[first - low + j]
+    # Of what isn't right in relative terms; the less the wider windows have to be.
+    absolutely = TAIL_MASS * math.exp(DROP - drop)
+    family, plan = np.empty((3, n + 1), dtype=np.int64), plan_of(SHORTEST)
+    sum_nodes, sum_starts = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    kept = np.empty(1024)
+    n_sums, sums_used, n_known = 0, 0, 0
+    for head in range(n):
+        if nodes.between[head]:
+            continue  # they come with the node whose children they sum
+        if n_known < known.at.size and known.at[n_known] == head:
+            x, n_known = n_known, n_known + 1
+            starts[head], widths[head], lowest[head] = used, known.widths[x], known.lowest[x]
+            sizes[head], tilts[head] = known.sizes[x], known.tilts[x]
+            wrapped[head] = known.wrapped[x]
+            used += widths[head]
+            values = _with_room(values, starts[head], used)
+            values[starts[head] : used] = known.values[known.starts[x] :][: widths[head]]
+            continue
+        children, between = gather(nodes, head, family)
+        how, lows, highs, own, width_of = DIRECTLY, 0, 0, children, children
+        if nodes.right[head] >= 0 and transforms:
+            own, width_of = starts[children], widths[children]
+            for x in range(children.size):
+                lows += lowest[children[x]]
+                highs += lowest[children[x]] + width_of[x] - 1
+            first, last = noise_window(nodes, head, drop)
+            first, last = max(first, lows), min(last, highs, nodes.highest[head])
+            if first <= last:
+                written_out = _multiplications(
+                    nodes, head, between, widths, lowest, last - first + 1
+                )
+                how = tilted(values, own, width_of, first - lows, last - lows, written_out)
+        k = 0 if how.size else between.size
+        while k >= 0:
+            i = head if k == 0 else between[k - 1]
+            left, right, kind = nodes.left[i], nodes.right[i], nodes.noise[i]
+            if left < 0:
+                low, high = prior_window(nodes, i, drop)
+            elif how.size:
+                low, high = lows, highs
             else:
-                b = values[starts[right] : starts[right] + widths[right]]
-                error = convolve(a, b, first - low, out, transforms)
-        if kind != NONE:
-            log_noise, total_noise = noise_weights(nodes, i, first, noise)
-            if not log_noise > -np.inf:
+                low, high = lowest[left], lowest[left] + widths[left] - 1
+                if right >= 0:
+                    low, high = low + lowest[right], high + lowest[right] + widths[right] - 1
+            low_noise, high_noise = noise_window(nodes, i, drop)
+            cuts_noise = kind not in (NONE, EXACT) and (low < low_noise or high > high_noise)
+            first, last = max(low, low_noise), min(high, high_noise, nodes.highest[i])
+            if last < first:
                 impossible = i
                 break
+            width = last - first + 1
+            if width > room.size:
+                room, weights = np.empty(2 * width), np.empty(2 * width)
+            out, noise, best = room[:width], weights[:width], 0.0
+            if kind != NONE:
+                best = log_noise_weights(nodes, i, first, noise)
+                if not best > -np.inf:
+                    impossible = i
+                    break
+
+            # What comes from below times the noise's weights, each in relation to some largest.
+            outside, error, absolute, wrong = 1.0, 0.0, 0.0, 0.0
+            if left < 0:
+                log_priors(nodes, i, first, out)
+                if kind != NONE:
+                    for j in range(width):
+                        out[j] += noise[j]
+                best = out.max()
+                if not best > -np.inf:
+                    impossible = i
+                    break
+                for j in range(width):
+                    out[j] = math.exp(out[j] - best)
+                if nodes.prior[i] == FLAT:
+                    outside = max(1.0, nodes.scale[i])
+            else:
+                if kind == NONE:
+                    noise[:] = 1.0
+                else:
+                    total_noise = 0.0
+                    for j in range(width):
+                        noise[j] = math.exp(noise[j] - best)
+                        total_noise += noise[j]
+                    log_sums[i] = math.log(total_noise)
+                if how.size:
+                    if plan.places.size != how.size:
+                        plan = plan_of(how.size)
+                    pmf, wrong = summed(plan, values, own, width_of, how)
+                    middle = 0.5 * (first + last) - lows
+                    best += how.log_total - how.tilt * middle
+                    allowed = TAIL_MASS * (children.size - 1)
+                    for j in range(width):
+                        at = first - lows + j
+                        noise[j] *= math.exp(how.tilt * (middle - at))
+                        out[j] = pmf[at]
+                        if wrong <= allowed * out[j]:
+                            error = max(error, wrong / out[j])
+                        else:
+                            absolute += wrong * noise[j]
+                else:
+                    a = values[starts[left] : starts[left] + widths[left]]
+                    if right < 0:
+                        out[:] = a[first - low : first - low + width]
+                    else:
+                        b = values[starts[right] : starts[right] + widths[right]]
+                        convolve(a, b, first - low, out)
+                for j in range(width):
+                    out[j] *= noise[j]
+            total = 0.0
             for j in range(width):
-                out[j] *= noise[j]
-            best += log_noise - log_normaliser(kind, nodes.scale[i])
-            log_sums[i] = math.log(total_noise)
-        else:
-            log_noise, total_noise = 0.0, 1.0 * width
-        total = 0.0
-        for j in range(width):
-            total += out[j]
-        if not total > 1e-290:
-            impossible = i
+                total += out[j]
+            if how.size and not absolute <= absolutely * total:
+                how, k = DIRECTLY, between.size
+                continue
+            if not total > 1e-290:
+                impossible = i
+                break
+
+            # What the ends have less of than the share that may be cut.
+            begin, end, below, above = 0, width, 0.0, 0.0
+            while below + out[begin] <= cut * total:
+                below += out[begin]
+                begin += 1
+            while above + out[end - 1] <= cut * total:
+                above += out[end - 1]
+                end -= 1
+            neglected = below + above + absolute
+            if cuts_noise:
+                neglected += cut * outside * math.exp(min(-best, 600.0))
+            if left < 0 and nodes.prior[i] in (POISSON, NEGATIVE_BINOMIAL):
+                neglected += cut * math.exp(min(-best, 600.0))
+            log_neglected[i] = math.log(neglected / total) if neglected > 0 else -np.inf
+            if how.size:
+                sizes[i], tilts[i] = how.size, how.tilt
+                wrapped[i], errors[i] = how.wrapped, error
+                for x in between:
+                    widths[x] = 0
+
+            # Where they aren't kept, the children's room is free.
+            start = used
+            if not keep and left >= 0:
+                start = starts[children[0]] if how.size else starts[left]
+            starts[i], widths[i], lowest[i] = start, end - begin, first + begin
+            if keep or i == head:
+                used = start + end - begin
+            values = _with_room(values, start, start + end - begin)
+            largest = 0.0
+            for j in range(end - begin):
+                values[start + j] = p = out[begin + j] * (1 / total)
+                largest = max(largest, p)
+            log_totals[i] = math.log(total) + best
+            if kind != NONE:
+                log_totals[i] -= log_normaliser(kind, nodes.scale[i])
+            log_shares[i] = math.log(total)
+            log_sums[i] -= log_shares[i]
+            log_largest[i] = math.log(largest)
+            if how.size and not keep:
+                sum_nodes[n_sums], sum_starts[n_sums] = i, sums_used
+                sums_used += widths[i]
+                kept = _with_room(kept, sum_starts[n_sums], sums_used)
+                kept[sum_starts[n_sums] : sums_used] = values[start : start + widths[i]]
+                n_sums += 1
+            k -= 1
+        if impossible >= 0:
             break
-
-        # What the ends have less of than the share that may be cut.
-        begin, end, below, above = 0, width, 0.0, 0.0
-        while below + out[begin] <= cut * total:
-            below += out[begin]
-            begin += 1
-        while above + out[end - 1] <= cut * total:
-            above += out[end - 1]
-            end -= 1
-        neglected = below + above + error * math.sqrt(total_noise)
-        if cuts_noise:
-            neglected += cut * outside * math.exp(min(-log_noise, 600.0))
-        if left < 0 and nodes.prior[i] != FLAT:
-            neglected += cut * outside
-        log_neglected[i] = math.log(neglected / total) if neglected > 0 else -np.inf
-
-        # Where they aren't kept, the children's room is free.
-        start = used if keep or left < 0 else starts[left]
-        starts[i], widths[i], lowest[i] = start, end - begin, first + begin
-        used = start + end - begin
-        if used > values.size:
-            more = np.empty(2 * used)
-            for j in range(start):
-                more[j] = values[j]
-            values = more
-        largest = 0.0
-        for j in range(end - begin):
-            values[start + j] = p = out[begin + j] / total
-            largest = max(largest, p)
-        log_totals[i] = math.log(total) + best
-        log_shares[i] = math.log(total)
-        log_sums[i] -= log_shares[i]
-        log_largest[i] = math.log(largest)
     return Messages(
         starts,
         widths,
@@ -176,7 +368,93 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool) -> Messages:
         log_shares,
         log_sums,
         log_largest,
+        sizes,
+        tilts,
+        wrapped,
+        errors,
         impossible,
+        sum_nodes[:n_sums].copy(),
+        sum_starts[:n_sums].copy(),
+        kept[:sums_used].copy(),
+    )
+
+
+def sums_of(messages: Messages) -> Sums:
+    """Return what is worth to be kept of messages of which only the last was."""
+    at = messages.summed
+    return Sums(
+        at,
+        messages.summed_starts,
+        messages.widths[at],
+        messages.lowest[at],
+        messages.sizes[at],
+        messages.tilts[at],
+        messages.wrapped[at],
+        messages.summed_values,
+    )
+
+
+@njit
+def add_between(nodes: Nodes, messages: Messages) -> Messages:
+    """Return messages with those of nodes in between that sums by transform left out, for draws.
+
+    Messages of the children are tilted there: of given sums they say the same.
+    """
+    starts, widths, lowest = messages.starts.copy(), messages.widths.copy(), messages.lowest.copy()
+    log_largest, values = messages.log_largest.copy(), messages.values.copy()
+    n, used = nodes.left.size, messages.values.size
+    family, plan = np.empty((3, n + 1), dtype=np.int64), plan_of(SHORTEST)
+    number = np.empty(n, dtype=np.int64)
+    for head in range(n):
+        size = messages.sizes[head]
+        if size == 0:
+            continue
+        children, between = gather(nodes, head, family)
+        most = lowest[head] + widths[head] - 1
+        for k in range(children.size):
+            number[children[k]] = k
+            most -= lowest[children[k]]
+        left, right = np.empty_like(between), np.empty_like(between)
+        for k in range(between.size):
+            i = between[between.size - 1 - k]
+            number[i] = children.size + k
+            left[k], right[k] = number[nodes.left[i]], number[nodes.right[i]]
+        if plan.places.size != size:
+            plan = plan_of(size)
+        how = Tilted(size, messages.tilts[head], 0.0, 0.0)
+        own, width_of = starts[children], widths[children]
+        sums = np.empty((between.size, size))
+        partial_sums(plan, values, own, width_of, how, left, right, sums)
+        tilt_parts(values, own, width_of, how)
+        for child in children:
+            p = values[starts[child] : starts[child] + widths[child]]
+            log_largest[child] = math.log(p.max())
+        for k in range(between.size):
+            i = between[between.size - 1 - k]
+            lowest[i] = lowest[nodes.left[i]] + lowest[nodes.right[i]]
+            widths[i] = min(widths[nodes.left[i]] + widths[nodes.right[i]] - 1, most + 1)
+            starts[i], used = used, used + widths[i]
+            values = _with_room(values, starts[i], used)
+            values[starts[i] : used] = sums[k, : widths[i]]
+            log_largest[i] = math.log(sums[k, : widths[i]].max())
+    return Messages(
+        starts,
+        widths,
+        lowest,
+        values[:used].copy(),
+        messages.log_totals,
+        messages.log_neglected,
+        messages.log_shares,
+        messages.log_sums,
+        log_largest,
+        messages.sizes,
+        messages.tilts,
+        messages.wrapped,
+        messages.errors,
+        messages.impossible,
+        messages.summed,
+        messages.summed_starts,
+        messages.summed_values,
     )
 
 
@@ -200,7 +478,7 @@ def bound_neglected(nodes: Nodes, messages: Messages) -> tuple[np.ndarray, float
     for i in range(n - 1, -1, -1):
         here = messages.log_neglected[i] + largest[i]
         most = max(most, here)
-        total += math.exp(min(here, 600.0))
+        total += math.exp(min(here, 600.0)) + messages.errors[i]
         left, right = nodes.left[i], nodes.right[i]
         if left < 0:
             continue

@@ -17,6 +17,8 @@ class Nodes(NamedTuple):
     left: np.ndarray
     right: np.ndarray
     """Int64: children; -1 where there is none."""
+    between: np.ndarray
+    """Bool: which are in between, and only sum two others."""
     noise: np.ndarray
     """Int64: kind of noise, as in :mod:`pymc_dapper.counts.trees.weights`."""
     released: np.ndarray
@@ -38,10 +40,13 @@ class Nodes(NamedTuple):
     """Float64: log-weights; of counts beyond a table it is -inf."""
 
     def part(self, start: int, stop: int) -> "Nodes":
-        """Return the nodes of a run that has all below its last node."""
+        """Return the nodes of a run that has all below its last node, which isn't in between."""
         run = slice(start, stop)
         shifted = [np.where(x[run] < 0, -1, x[run] - start) for x in (self.left, self.right)]
-        return Nodes(*shifted, *[x[run] for x in self[2:9]], *self[9:])  # type: ignore[call-arg]
+        between = self.between[run].copy()
+        between[-1] = False
+        own = [x[run] for x in self[3:10]]
+        return Nodes(*shifted, between, *own, *self[10:])  # type: ignore[call-arg]
 
 
 @njit

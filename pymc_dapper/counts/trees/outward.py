@@ -6,15 +6,15 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.counts.trees.convolution import convolve
-from pymc_dapper.counts.trees.messages import Messages
+from pymc_dapper.counts.trees.fourier import plan_of
+from pymc_dapper.counts.trees.messages import Messages, gather
 from pymc_dapper.counts.trees.nodes import Nodes
-from pymc_dapper.counts.trees.weights import NONE, noise_weights
+from pymc_dapper.counts.trees.spectra import SHORTEST, Tilted, all_others
+from pymc_dapper.counts.trees.weights import NONE, log_noise_weights
 
 
 @njit
-def descend(
-    nodes: Nodes, messages: Messages, outward: np.ndarray, transforms: bool
-) -> tuple[np.ndarray, float]:
+def descend(nodes: Nodes, messages: Messages, outward: np.ndarray) -> tuple[np.ndarray, float]:
     """Pass messages down.
 
     Parameters
@@ -26,8 +26,6 @@ def descend(
     outward : ndarray of float64
         What is known of the last node from the rest of the tree, on its window; of other roots
         nothing is.
-    transforms : bool
-        Whether Fourier transforms may be used.
 
     Returns
     -------
@@ -35,35 +33,46 @@ def descend(
         What the rest of the tree says about each count, where ``messages`` has its own message: the
         product of both is the marginal pmf, up to a factor.
     error : float
-        Bound on what transforms add to the share of a count in its marginal.
+        Bound on the share by which a marginal is off where sums were done by transform, for each
+        convolution that it saved.
     """
     n = nodes.left.size
     starts, widths, lowest = messages.starts, messages.widths, messages.lowest
     values = np.ones(messages.values.size)
-    for j in range(outward.size):
-        values[starts[n - 1] + j] = outward[j]
+    values[starts[n - 1] : starts[n - 1] + outward.size] = outward
     width = 0
     for i in range(n):
         width = max(width, widths[i])
     room, weights, turned = np.empty(width), np.empty(width), np.empty(width)
-    worst = 0.0
+    family, plan, worst = np.empty((3, n + 1), dtype=np.int64), plan_of(SHORTEST), 0.0
     for i in range(n - 1, -1, -1):
         left, right = nodes.left[i], nodes.right[i]
-        if left < 0:
+        if left < 0 or widths[i] == 0:
             continue
         t, noise = room[: widths[i]], weights[: widths[i]]
-        for j in range(t.size):
-            t[j] = values[starts[i] + j]
+        t[:] = values[starts[i] : starts[i] + t.size]
         if nodes.noise[i] != NONE:
-            noise_weights(nodes, i, lowest[i], noise)
+            best = log_noise_weights(nodes, i, lowest[i], noise)
             for j in range(t.size):
-                t[j] *= noise[j]
+                t[j] *= math.exp(noise[j] - best)
+        size, tilt = messages.sizes[i], messages.tilts[i]
+        if size:
+            for j in range(t.size):
+                t[j] *= math.exp(tilt * (0.5 * t.size - j))
         # Only the ratios count; and for the bound of errors, that the sum is 1.
-        total = 0.0
-        for p in t:
-            total += p
-        for j in range(t.size):
-            t[j] /= total
+        t /= t.sum()
+        if size:
+            children, _ = gather(nodes, i, family)
+            if plan.places.size != size:
+                plan = plan_of(size)
+            first = lowest[i] - lowest[children].sum()
+            own, width = starts[children], widths[children]
+            how = Tilted(size, tilt, 0.0, messages.wrapped[i])
+            error = all_others(plan, messages.values, own, width, how, t, first, values)
+            worst = max(worst, error / (children.size - 1))
+            for child in children:
+                _scale(values[starts[child] : starts[child] + widths[child]])
+            continue
         for child, other in ((left, right), (right, left)):
             if child < 0:
                 continue
@@ -78,21 +87,28 @@ def descend(
                 for j in range(m.size):
                     m[j] = messages.values[starts[other] + m.size - 1 - j]
                 first = lowest[child] + lowest[other] - lowest[i] + m.size - 1
-                error = convolve(m, t, first, out, transforms)
-                if error > 0:
-                    mine = messages.values[starts[child] : starts[child] + widths[child]]
-                    inside = 0.0
-                    for j in range(out.size):
-                        inside += mine[j] * out[j]
-                    norm = math.exp(messages.log_largest[child])  # at least the norm squared
-                    worst = max(worst, error * math.sqrt(norm) / inside if inside > 0 else np.inf)
-            largest = 0.0
-            for p in out:
-                largest = max(largest, p)
-            if largest > 0:
-                for j in range(out.size):
-                    out[j] /= largest
+                convolve(m, t, first, out)
+            _scale(out)
     return values, worst
+
+
+@njit
+def _scale(x: np.ndarray) -> None:
+    """Divide by the largest."""
+    largest = x.max()
+    if largest > 0:
+        x /= largest
+
+
+@njit(fastmath={"reassoc", "contract", "nsz"})
+def _weigh(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> tuple[float, float]:
+    """Write a product, and return its sum and its first moment."""
+    total = first = 0.0
+    for j in range(out.size):
+        out[j] = a[j] * b[j]
+        total += out[j]
+        first += out[j] * j
+    return total, first
 
 
 @njit
@@ -126,26 +142,26 @@ def summarise(
     below : ndarray of float64, shape (n, 2) or (0, 2)
         Is written.
     """
+    room = np.empty(messages.widths.max())
     for k in range(chosen.size):
         i = chosen[k]
         begin, width, lowest = messages.starts[i], messages.widths[i], messages.lowest[i]
-        total, first = 0.0, 0.0
-        for j in range(width):
-            p = messages.values[begin + j] * values[begin + j]
-            total += p
-            first += p * j
+        p = room[:width]
+        total, first = _weigh(
+            messages.values[begin : begin + width], values[begin : begin + width], p
+        )
         mean = first / total
         second, q, done = 0.0, 0, 0.0
         lower = upper = 0.0
         for j in range(width):
-            p = messages.values[begin + j] * values[begin + j] / total
-            second += p * (j - mean) ** 2
+            share = p[j] / total
+            second += share * (j - mean) ** 2
             if at.size:
                 if lowest + j < at[k]:
-                    lower += p
+                    lower += share
                 if lowest + j <= at[k]:
-                    upper += p
-            done += p
+                    upper += share
+            done += share
             while q < shares.size and (done >= shares[q] or j == width - 1):
                 quantiles[k, q] = lowest + j
                 q += 1

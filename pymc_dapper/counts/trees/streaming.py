@@ -22,8 +22,6 @@ from numpy.typing import ArrayLike
 from pymc_dapper.checks import random_generator, shown, whole_number
 from pymc_dapper.counts.trees import weights
 from pymc_dapper.counts.trees.forest import (
-    DROP,
-    TAIL_MASS,
     Asked,
     Forest,
     Root,
@@ -32,6 +30,7 @@ from pymc_dapper.counts.trees.forest import (
     outward_of,
     wider,
 )
+from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS
 from pymc_dapper.counts.trees.priors import read_prior, to_tables
 from pymc_dapper.counts.trees.tree import CountTree, read_quantiles
 
@@ -315,7 +314,7 @@ def write_root(task: Task, name: str) -> None:
         found = Root(lowest, message, solved.log_evidence, solved.most, solved.total, -1)
     file = root_file(task, name)
     beside = file.with_name(f".{file.stem}-{os.getpid()}.npz")
-    np.savez(beside, *map(np.asarray, found), nodes["node"][root], nodes["parent"][root])
+    np.savez(beside, *map(np.asarray, found[:6]), nodes["node"][root], nodes["parent"][root])
     os.replace(beside, file)
 
 
@@ -372,7 +371,7 @@ class Top:
         )._forest
         inside = checked.origin >= 0
         kinds, released, scale = (np.zeros(n + len(roots)) for _ in range(3))
-        for made, of in zip((kinds, released, scale), checked.nodes[2:5], strict=True):
+        for made, of in zip((kinds, released, scale), checked.nodes[3:6], strict=True):
             made[checked.origin[inside]] = of[inside]
         kinds[leaves] = weights.NONE
         prior, first = np.zeros(n + len(roots)), np.zeros(n + len(roots))

@@ -73,42 +73,27 @@ def noise_window(nodes: Nodes, i: int, drop: float) -> tuple[int, int]:
 
 
 @njit
-def noise_weights(nodes: Nodes, i: int, lowest: int, weights: np.ndarray) -> tuple[float, float]:
-    """Write weights of what was released, relative to the largest of the window.
-
-    Returns
-    -------
-    log_largest : float
-        Log-density at the largest, not normalised; -inf if no count of the window is possible.
-    total : float
-        The sum of the weights.
-    """
+def log_noise_weights(nodes: Nodes, i: int, lowest: int, logs: np.ndarray) -> float:
+    """Write log-weights of what was released, not normalised, and return the largest."""
     noise, released, scale = nodes.noise[i], nodes.released[i], nodes.scale[i]
-    n = weights.size
-    best = -np.inf
     if noise == TABLE:
         table = int(released)
         begin = nodes.table_starts[table] + lowest - nodes.table_lowest[table]
-        for j in range(n):
-            weights[j] = nodes.tables[begin + j]
-            best = max(best, weights[j])
+        logs[:] = nodes.tables[begin : begin + logs.size]
+        return logs.max()
+    if noise in (DISCRETE_GAUSSIAN, GAUSSIAN):
+        for j in range(logs.size):
+            error = (released - lowest - j) / scale
+            logs[j] = -0.5 * error * error
     else:
-        for j in range(n):
-            weights[j] = log_noise(noise, released, scale, lowest + j)
-            best = max(best, weights[j])
-    if not best > -np.inf:
-        weights[:] = 0.0
-        return -np.inf, 0.0
-    total = 0.0
-    for j in range(n):
-        weights[j] = math.exp(weights[j] - best)
-        total += weights[j]
-    return best, total
+        for j in range(logs.size):
+            logs[j] = log_noise(noise, released, scale, lowest + j)
+    return logs.max()
 
 
 @njit
 def log_prior(nodes: Nodes, i: int, count: int) -> float:
-    """Log-probability of a count without children; 0 for a flat prior."""
+    """Log-probability of a count without children, but for priors by tables; 0 if it is flat."""
     prior, first, second = nodes.prior[i], nodes.first[i], nodes.second[i]
     if prior == POISSON:
         if first == 0:
@@ -122,14 +107,19 @@ def log_prior(nodes: Nodes, i: int, count: int) -> float:
             + first * math.log(second)
             + count * math.log1p(-second)
         )
-    if prior == OF_TABLE:
-        table = int(first)
-        begin = nodes.table_starts[table]
-        j = count - nodes.table_lowest[table]
-        if j < 0 or j >= nodes.table_starts[table + 1] - begin:
-            return -np.inf
-        return nodes.tables[begin + j]
     return 0.0
+
+
+@njit
+def log_priors(nodes: Nodes, i: int, lowest: int, logs: np.ndarray) -> None:
+    """Write log-probabilities of a window of counts."""
+    if nodes.prior[i] == OF_TABLE:
+        table = int(nodes.first[i])
+        begin = nodes.table_starts[table] + lowest - nodes.table_lowest[table]
+        logs[:] = nodes.tables[begin : begin + logs.size]
+        return
+    for j in range(logs.size):
+        logs[j] = log_prior(nodes, i, lowest + j)
 
 
 @njit

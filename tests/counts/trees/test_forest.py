@@ -126,7 +126,61 @@ def test_wide_windows_are_convolved_by_transform():
     means = []
     for transforms in (True, False):
         solved = made.solve_with(Settings(module.DROP, transforms))
+        assert len(solved.sums[0].at) == transforms
         means.append(made.summarise(solved, Asked(np.array([0.5]), np.zeros(0))).means)
     np.testing.assert_allclose(means[0], [38100, 19000, 19100], rtol=1e-12)
     np.testing.assert_allclose(means[0], means[1], rtol=1e-12)
-    assert not np.array_equal(means[0], means[1])
+
+
+def family(released):
+    """A noisy total of 24 counts, of which less is known than of it."""
+    n = 25
+    parent, prior = np.full(n, 0), np.full(n, weights.NEGATIVE_BINOMIAL)
+    parent[0], prior[0] = -1, weights.FLAT
+    noisy = np.append(released, np.random.default_rng(1).normal(30, 60, n - 1).round())
+    scale = np.append(1.5, np.full(n - 1, 60.0))
+    laws = np.full(n, 0.6), np.full(n, 0.02)
+    return Forest(parent, np.full(n, 2), noisy, scale, prior, *laws, NO_TABLES)
+
+
+@pytest.mark.parametrize("released", [500.0, 1300.0])
+def test_families_summed_by_transform(released):
+    """All that is known is what sums written out say; also where the total is far from likely."""
+    made = family(released)
+    solved = [made.solve_with(Settings(module.DROP, transforms)) for transforms in (True, False)]
+    assert [len(one.sums[0].at) for one in solved] == [1, 0]
+    assert solved[0].log_evidence == pytest.approx(solved[1].log_evidence, abs=1e-11)
+    assert solved[0].most <= np.log(module.TAIL_MASS)
+    asked = Asked(np.array([0.1, 0.5]), np.full(25, 20.0))
+    found, expected = (made.summarise(one, asked) for one in solved)
+    np.testing.assert_allclose(found.means, expected.means, rtol=1e-11)
+    np.testing.assert_allclose(found.sds, expected.sds, rtol=1e-9)
+    np.testing.assert_array_equal(found.quantiles, expected.quantiles)
+    np.testing.assert_allclose(found.below, expected.below, atol=1e-11)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", [False, True])
+def test_draws_of_families_summed_by_transform(fault):
+    """With one part's message tilted once more, they are others."""
+    made, n = family(500.0), 20_000
+    made.endless()
+    settings = Settings(module.DROP, True)
+    [part] = made._parts()
+    messages = module.ascend(part, *settings, True, module.NO_SUMS)
+    messages = module.to_draw(part, messages)
+    assert messages.sizes[-1] > 0
+    leaf = int(np.flatnonzero(made.origin == 7)[0])
+    if fault:
+        width = messages.widths[leaf]
+        messages.values[messages.starts[leaf] :][:width] *= np.exp(0.01 * np.arange(width))
+    counts = np.empty((part.left.size, n), dtype=np.int64)
+    rng = np.random.default_rng(2)
+    run = messages.values[messages.starts[-1] :][: messages.widths[-1]]
+    module.draw_from(rng, run, messages.lowest[-1], counts[-1])
+    module.split_draws(rng, part, messages, counts)
+    leaves = made.origin > 0
+    np.testing.assert_array_equal(counts[leaves].sum(axis=0), counts[-1])
+    found = made.summarise(made.solve_with(settings), Asked(np.array([0.5]), np.zeros(0)))
+    off = counts[leaf].mean() - found.means[7]
+    assert (abs(off) < 4 * found.sds[7] / n**0.5) is not fault

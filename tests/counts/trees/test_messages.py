@@ -5,6 +5,7 @@ import pytest
 
 from pymc_dapper.counts.trees.compiled import ascend, bound_neglected
 from pymc_dapper.counts.trees.forest import Forest
+from pymc_dapper.counts.trees.messages import NO_SUMS
 from pymc_dapper.counts.trees.priors import NO_TABLES
 
 PARENT = np.array([-1, 0, 0, 1, 1, 2])
@@ -17,7 +18,7 @@ def made(released):
 
 def evidence(forest, drop):
     forest.endless(drop)
-    messages = ascend(forest.nodes, drop, False, True)
+    messages = ascend(forest.nodes, drop, False, True, NO_SUMS)
     assert messages.impossible < 0
     return messages.log_totals.sum(), bound_neglected(forest.nodes, messages)
 

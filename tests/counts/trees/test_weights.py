@@ -17,9 +17,11 @@ KINDS = {
 
 
 def one_leaf(prior, first, second=0.0):
-    integers = np.zeros(1, dtype=np.int64)
+    integers, no = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool)
     numbers = [np.zeros(1), np.zeros(1), np.array([prior]), np.array([first]), np.array([second])]
-    return Nodes(integers, integers, integers, *numbers, integers, integers, integers, np.zeros(0))
+    return Nodes(
+        integers, integers, no, integers, *numbers, integers, integers, integers, np.zeros(0)
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

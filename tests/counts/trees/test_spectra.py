@@ -1,0 +1,125 @@
+"""Sums by transform beside sums written out, and whether what is said of their errors holds.
+
+All is evaluated in Python: nothing is compiled.
+"""
+
+from functools import reduce
+
+import numpy as np
+import pytest
+
+from pymc_dapper.backend.in_python import in_python
+from pymc_dapper.counts.trees import spectra
+from pymc_dapper.counts.trees.fourier import plan_of
+
+plan_of, tilted, summed, all_others, partial_sums, beyond = (
+    in_python(f)
+    for f in (
+        plan_of,
+        spectra.tilted,
+        spectra.summed,
+        spectra.all_others,
+        spectra.partial_sums,
+        spectra._beyond,
+    )
+)
+ALWAYS = np.inf
+
+
+def parts(n=7, widest=30):
+    """Pmfs that have a peak at 0 and a long tail, one behind the other."""
+    rng = np.random.default_rng(1)
+    widths = rng.integers(widest // 2, widest, n)
+    rows = [np.exp(-(((np.arange(w)) - rng.uniform(0, 9)) ** 2) / 80) for w in widths]
+    for row in rows:
+        row[0] += row.sum() * rng.uniform(0.2, 0.6)
+    starts = np.cumsum([0, *widths[:-1]])
+    return np.concatenate([row / row.sum() for row in rows]), starts, widths
+
+
+def rows_of(values, starts, widths, tilt):
+    """The parts, tilted."""
+    rows = [
+        values[s : s + w] * np.exp(tilt * np.arange(w)) for s, w in zip(starts, widths, strict=True)
+    ]
+    return [row / row.sum() for row in rows]
+
+
+@pytest.mark.parametrize("first", [3, 30, 55, 90])
+def test_sums_are_right_in_relative_terms_wherever_they_lie(first):
+    """Far in the tail, too; where transforms that aren't tilted have no right digit."""
+    values, starts, widths = parts()
+    how = tilted(values, starts, widths, first, first + 3, ALWAYS)
+    found, bound = summed(plan_of(how.size), values, starts, widths, how)
+    exact = reduce(np.convolve, rows_of(values, starts, widths, how.tilt))[first : first + 4]
+    assert np.abs(found[first : first + 4] - exact).max() <= bound
+    assert bound <= 1e-12 * exact.min()
+    log_total = 0.0
+    for start, width in zip(starts, widths, strict=True):
+        log_total += np.log(values[start:][:width] @ np.exp(how.tilt * np.arange(width)))
+    assert how.log_total == pytest.approx(log_total, rel=1e-12, abs=1e-12)
+
+
+def test_a_sum_without_a_tilt_has_errors_in_its_tail_that_are_told():
+    values, starts, widths = parts()
+    how = spectra.Tilted(256, 0.0, 0.0, 0.0)
+    found, bound = summed(plan_of(256), values, starts, widths, how)
+    exact = reduce(np.convolve, rows_of(values, starts, widths, 0.0))
+    assert np.abs(found[: len(exact)] - exact).max() <= bound
+    assert bound > 1e-12 * exact[-1]
+
+
+@pytest.mark.parametrize("tilt", [-0.1, 0.0, 0.05])
+def test_what_is_wrapped_around_is_bounded(tilt):
+    """And is there: a bound without it doesn't hold."""
+    values, starts, widths = parts()
+    powers, first = np.empty(widths.max()), 20
+    exact = reduce(np.convolve, rows_of(values, starts, widths, tilt))
+    wrapped = beyond(values, starts, widths, tilt, first + 64, powers, 10.0)
+    assert exact[first + 64 :].sum() <= wrapped <= 1
+    how = spectra.Tilted(64, tilt, 0.0, wrapped)
+    found, bound = summed(plan_of(64), values, starts, widths, how)
+    apart = np.abs(found[first:] - exact[first:64]).max()
+    assert apart <= bound
+    assert apart > summed(plan_of(64), values, starts, widths, how._replace(wrapped=0.0))[1]
+
+
+def test_where_it_is_cheaper_sums_are_written_out():
+    values, starts, widths = parts()
+    assert tilted(values, starts, widths, 30, 33, 100.0).size == 0
+
+
+@pytest.mark.parametrize("n", [2, 7])
+def test_all_others(n):
+    """What is known of each part from the sum, beside the same written out; and its bound."""
+    values, starts, widths = parts(n)
+    known, first = np.array([0.2, 0.5, 0.3]), 21
+    how = tilted(values, starts, widths, first, first + 2, ALWAYS)
+    out = np.empty_like(values)
+    bound = all_others(plan_of(how.size), values, starts, widths, how, known, first, out)
+    assert bound < n * 1e-12
+    rows = rows_of(values, starts, widths, how.tilt)
+    for k, (start, width) in enumerate(zip(starts, widths, strict=True)):
+        others = reduce(np.convolve, [row for j, row in enumerate(rows) if j != k])
+        others = np.concatenate([np.zeros(width), others, np.zeros(40)])
+        q = [known @ others[first - x + width : first - x + width + 3] for x in range(width)]
+        exact = rows[k] * q
+        found = values[start : start + width] * out[start : start + width]
+        apart = found / found.sum() - exact / exact.sum()
+        assert np.abs(apart).sum() <= 2 * bound
+        assert np.abs(apart).sum() < 1e-12
+        swapped = np.roll(found, 1) / found.sum() - exact / exact.sum()
+        assert np.abs(swapped).sum() > 1e-3
+
+
+def test_partial_sums():
+    values, starts, widths = parts(4)
+    how = tilted(values, starts, widths, 20, 22, ALWAYS)
+    out = np.empty((3, how.size))
+    left, right = np.array([0, 2, 4]), np.array([1, 3, 5])
+    partial_sums(plan_of(how.size), values, starts, widths, how, left, right, out)
+    a, b, c, d = rows_of(values, starts, widths, how.tilt)
+    ab, cd = np.convolve(a, b), np.convolve(c, d)
+    for row, exact in zip(out, (ab, cd, np.convolve(ab, cd)), strict=True):
+        n = min(len(exact), 23)
+        np.testing.assert_allclose(row[:n], exact[:n], atol=1e-14)
