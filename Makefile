@@ -5,7 +5,7 @@ PY    := .venv/bin/python
 STAMP := .venv/.installed
 ARGS  :=
 
-.PHONY: help .venv example test test-all exactness benchmark docs pages gallery dist lint format clean
+.PHONY: help .venv example test test-all exactness benchmark docs pages gallery notebook dist lint format clean
 
 help:
 	@echo "make example   run examples/admissions.py"
@@ -16,6 +16,7 @@ help:
 	@echo "make docs      the documentation as HTML, in docs/_build, with the tutorials run (ten minutes)"
 	@echo "make pages     run the code of docs/, write what it prints below it, and save its figures (ten minutes)"
 	@echo "make gallery   make the figures of docs/ anew (half an hour)"
+	@echo "make notebook  run the notebook for PyMC's gallery of examples, in examples/gallery"
 	@echo "make dist      the wheel and the source distribution, checked, in dist"
 	@echo "make lint      ruff check, ruff format --check, mypy, import-linter"
 	@echo "make format    let ruff format the code and fix what it can"
@@ -48,6 +49,10 @@ pages: $(STAMP)
 
 gallery: $(STAMP)
 	$(PY) docs/make_gallery.py
+
+notebook: $(STAMP)
+	$(PY) -m pip install -q --disable-pip-version-check -e ".[notebook]"
+	$(PY) examples/gallery/run.py
 
 dist: $(STAMP)
 	$(PY) -m pip install -q --disable-pip-version-check -e ".[release]"

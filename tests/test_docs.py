@@ -53,6 +53,17 @@ def test_running_a_page_corrects_what_it_shows():
     assert pages.run(silent)[0] == silent.replace("\n\n```text\n1\n```", "")
 
 
+def test_each_page_is_at_most_two_clicks_from_the_first():
+    def links(page):
+        text = page.read_text("utf-8")
+        return {(page.parent / link).resolve() for link in re.findall(r"\]\(([\w./-]+\.md)", text)}
+
+    first = DOCS / "index.md"
+    near = {first, *links(first)}
+    near |= {link for page in near if page.is_file() for link in links(page)}
+    assert set(DOCS.rglob("*.md")) - set((DOCS / "_build").rglob("*")) <= near
+
+
 def test_the_api_page_has_every_public_name():
     page = (DOCS / "api.md").read_text()
     modules = {"conjugacy", "diagnostics", "releases", "statistics"}

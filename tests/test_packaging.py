@@ -141,6 +141,12 @@ def test_the_citation_and_the_recipe_agree_with_the_project():
     assert PROJECT["project"]["urls"]["Source"] in recipe
 
 
+def test_the_changelog_is_of_this_version():
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    [version, *_] = re.findall(r"^## ([\d.]+) - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)
+    assert version == PROJECT["project"]["version"]
+
+
 def test_the_recipe_asks_for_what_the_project_does():
     """By conda-forge's names: the packages without what only their figures or compilers need."""
     named = {"matplotlib": "matplotlib-base", "pymc": "pymc-base", "pytensor": "pytensor-base"}
