@@ -362,7 +362,10 @@ def read_steps(
     for records in latent.groups:
         of_records = readings.records(records)
         step = DapperStep.of_reading(of_records, records, **options, **dapper)
-        step.draws_anew = not present.keys().isdisjoint(records)
+        for size in {present[rv] for rv in records if rv in present}:
+            step.draws_anew = True
+            of_size = readings.size(size)
+            step.number = of_size.size if of_size.absent_add_nothing else None
         steps.append(step)
     if dapper and not latent.records:
         raise ValueError("dapper was given, but the model has no records: leave it out")
@@ -546,6 +549,8 @@ def _interweave_steps(
     """Move the continuous parameters that latent variables can follow, if there are any."""
     readings, model = latent.readings, latent.readings.model
     parameters = [rv for rv in left if _is_continuous(rv)]
+    if parameters:
+        parameters += list(latent.sizes)
     for followers in (latent.all, latent.records):
         if not followers or not parameters:
             continue

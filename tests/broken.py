@@ -7,6 +7,7 @@ compiled, or evaluated, in the meantime is what users run, but for that line.
 import inspect
 import re
 import sys
+import textwrap
 from contextlib import contextmanager
 
 import pytest
@@ -101,6 +102,22 @@ def in_place(fault):
                     source = _whole_line(line).sub(lambda m, new=fault[line]: m[1] + new, source)
                 _replace(patch, kernel, _function(kernel, source))
         assert not unused, f"no kernel has the lines {unused}"
+        yield
+
+
+@contextmanager
+def edited(owner, name, fault):
+    """Put a fault into a function of a module, or a method of a class, as `in_place` does."""
+    function = inspect.unwrap(getattr(owner, name))
+    function = getattr(function, "py_func", function)
+    source = textwrap.dedent(inspect.getsource(function))
+    for line, new in fault.items():
+        source, found = _whole_line(line).subn(lambda m, new=new: m[1] + new, source)
+        assert found, f"'{name}' hasn't the line {line}"
+    made = {}
+    exec(compile(source, "<broken function>", "exec"), function.__globals__, made)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, made[name])
         yield
 
 

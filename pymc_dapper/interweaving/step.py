@@ -213,17 +213,18 @@ class InterweaveStep(Step):
         self._reading = reading
         self._given = self._given_of(reading)
         self._givens = [self._given]
-        moving = {x.name for x in reading.parameters}
+        moving = {x.name for x in (*reading.parameters, *reading.numbers)}
         self._will_move([x for x in self._moved if x.name in moving])
         self._n_records = sum(int(np.prod(x.type.shape)) for x in reading.records)
-        self._framed = with_a_frame(followers, point)
+        # Of a room for records, those that aren't there would have a part in the frame.
+        self._framed = [] if reading.numbers else with_a_frame(followers, point)
         self._options, self._point = options, point
         self._kinds: list[Kind] = []
         self._start_chain(0, 0)
         self._when_read(partial(self._compile, checked))
 
     def _given_of(self, reading: NonCentredModel) -> Given:
-        state = (*reading.parameters, *reading.records, *reading.given)
+        state = (*reading.parameters, *reading.numbers, *reading.records, *reading.given)
         names = self._quoted(self._reading.records or self._reading.parameters)
         return Given(state, SharedData(reading, f"the InterweaveStep for {names}"))
 
@@ -233,7 +234,8 @@ class InterweaveStep(Step):
         self._add_kind(self._reading, self._given, checked)
 
     def _add_kind(self, reading: NonCentredModel, given: Given, checked: CheckedNoise) -> None:
-        dim = int(sum(np.prod(x.type.shape) for x in reading.moving))
+        moving = (*reading.moving, *reading.numbers)
+        dim = int(sum(np.prod(x.type.shape) for x in moving))
         move = compile_moves(reading, compile_kwargs=self._options)
         kind = Kind(reading, move, given, dim)
         self._check_compiled(kind, checked)
@@ -256,7 +258,10 @@ class InterweaveStep(Step):
         names = [x.name for x in kind.reading.records]
         state = {**self._point, **dict(zip(names, checked.records, strict=True))}
         fit, rng = unfitted(np.zeros(kind.dim)), np.random.default_rng(0)
-        *_, [log_density] = kind.call(state, checked.uniforms, fit, 0, rng)
+        n = len(kind.reading.numbers)
+        uniforms = [*checked.uniforms, np.full(n, 0.5)] if n else checked.uniforms
+        *_, path, [log_density] = kind.call(state, uniforms, fit, 0, rng)
+        log_density -= path[0, kind.dim - n :].sum()  # what takes a number to its logarithm
         if np.isfinite(log_density) and not checked.agrees(float(log_density)):
             raise miscompiled(
                 "the compiled log-density is", float(log_density), checked.log_density
@@ -308,7 +313,8 @@ class InterweaveStep(Step):
         self.steps_done = 0
         self.tuning_steps = tune
         self.n_moves = [DEFAULT_MOVES if self.moves is None else self.moves]
-        dim = int(sum(np.prod(x.type.shape) for x in self._reading.parameters))
+        moving = (*self._reading.parameters, *self._reading.numbers)
+        dim = int(sum(np.prod(x.type.shape) for x in moving))
         self.means, self.factors = [np.zeros(dim)], [np.eye(dim)]
         self._tuning_moves = max(self.n_moves[0], MAX_MOVES), MAX_FRAME_MOVES
         self._forget_paths()
@@ -343,12 +349,14 @@ class InterweaveStep(Step):
         """Make moves of a kind; return their path, and how often each was evaluated, too."""
         kind, reading = self._kind(which), self._kind(which).reading
         uniforms = [self.rng.random(x.type.shape) for x in reading.uniforms]
+        if reading.numbers:
+            uniforms.append(self.rng.random(len(reading.numbers)))
         fit = self.means[which], self.factors[which]
         *values, path, outcome = kind.call(point, uniforms, fit, n_moves, self.rng)
         evaluations = [int(times) for times in outcome.tolist()[1:]]
         if sum(evaluations) > 0:
             point = point.copy()
-            names = [x.name for x in (*reading.parameters, *reading.records)]
+            names = [x.name for x in (*reading.parameters, *reading.numbers, *reading.records)]
             point.update(zip(names, values, strict=True))
         return point, path, evaluations
 
@@ -365,7 +373,9 @@ class InterweaveStep(Step):
         return np.concatenate([self._flat(point), frame_coordinates(columns)])
 
     def _flat(self, point: PointType) -> np.ndarray:
+        """Return all parameters, and the logarithms of numbers, half a record added."""
         parts = [np.ravel(point[x.name]) for x in self._reading.parameters]
+        parts += [np.log(np.ravel(point[x.name]) + 0.5) for x in self._reading.numbers]
         return np.concatenate(parts).astype(np.float64)
 
     def _tune(self, watched: bool) -> None:

@@ -197,6 +197,9 @@ class DapperStep(Step):
 
     draws_anew: bool = False
     """Whether no record may walk, as parameters are drawn without those that aren't there."""
+    number: TensorVariable | None = None
+    """Value variable of the number of records that are there, the first ones, where no others are
+    seen: these aren't decided on."""
 
     @tells_why
     def __init__(
@@ -345,14 +348,15 @@ class DapperStep(Step):
         given = self._given(point)
         walks = self.n_walks > 0 and self.sweeps_done % INDEPENDENT > 0
         update = self._walk_on if walks else self._update
-        after = update(self._records(point), given, self.rng)
+        n_present = self._n_present(point)
+        after = update(self._records(point), given, self.rng, n_present)
         accept, logp, *exchanged = after[n_variables].tolist()
         if self.sweeps_done == 0:
             sweeps = 1
             while not isfinite(logp):
                 if sweeps == self.max_start_sweeps:
                     raise SamplingError(self._impossible_start())
-                after = self._update(after[:n_variables], given, self.rng)
+                after = self._update(after[:n_variables], given, self.rng, n_present)
                 accept, logp, *exchanged = after[n_variables].tolist()
                 sweeps += 1
             self._never_moved = self._watch(after[:n_variables])
@@ -445,14 +449,24 @@ class DapperStep(Step):
             self._walk = sweep
         return self._walk
 
+    def _n_present(self, point: PointType) -> int | None:
+        """Return how many records are there; None where there is something to decide on all."""
+        if self.number is None:
+            return None
+        return min(max(int(point[self.number.name]), 0), self._reading.n_records)
+
     def _walk_on(
-        self, records: Sequence[np.ndarray], given: list[np.ndarray], rng: np.random.Generator
+        self,
+        records: Sequence[np.ndarray],
+        given: list[np.ndarray],
+        rng: np.random.Generator,
+        n_present: int | None,
     ) -> tuple[np.ndarray, ...]:
         """Sweep over the records as often as they are to walk."""
         sweep = self._walking_sweep()
         assert sweep is not None
         for _ in range(self.n_walks):
-            after = self._update(records, given, rng, walking=sweep)
+            after = self._update(records, given, rng, n_present, walking=sweep)
             records = after[: len(self.vars)]
         return after
 
@@ -496,6 +510,7 @@ class DapperStep(Step):
         records: Sequence[np.ndarray],
         given: list[np.ndarray],
         rng: np.random.Generator,
+        n_present: int | None = None,
         *,
         refuse: bool = False,
         walking: CompiledSweep | None = None,
@@ -506,9 +521,12 @@ class DapperStep(Step):
         """
         try:
             if walking is not None:
-                after = walking.update(rng, records, [*given, np.array(self.reach)])
+                given_reach = [*given, np.array(self.reach)]
+                after = walking.update(rng, records, given_reach, n_present)
+            elif refuse:
+                after = self.sweep.refuse(rng, records, given)
             else:
-                after = (self.sweep.refuse if refuse else self.sweep.update)(rng, records, given)
+                after = self.sweep.update(rng, records, given, n_present)
             if self.exchange is None or refuse:
                 return after
             return self._exchange(self.exchange, after, given, rng)

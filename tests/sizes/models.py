@@ -7,10 +7,10 @@ import pytensor.tensor as pt
 import pymc_dapper as pmd
 
 
-def bernoulli(room=3, released=(2.2, 1.4), p=None):
+def bernoulli(room=3, released=(2.2, 1.4), p=None, prior=None):
     """Noisy count and noisy total; every state can be enumerated."""
     with pm.Model() as model:
-        n = pm.DiscreteUniform("n", 0, room)
+        n = pm.DiscreteUniform("n", 0, room) if prior is None else prior()
         p = pm.Beta("p", 2, 1) if p is None else p
         x = pm.Bernoulli("x", p, shape=room)
         pmd.LaplaceMechanism(scale=1.5).potential("count", n, released=released[0])

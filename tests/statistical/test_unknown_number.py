@@ -4,6 +4,10 @@ Parameters are drawn given the present records alone, and the others are drawn a
 looks at them. The same tests must fail if that is done in another order, and if a step has a fault.
 """
 
+from dataclasses import replace
+from itertools import permutations, product
+from math import factorial
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -11,10 +15,16 @@ import pytest
 from scipy import special, stats
 
 import pymc_dapper as pmd
+from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.sizes import step as sizes
 from pymc_dapper.sizes.step import SizeStep
+from tests.enumerate_sweep import transition_matrix
+from tests.evaluated_in_python import evaluated_in_python
+from tests.interweave_twins import with_fault
 from tests.monte_carlo import _mcse, smallest_ess, z_scores
 from tests.sizes.models import bernoulli
+from tests.sizes.reading.test_model import log_joint
+from tests.sweep_parts import PythonFunction, take_apart
 
 ROOM = 8
 RELEASED = (4.2, 2.6)
@@ -153,6 +163,133 @@ def test_a_prior_of_the_number_that_is_dropped_is_caught():
     right = size._log_weights
     size._log_weights = lambda *arguments: [right(*arguments)[0] - known]
     assert worst_z(run(poisson, chosen)) > 4
+
+
+# InterweaveStep alone moves the number, with its parameter.
+
+
+def interwoven(model, fault=None, monkeypatch=None):
+    step = pmd.InterweaveStep if fault is None else with_fault(fault, monkeypatch)
+    with model:
+        steps = [
+            pmd.ConjugateStep([model["p"]]),
+            pmd.DapperStep([model["x"]]),
+            step([model["p"], model["n"]], records=[model["x"]], moves=4),
+        ]
+    return run(model, steps)
+
+
+@pytest.mark.long
+def test_the_number_moves_with_its_parameter(model):
+    assert worst_z(interwoven(model)) < 4
+
+
+def without_what_takes_the_logarithm_back(reading):
+    [n] = reading.proposed_numbers
+    return replace(reading, log_density=reading.log_density - pt.log(n + 0.5))
+
+
+def of_one_more(reading):
+    [n] = reading.proposed_numbers
+    [log_density] = rebuild([reading.log_density], {n: pt.minimum(n + 1, ROOM)})
+    return replace(reading, log_density=log_density)
+
+
+def without_room_for_the_last(reading):
+    [n] = reading.proposed_numbers
+    return replace(reading, log_density=pt.switch(n < ROOM, reading.log_density, -np.inf))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "fault", [without_what_takes_the_logarithm_back, of_one_more, without_room_for_the_last]
+)
+def test_faults_of_such_moves_are_caught(model, fault, monkeypatch):
+    assert worst_z(interwoven(model, fault, monkeypatch)) > 4
+
+
+# An exact total of two variables in a row, of which one depends on the other: both steps' matrices.
+
+PAIRS = list(product(range(4), repeat=2))  # rows of two records, as 2 x + z
+
+
+def exact_total():
+    with pm.Model() as model:
+        n = pm.DiscreteUniform("n", 0, 2)
+        x = pm.Bernoulli("x", 0.3, shape=2)
+        z = pm.Bernoulli("z", 0.2 + 0.4 * x, shape=2)
+        there = pmd.present(n, 2)
+        pmd.invariant("exact", (there * x).sum(), 1)
+        pmd.LaplaceMechanism(1.5).potential("count", n, released=2.2)
+        pmd.LaplaceMechanism(1.0).potential("both", (there * x * z).sum(), released=0.8)
+        pmd.LaplaceMechanism(1.0).potential("z_total", (there * z).sum(), released=0.8)
+    return model
+
+
+def pair_prior(z_given_x=(0.2, 0.6)):
+    x, z = np.divmod(np.arange(4), 2)
+    p_z = np.array(z_given_x)[x]
+    of_one = np.where(x, 0.3, 0.7) * np.where(z, p_z, 1 - p_z)
+    return np.array([of_one[list(pair)].prod() for pair in PAIRS])
+
+
+def matrices(z_given_x=(0.2, 0.6)):
+    """The posterior, and the transition matrices of a sweep and of a draw of n, on all states."""
+    model = exact_total()
+    start = model.initial_point() | {"n": np.array(1), "x": np.array([1, 0])}
+    with evaluated_in_python():
+        step = pmd.DapperStep([model["x"], model["z"]], model=model, initial_point=start)
+        size = SizeStep([model["n"]], model=model)._sizes[0]
+        joint = log_joint(model)
+        parts = take_apart(step._reading, function=PythonFunction)
+
+        def point(n, pair):
+            x, z = np.divmod(np.array(pair), 2)
+            return {"n": np.array(n), "x": x, "z": z}
+
+        def decide(state, proposal, log_uniforms, n):
+            old, new = point(n, state), point(n, proposal)
+            given = step._given({**start, "n": np.array(n)})
+            x, z, *rest = parts.decide(old["x"], old["z"], new["x"], new["z"], log_uniforms, *given)
+            return 2 * np.asarray(x) + np.asarray(z), *rest
+
+        states = [(n, pair) for n in range(3) for pair in PAIRS]
+        log_p = np.array([joint(point(*state)) for state in states])
+        p = np.exp(log_p - np.logaddexp.reduce(log_p))
+        sweep, draw = np.zeros((2, len(states), len(states)))
+        for n in range(3):
+            block = slice(16 * n, 16 * (n + 1))
+            sweep[block, block] = transition_matrix(
+                decide, np.array(PAIRS), pair_prior(z_given_x), n
+            )
+        for row, (n, pair) in enumerate(states):
+            for order in permutations(range(n)):
+                at = point(n, [*(pair[k] for k in order), *pair[n:]])
+                [log_w] = size._log_weights(
+                    *(at[name] for name in size._records), *size.given({**start, **at})
+                )
+                column = [
+                    states.index((m, tuple((2 * at["x"] + at["z"]).tolist()))) for m in range(3)
+                ]
+                if np.isfinite(log_w).any():
+                    draw[row, column] += np.exp(log_w - np.logaddexp.reduce(log_w)) / factorial(n)
+                else:
+                    draw[row, row] += 1 / factorial(n)
+    return p, sweep, draw
+
+
+@pytest.mark.long
+def test_an_exact_total_of_two_variables_in_a_row_is_kept():
+    p, sweep, draw = matrices()
+    possible = p > 0
+    np.testing.assert_allclose(p @ sweep, p, atol=1e-11)
+    np.testing.assert_allclose(p @ draw, p, atol=1e-11)
+    # From each possible state, all others are reached.
+    both = (sweep @ draw)[np.ix_(possible, possible)]
+    np.testing.assert_allclose(both.sum(axis=1), 1)
+    assert np.all(np.linalg.matrix_power(both, 20) > 0)
+    wrong, wrong_sweep, _ = matrices(z_given_x=(0.4, 0.4))
+    assert np.abs(wrong @ wrong_sweep - wrong).max() > 1e-3
 
 
 # Normal records with an unclamped sum, which is normal given their number: by algebra.

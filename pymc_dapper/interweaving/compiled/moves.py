@@ -15,6 +15,7 @@ from pymc_dapper.interweaving.compiled import counts  # noqa: F401  (registers m
 from pymc_dapper.interweaving.compiled.op import ParameterMoves
 from pymc_dapper.interweaving.reading import NonCentredModel
 
+LARGEST_NUMBER = 2**31 - 1
 ROUNDING = 1e-6
 """Records that come back from their noise by less precisely aren't moved."""
 
@@ -24,19 +25,29 @@ def compile_moves(
 ) -> JitFunction:
     """Compile the moves of a model's parameters.
 
-    The result is called as ``moves(*parameters, *records, *given, *data, *uniforms, *fit,
-    *variates) -> (*parameters, *records, path, outcome)``: parameters and records after the moves,
-    and what the kernel returns. The path is of the parameters and the frame, if there is one.
+    The result is called as ``moves(*parameters, *numbers, *records, *given, *data, *uniforms,
+    *fractions, *fit, *variates) -> (*parameters, *numbers, *records, path, outcome)``: all after
+    the moves, and what the kernel returns. The path is of the parameters, of the frame, if there is
+    one, and of numbers.
+
+    A number n of records moves as a continuous one: as log(n + u), with u uniform, its entry of the
+    vector of fractions, so that n is the whole part. On a logarithmic scale, since what is released
+    of sums over records ties n to the mean of what they add by a product.
     """
     compile_kwargs = compile_kwargs or {}
     mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
 
-    start = pt.concatenate([x.ravel().astype("float64") for x in reading.moving])
+    fractions = pt.vector("fractions", shape=(len(reading.numbers),), dtype="float64")
+    logs = [pt.log(n + fractions[k])[None] for k, n in enumerate(reading.numbers)]
+    start = pt.concatenate([*(x.ravel().astype("float64") for x in reading.moving), *logs])
     theta = start.type("theta")
+    proposed = (*reading.proposed, *reading.proposed_numbers)
     [log_density] = rebuild(
         [with_sums_before_joins(reading.log_density)],
-        dict(zip(reading.proposed, _unravel(theta, reading), strict=True)),
+        dict(zip(proposed, _unravel(theta, reading), strict=True)),
     )
+    if reading.numbers:  # what takes log(n + u) to n + u
+        log_density = log_density + theta[-len(reading.numbers) :].sum()
     context = frontier([theta], log_density)
     op = ParameterMoves(rewritten([theta, *context], [log_density], mode))
     fit = [pt.vector("mean", dtype="float64"), pt.matrix("factor", dtype="float64")]
@@ -44,27 +55,29 @@ def compile_moves(
     path, outcome = op(start, _come_back(reading), *fit, *variates, *context)
 
     moved = _unravel(path[-1], reading)
-    records = rebuild(reading.moved_records, dict(zip(reading.proposed, moved, strict=True)))
-    parameters = moved[: len(reading.parameters)]
+    records = rebuild(reading.moved_records, dict(zip(proposed, moved, strict=True)))
+    parameters, numbers = moved[: len(reading.parameters)], moved[len(reading.proposed) :]
     data = {shared: shared.type(name=shared.name) for shared in reading.data}
     return JitFunction(
         [
             *reading.parameters,
+            *reading.numbers,
             *reading.records,
             *reading.given,
             *data.values(),
             *reading.uniforms,
+            *([fractions] if reading.numbers else []),
             *fit,
             *variates,
         ],
-        rebuild([*parameters, *records, path, outcome], data),
+        rebuild([*parameters, *numbers, *records, path, outcome], data),
         model=reading.model,
         compile_kwargs=compile_kwargs,
     )
 
 
 def _unravel(flat: TensorVariable, reading: NonCentredModel) -> list[TensorVariable]:
-    """Take a flat vector of all that moves apart."""
+    """Take a flat vector of all that moves, and of the logarithms of numbers, apart."""
     pieces = []
     start = 0
     for x in reading.moving:
@@ -72,6 +85,10 @@ def _unravel(flat: TensorVariable, reading: NonCentredModel) -> list[TensorVaria
         stop = start + prod(shape)
         pieces.append(flat[start:stop].reshape(shape).astype(x.dtype))
         start = stop
+    for k, n in enumerate(reading.numbers, start):
+        # Of records that there is no room for, there may be too many for an integer.
+        whole = pt.minimum(pt.floor(pt.exp(flat[k])), LARGEST_NUMBER)
+        pieces.append(whole.astype(n.dtype))
     return pieces
 
 

@@ -22,6 +22,8 @@ from pymc_dapper.interweaving.reading.conditional_noise import (
 )
 from pymc_dapper.interweaving.reading.maps import RecordMap, parameters_of, record_map
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
+from pymc_dapper.sizes.reading.first_rows import factors_of_first_rows
+from pymc_dapper.sizes.reading.model import Seen, see
 
 
 def read_non_centred(
@@ -45,7 +47,8 @@ def read_non_centred(
     NoRecordMapError
         If the records of a distribution can't be written as a function of parameters and noise.
     """
-    _check_kinds(model, parameters, records)
+    everything = parameters
+    parameters, numbers = _tell_apart(model, parameters, records, point)
     if not records:
         return _read_alone(model, parameters, point)
     rvs = [model.values_to_rvs[value] for value in records]
@@ -54,12 +57,13 @@ def read_non_centred(
         return conditional
     moving, moved = _who_moves_whom(model, parameters, rvs)
     if not moved:
-        raise ReadingError(_nothing_moves(model, parameters, rvs))
+        raise ReadingError(_nothing_moves(model, everything, rvs))
+    numbers = {x: seen for x, seen in numbers.items() if not set(seen.rvs).isdisjoint(moved)}
 
     lengths = dim_lengths(model)
     sized = {
         value: value.type.clone(shape=point[value.name].shape)(name=value.name)
-        for value in (*moving, *(model.rvs_to_values[rv] for rv in moved))
+        for value in (*moving, *numbers, *(model.rvs_to_values[rv] for rv in moved))
     }
     known = {**frozen_dims(model, lengths), **sized}
 
@@ -70,6 +74,11 @@ def read_non_centred(
     new: dict[Variable, Variable] = {
         sized[value]: new_value for value, new_value in zip(moving, proposed, strict=True)
     }
+    proposed_numbers = [sized[value].type(name=f"{value.name}_proposed") for value in numbers]
+    new_numbers: dict[Variable, Variable] = {
+        sized[value]: new_value for value, new_value in zip(numbers, proposed_numbers, strict=True)
+    }
+    there = {rv: new_numbers[sized[value]] for value, seen in numbers.items() for rv in seen.rvs}
     uniforms, noise, finite = [], [], []
     for rv in moved:
         value, node = sized[model.rvs_to_values[rv]], rv.owner
@@ -86,21 +95,31 @@ def read_non_centred(
         transform = model.rvs_to_transforms[rv]
         if transform is not None:
             record = transform.forward(record, *rebuild(in_values(node.inputs), new))
-        finite.append(pt.isfinite(record).all())
+        seen_rows = record[: there[rv]] if rv in there else record
+        finite.append(pt.isfinite(seen_rows).all())
         new[value] = pt.specify_shape(record, value.type.shape).astype(value.dtype)
 
-    log_density, factors = _without_priors(model, moved, known, new)
+    first_rows = {
+        name: factor
+        for seen in numbers.values()
+        for name, factor in factors_of_first_rows(seen, sized).items()
+    }
+    log_density, factors = _without_priors(model, moved, known, new | new_numbers, first_rows)
     # A statistic that clips its records would take an infinite one for a large one.
     possible = reduce(pt.and_, finite, prior_is_valid(model, moved, known, new))
+    for seen, n in zip(numbers.values(), proposed_numbers, strict=True):
+        possible = possible & (n <= seen.room)
     log_density = pt.switch(possible, log_density, -np.inf)
     moved_values = [sized[model.rvs_to_values[rv]] for rv in moved]
     moved_records = [new[value] for value in moved_values]
     graphs = [*noise, *moved_records, log_density]
-    inputs = set(explicit_graph_inputs(graphs)) - {*uniforms, *proposed}
+    inputs = set(explicit_graph_inputs(graphs)) - {*uniforms, *proposed, *proposed_numbers}
     return NonCentredModel(
         model=model,
         parameters=tuple(sized[value] for value in moving),
-        left_alone=tuple(model.values_to_rvs[x].name for x in parameters if x not in moving),
+        left_alone=tuple(
+            model.values_to_rvs[x].name for x in everything if x not in (*moving, *numbers)
+        ),
         records=tuple(moved_values),
         uniforms=tuple(uniforms),
         noise=tuple(noise),
@@ -112,6 +131,8 @@ def read_non_centred(
         given=tuple(x for x in model.value_vars if x in inputs),
         data=tuple(shared_data(graphs)),
         dim_lengths=lengths,
+        numbers=tuple(sized[value] for value in numbers),
+        proposed_numbers=tuple(proposed_numbers),
     )
 
 
@@ -123,7 +144,7 @@ def _read_alone(
     sized = {x: x.type.clone(shape=point[x.name].shape)(name=x.name) for x in parameters}
     known = {**frozen_dims(model, lengths), **sized}
     proposed = {x: x.type(name=f"{x.name}_proposed") for x in sized.values()}
-    log_density, factors = _without_priors(model, [], known, proposed)
+    log_density, factors = _without_priors(model, [], known, proposed, {})
     inputs = set(explicit_graph_inputs([log_density])) - set(proposed.values())
     return NonCentredModel(
         model=model,
@@ -218,31 +239,47 @@ def _without_priors(
     moved: Sequence[TensorVariable],
     known: Mapping[Variable, Variable],
     new: Mapping[Variable, Variable],
+    instead: Mapping[str, TensorVariable],
 ) -> tuple[TensorVariable, list[str]]:
-    """All that the move changes in the log-density, but for the priors of the records moved."""
+    """All that the move changes in the log-density, but for the priors of the records moved.
+
+    In the place of some factors stands what is equal to them.
+    """
     values = [value for value in model.value_vars if known.get(value, value) in new]
     factors = dependent_factors(model, values)
     for rv in moved:
         del factors[rv.name]
-    [total] = rebuild(rebuild([pt.add(*(x.sum() for x in factors.values()))], known), new)
+    terms = [instead.get(name, factor).sum() for name, factor in factors.items()]
+    [total] = rebuild(rebuild([pt.add(*terms)], known), new)
     return total.astype("float64"), list(factors)
 
 
-def _check_kinds(
-    model: Model, parameters: Sequence[TensorVariable], records: Sequence[TensorVariable]
-) -> None:
-    for value in parameters:
+def _tell_apart(
+    model: Model,
+    values: Sequence[TensorVariable],
+    records: Sequence[TensorVariable],
+    point: Mapping[str, np.ndarray],
+) -> tuple[list[TensorVariable], dict[TensorVariable, Seen]]:
+    """Tell continuous parameters from numbers of records, with how these are seen."""
+    parameters, numbers = [], {}
+    for value in values:
         name = model.values_to_rvs[value].name
         if value in records:
             raise ReadingError(
                 f"'{name}' was passed both as a parameter and among the records: a variable is one "
                 "or the other"
             )
-        if not value.dtype.startswith("float"):
+        if value.dtype.startswith("float"):
+            parameters.append(value)
+            continue
+        seen = see(model, value, point) if value.type.ndim == 0 else None
+        if seen is None or not seen.records:
             raise ReadingError(
-                f"'{name}' is discrete, and InterweaveStep moves continuous parameters only: leave "
-                "it to another step"
+                f"'{name}' is discrete, and InterweaveStep moves continuous parameters only, and "
+                "numbers of records (pmd.present): leave it to another step"
             )
+        numbers[value] = seen
+    return parameters, numbers
 
 
 def _nothing_moves(

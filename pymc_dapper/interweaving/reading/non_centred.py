@@ -48,10 +48,14 @@ class NonCentredModel:
     """Coordinates of the records that move besides the parameters, a vector computed from the
     records: see :mod:`~pymc_dapper.interweaving.reading.frame`. What is held fixed, ``noise``, is
     then what the frame doesn't tell of the records."""
+    numbers: tuple[TensorVariable, ...] = ()
+    """Value variables of the numbers of records that move, too."""
+    proposed_numbers: tuple[TensorVariable, ...] = ()
+    """Inputs of ``log_density``: new values of ``numbers``, from 0 on."""
 
     @property
     def moving(self) -> tuple[TensorVariable, ...]:
-        """What moves: the parameters, and the frame, if there is one."""
+        """What moves beside numbers: the parameters, and the frame, if there is one."""
         return self.parameters if self.frame is None else (*self.parameters, self.frame)
 
     def names(self, values: Sequence[TensorVariable]) -> list[str]:

@@ -56,14 +56,18 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
     uniforms = [rng.random(u.type.shape) for u in reading.uniforms]
     present = _moving(reading, point)
     moved = [x + _small_change(rng, x.shape) for x in present]
+    numbers = [np.asarray(point[x.name]) for x in reading.numbers]
+    present, moved = present + numbers, moved + [np.maximum(n - 1, 0) for n in numbers]
     rounding = _rounding(reading)
     records = [np.asarray(point[x.name]) for x in reading.records]
-    variables = [*reading.parameters, *reading.records, *reading.given]
+    variables = [*reading.parameters, *reading.numbers, *reading.records, *reading.given]
+    moving = [*reading.moving, *reading.numbers]
 
     def function_of(
         graphs: Sequence[TensorVariable], given: Sequence[TensorVariable] = ()
     ) -> Callable[..., list[np.ndarray]]:
-        inputs = [*variables, *reading.uniforms, *reading.proposed, *given]
+        proposed = [*reading.proposed, *reading.proposed_numbers]
+        inputs = [*variables, *reading.uniforms, *proposed, *given]
         function = compile_in_python(reading.model, inputs, graphs)
 
         def evaluate(
@@ -71,7 +75,7 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
             to: Sequence[np.ndarray],
             values: Sequence[np.ndarray] = (),
         ) -> Any:
-            new = [np.asarray(y, dtype=x.dtype) for x, y in zip(reading.moving, to, strict=True)]
+            new = [np.asarray(y, dtype=x.dtype) for x, y in zip(moving, to, strict=True)]
             return function(*(np.asarray(at[x.name]) for x in variables), *uniforms, *new, *values)
 
         return evaluate
@@ -86,8 +90,8 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
     log_density = float(*log_density_at(point, present, same_records))
     new_log_density = float(*log_density_at(point, moved, new_records))
     new_values = {x.name: new for x, new in zip(reading.records, new_records, strict=True)}
-    parameters = [x.name for x in reading.parameters]
-    elsewhere = {**point, **dict(zip(parameters, moved, strict=False)), **new_values}
+    at = {x.name: y for x, y in zip(moving, moved, strict=True) if x is not reading.frame}
+    elsewhere = {**point, **at, **new_values}
     # In a discrete record's step of the cdf, the noise is drawn anew.
     continuous = [x.dtype.startswith("float") for x in reading.records]
     if any(continuous):

@@ -37,8 +37,9 @@ class LogDensity:
     context, what else it depends on; the output is a scalar."""
     by_entry: bool
     """Whether it is a sum of terms, each of one entry of the sums. The graphs are then those of a
-    term of each sum: inputs are an entry and its values of the context, scalars. If there are
-    several, an entry's context begins with the number of its sum."""
+    term, of one sum or of all that have the same: inputs are an entry and its values of the
+    context, scalars. If there are several, an entry's context begins with the number of its graph.
+    """
 
 
 @dataclass(frozen=True)

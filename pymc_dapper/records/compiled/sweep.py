@@ -14,7 +14,7 @@ import pytensor
 import pytensor.tensor as pt
 from pymc import compile as pymc_compile
 from pytensor.compile.mode import Mode
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Variable, equal_computations
 from pytensor.graph.op import Op
 from pytensor.tensor.variable import TensorVariable
 
@@ -40,7 +40,7 @@ from pymc_dapper.records.reading.contributions import (
     shape_of,
     side_by_side,
 )
-from pymc_dapper.records.reading.entrywise import EntrywiseDensity
+from pymc_dapper.records.reading.entrywise import EntryTerm, EntrywiseDensity
 from pymc_dapper.records.reading.model import ModelReading
 from pymc_dapper.records.reading.plan import (
     ByEntries,
@@ -73,19 +73,22 @@ class CompiledSweep:
         rng: np.random.Generator,
         records: Sequence[np.ndarray],
         given: Sequence[np.ndarray],
+        n_present: int | None = None,
     ) -> tuple[np.ndarray, ...]:
         """Propose all records, then decide on them one after the other.
 
-        ``given`` are parameters and data, in the order of the reading. Returned are the records
-        after the sweep; its outcome, shape (2,): the share of the records whose proposal was
-        accepted, and the log-density after the sweep of all factors that the records enter except
-        their prior; and, if the sweep was compiled to tell, whose proposal was accepted, a bool for
-        each record.
+        ``given`` are parameters and data, in the order of the reading. Where only the first
+        ``n_present`` records are there, and the others add nothing to any sum, these aren't looked
+        at: they become what is proposed. Returned are the records after the sweep; its outcome,
+        shape (2,): the share of the records there whose proposal was accepted, and the log-density
+        after the sweep of all factors that the records enter except their prior; and, if the sweep
+        was compiled to tell, whose proposal was accepted, a bool for each record.
         """
         noise = self.randomness.draw(rng)
         if self.n_decisions > 0:
+            n = self.n_decisions if n_present is None else n_present
             # The negative logarithm of a uniform variate is exponential.
-            noise.append(rng.standard_exponential(self.n_decisions))
+            noise.append(rng.standard_exponential(n))
         return self.function.jitted(*noise, *records, *given)
 
     def refuse(
@@ -110,8 +113,8 @@ class SweepGraph(NamedTuple):
     proposed: list[TensorVariable]
     """Stand for the proposals."""
     exponentials: TensorVariable
-    """Shape (n,): stands for standard exponential variates: a proposal is accepted if the gain in
-    log-density is above minus that."""
+    """Shape (m,): stands for standard exponential variates: a proposal is accepted if the gain in
+    log-density is above minus that. The first m records are there, mostly all n."""
     updated: list[TensorVariable]
     """The records after the sweep."""
     accepted: TensorVariable
@@ -133,7 +136,7 @@ def compile_sweep(
     compile_kwargs = compile_kwargs or {}
     _check_options(compile_kwargs)
     sweep = sweep_graph(reading, numba_mode(compile_kwargs.get("mode")))
-    outcome = pt.stack([sweep.accepted.mean(dtype="float64"), sweep.log_density])
+    outcome = pt.stack([_share(sweep, reading), sweep.log_density])
     outputs = [*sweep.updated, outcome, *([sweep.accepted] if tell_accepted else [])]
 
     data = {shared: shared.type(name=shared.name) for shared in reading.data}
@@ -172,6 +175,15 @@ def sweep_graph(reading: ModelReading, mode: Mode) -> SweepGraph:
     if possible is not None:
         accepted = accepted & possible
     return SweepGraph(proposed, exponentials, updated, accepted, log_density)
+
+
+def _share(sweep: SweepGraph, reading: ModelReading) -> TensorVariable:
+    """Return the share of the records there whose proposal was accepted."""
+    accepted = sweep.accepted.sum(dtype="float64")
+    if isinstance(reading.plan, NothingToDecide):
+        return accepted / reading.n_records
+    n_present = sweep.exponentials.shape[0]
+    return (accepted - (reading.n_records - n_present)) / pt.maximum(n_present, 1)
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
@@ -293,29 +305,50 @@ def density_of_sums(reading: ModelReading, mode: Mode) -> _Density:
     """Sweep against the log-density of the additive factors: by entries, if it can be."""
     if isinstance(reading.plan, ByEntries):
         density = reading.plan.density
-        graphs = [rewritten([x.entry, *x.values], [x.term], mode) for x in density.terms]
+        numbers = _kinds(density.terms)
+        kinds = [density.terms[numbers.index(k)] for k in range(max(numbers) + 1)]
+        graphs = [rewritten([x.entry, *x.values], [x.term], mode) for x in kinds]
         log_terms = LogDensity(tuple(graphs), by_entry=True)
-        return _Density(log_terms, [_context_of_entries(density)], density.offset)
+        return _Density(log_terms, [_context_of_entries(density, numbers)], density.offset)
     state = pt.vector("sums", dtype="float64")
     return density_of(state, _log_density_of_sums(reading, state), mode)
 
 
-def _context_of_entries(density: EntrywiseDensity) -> TensorVariable:
+def _kinds(terms: Sequence[EntryTerm]) -> list[int]:
+    """Give a number to each term, from 0 on: the same to those that are the same function."""
+    numbers: list[int] = []
+    kinds: list[EntryTerm] = []
+    for x in terms:
+        inputs = [x.entry, *x.values]
+        for number, known in enumerate(kinds):
+            known_inputs = [known.entry, *known.values]
+            if len(inputs) == len(known_inputs) and equal_computations(
+                [x.term], [known.term], inputs, known_inputs
+            ):
+                numbers.append(number)
+                break
+        else:
+            numbers.append(len(kinds))
+            kinds.append(x)
+    return numbers
+
+
+def _context_of_entries(density: EntrywiseDensity, numbers: Sequence[int]) -> TensorVariable:
     """Put what the terms depend on into a matrix with a row for each entry.
 
-    Where there are several sums, it begins with the number of an entry's sum.
+    Where the terms of sums differ, it begins with the number of an entry's term.
     """
     width = max(len(terms.context) for terms in density.terms)
-    several = len(density.terms) > 1
+    several = max(numbers) > 0
     rows = []
-    for number, terms in enumerate(density.terms):
+    for number, terms in zip(numbers, density.terms, strict=True):
         columns = [x.astype("float64") for x in terms.context]
         if several:
             number_of_sum = pt.full(terms.n_entries, float(number))
             unused = [pt.zeros(terms.n_entries)] * (width - len(columns))
             columns = [number_of_sum, *columns, *unused]
         rows.append(pt.stack(columns, axis=1) if columns else nothing(terms.n_entries))
-    return pt.concatenate(rows) if several else rows[0]
+    return pt.concatenate(rows) if len(rows) > 1 else rows[0]
 
 
 def nothing(*lengths: int) -> TensorVariable:

@@ -51,8 +51,9 @@ def sweep_by_blocks(
         Records in a block.
     log_removed, log_added : ndarray of float64, shape (n,) or (0,)
         Present and proposed separable log-density of each record; empty where there is none.
-    log_uniforms : ndarray of float64, shape (n,)
-        Logarithms of independent uniform variates.
+    log_uniforms : ndarray of float64, shape (m,)
+        Logarithms of independent uniform variates. Only the first m records are looked at: the
+        others, which aren't there, add nothing, and their proposals are taken.
 
     Returns
     -------
@@ -61,16 +62,16 @@ def sweep_by_blocks(
     log_density : float
         Log-density of the sums after the sweep (separable part not included).
     """
-    n_records = len(arrays[0])
+    n_present = len(log_uniforms)
     sums = no_sums(n_sums)
-    for start in range(0, n_records, records_in_block):
-        stop = min(start + records_in_block, n_records)
+    for start in range(0, n_present, records_in_block):
+        stop = min(start + records_in_block, n_present)
         add_rows(sums, present_rows(arrays, start, stop), n_sums)
 
-    accepted = np.empty(n_records, dtype=np.bool_)
+    accepted = np.ones(len(arrays[0]), dtype=np.bool_)
     final = 0.0
-    for start in range(0, n_records, records_in_block):
-        stop = min(start + records_in_block, n_records)
+    for start in range(0, max(1, n_present), records_in_block):  # of none, the log-density is one
+        stop = min(start + records_in_block, n_present)
         final = decide(
             log_density,
             context,

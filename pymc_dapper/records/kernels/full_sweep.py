@@ -35,8 +35,8 @@ def sweep_by_full_evaluation(
         Present and proposed values of each record.
     log_removed, log_added : ndarray of float64, shape (n,) or (0,)
         Present and proposed separable log-density of each record; empty where there is none.
-    log_uniforms : ndarray of float64, shape (n,)
-        Logarithms of independent uniform variates.
+    log_uniforms : ndarray of float64, shape (m,)
+        As in :func:`~pymc_dapper.records.kernels.block_sweep.sweep_by_blocks`.
 
     Returns
     -------
@@ -45,12 +45,12 @@ def sweep_by_full_evaluation(
     log_density : float
         Log-density of the records after the sweep (separable part not included).
     """
-    n_records, width = records.shape
+    width = records.shape[1]
     state = records.copy()
     present = log_density(state, context)
-    accepted = np.empty(n_records, dtype=np.bool_)
+    accepted = np.ones(len(records), dtype=np.bool_)
     separable = log_removed.size > 0
-    for i in range(n_records):
+    for i in range(len(log_uniforms)):
         for j in range(width):
             state[i, j] = proposals[i, j]
         proposed = log_density(state, context)

@@ -65,10 +65,10 @@ def sweep_by_value(
     log_density : float
         Sum of the terms after the sweep.
     """
-    sums = sum_of_values(values)
+    sums = sum_of_values(values, len(log_uniforms))
     total, change, _ = sums
     table, present, proposed, differing = values
-    n_records, (n_values, n_sums) = len(present), table.shape
+    n_present, (n_values, n_sums) = len(log_uniforms), table.shape
     terms = np.empty(n_sums)
     n_impossible = 0
     for j in range(n_sums):
@@ -76,12 +76,12 @@ def sweep_by_value(
         n_impossible += not is_finite(terms[j])
 
     proposed_terms = np.empty(n_sums)
-    accepted = np.ones(n_records, dtype=np.bool_)
+    accepted = np.ones(len(present), dtype=np.bool_)
     separable = log_removed.size > 0
     undecided = np.empty(AT_A_TIME, dtype=np.uint32)
     n_changes = 0
-    for start in range(0, n_records, AT_A_TIME):
-        stop = min(start + AT_A_TIME, n_records)
+    for start in range(0, n_present, AT_A_TIME):
+        stop = min(start + AT_A_TIME, n_present)
         n_undecided = find_undecided(values, separable, start, stop, undecided)
         for i in undecided[:n_undecided]:
             a, b = present[i], proposed[i]
@@ -127,13 +127,13 @@ def sweep_sums_by_value(
     As :func:`sweep_by_value`, with ``log_density`` and ``context`` of
     :func:`~pymc_dapper.records.kernels.record_sweep.update_record`.
     """
-    sums = sum_of_values(values)
+    sums = sum_of_values(values, len(log_uniforms))
     table, present, proposed, _ = values
     state = SweepState(sums, log_density(sums.total, context))
     proposed_sums = np.empty(table.shape[1])
-    accepted = np.empty(len(present), dtype=np.bool_)
+    accepted = np.ones(len(present), dtype=np.bool_)
     separable = log_removed.size > 0
-    for i in range(len(present)):
+    for i in range(len(log_uniforms)):
         a, b = present[i], proposed[i]
         proposal = Proposal(
             table[a],
@@ -150,8 +150,8 @@ def sweep_sums_by_value(
 
 
 @njit(inline="always")
-def sum_of_values(values: Values) -> Sums:
-    """Sum what the records contribute at present.
+def sum_of_values(values: Values, n_present: int) -> Sums:
+    """Sum what the first records contribute at present.
 
     Afresh in every sweep: rounding can't build up, and changes of the records or of the parameters
     between sweeps can't leave a stale sum behind.
@@ -159,7 +159,7 @@ def sum_of_values(values: Values) -> Sums:
     n_values, n_sums = values.table.shape
     # Counted in turns: a processor waits for a count before it adds to it again.
     counts = np.zeros((COUNTERS, n_values), dtype=np.int64)
-    for i in range(len(values.present)):
+    for i in range(n_present):
         counts[i & (COUNTERS - 1), values.present[i]] += 1
     sums = no_sums(n_sums)
     for a in range(n_values):

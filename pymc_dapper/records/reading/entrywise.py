@@ -21,7 +21,8 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.rebuild import dependent_variables
+from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
+from pymc_dapper.graphs.scalars import read_entries
 from pymc_dapper.records.reading.factors import AdditiveFactor, sums_of
 
 
@@ -82,8 +83,10 @@ def _parts(
         return {seen[0]: log_density}, zero
     if node is None or log_density.type.ndim > 0:
         raise _NotEntrywiseError
-    if isinstance(node.op, CAReduce) and isinstance(node.op.scalar_op, ps.Add) and len(seen) == 1:
-        return {seen[0]: node.inputs[0]}, zero
+    if isinstance(node.op, CAReduce) and isinstance(node.op.scalar_op, ps.Add):
+        if len(seen) == 1:
+            return {seen[0]: node.inputs[0]}, zero
+        return _sum([(x, False) for x in _entries(node.inputs[0], totals)], totals)
     scalar_op = node.op.scalar_op if isinstance(node.op, Elemwise) else None
     if isinstance(scalar_op, ps.Add):
         return _sum([(x, False) for x in node.inputs], totals)
@@ -101,6 +104,24 @@ def _parts(
     if isinstance(scalar_op, ps.TrueDiv) and dependent[0] is node.inputs[0]:
         return {total: x / others[0] for total, x in terms.items()}, offset / others[0]
     raise _NotEntrywiseError
+
+
+def _entries(array: TensorVariable, totals: Sequence[TensorVariable]) -> list[TensorVariable]:
+    """Write the entries of an array as functions of single sums that were put side by side."""
+    node = array.owner
+    if isinstance(node.op, CheckAndRaise) and not _seen_by(node.inputs[1:], totals):
+        return [node.op(x, *node.inputs[1:]) for x in _entries(node.inputs[0], totals)]
+    found = read_entries(array, totals)
+    if found is None or any(index for _, index in found.scalars):
+        raise _NotEntrywiseError
+    tensors = {scalar: x for (x, _), scalar in found.scalars.items()}
+    tensors |= {scalar: x for x, scalar in found.context.items()}
+    stand_for = {
+        x: tensors[x.owner.inputs[0]]
+        for x in ancestors(found.entries)
+        if x.owner is not None and x.owner.inputs[0] in tensors
+    }
+    return rebuild(found.entries, stand_for)
 
 
 def _sum(
@@ -121,6 +142,10 @@ def _sum(
 def _seen(x: Variable, totals: Sequence[TensorVariable]) -> list[TensorVariable]:
     above = set(ancestors([x]))
     return [total for total in totals if total in above]
+
+
+def _seen_by(conditions: Sequence[Variable], totals: Sequence[TensorVariable]) -> bool:
+    return any(_seen(x, totals) for x in conditions)
 
 
 def _scalar_term(total: TensorVariable, terms: TensorVariable) -> EntryTerm:

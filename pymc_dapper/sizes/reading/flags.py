@@ -184,6 +184,12 @@ def _is_one(value: np.ndarray | None) -> bool:
     return value is not None and bool(np.all(value == 1))
 
 
+def is_zero(x: TensorVariable) -> bool:
+    """Whether it is known that all entries are zero."""
+    value = known_value(x)
+    return value is not None and not value.any()
+
+
 def check_slices(graphs: Sequence[Variable], size: TensorVariable) -> None:
     """Refuse slices whose length depends on the number of records."""
     dependent = dependent_variables([size], graphs)

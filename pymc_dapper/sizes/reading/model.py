@@ -24,7 +24,7 @@ from pymc_dapper.records.reading.factors import (
 )
 from pymc_dapper.records.reading.model import in_terms_of
 from pymc_dapper.sizes.reading.exchangeable import what_ties
-from pymc_dapper.sizes.reading.flags import at_flags, check_slices, find_flags
+from pymc_dapper.sizes.reading.flags import at_flags, check_slices, find_flags, is_zero
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,8 @@ class SizeReading:
         The log-density of these factors as the model has them, at ``size``.
     log_priors : tuple of TensorVariable, scalars
         The log-densities of the records' priors as the model has them.
+    absent_add_nothing : bool
+        Whether rows that aren't there are known to add zero to all sums.
     tied : str or None
         What keeps rows from being shuffled; None if rows are alike.
     factors : tuple of str
@@ -70,6 +72,7 @@ class SizeReading:
     log_prior_outside: TensorVariable
     as_written: TensorVariable
     log_priors: tuple[TensorVariable, ...]
+    absent_add_nothing: bool
     tied: str | None
     factors: tuple[str, ...]
     parameters: tuple[TensorVariable, ...]
@@ -103,6 +106,11 @@ class Seen:
     present: TensorVariable
     """Which rows are there: bool, shape (N,)."""
     records: list[TensorVariable]
+
+    @property
+    def room(self) -> int:
+        """For how many records there is room."""
+        return int(self.present.type.shape[0])
 
     @property
     def rvs(self) -> list[TensorVariable]:
@@ -253,6 +261,7 @@ def read_size(model: Model, value: TensorVariable, point: Mapping[str, np.ndarra
         log_prior_outside=pt.broadcast_to(log_prior_outside.astype("float64"), (2,)),
         as_written=as_written,
         log_priors=log_priors,
+        absent_add_nothing=all(is_zero(absent) for _, (_, absent) in rows_at),
         tied=what_ties(model, seen.rvs, records, seen.known, rows_at),
         factors=tuple(x for x in entered if x != name),
         parameters=tuple(

@@ -5,8 +5,12 @@ import pymc as pm
 import pytensor
 import pytest
 
+import pymc_dapper as pmd
 from pymc_dapper.interweaving.compiled.moves import _come_back, _unravel
+from tests.evaluated_in_python import evaluated_in_python
 from tests.interweaving.linked import read
+from tests.sizes.models import MODELS
+from tests.sizes.reading.test_model import log_joint
 
 
 @pytest.mark.parametrize(("x", "comes_back"), [(2.0, True), (1e4, False)])
@@ -33,3 +37,28 @@ def test_a_flat_vector_is_taken_apart():
     pieces = _unravel(pytensor.tensor.constant(np.arange(5.0)), reading)
     found = [piece.eval(mode="FAST_COMPILE").tolist() for piece in pieces]
     assert found == [[[0, 1], [2, 3]], 4]
+
+
+def test_a_number_of_records_moves_by_its_logarithm():
+    """Its density there is that of the number times n + u, and it is the whole part again."""
+    model = MODELS["normal"]()
+    names, records = ("rate", "slope", "n"), [model["x"], model["y"]]
+    with evaluated_in_python():
+        step = pmd.InterweaveStep([model[x] for x in names], records=records, model=model)
+        start = model.initial_point(random_seed=2)
+        joint, rng, found, expected = log_joint(model), np.random.default_rng(0), [], []
+        for n in range(8):
+            point = start | {"n": np.array(n)}
+            flat = step._flat(point)
+            for u in (1e-6, 0.3, 1 - 1e-6):
+                uniforms = [np.array([u])]
+                *values, path, [log_density] = step._call(
+                    point, uniforms, (flat, np.eye(3)), 0, rng
+                )
+                new = dict(zip(step._moving_names, values, strict=True))
+                assert new["n"] == n
+                assert new["n"].dtype == start["n"].dtype
+                assert path[0, -1] == pytest.approx(np.log(n + u))
+                found.append(log_density - np.log(n + u))
+                expected.append(joint(point))
+    np.testing.assert_allclose(np.diff(found), np.diff(expected), atol=1e-9)

@@ -1,5 +1,7 @@
 """Models read with the records' noise in their place."""
 
+from dataclasses import replace
+
 import numpy as np
 import pymc as pm
 import pytensor
@@ -10,7 +12,9 @@ from pymc_dapper import ReadingError
 from pymc_dapper.interweaving.reading import (
     can_interweave,
 )
+from pymc_dapper.interweaving.reading.self_check import check_noise
 from tests.interweaving.linked import LINKED, linked_model, read
+from tests.sizes.models import MODELS
 
 
 def test_all_but_the_priors_of_the_moved_records_decides():
@@ -109,6 +113,19 @@ def test_parameters_that_move_no_record_are_left_alone():
         read(model, ["k"], ["x"])
     with pytest.raises(ReadingError, match="'x' was passed both"):
         read(model, ["theta", "x"], ["x"])
+
+
+def test_numbers_of_records_move_with_their_parameters():
+    model = MODELS["groups"]()
+    reading = read(model, ["mu", "n", "m"], ["x", "z"])
+    assert [x.name for x in reading.numbers] == ["n"]  # of those of 'm' no parameter moves any
+    assert reading.left_alone == ("m",)
+    assert reading.factors == ("n", "mu", "both", "number")
+    check_noise(reading, model.initial_point() | {"n": np.array(3)})
+    [n] = reading.proposed_numbers
+    wrong = replace(reading, log_density=reading.log_density + 0.1 * n)
+    with pytest.raises(ReadingError, match="can't read the model exactly"):
+        check_noise(wrong, model.initial_point() | {"n": np.array(3)})
 
 
 def test_each_parameter_is_judged_by_the_records_it_moves():

@@ -6,10 +6,14 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
+from pymc_dapper.backend.jit import numba_mode
+from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.reading import read_model
-from pymc_dapper.records.compiled.sweep import compile_sweep
+from pymc_dapper.records.compiled.sweep import compile_sweep, density_of_sums
 from tests import broken
+from tests.evaluated_in_python import evaluated_in_python
 from tests.long_cases import one_in_three
+from tests.sizes.models import bernoulli
 
 
 def model_with_scale(scale):
@@ -108,3 +112,67 @@ def test_an_infinite_density_is_never_taken():
         sums.add(point["record"].sum())
     assert {2, 3, 5, 6} <= sums
     assert 4 not in sums
+
+
+def test_sums_with_the_same_noise_have_one_compiled_term():
+    with pm.Model() as model:
+        record = pm.Normal("record", 0, 1, shape=4)
+        a, b, c = record.sum(), (record**2).sum(), pt.clip(record, 0, 1).sum()
+        pmd.LaplaceMechanism(2.0).potential("alike", pt.stack([a, b]), released=[1.0, 2.0])
+        pmd.GaussianMechanism(2.0).potential("other", c, released=1.0)
+    reading = read_model(model, model.value_vars, model.initial_point())
+    density = density_of_sums(reading, numba_mode(None))
+    assert len(reading.sums) == 3
+    assert len(density.graph.graphs) == 2
+    [context] = density.context
+    assert compile_in_python(model, [], [context[:, 0]])()[0].tolist() == [0, 0, 1]
+
+
+def sums_and_answers(room):
+    """Present rows are seen by a sum as a whole, and one by one."""
+    with pm.Model() as model:
+        n = pm.DiscreteUniform("n", 0, room)
+        x = pm.Normal("x", 0, 1, shape=room)
+        there = pmd.present(n, room)
+        pm.Potential("norm", -(((there * x).sum() ** 2 + (there * x**2).sum()) ** 0.5))
+        pm.Potential("answers", pt.switch(there, -pt.abs(x), 0))
+    return model
+
+
+def middle(room):
+    """No function of sums."""
+    with pm.Model() as model:
+        n = pm.DiscreteUniform("n", 0, room)
+        x = pm.Normal("x", 0, 1, shape=room)
+        pm.Potential("most", -pt.max(pmd.present(n, room) * x))
+    return model
+
+
+@pytest.mark.filterwarnings("ignore:DapperStep has to evaluate the model anew")
+@pytest.mark.parametrize("build", [bernoulli, sums_and_answers, middle])
+def test_records_that_are_not_there_are_not_decided_on(build):
+    """They add nothing, so that a sweep over all does the same: it takes their proposals."""
+    room = 5
+    model = build(room)
+    with evaluated_in_python():
+        step = pmd.DapperStep([model["x"]], model=model, track_records=True)
+    agree = []
+    for n in range(room + 1):
+        point = model.initial_point(random_seed=n) | {"n": np.array(n)}
+        given = step._given(point)
+        exponentials = np.random.default_rng(n).exponential(size=room)
+
+        def swept(decided, point=point, given=given, seed=n, exponentials=exponentials):
+            noise = step._reading.randomness.draw(np.random.default_rng(seed))
+            return step.sweep.function(*noise, exponentials[:decided], point["x"], *given)
+
+        x, (share, logp), accepted = swept(n)
+        all_x, (_, all_logp), all_accepted = swept(room)
+        np.testing.assert_array_equal(x, all_x)
+        np.testing.assert_array_equal(accepted, all_accepted)
+        assert accepted[n:].all()
+        assert share == accepted[:n].sum() / max(n, 1)
+        assert logp == pytest.approx(all_logp, rel=1e-12)
+        # With one record fewer, what the last one adds is missing.
+        agree.append(n == 0 or np.isclose(swept(n - 1)[1][1], logp, rtol=1e-12))
+    assert not all(agree)

@@ -66,6 +66,15 @@ def observed():
     return model
 
 
+def stacked():
+    """Sums that are put side by side before noise is added."""
+    with pm.Model() as model:
+        record = pm.Normal("record", 0, 1, shape=9)
+        sums = pt.stack([pt.clip(record, -1, 1).sum(), (record**2).sum()])
+        pmd.LaplaceMechanism([1.0, 2.0]).potential("sums", sums, released=[0.5, 8.0])
+    return model
+
+
 def read(build):
     model = build()
     records = [x for x in model.free_RVs if x.name.startswith("record")]
@@ -82,6 +91,7 @@ def evaluated(model, outputs, values):
     [
         (two_tables, 2),
         (observed, 2),
+        (stacked, 2),
         (FORMS["einsum"], 1),
         (FORMS["dims_and_shared_data"], 1),
         (FORMS["mechanism_as_vector_observed"], 1),
@@ -119,8 +129,12 @@ def test_several_sums_have_terms_of_their_own(build, n_sums):
         TOTAL.max(),
         -(TOTAL * (X**2).sum(axis=0)).sum(),
         -pt.abs(X.sum() - (X**2).sum()),
+        -pt.abs(pt.stack([X.sum(), (X**2).sum()]) * X.sum()).sum(),
     ],
-    ids=["square of a sum", "norm", "difference", "largest", "product of sums", "of two sums"],
+    ids=[
+        *("square of a sum", "norm", "difference", "largest", "product of sums", "of two sums"),
+        "side by side",
+    ],
 )
 def test_what_combines_entries_is_not(graph):
     assert read_entrywise(read_factors({"privacy": graph}, [X])) is None
