@@ -112,7 +112,8 @@ class InterweaveStep(Step):
     ----------
     vars : variable or sequence of variables
         The parameters: continuous free random variables (or their value variables). Those that the
-        records' prior doesn't depend on are left to other steps.
+        records' prior doesn't depend on are left to other steps. Numbers of records
+        (:func:`~pymc_dapper.present`) may be among them: they move with the parameters.
     records : variable or sequence of variables, optional
         The records that are to follow. Those whose prior doesn't depend on the parameters, directly
         or through other records, stay as they are. Left out, nothing follows.
@@ -149,6 +150,10 @@ class InterweaveStep(Step):
     0 to 8, and of frames from 0 to 16, is chosen in tuning, too: as many as give the most effective
     draws for the evaluations they cost. Frames take 200 iterations of tuning or more. Where moves
     take longer than all else in tuning and the other steps do well, tuning ends early, with 0.
+
+    A number n of records moves on a logarithmic scale, as log(n + u) with u uniform, drawn anew
+    before each iteration. Records that aren't there have their noise, too: use the step after a
+    :class:`DapperStep` that draws them.
 
     The sampler statistics are ``interweave_accept``, the share of the points looked at that were
     accepted (nan if no move was made), and ``interweave_moves``, the number of moves.
@@ -281,7 +286,7 @@ class InterweaveStep(Step):
             return f"Moves {self._quoted(reading.parameters)}, which no records follow.\n{decide}"
         given = "" if reading.log_law is None else ", given what is known of each,"
         lines = [
-            f"Moves {self._quoted(reading.parameters)} with the noise of the records{given} held "
+            f"Moves {self._quoted((*reading.parameters, *reading.numbers))} with the noise of the records{given} held "
             "fixed.",
             f"Records that follow: {self._quoted(reading.records)}",
             decide,
@@ -302,7 +307,7 @@ class InterweaveStep(Step):
     def __repr__(self) -> str:
         """Summarise how the model was read."""
         reading = self._reading
-        parameters = ", ".join(reading.names(reading.parameters))
+        parameters = ", ".join(reading.names((*reading.parameters, *reading.numbers)))
         records = ", ".join(reading.names(reading.records)) or "no records"
         return f"<InterweaveStep: {parameters}; {records} follow>"
 

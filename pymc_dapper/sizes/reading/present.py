@@ -1,7 +1,9 @@
 """Which rows are there, where only the first n are."""
 
 import pytensor.tensor as pt
+from pymc.distributions.distribution import SymbolicRandomVariable
 from pytensor.graph.basic import Variable
+from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.named_dims import as_plain
@@ -30,7 +32,8 @@ def present(n: Variable | int, size: int) -> TensorVariable:
     Raises
     ------
     TypeError, ValueError
-        If ``n`` isn't a scalar of whole numbers, or ``size`` not a positive one.
+        If ``n`` isn't a scalar of whole numbers, or an entry of a vector of random ones; if
+        ``size`` isn't a positive whole number. Give each of several groups a number of its own.
 
     Examples
     --------
@@ -50,4 +53,26 @@ def present(n: Variable | int, size: int) -> TensorVariable:
             f"n is {name}of type {n.type.dtype} with {n.type.ndim} axes: a number of records is a "
             "scalar of whole numbers, such as pm.Poisson or pm.DiscreteUniform without shape"
         )
+    vector = _vector_of(n)
+    if vector is not None:
+        raise TypeError(
+            f"n is an entry of '{vector.name}', which has several numbers: SizeStep draws scalars, "
+            "each given the records of its group. Give each group a number of its own, as in "
+            f"[pm.Poisson(f'{vector.name}_{{group}}', 500) for group in groups]"
+        )
     return pt.arange(size) < n
+
+
+def _vector_of(n: TensorVariable) -> TensorVariable | None:
+    """Return the random vector that a number is an entry of, or a function of entries of."""
+    left: list[Variable] = [n]
+    while left:
+        x = left.pop()
+        if x.owner is None:
+            continue
+        if isinstance(x.owner.op, RandomVariable | SymbolicRandomVariable):
+            if x.type.ndim > 0:
+                return x
+            continue  # what it depends on are parameters
+        left += x.owner.inputs
+    return None

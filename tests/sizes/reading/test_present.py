@@ -29,6 +29,11 @@ def test_what_is_no_number_of_records_is_refused():
         pmd.present(pt.dscalar("x"), 3)
     with pytest.raises(TypeError, match="with 1 axes"):
         pmd.present(pm.Poisson.dist(3, shape=2), 3)
+    with pm.Model():
+        n = pm.Poisson("n", [3, 4], shape=2)
+        with pytest.raises(TypeError, match=r"entry of 'n'.*Give each group a number of its own"):
+            pmd.present(n[1], 3)
+        assert pmd.present(pm.Poisson("m", n[0]), 3).type.shape == (3,)
     with pytest.raises(ValueError, match="size"):
         pmd.present(pt.lscalar("n"), 0)
     with pytest.raises(TypeError, match="n"):
