@@ -557,7 +557,7 @@ def _interweave_steps(
         stage("Reading the model")
         reading = read_movable(model, parameters, followers, readings.point, readings.records)
         if reading is not None:
-            names = reading.names(reading.parameters)
+            names = reading.names((*reading.parameters, *reading.numbers))
             moved = [rv for rv in parameters if rv.name in names]
             return [InterweaveStep.of_reading(reading, moved, records=followers, **options)]
     return []

@@ -285,9 +285,9 @@ class InterweaveStep(Step):
         if not reading.records:
             return f"Moves {self._quoted(reading.parameters)}, which no records follow.\n{decide}"
         given = "" if reading.log_law is None else ", given what is known of each,"
+        moving = self._quoted((*reading.parameters, *reading.numbers))
         lines = [
-            f"Moves {self._quoted((*reading.parameters, *reading.numbers))} with the noise of the records{given} held "
-            "fixed.",
+            f"Moves {moving} with the noise of the records{given} held fixed.",
             f"Records that follow: {self._quoted(reading.records)}",
             decide,
         ]
