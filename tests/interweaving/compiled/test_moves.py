@@ -42,20 +42,20 @@ def test_a_flat_vector_is_taken_apart():
 def test_a_number_of_records_moves_by_its_logarithm():
     """Its density there is that of the number times n + u, and it is the whole part again."""
     model = MODELS["normal"]()
-    names, records = ("rate", "slope", "n"), [model["x"], model["y"]]
+    parameters, records = ("rate", "slope", "n"), [model["x"], model["y"]]
     with evaluated_in_python():
-        step = pmd.InterweaveStep([model[x] for x in names], records=records, model=model)
+        step = pmd.InterweaveStep([model[x] for x in parameters], records=records, model=model)
+        [kind] = step._kinds
+        assert kind.dim == 2  # no record follows the rate
+        names = [x.name for x in (*kind.reading.parameters, *kind.reading.numbers)]
         start = model.initial_point(random_seed=2)
         joint, rng, found, expected = log_joint(model), np.random.default_rng(0), [], []
         for n in range(8):
             point = start | {"n": np.array(n)}
-            flat = step._flat(point)
+            fit = np.zeros(2), np.eye(2)
             for u in (1e-6, 0.3, 1 - 1e-6):
-                uniforms = [np.array([u])]
-                *values, path, [log_density] = step._call(
-                    point, uniforms, (flat, np.eye(3)), 0, rng
-                )
-                new = dict(zip(step._moving_names, values, strict=True))
+                *values, path, [log_density] = kind.call(point, [np.array([u])], fit, 0, rng)
+                new = dict(zip(names, values, strict=False))
                 assert new["n"] == n
                 assert new["n"].dtype == start["n"].dtype
                 assert path[0, -1] == pytest.approx(np.log(n + u))
