@@ -28,6 +28,7 @@ from pytensor.tensor.random.basic import (
     LaplaceRV,
     LogNormalRV,
     MultinomialRV,
+    MvNormalRV,
     NormalRV,
     UniformRV,
     uniform,
@@ -94,10 +95,9 @@ def with_randomness[V: Variable](graphs: Sequence[V]) -> tuple[Randomness, list[
             inputs[2 + k] = inputs[2 + k].astype("int64")
         node = node.clone_with_new_inputs(inputs, strict=False)
         next_rng, draw = node.outputs
-        shape = draw.type.shape[: draw.type.ndim - node.op.ndim_supp]
-        known = tuple(length for length in shape if length is not None)
-        kind = KINDS.get(type(node.op))
-        if kind is not None and len(known) == len(shape):
+        known = tuple(length for length in draw.type.shape if length is not None)
+        kind = _kind(node.op)
+        if kind is not None and len(known) == draw.type.ndim:
             variable = pt.tensor(f"{kind}_{len(noise)}", dtype="float64", shape=known)
             noise.append(Noise(variable, kind, known))
             from_noise = transform_noise(node.op, variable, *node.op.dist_params(node))
@@ -142,7 +142,7 @@ def takes_generator(rv: Variable) -> bool:
     """Whether a random variable is drawn by a generator, and not made of noise."""
     [graph] = inline_symbolic_ops([rv])
     draws = (node for node in io_toposort(rv.owner.inputs, [graph]))
-    return any(isinstance(node.op, RandomVariable) and type(node.op) not in KINDS for node in draws)
+    return any(isinstance(node.op, RandomVariable) and _kind(node.op) is None for node in draws)
 
 
 def check_sources(graphs: Sequence[Variable], names: Sequence[str]) -> None:
@@ -178,8 +178,16 @@ KINDS: dict[type[Op], str] = {
     HalfNormalRV: "standard_normal",
     ExponentialRV: "standard_exponential",
     LaplaceRV: "random",
+    MvNormalRV: "standard_normal",
 }
-"""The noise that a draw of a distribution is made of, one number for each draw."""
+"""The noise that a draw of a distribution is made of, one number for each entry."""
+
+
+def _kind(op: Op) -> str | None:
+    """Tell the noise that draws are made of; None if a generator draws them."""
+    if isinstance(op, MvNormalRV) and op.method != "cholesky":
+        return None
+    return KINDS.get(type(op))
 
 
 @singledispatch
@@ -231,6 +239,14 @@ def _uniform(
 @transform_noise.register(NormalRV)
 def _normal(op: Op, z: TensorVariable, mu: TensorVariable, sigma: TensorVariable) -> TensorVariable:
     return mu + sigma * z
+
+
+@transform_noise.register(MvNormalRV)
+def _multivariate_normal(
+    op: Op, z: TensorVariable, mu: TensorVariable, covariance: TensorVariable
+) -> TensorVariable:
+    factor = pt.linalg.cholesky(covariance)
+    return mu + (factor * z[..., None, :]).sum(axis=-1)
 
 
 @transform_noise.register(LogNormalRV)

@@ -7,7 +7,7 @@ import pytest
 from pytensor.graph.traversal import ancestors
 
 from pymc_dapper import DapperStep
-from pymc_dapper.graphs.noise import FEW_CATEGORIES, transform_noise
+from pymc_dapper.graphs.noise import FEW_CATEGORIES, transform_noise, with_randomness
 from tests.records.refusals import refuse, with_mechanism
 from tests.sweep_parts import take_apart
 
@@ -69,3 +69,38 @@ def test_priors_that_were_refused_once(prior):
     [drawn] = propose(np.random.default_rng(0), *step._given(model.initial_point()))
     assert np.all(np.isfinite(drawn))
     assert len(set(drawn)) > 1
+
+
+VECTORS = {
+    "one covariance": lambda: pm.MvNormal.dist(
+        [1.0, 2.0], cov=[[1.0, 0.4], [0.4, 2.0]], shape=(5, 2)
+    ),
+    "a mean each": lambda: pm.MvNormal.dist(
+        np.arange(10.0).reshape(5, 2), chol=[[1.0, 0], [0.4, 2]]
+    ),
+    "a covariance each": lambda: pm.MvNormal.dist(
+        [1.0, 2.0], cov=np.arange(1, 6)[:, None, None] * np.array([[1.0, 0.4], [0.4, 2.0]])
+    ),
+    "one vector": lambda: pm.MvNormal.dist([1.0, 2.0], tau=np.diag([4.0, 9.0])),
+}
+
+
+@pytest.mark.parametrize("vectors", VECTORS.values(), ids=VECTORS)
+def test_vectors_are_drawn_as_numpy_draws_them(vectors):
+    drawn = vectors()
+    randomness, [graph] = with_randomness([drawn])
+    assert randomness.rng is None
+    ours = graph.eval(
+        dict(zip(randomness.inputs, randomness.draw(np.random.default_rng(3)), strict=True)),
+        mode="FAST_COMPILE",
+    )
+    parameters = [x.eval(mode="FAST_COMPILE") for x in drawn.owner.op.dist_params(drawn.owner)]
+    rng, size = np.random.default_rng(3), ours.shape[:-1]
+    np.testing.assert_allclose(ours, drawn.owner.op.rng_fn(rng, *parameters, size), rtol=1e-14)
+
+
+def test_vectors_by_other_factors_of_their_covariance_take_a_generator():
+    drawn = pm.MvNormal.dist([1.0, 2.0], cov=np.eye(2), method="svd")
+    randomness, _ = with_randomness([drawn])
+    assert randomness.rng is not None
+    assert not randomness.noise
