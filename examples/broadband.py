@@ -13,7 +13,9 @@ unknown scale for each class, around what the published 95 % quantile of the err
 script prints how the errors that follow from it compare with the published ones.
 
 Each ZIP code's rate enters one released value only. So all are moved at once, and each is accepted
-by itself; what lies above them has textbook conditionals.
+by itself; what lies above them has textbook conditionals. A noise scale is moved by itself and,
+where noise is small beside how rates differ, together with the rates of its class. How far chains
+agree, on all of it, is printed with the tables.
 
 It prints tables and saves a figure to examples/output/broadband.png (another place: --output PATH).
 All rows take minutes; some states (--states DE RI) take less. The data's source and licence are in
@@ -39,6 +41,10 @@ import pymc_dapper as pmd
 DATA = Path(__file__).parent / "data" / "broadband.csv.gz"
 OUTPUT = Path(__file__).parent / "output" / "broadband.png"
 TAILS = (0.05, 0.95)
+SCALE_SPREAD = 0.3
+"""Of the log of a noise scale around what the published quantile would give."""
+SWEEPS = 4
+"""For each draw that is kept: those in between would differ little from it."""
 TILES = """\
 AK .  .  .  .  .  .  .  .  .  ME
 .  .  .  .  .  .  .  .  .  VT NH
@@ -107,6 +113,11 @@ def of_scale(scale, release):
     return pmd.LaplaceMechanism(scale[release.noise_class]).clamped(0, 1).rounded(0.001)
 
 
+def mean_of(point, release):
+    """Mean of each row's log rate, given what lies above."""
+    return point["in_county"][release.county] + point["of_size"] * size_of(release)
+
+
 def build_model(release):
     """Rates of ZIP codes, on a log scale, within counties within states."""
     guess, size = scale_by_quantile(release), size_of(release)
@@ -124,28 +135,22 @@ def build_model(release):
             pt.sqrt(variance[2]),
             dims="zip",
         )
-        scale = pm.LogNormal("scale", np.log(guess), 0.3, dims="noise_class")
+        scale = pm.LogNormal("scale", np.log(guess), SCALE_SPREAD, dims="noise_class")
         of_scale(scale, release).observe(
             "share", pt.exp(log_rate), released=release.share, dims="zip"
         )
     return model
 
 
-def walk(model, release):
+def moves_of_rates(log_likelihood, release):
     """Make the function that moves all ZIP codes' rates at once, each accepted by itself."""
-    rates, scale = pt.dvector("rates"), pt.dvector("scale")
-    mechanism = of_scale(scale, release)
-    log_likelihood = model.compile_fn(
-        mechanism.logp(release.share, pt.exp(rates)), inputs=[rates, scale], point_fn=False
-    )
     # As far as the published error goes, on the log scale; as the prior where a row is at an end.
     share = np.clip(release.share, 0.02, 1)
     step = np.minimum(release.error_95[release.noise_class] / share, 1.0)
     step[(release.share == 0) | (release.share == 1)] = 1.0
 
     def draw(rng, point):
-        present, level = point["log_rate"], point["variance"][2]
-        mean = point["in_county"][release.county] + point["of_size"] * size_of(release)
+        present, mean, level = point["log_rate"], mean_of(point, release), point["variance"][2]
         log_density = log_likelihood(present, point["scale"]) - (present - mean) ** 2 / (2 * level)
         for width in (0.3, 1.0, 3.0):
             proposed = present + width * step * rng.normal(size=step.size)
@@ -156,6 +161,47 @@ def walk(model, release):
             present = np.where(accept, proposed, present)
             log_density = np.where(accept, proposed_density, log_density)
         return {"log_rate": present}
+
+    return draw
+
+
+def moves_of_scales(log_likelihood, release):
+    """Make the function that moves the noise scales, each class by itself.
+
+    Given the rates, a scale follows from how far these are from what was published. Where noise is
+    small beside how rates differ, that is hardly free to change: there a scale is moved with its
+    class's rates, whose distances from what was published are stretched alike.
+    """
+    guess, in_class = np.log(scale_by_quantile(release)), np.bincount(release.noise_class)
+    between = (release.share > 0) & (release.share < 1)
+    stretches = between & (release.share > 2 * release.error_95[release.noise_class])
+    alone = np.zeros_like(stretches)
+
+    def by_class(x):
+        return np.bincount(release.noise_class, x, minlength=len(guess))
+
+    def log_density(log_rate, scale, mean, level):
+        rows = log_likelihood(log_rate, scale) - (log_rate - mean) ** 2 / (2 * level)
+        return by_class(rows) - (np.log(scale) - guess) ** 2 / (2 * SCALE_SPREAD**2)
+
+    def draw(rng, point):
+        log_rate, scale = point["log_rate"], point["scale"]
+        given = mean_of(point, release), point["variance"][2]
+        present = log_density(log_rate, scale, *given)
+        for width, moved in ((2 / np.sqrt(in_class), alone), (0.1, stretches), (0.4, stretches)):
+            factor = np.exp(width * rng.normal(size=len(scale)))
+            each, rate = factor[release.noise_class], np.exp(log_rate)
+            stretched = np.where(moved, release.share - each * (release.share - rate), rate)
+            possible = stretched > 0
+            proposed = np.log(np.where(possible, stretched, rate))
+            density = log_density(proposed, scale * factor, *given)
+            jacobian = by_class(np.where(moved, np.log(each) + log_rate - proposed, 0.0))
+            accept = np.log(rng.uniform(size=len(scale))) < density - present + jacobian
+            accept &= by_class(~possible) == 0
+            log_rate = np.where(accept[release.noise_class], proposed, log_rate)
+            scale = np.where(accept, scale * factor, scale)
+            present = np.where(accept, density, present)
+        return {"log_rate": log_rate, "scale": scale}
 
     return draw
 
@@ -204,21 +250,35 @@ def draw_above(release):
     return draw
 
 
+def sweeps(model, release, n):
+    """Make the function that goes through all variables n times."""
+    rates, scale = pt.dvector("rates"), pt.dvector("scale")
+    log_density = of_scale(scale, release).logp(release.share, pt.exp(rates))
+    log_likelihood = model.compile_fn(log_density, inputs=[rates, scale], point_fn=False)
+    moves = [
+        moves_of_rates(log_likelihood, release),
+        moves_of_scales(log_likelihood, release),
+        draw_above(release),
+    ]
+
+    def draw(rng, point):
+        for move in n * moves:
+            point = {**point, **move(rng, point)}
+        return point
+
+    return draw
+
+
 def sample(model, release, draws, tune, chains):
-    """ZIP codes by a walk, what lies above them by their conditionals, noise scales by NUTS."""
-    above = [model[name] for name in ("variance", "nation", "of_size", "in_state", "in_county")]
+    """All by draws of our own, several sweeps for each that is kept."""
     with model:
         start = {**model.initial_point(), "log_rate": np.log(np.clip(release.share, 0.02, 1.0))}
-        steps = [
-            pmd.FunctionStep([model["log_rate"]], walk(model, release), initial_point=start),
-            pmd.FunctionStep(above, draw_above(release), initial_point=start),
-            pm.NUTS([model["scale"]]),
-        ]
+        step = pmd.FunctionStep(model.free_RVs, sweeps(model, release, SWEEPS), initial_point=start)
         return pm.sample(
             draws=draws,
             tune=tune,
             chains=chains,
-            step=steps,
+            step=step,
             initvals={"log_rate": start["log_rate"]},
             random_seed=1,
             progressbar=False,
@@ -231,6 +291,31 @@ def by_county(release, shares):
     ends = np.flatnonzero(np.diff(release.county, append=-1))
     sums = np.diff(np.cumsum(shares, axis=-1)[..., ends], axis=-1, prepend=0.0)
     return sums / np.bincount(release.county)
+
+
+def r_hat(draws):
+    """Split R-hat of each quantity; the first axes are those of chains and draws."""
+    chains, n, *each = draws.shape
+    halves = draws[:, : n // 2 * 2].reshape(2 * chains, n // 2, *each)
+    within = halves.var(axis=1, ddof=1).mean(axis=0)
+    between = halves.mean(axis=1).var(axis=0, ddof=1)
+    return np.sqrt(1 - 2 / n + between / within).ravel()
+
+
+def convergence(release, posterior):
+    """Whether chains agree: on parameters, means of counties, and rates of ZIP codes."""
+    log_rate = posterior["log_rate"].to_numpy()
+    above = ("variance", "nation", "of_size", "in_state", "scale")
+    found = {
+        "parameters": np.concatenate([r_hat(posterior[name].to_numpy()) for name in above]),
+        "counties": r_hat(by_county(release, np.minimum(np.exp(log_rate), 1.0))),
+        "ZIP codes": r_hat(log_rate),
+    }
+    rows = [
+        [name, f"{x.size:,}", *numbers([np.median(x), x.max()], 3), f"{np.sum(x > 1.05):,}"]
+        for name, x in found.items()
+    ]
+    return table(["chains agree on", "number", "median R-hat", "largest", "above 1.05"], rows, 1)
 
 
 def errors_by_class(release, shares, scale, rng):
@@ -352,6 +437,7 @@ def main(draws=400, tune=200, chains=2, states=None, output=OUTPUT, page=None):
         f"{len(release.names['state'])} states; {seconds:.0f} s\n"
     )
     found = tables(release, shares, scale)
+    found["broadband chains"] = convergence(release, idata.posterior)
     print("\n\n".join(found.values()))
     fill_file(page, found)
     save(draw(release, shares), Path(output))

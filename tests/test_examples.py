@@ -1,10 +1,13 @@
 """The examples run, and say what they claim."""
 
 import importlib.util
+import inspect
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import stats
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -70,3 +73,59 @@ def test_an_example_runs_with_few_draws(name, settings, figures, monkeypatch, tm
     assert len(saved) == figures
     assert all(figure.stat().st_size > 10_000 for figure in saved)
     assert capsys.readouterr().out.count("Figure: ") == figures
+
+
+@pytest.mark.long
+def test_the_broadband_examples_moves_keep_the_posterior(monkeypatch):
+    """A hundred rows of each kind, with a noise scale each, against quadrature."""
+    example = load("broadband", monkeypatch)
+    kinds, n, level = [(0.4, 0.02), (0.4, 0.3), (1.0, 0.1)], 100, 0.4
+    share, error_95 = np.repeat(kinds, n, axis=0).T
+    rows = np.zeros(len(share), dtype=int)
+    release = example.Release(share, rows, rows[:1], np.arange(len(rows)), {}, error_95, error_95)
+
+    def log_likelihood(log_rate, scale, share=share):
+        low = np.where(share == 0, -np.inf, share - 0.0005)
+        high = np.where(share == 1, np.inf, share + 0.0005)
+        rate = np.exp(log_rate)
+        p = stats.laplace.cdf(high - rate, scale=scale) - stats.laplace.cdf(low - rate, scale=scale)
+        upper = stats.laplace.sf(low - rate, scale=scale)
+        return np.log(np.maximum(np.where(np.isinf(high), upper, p), 1e-300))
+
+    x, log_scale = np.linspace(-4, 2.5, 4001)[:, None], np.linspace(-1.6, 1.6, 201)
+    exact = []
+    for y, error in kinds:
+        scale = error / -np.log(0.05) * np.exp(log_scale)
+        density = log_likelihood(x, scale, np.array(y)) - (x + 1) ** 2 / (2 * level)
+        p = np.exp(density - log_scale**2 / (2 * example.SCALE_SPREAD**2))
+        p /= p.sum()
+        exact.append([(p * x).sum(), (p * log_scale).sum(), (p * x * log_scale).sum()])
+
+    def off(moves_of_scales):
+        moves = [moves_of_scales(log_likelihood, release)]
+        moves.append(example.moves_of_rates(log_likelihood, release))
+        rng, guess = np.random.default_rng(1), example.scale_by_quantile(release)
+        point = {
+            "log_rate": np.log(share),
+            "scale": guess * np.exp(example.SCALE_SPREAD * rng.normal(size=len(share))),
+            "in_county": np.array([-1.0]),
+            "of_size": 0.0,
+            "variance": np.array([1.0, 1.0, level]),
+        }
+        found = []
+        for _ in range(2_500):
+            for move in moves:
+                point |= move(rng, point)
+            a, b = point["log_rate"], np.log(point["scale"] / guess)
+            found.append([a, b, a * b])
+        # By quantity, kind and row: rows are independent chains.
+        means = np.mean(found[500:], axis=0).reshape(3, len(kinds), n)
+        error = means.std(axis=-1, ddof=1) / np.sqrt(n)
+        return np.abs((means.mean(axis=-1) - np.transpose(exact)) / error).max()
+
+    assert off(example.moves_of_scales) < 4.5
+    source = inspect.getsource(example.moves_of_scales)
+    assert "density - present + jacobian" in source
+    names = {}
+    exec(source.replace("density - present + jacobian", "density - present"), vars(example), names)
+    assert off(names["moves_of_scales"]) > 6

@@ -71,6 +71,27 @@ def test_exact_quantiles_of_the_randomised_answers_are_those_of_the_page():
     assert rows[:5] == markdown.rows(script.quantiles_table(sampled, exact))[:5]
 
 
+def test_the_page_on_broadband_is_of_the_release_and_of_chains_that_agree():
+    script, page = example("broadband"), (DOCS / "broadband.md").read_text("utf-8")
+    release = script.load()
+
+    def cells(name):
+        return markdown.read(page, name)[2:]
+
+    noise = cells("broadband noise")
+    assert [row[0] for row in noise] == markdown.numbers(release.mean_error, 3)
+    assert [row[2] for row in noise] == markdown.numbers(release.error_95, 3)
+    share = release.share
+    groups = [share == 0, (share > 0) & (share < 1), share == 1]
+    of_rows = [[f"{x.sum():,}", f"{share[x].mean():.2f}"] for x in groups]
+    assert [row[1:3] for row in cells("broadband ends")] == of_rows
+    published = np.std(script.by_county(release, share))
+    assert cells("broadband counties")[0][1] == f"{published:.3f}"
+    chains = cells("broadband chains")
+    assert [row[1] for row in chains[1:]] == ["3,136", "32,735"]
+    assert all(float(row[3]) < 1.1 for row in chains)
+
+
 @pytest.mark.long
 def test_the_sampled_quantiles_are_those_of_the_page(tmp_path):
     copy = tmp_path / "page.md"

@@ -58,7 +58,7 @@ def columns_of(frame: Any, name: str = "frame", *, text_columns: Sequence[str] =
     names = [each for each in frame.columns if isinstance(each, str)]
     if len(set(names)) != len(list(frame.columns)):
         raise ValueError(f"{name} must have columns of different names, got {list(frame.columns)}")
-    return _checked(name, {each: frame[each].to_list() for each in names})
+    return _checked(name, {each: _listed(frame[each]) for each in names})
 
 
 def column(columns: Columns, name: str, what: str) -> list[Any]:
@@ -66,6 +66,11 @@ def column(columns: Columns, name: str, what: str) -> list[Any]:
     if name not in columns:
         raise ValueError(f"{what}: there is no column {name!r}, but {', '.join(columns)}")
     return columns[name]
+
+
+def _listed(values: Any) -> list[Any]:
+    """Make a list of a column: what pandas has for nothing in it, where it isn't nan, is None."""
+    return [None if type(x).__name__ == "NAType" else x for x in values.to_list()]
 
 
 def _checked(name: str, columns: Columns) -> Columns:

@@ -12,7 +12,9 @@ def test_columns_of_all_kinds_of_table(tmp_path):
     frame = pd.DataFrame(COLUMNS)
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table(COLUMNS), path)
-    for table in (COLUMNS, frame, pa.table(COLUMNS), path, str(path), frame.set_index("code")):
+    nullable = frame.convert_dtypes()
+    tables = (COLUMNS, frame, nullable, pa.table(COLUMNS), path, str(path), frame.set_index("code"))
+    for table in tables:
         found = columns_of(table)
         assert {key: found[key] for key in ("code", "n")} == {k: COLUMNS[k] for k in ("code", "n")}
         assert found["x"][0] == 1.5

@@ -90,6 +90,11 @@ def share(count):
     return count / RECORDS
 
 
+def share_of_fewer(count):
+    """A share that can be above 1, of two thirds as many."""
+    return 1.5 * count / RECORDS
+
+
 def largest(scale, **options):
     return Chosen(pmd.NoisyMaxMechanism(scale, 4, **options))
 
@@ -137,6 +142,10 @@ CASES = {
         Entries(COUNTED.rounded(2).clamped(2, 4)),
         Entries(COUNTED.rounded(2)),
     ),
+    "clamped and rounded, as if rounded first": (
+        Entries(COUNTED.clamped(1, 5).rounded(4, ties="half up")),
+        Entries(COUNTED.rounded(4, ties="half up").clamped(0, 8)),
+    ),
     "other ranges": (
         Entries(MEASURED.in_ranges([2, 4])),
         Entries(MEASURED.in_ranges([1, 3])),
@@ -144,6 +153,10 @@ CASES = {
     "per cent, rounded down": (
         Entries(SHARE.clamped(0, 1).times(100).rounded(25), share),
         Entries(SHARE.clamped(0, 1).times(100).rounded(25, ties="down"), share),
+    ),
+    "per cent, as if not clamped": (
+        Entries(SHARE.clamped(0, 1).times(100).rounded(25), share_of_fewer),
+        Entries(SHARE.times(100).rounded(25), share_of_fewer),
     ),
     "largest, of a third of the scale": (largest(3.0), largest(1.0)),
     "largest by exponential noise, of a sixth of the scale": (
