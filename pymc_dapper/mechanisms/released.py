@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from pandas import RangeIndex
 from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
+from xarray import DataArray
 
 from pymc_dapper.backend.named_dims import has_named_dims
 from pymc_dapper.checks import as_array, places, shown, whole_number
@@ -184,15 +186,19 @@ def kind_of(value: Any) -> str:
 def in_order_of(name: str, model: Model, statistic: Any, released: Any, dims: Dims) -> Any:
     """Put the axes of a release with named dims, and its labels, in the statistic's order.
 
+    What pandas keeps labels of is taken by its labels, too.
+
     Raises
     ------
     ValueError
         If both have named dims and not the same ones; if the release is shared data in another
         order; or if an array has other labels along a dim than the model.
     """
-    own = getattr(getattr(released, "type", released), "dims", None)
     given = (dims,) if isinstance(dims, str) else dims
     wanted = dims_of(model, statistic) or given
+    if hasattr(released, "iloc") and isinstance(wanted, list | tuple):
+        released = _with_dims(released, wanted)
+    own = getattr(getattr(released, "type", released), "dims", None)
     if own is None or not isinstance(wanted, list | tuple):
         return released
     same = set(own) == set(wanted)
@@ -208,6 +214,18 @@ def in_order_of(name: str, model: Model, statistic: Any, released: Any, dims: Di
     return _in_order_of_labels(name, model, released.transpose(*wanted) if turned else released)
 
 
+def _with_dims(released: Any, dims: Sequence[str | None]) -> Any:
+    """Name the axes of a pandas object, whose index is labels unless it is pandas' row numbers."""
+    if released.ndim != len(dims) or None in dims:
+        return released
+    labels = {
+        dim: index
+        for dim, index in zip(dims, released.axes, strict=True)
+        if index.nlevels == 1 and not isinstance(index, RangeIndex)
+    }
+    return DataArray(released.to_numpy(), coords=labels, dims=dims)
+
+
 def _in_order_of_labels(name: str, model: Model, released: Any) -> Any:
     """Put the entries of an array with labels in the order of the model's."""
     for dim in released.dims:
@@ -221,7 +239,8 @@ def _in_order_of_labels(name: str, model: Model, released: Any) -> Any:
         if (places < 0).any():
             raise ValueError(
                 f"'{name}': the release has other labels along dim '{dim}' than the model: "
-                f"{list(labels[:4])}, where the model has {list(of_model[:4])}"
+                f"{list(labels[:4])}, where the model has {list(of_model[:4])}. If they mean "
+                "nothing, pass the values alone: released=values.to_numpy()"
             )
         released = released.isel({dim: places})
     return released

@@ -83,7 +83,7 @@ def _checked(name: str, columns: Columns) -> Columns:
 
 
 def _of_file(path: Path, name: str, text_columns: Sequence[str]) -> Any:
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     kind = path.suffix.lower()
     if kind not in (".csv", ".parquet"):

@@ -76,6 +76,10 @@ class Query:
         for key, value in (("values", values), ("dims", dims), ("coords", coords)):
             object.__setattr__(self, key, value)
 
+    def __repr__(self) -> str:
+        dims = f" by {', '.join(map(str, self.dims))}" if any(self.dims) else ""
+        return f"<Query '{self.name}'{dims}: shape {np.shape(self.values)}, {self.mechanism}>"
+
     def potential(self, statistic: Any, *, name: str | None = None) -> TensorVariable:
         """Add the likelihood of what was released to the model in context, as a ``pm.Potential``.
 

@@ -1,6 +1,7 @@
 """What users pass beside a statistic: by which keyword, in which order, with which dims."""
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pymc.dims as pmdims
 import pytensor.tensor as pt
@@ -276,6 +277,27 @@ def test_a_release_with_dims_is_put_in_the_order_of_the_statistic(square):
     LaplaceMechanism(1.0).potential("t", square, released=turned)
     model = pm.modelcontext(None)
     np.testing.assert_array_equal(model["t_released"].get_value(), SQUARE.T)
+
+
+@pytest.mark.parametrize("by", ["dims", "the statistic"])
+def test_what_pandas_labels_is_taken_by_its_labels(model, by):
+    statistic, dims = (model["table"] + 0, "cell") if by == "dims" else (model["table"], None)
+    shuffled = pd.Series([8, 10, 12], index=["c", "a", "b"])
+    LaplaceMechanism(1.0).potential("s", statistic, released=shuffled, dims=dims)
+    np.testing.assert_array_equal(model["s_released"].get_value(), RELEASED)
+    LaplaceMechanism(1.0).potential("t", statistic, released=pd.Series(RELEASED), dims=dims)
+    np.testing.assert_array_equal(model["t_released"].get_value(), RELEASED)
+    other = pd.Series(RELEASED, index=["a", "b", "d"])
+    with pytest.raises(ValueError, match=r"'u': the release has other labels.*to_numpy\(\)"):
+        LaplaceMechanism(1.0).potential("u", statistic, released=other, dims=dims)
+
+
+def test_rows_and_columns_of_a_data_frame_are_labels(square):
+    frame = pd.DataFrame(SQUARE, index=LABELS["sex"], columns=LABELS["age"])
+    upside = frame.loc[["m", "f"], ["old", "young"]]
+    LaplaceMechanism(1.0).potential("t", square, released=upside)
+    model = pm.modelcontext(None)
+    np.testing.assert_array_equal(model["t_released"].get_value(), SQUARE)
 
 
 def test_a_release_with_labels_is_put_in_the_order_of_the_models(square):

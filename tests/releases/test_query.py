@@ -30,6 +30,11 @@ def test_its_likelihood_is_that_of_the_mechanism(method):
     assert added.tag.mechanism is NOISE
 
 
+def test_what_it_shows():
+    assert repr(query()) == "<Query 'n' by a, b: shape (2, 3), DiscreteLaplaceMechanism(scale=3)>"
+    assert repr(query(dims=None, coords=None)).startswith("<Query 'n': shape (2, 3), ")
+
+
 def test_another_name_may_be_given():
     with pm.Model() as model:
         query().potential(pt.as_tensor(TABLE), name="noisy")
