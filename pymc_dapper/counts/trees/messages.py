@@ -103,6 +103,15 @@ class Messages(NamedTuple):
 
 
 @njit
+def chosen(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Return some of the entries of an array."""
+    out = np.empty(at.size, dtype=np.int64)
+    for k in range(at.size):
+        out[k] = x[at[k]]
+    return out
+
+
+@njit
 def gather(nodes: Nodes, i: int, room: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return a node's children in order, and the nodes in between that sum them from the top on.
 
@@ -132,7 +141,10 @@ def gather(nodes: Nodes, i: int, room: np.ndarray) -> tuple[np.ndarray, np.ndarr
         else:
             children[n_children] = child
             n_children += 1
-    return children[:n_children][::-1].copy(), between[:n_between]
+    in_order = np.empty(n_children, dtype=np.int64)
+    for k in range(n_children):
+        in_order[k] = children[n_children - 1 - k]
+    return in_order, between[:n_between]
 
 
 @njit
@@ -161,7 +173,8 @@ def _with_room(values: np.ndarray, used: int, needed: int) -> np.ndarray:
     if needed <= values.size:
         return values
     more = np.empty(2 * needed)
-    more[:used] = values[:used]
+    for j in range(used):
+        more[j] = values[j]
     return more
 
 
@@ -209,12 +222,13 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
             wrapped[head] = known.wrapped[x]
             used += widths[head]
             values = _with_room(values, starts[head], used)
-            values[starts[head] : used] = known.values[known.starts[x] :][: widths[head]]
+            for j in range(widths[head]):
+                values[starts[head] + j] = known.values[known.starts[x] + j]
             continue
         children, between = gather(nodes, head, family)
         how, lows, highs, own, width_of = DIRECTLY, 0, 0, children, children
         if nodes.right[head] >= 0 and transforms:
-            own, width_of = starts[children], widths[children]
+            own, width_of = chosen(starts, children), chosen(widths, children)
             for x in range(children.size):
                 lows += lowest[children[x]]
                 highs += lowest[children[x]] + width_of[x] - 1
@@ -270,7 +284,8 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
                     outside = max(1.0, nodes.scale[i])
             else:
                 if kind == NONE:
-                    noise[:] = 1.0
+                    for j in range(width):
+                        noise[j] = 1.0
                 else:
                     total_noise = 0.0
                     for j in range(width):
@@ -295,7 +310,8 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
                 else:
                     a = values[starts[left] : starts[left] + widths[left]]
                     if right < 0:
-                        out[:] = a[first - low : first - low + width]
+                        for j in range(width):
+                            out[j] = a[first - low + j]
                     else:
                         b = values[starts[right] : starts[right] + widths[right]]
                         convolve(a, b, first - low, out)
@@ -353,7 +369,8 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
                 sum_nodes[n_sums], sum_starts[n_sums] = i, sums_used
                 sums_used += widths[i]
                 kept = _with_room(kept, sum_starts[n_sums], sums_used)
-                kept[sum_starts[n_sums] : sums_used] = values[start : start + widths[i]]
+                for j in range(widths[i]):
+                    kept[sum_starts[n_sums] + j] = values[start + j]
                 n_sums += 1
             k -= 1
         if impossible >= 0:
@@ -422,7 +439,7 @@ def add_between(nodes: Nodes, messages: Messages) -> Messages:
         if plan.places.size != size:
             plan = plan_of(size)
         how = Tilted(size, messages.tilts[head], 0.0, 0.0)
-        own, width_of = starts[children], widths[children]
+        own, width_of = chosen(starts, children), chosen(widths, children)
         sums = np.empty((between.size, size))
         partial_sums(plan, values, own, width_of, how, left, right, sums)
         tilt_parts(values, own, width_of, how)

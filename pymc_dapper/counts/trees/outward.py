@@ -7,7 +7,7 @@ from numba import njit
 
 from pymc_dapper.counts.trees.convolution import convolve
 from pymc_dapper.counts.trees.fourier import plan_of
-from pymc_dapper.counts.trees.messages import Messages, gather
+from pymc_dapper.counts.trees.messages import Messages, chosen, gather
 from pymc_dapper.counts.trees.nodes import Nodes
 from pymc_dapper.counts.trees.spectra import SHORTEST, Tilted, all_others
 from pymc_dapper.counts.trees.weights import NONE, log_noise_weights
@@ -50,7 +50,8 @@ def descend(nodes: Nodes, messages: Messages, outward: np.ndarray) -> tuple[np.n
         if left < 0 or widths[i] == 0:
             continue
         t, noise = room[: widths[i]], weights[: widths[i]]
-        t[:] = values[starts[i] : starts[i] + t.size]
+        for j in range(t.size):
+            t[j] = values[starts[i] + j]
         if nodes.noise[i] != NONE:
             best = log_noise_weights(nodes, i, lowest[i], noise)
             for j in range(t.size):
@@ -60,15 +61,21 @@ def descend(nodes: Nodes, messages: Messages, outward: np.ndarray) -> tuple[np.n
             for j in range(t.size):
                 t[j] *= math.exp(tilt * (0.5 * t.size - j))
         # Only the ratios count; and for the bound of errors, that the sum is 1.
-        t /= t.sum()
+        total = 0.0
+        for p in t:
+            total += p
+        for j in range(t.size):
+            t[j] /= total
         if size:
             children, _ = gather(nodes, i, family)
             if plan.places.size != size:
                 plan = plan_of(size)
-            first = lowest[i] - lowest[children].sum()
-            own, width = starts[children], widths[children]
+            first = lowest[i]
+            for child in children:
+                first -= lowest[child]
+            own, width_of = chosen(starts, children), chosen(widths, children)
             how = Tilted(size, tilt, 0.0, messages.wrapped[i])
-            error = all_others(plan, messages.values, own, width, how, t, first, values)
+            error = all_others(plan, messages.values, own, width_of, how, t, first, values)
             worst = max(worst, error / (children.size - 1))
             for child in children:
                 _scale(values[starts[child] : starts[child] + widths[child]])
@@ -95,9 +102,12 @@ def descend(nodes: Nodes, messages: Messages, outward: np.ndarray) -> tuple[np.n
 @njit
 def _scale(x: np.ndarray) -> None:
     """Divide by the largest."""
-    largest = x.max()
+    largest = 0.0
+    for p in x:
+        largest = max(largest, p)
     if largest > 0:
-        x /= largest
+        for j in range(x.size):
+            x[j] /= largest
 
 
 @njit(fastmath={"reassoc", "contract", "nsz"})

@@ -333,8 +333,9 @@ def all_others(
     before[2, 0] = 1.0
     for k in range(1, m):
         a, b, size, error = before[0, k], before[1, k], before[2, k], before[3, k]
-        a[:], b[:] = before[0, k - 1], before[1, k - 1]
-        size[:], error[:] = before[2, k - 1], before[3, k - 1]
+        for f in range(a.size):
+            a[f], b[f] = before[0, k - 1, f], before[1, k - 1, f]
+            size[f], error[f] = before[2, k - 1, f], before[3, k - 1, f]
         multiply(a, b, re[k - 1], im[k - 1])
         _err(error, size, sizes[k - 1], 2 * level)
     after = np.empty((4, re.shape[1]))
