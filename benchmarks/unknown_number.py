@@ -238,6 +238,7 @@ def measured(values, seconds, draws):
         "slowest": slowest,
         "effective draws": effective[slowest],
         "effective draws per second": effective[slowest] / seconds,
+        "of n": effective["n"] / seconds if "n" in effective else None,
         "posterior": {name: [float(np.mean(x)), float(np.std(x))] for name, x in values.items()},
     }
 
@@ -287,11 +288,14 @@ def table(found):
                 job["way"],
                 f"{result['ms per draw']:.2g}",
                 f"{float(f'{each:.2g}'):g} ({result['slowest']})",
+                "" if result["of n"] is None else f"{float(f'{result["of n"]:.2g}'):g}",
                 "" if job["way"] == "pmd.sample, n known" else f"{each / jumps_of[job['law']]:.2g}",
                 "known" if n_sd == 0 else f"{n_mean:.0f} ± {n_sd:.0f}",
             ]
         )
-    header = ["model", "way", "ms per draw", "effective draws/s (slowest)", "times", "n"]
+    header = [
+        *("model", "way", "ms per draw", "effective draws/s (slowest)", "of n", "times", "n"),
+    ]
     return example("_markdown").table(header, lines, words=2)
 
 

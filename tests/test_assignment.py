@@ -395,6 +395,7 @@ def test_records_that_may_be_absent_never_walk():
         total = (pmd.present(n, 20) * x).sum()
         pmd.GaussianMechanism(1e-3).potential("total", total, released=3.0)
     _, step, _ = pmd.assign_steps(model=model, interweave=False, progressbar=False)
+    assert "Only the first 'n' records are decided on" in step.describe()
     walks = []
     for anew in (step.draws_anew, False):
         step.draws_anew = anew

@@ -331,7 +331,8 @@ def test_parameters_of_reversible_jumps_are_drawn_given_the_records(name):
 
 
 def test_the_table_of_an_unknown_number_has_a_ratio_to_reversible_jumps():
-    result = {"ms per draw": 0.5, "slowest": "n", "posterior": {"n": [1001.2, 14.6]}}
+    result = {"ms per draw": 0.5, "slowest": "mu", "posterior": {"n": [1001.2, 14.6]}}
+    result["of n"] = 1200.0
     found = [
         ({"law": "Normal", "way": "pmd.sample"}, result | {"effective draws per second": 900.0}),
         (
@@ -340,4 +341,4 @@ def test_the_table_of_an_unknown_number_has_a_ratio_to_reversible_jumps():
         ),
     ]
     *_, ours, _ = unknown_number.table(found).splitlines()
-    assert ours == "| normal law | pmd.sample | 0.5 | 900 (n) | 20 | 1001 ± 15 |"
+    assert ours == "| normal law | pmd.sample | 0.5 | 900 (mu) | 1200 | 20 | 1001 ± 15 |"

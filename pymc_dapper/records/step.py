@@ -312,7 +312,14 @@ class DapperStep(Step):
             The records and what proposes them, the factors that they enter, the sums that are
             cached, and what a sweep costs.
         """
-        return describe_reading(self._reading, self._pairs)
+        described = describe_reading(self._reading, self._pairs)
+        if self.number is None:
+            return described
+        names = {x.name: rv.name for rv, x in self._reading.model.rvs_to_values.items()}
+        return (
+            f"{described}\nOnly the first '{names[self.number.name]}' records are decided on: the "
+            "others, which nothing sees, are drawn from their prior."
+        )
 
     def __repr__(self) -> str:
         """Summarise how the model was read."""
