@@ -2,11 +2,12 @@
 
 Each measurement is made in a process of its own, with one thread, in seconds of CPU: from the call
 of `pmd.sample` to the first draw (with what earlier runs left in PyTensor's cache), and then per
-draw; effective draws of the parameter that has the fewest; the largest memory of the process.
+draw, the median of blocks of draws; effective draws of the parameter that has the fewest; the
+largest memory of the process; and how long 1,000 effective draws take, with all that comes before.
 Records are sampled one by one beside that, where there are at most a million.
 
-    python -m benchmarks.tabulated                  the README's model, and randomised answers
-    python -m benchmarks.tabulated --survey         10 million people in 5,000 areas: some minutes
+    python -m benchmarks.tabulated                  all: six minutes, with code compiled before
+    python -m benchmarks.tabulated --only survey    10 million people in 5,000 areas
     python -m benchmarks.tabulated --page docs/tabulate.md
 """
 
@@ -30,10 +31,13 @@ from benchmarks._models import example
 
 ROOT = Path(__file__).parents[1]
 PEOPLE = (400, 10_000, 1_000_000, 330_000_000)
-ANSWERS = (400, 10_000_000)
+ANSWERS = (400, 100_000_000)
 AREAS, SURVEYED = 5_000, 10_000_000
 ONE_BY_ONE = 1_000_000
 """Up to so many records are sampled one by one, too."""
+SURVEY_DRAWS, SURVEY_TUNE = 600, 400
+BLOCKS = 20
+"""Of draws, of which each is timed."""
 
 
 def admissions(n):
@@ -57,12 +61,13 @@ def survey(n):
     area = rng.integers(0, AREAS, n)
     effect = rng.normal(-1, 0.5, AREAS)
     ill = rng.random(n) < 1 / (1 + np.exp(-effect[area]))
+    of_person = pt.as_tensor(area)  # PyTensor goes through a NumPy index entry by entry
     released = np.bincount(area, ill, AREAS) + rng.normal(0, 10, AREAS)
     with pm.Model() as model:
         mean, spread = pm.Normal("mean", 0, 2), pm.HalfNormal("spread", 1)
         effect = pm.Normal("effect", mean, spread, shape=AREAS)
-        record = pm.Bernoulli("record", logit_p=effect[area])
-        by_area = pt.zeros(AREAS)[area].inc(record)
+        record = pm.Bernoulli("record", logit_p=effect[of_person])
+        by_area = pt.zeros(AREAS)[of_person].inc(record)
         pmd.GaussianMechanism(10.0).potential("privacy", by_area, released=released)
     return model
 
@@ -92,13 +97,16 @@ def measure(name, n, *, tabulate, draws, tune):
         compute_convergence_checks=False,
         callback=lambda trace, draw: times.append(process_time()),
     )
-    per_draw = (times[-1] - times[tune]) / (draws - 1)
+    ends = np.linspace(tune, tune + draws - 1, BLOCKS + 1).round().astype(int)
+    per_draw = float(np.median(np.diff(np.array(times)[ends]) / np.diff(ends)))
     effective = min(float(x.min()) for x in az.ess(idata, var_names=parameters).values())
+    rate, before = effective / (per_draw * draws), times[tune] - began
     return {
         "first draw": times[0] - began,
         "ms per draw": 1e3 * per_draw,
-        "effective draws per second": effective / (per_draw * draws),
+        "effective draws per second": rate,
         "MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "thousand": before + 1_000 / rate,
     }
 
 
@@ -111,6 +119,8 @@ def rows(names, draws, tune):
             for tabulate in (True, False) if n <= ONE_BY_ONE else (True,):
                 few = draws if tabulate else max(300, min(draws, 100_000_000 // n))
                 job = {"name": name, "n": n, "tabulate": tabulate, "draws": few, "tune": tune}
+                if name == "survey":
+                    job |= {"draws": SURVEY_DRAWS, "tune": SURVEY_TUNE}
                 done = subprocess.run(
                     [sys.executable, "-m", "benchmarks.tabulated", "--job", json.dumps(job)],
                     env={**os.environ, **threads},
@@ -125,33 +135,35 @@ def rows(names, draws, tune):
 def table(measured):
     """A table of what was measured."""
     header = ["model, people", "way", "first draw, s", "ms per draw", "effective draws/s", "MB"]
+    header.append("s to 1,000 effective")
     lines = []
     for job, result in measured:
         label = f"{job['name'].replace('_', ' ')}, {job['n']:,}"
         way = "table" if job["tabulate"] else "records"
         numbers = [f"{x:.2g}" for x in list(result.values())[:2]]
-        effective = f"{float(f'{result["effective draws per second"]:.2g}'):,.0f}"
+        rate = result["effective draws per second"]
+        effective = f"{float(f'{rate:.2g}'):,.0f}" if rate >= 10 else f"{rate:.2g}"
         lines.append([label, way, *numbers, effective, f"{result['MB']:.0f}"])
+        lines[-1].append(f"{result['thousand']:.2g}")
     return example("_markdown").table(header, lines)
 
 
-def main(*, job, with_survey, draws, tune, page):
+def main(*, job, only, draws, tune, page):
     """Measure and print; write the table into a page if one is given."""
     if job is not None:
         logging.getLogger("pymc").setLevel(logging.ERROR)
         given = json.loads(job)
         print(json.dumps(measure(given.pop("name"), given.pop("n"), **given)))
         return
-    names = ["survey"] if with_survey else ["admissions", "randomised_response"]
-    shown = table(rows(names, draws, tune))
+    shown = table(rows([only] if only else list(MODELS), draws, tune))
     print(shown)
-    example("_markdown").fill_file(page, {names[0]: shown})
+    example("_markdown").fill_file(page, {"people": shown})
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--job", help=argparse.SUPPRESS)
-    parser.add_argument("--survey", action="store_true", dest="with_survey")
+    parser.add_argument("--only", choices=MODELS)
     parser.add_argument("--draws", type=int, default=20_000)
     parser.add_argument("--tune", type=int, default=1_000)
     parser.add_argument("--page", type=Path, help="page to write the table into")

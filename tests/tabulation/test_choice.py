@@ -46,6 +46,15 @@ def test_records_that_are_integrated_out_are_cheaper_where_there_is_more_than_on
     assert (table.n_cells, table.counts) == (400, [])
 
 
+def test_records_without_parameters_are_all_there_is_to_sample():
+    with pm.Model() as model:
+        x = pm.Bernoulli("x", 0.3, shape=1_000)
+        answers = np.arange(1_000) % 2
+        pmd.RandomizedResponse(0.7, categories=2).observe("answer", x, released=answers)
+    assert pmd.tabulate(model).free_RVs == []
+    assert table_if_cheaper(model, None, ()) is None
+
+
 def test_records_that_are_asked_for_are_sampled():
     assert table_if_cheaper(table_model(10_000), None, ["p"]) is not None
     assert table_if_cheaper(table_model(10_000), None, ["record"]) is None
