@@ -66,9 +66,12 @@ def _back(present: TensorVariable, draw: TensorVariable, walk: Walk) -> TensorVa
     """Say how far back from an independent draw of a normal variable to go: at reach 1, nowhere."""
     (mean, sigma), (present_mean, present_sigma) = walk.parameters, walk.present_parameters
     kept = _keep(walk.reach) * (present - present_mean)
-    if not equal_computations([sigma], [present_sigma]):
-        kept = kept * sigma / present_sigma
-    return kept - (1 - walk.reach) * (draw - mean)
+    if equal_computations([sigma], [present_sigma]):
+        return kept - (1 - walk.reach) * (draw - mean)
+    # Where parameters aren't checked, a spread may be 0: then there is no noise to keep, and an
+    # independent draw is as likely as the way back, which leads to the mean.
+    back = kept * sigma / present_sigma - (1 - walk.reach) * (draw - mean)
+    return pt.switch(present_sigma > 0, back, 0.0)
 
 
 def _keep(reach: TensorVariable) -> TensorVariable:

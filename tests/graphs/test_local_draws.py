@@ -106,3 +106,22 @@ def test_a_walk_around_another_mean_than_its_own_shows(monkeypatch):
     monkeypatch.setattr(local_draws, "_back", broken)
     with pytest.raises(AssertionError):
         test_noise_walks_as_a_stationary_autoregression_does(regression, 0.6)
+
+
+def test_without_a_spread_there_is_no_noise_to_keep():
+    """Where PyMC's checks of parameters are switched off, a record may be its mean."""
+    with pm.Model(check_bounds=False) as model:
+        group = pm.Bernoulli("group", 0.5, shape=N)
+        x = pm.Normal("x", 1.0, group, shape=N)
+        pm.Potential("privacy", -((x.sum() - 1.0) ** 2))
+    values = [model.rvs_to_values[rv] for rv in (group, x)]
+    local = read_local(read_model(model, values, model.initial_point()))
+    present = np.array([0, 0, 1, 0, 1, 1]), np.array([1.0, 1.0, 1.4, 1.0, -0.3, 2.0])
+    new_group, drawn = proposals(local, present, reach=1.0)
+    _, walked = proposals(local, present, reach=0.2)
+    assert len({*zip(present[0], new_group, strict=True)}) == 4  # all ways
+    np.testing.assert_array_equal(walked[present[0] == 0], drawn[present[0] == 0])
+    np.testing.assert_array_equal(walked[new_group == 0], 1.0)
+    both = (present[0] == 1) & (new_group == 1)
+    noise = np.sqrt(1 - 0.2**2) * (present[1] - 1.0) + 0.2 * (drawn - 1.0)
+    np.testing.assert_allclose(walked[both] - 1.0, noise[both], rtol=1e-9)
