@@ -17,6 +17,7 @@ docs/small-budgets.md, with rows for the models that were run, and saves the fig
 
     python benchmarks/budgets.py --page docs/small-budgets.md [--draws 1000] [--models abcdefg]
     python benchmarks/budgets.py --page docs/small-budgets.md --anew      the other move, too
+    python benchmarks/budgets.py --page docs/small-budgets.md --nutpie    beside nutpie, only
     python benchmarks/budgets.py --page docs/small-budgets.md --redraw    the figure only
 """
 
@@ -24,6 +25,7 @@ import argparse
 import json
 import logging
 import warnings
+from functools import cached_property, partial
 from pathlib import Path
 from time import process_time
 
@@ -79,10 +81,13 @@ class Case:
         self.model, self.parameters, self.records = model, parameters, records
         self.statistic, self.scale, self.noise = np.asarray(statistic), scale, noise
         self.draw = draw
-        rvs = [model[name] for name in records]
+
+    @cached_property
+    def _sums(self):
+        model = self.model
         [sums] = model.replace_rvs_by_values([model["sums"]])
-        values = [model.rvs_to_values[rv] for rv in rvs]
-        self._sums = pytensor.function(values, sums, mode="FAST_COMPILE")
+        values = [model.rvs_to_values[model[name]] for name in self.records]
+        return pytensor.function(values, sums, mode="FAST_COMPILE")
 
     def sums_of(self, posterior):
         """The statistic at each draw of the records, shape (draws, entries)."""
@@ -98,7 +103,14 @@ class Case:
         self.model.set_data("released", released)
 
 
-def normal_sums(known_sd):
+def normal(name, mean, sd, shape, centred):
+    """Normal records; or their noise, and they as a function of it."""
+    if centred:
+        return pm.Normal(name, mean, sd, shape=shape)
+    return pm.Deterministic(name, mean + sd * pm.Normal(f"{name}_noise", shape=shape))
+
+
+def normal_sums(known_sd, centred=True):
     """100 normals, clamped to [-3, 3]: their noisy sum; if the sd is unknown, that of squares."""
     n = 100
     rng = np.random.default_rng(1)
@@ -111,7 +123,7 @@ def normal_sums(known_sd):
         released = pm.Data("released", np.zeros(len(powers)))
         mu = pm.Normal("mu", 0, 1)
         sd = 1.0 if known_sd else pt.sqrt(pm.InverseGamma("variance", 3, 2))
-        x = pm.Normal("x", mu, sd, shape=n)
+        x = normal("x", mu, sd, n, centred)
         sums = pt.stack([(pt.clip(x, -3, 3) ** int(k)).sum() for k in powers])
         sums = pm.Deterministic("sums", sums)
         pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, scale), released))
@@ -125,7 +137,7 @@ def normal_sums(known_sd):
     return Case(model, parameters, ["x"], statistic, lambda eps: sensitivity / eps, noise, draw)
 
 
-def regression():
+def regression(centred=True):
     """Noisy sums of example 3, clamped to [-10, 10] and divided by 10; the paper's budget is 10."""
     data = json.loads((ROOT / "examples" / "data" / "regression.json").read_text(encoding="utf-8"))
     confidential = np.array(data["confidential"])
@@ -133,8 +145,8 @@ def regression():
     with pm.Model() as model:
         scale, released = pm.Data("scale", 1.5), pm.Data("released", np.zeros(9))
         b = pm.Normal("b", 0, 2, shape=3)
-        x = pm.Normal("x", np.array([0.9, -1.17]), 1, shape=(n, 2))
-        y = pm.Normal("y", b[0] + x @ b[1:], np.sqrt(2), shape=n)
+        x = normal("x", np.array([0.9, -1.17]), 1, (n, 2), centred)
+        y = normal("y", b[0] + x @ b[1:], np.sqrt(2), n, centred)
         sums = nine_sums(pt.clip(y / 10, -1, 1), pt.clip(x / 10, -1, 1), pt.stack)
         sums = pm.Deterministic("sums", sums)
         pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, scale), released))
@@ -194,7 +206,7 @@ def logistic_regression():
     return Case(model, ["b"], ["y"], design.T @ true, lambda eps: 4 / eps, noise, draw)
 
 
-def covariances():
+def covariances(centred=True):
     """200 records, clamped to [-4, 4] and divided by 4: their sums, and all sums of products."""
     n, dim = 200, 4
     rng = np.random.default_rng(1)
@@ -206,7 +218,10 @@ def covariances():
         mu = pm.Normal("mu", 0, 1, shape=dim)
         sd = pm.HalfNormal.dist(2)
         chol, _, _ = pm.LKJCholeskyCov("chol", eta=2, n=dim, sd_dist=sd, compute_corr=True)
-        x = pm.MvNormal("x", mu, chol=chol, shape=(n, dim))
+        if centred:
+            x = pm.MvNormal("x", mu, chol=chol, shape=(n, dim))
+        else:
+            x = pm.Deterministic("x", mu + pm.Normal("noise", shape=(n, dim)) @ chol.T)
         scaled = pt.clip(x / 4, -1, 1)
         products = scaled[:, first] * scaled[:, second]
         sums = pt.concatenate([scaled.sum(axis=0), products.sum(axis=0)])
@@ -235,8 +250,8 @@ def quantile_counts():
 
 
 CASES = {
-    "a": lambda: normal_sums(known_sd=True),
-    "b": lambda: normal_sums(known_sd=False),
+    "a": partial(normal_sums, known_sd=True),
+    "b": partial(normal_sums, known_sd=False),
     "c": regression,
     "d": table,
     "e": logistic_regression,
@@ -315,13 +330,14 @@ def measure(case, steps, draws, tune):
     seconds = process_time() - began[0]
     told = bool(TOLD)
     slowest = min(effective_draws(idata.posterior[name].values[0]) for name in case.parameters)
-    sampled = idata.sample_stats
-    moves = int(sampled["interweave_moves"][0, -1]) if "interweave_moves" in sampled else None
+    # With the noise held fixed, and of frames.
+    moves = [step.n_moves for step in steps if isinstance(step, InterweaveStep)]
     return {
         "per_1000": 1000 * slowest / draws,
         "per_second": slowest / seconds,
         "sum_per_1000": 1000 * effective_draws(case.sums_of(idata.posterior)) / draws,
-        "moves": moves,
+        "moves": moves[0][0] if moves else None,
+        "frames": sum(moves[0][1:]) if moves else None,
         # Of records that walk; 0 if they are drawn anew.
         "sweeps": next(step.n_walks for step in steps if isinstance(step, pmd.DapperStep)),
         "told": told,
@@ -363,8 +379,54 @@ def compare(name, draws, tune, anew):
     return results
 
 
+PEER_BUDGETS = [1000, 100, 10, 1, 0.1]
+DIFFERENTIABLE = "abcf"
+"""Models whose log-density has a gradient in the records almost everywhere, and no jumps."""
+
+
+def compare_with_nutpie(name, draws, tune):
+    """NUTS in Rust on all records at once, of a model as written and with the records' noise."""
+    import nutpie
+
+    options = {"tune": tune, "chains": 1, "cores": 1, "seed": 1, "save_warmup": False}
+    ways = {}
+    for centred in (True, False):
+        case = CASES[name](centred=centred)
+        case.release(1)
+        ways[centred] = case, nutpie.compile_pymc_model(case.model, var_names=case.parameters)
+    own, steps = ways[True][0], None
+    rows = []
+    for epsilon in PEER_BUDGETS:
+        found = []
+        for case, compiled in ways.values():
+            case.release(epsilon)
+            data = {x: case.model[x].get_value() for x in ("scale", "released")}
+            at_budget = compiled.with_data(**data)
+
+            def sample(draws, at_budget=at_budget):
+                began = process_time()
+                idata = nutpie.sample(at_budget, draws=draws, progress_bar=False, **options)
+                return idata, process_time() - began
+
+            _, tuning = sample(1)
+            idata, seconds = sample(draws + 1)
+            values = [idata.posterior[x].values[0, 1:] for x in case.parameters]
+            slowest = min(effective_draws(x) for x in values)
+            found += [1000 * slowest / draws, slowest / (seconds - tuning)]
+        with own.model:
+            steps = steps or pmd.assign_steps([own.model[x] for x in own.records])
+        ours = measure(own, steps, draws, tune)
+        numbers = [ours["per_1000"], found[0], found[2], ours["per_second"], found[1], found[3]]
+        rows.append([TITLES[name], f"{epsilon:g}", *(f"{x:,.0f}" for x in numbers)])
+        print(" | ".join(rows[-1]), flush=True)
+    return rows
+
+
+PEER_HEADER = ["model", "epsilon", "pymc_dapper", "nutpie", "nutpie, noise"]
+PEER_HEADER += ["pymc_dapper, per s", "nutpie, per s", "nutpie, noise, per s"]
+
 HEADER = ["model", "epsilon", "without", "with", "without, per s", "with, per s", "moves"]
-HEADER += ["sweeps", "slowest sum, with", "told"]
+HEADER += ["frames", "sweeps", "slowest sum, with", "told"]
 
 
 def table_row(row):
@@ -373,7 +435,8 @@ def table_row(row):
     numbers += [f"{way['per_second']:,.0f}" for way in (without, with_)]
     # A sum that never changed is known for sure, or stands still: told says which.
     slowest = "-" if np.isnan(with_["sum_per_1000"]) else f"{with_['sum_per_1000']:.0f}"
-    numbers += [str(with_["moves"]), str(with_["sweeps"]), slowest, "yes" if with_["told"] else ""]
+    numbers += [str(with_[chosen]) for chosen in ("moves", "frames", "sweeps")]
+    numbers += [slowest, "yes" if with_["told"] else ""]
     if "refresh" in row:
         numbers += [f"{row['refresh']['per_1000']:.0f}"]
     return [TITLES[row["model"]], f"{row['epsilon']:g}", *numbers]
@@ -433,10 +496,16 @@ class Listener(logging.Handler):
             TOLD.append(record.getMessage())
 
 
-def main(draws, tune, models, output, page, redraw, anew):
+def main(draws, tune, models, output, page, redraw, anew, nutpie):
     logger = logging.getLogger("pymc")
     logger.handlers, logger.propagate = [Listener(logging.WARNING)], False
     warnings.filterwarnings("ignore", message="Only one chain")
+    if nutpie:
+        print(" | ".join(PEER_HEADER), flush=True)
+        chosen = [name for name in models if name in DIFFERENTIABLE]
+        rows = [row for name in chosen for row in compare_with_nutpie(name, draws, tune)]
+        markdown.fill_file(page, {"peer": markdown.table(PEER_HEADER, rows, words=1)})
+        return
     if redraw:
         rows = markdown.read(page.read_text(encoding="utf-8"), "budgets")[2:]
     else:
@@ -457,5 +526,6 @@ if __name__ == "__main__":
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "figures")
     parser.add_argument("--page", type=Path, help="page to write the table into")
     parser.add_argument("--anew", action="store_true", help="measure the other move, too")
+    parser.add_argument("--nutpie", action="store_true", help="only the table beside nutpie")
     parser.add_argument("--redraw", action="store_true", help="only the figure, from the page")
     main(**vars(parser.parse_args()))
