@@ -47,7 +47,7 @@ from pymc_dapper.mechanisms.base import (
 )
 from pymc_dapper.mechanisms.groups import SensitivityLike, by_group, largest_loss, one_scale
 from pymc_dapper.mechanisms.published import PublishedByRules
-from pymc_dapper.mechanisms.released import with_suppressed
+from pymc_dapper.mechanisms.released import labelled_axes, with_suppressed
 from pymc_dapper.mechanisms.rules import SUPPRESSED, Publication, Ranges
 from pymc_dapper.mechanisms.spans import End, Span, Value, both, either, no, one_of
 from pymc_dapper.mechanisms.whole import has_fractions
@@ -83,10 +83,10 @@ class AdditiveNoise(PublishedByRules):
     def _check_parameters(self) -> None:
         """Check the parameters of the noise."""
         for name, value in self._parameters.items():
-            if getattr(getattr(value, "type", value), "dims", ()):
+            if getattr(getattr(value, "type", value), "dims", ()) or any(labelled_axes(value)):
                 raise TypeError(
-                    f"{name} has named dims, which can't be compared with those of a statistic: "
-                    f"give its values, {name}.values, with its axes in the statistic's order"
+                    f"{name} has named dims or labels, which can't be compared with those of a "
+                    f"statistic: give its values, {name}.values, in the statistic's order"
                 )
             if isinstance(value, Variable):
                 object.__setattr__(self, name, as_plain(value))

@@ -215,15 +215,22 @@ def in_order_of(name: str, model: Model, statistic: Any, released: Any, dims: Di
 
 
 def _with_dims(released: Any, dims: Sequence[str | None]) -> Any:
-    """Name the axes of a pandas object, whose index is labels unless it is pandas' row numbers."""
+    """Name the axes of a pandas object."""
     if released.ndim != len(dims) or None in dims:
         return released
     labels = {
         dim: index
-        for dim, index in zip(dims, released.axes, strict=True)
-        if index.nlevels == 1 and not isinstance(index, RangeIndex)
+        for dim, index, has in zip(dims, released.axes, labelled_axes(released), strict=True)
+        if has and index.nlevels == 1
     }
     return DataArray(released.to_numpy(), coords=labels, dims=dims)
+
+
+def labelled_axes(values: Any) -> list[bool]:
+    """Say which axes of a pandas object have labels; row numbers aren't any. None of others."""
+    if not hasattr(values, "iloc"):
+        return []
+    return [not isinstance(index, RangeIndex) for index in values.axes]
 
 
 def _in_order_of_labels(name: str, model: Model, released: Any) -> Any:

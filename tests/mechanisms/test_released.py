@@ -322,8 +322,10 @@ def test_a_noise_scale_with_named_dims_is_refused_and_one_without_taken():
     with pm.Model(coords=LABELS):
         scale = pmdims.HalfNormal("scale", 1.0, dims="sex")
         single = pmdims.HalfNormal("single", 1.0)
-    for each in (scale, xarray.DataArray([1.0, 2.0], dims="sex")):
+    labelled = pd.Series([1.0, 2.0], index=LABELS["sex"])
+    for each in (scale, xarray.DataArray([1.0, 2.0], dims="sex"), labelled):
         with pytest.raises(TypeError, match=r"scale has named dims.*scale\.values"):
             LaplaceMechanism(each)
+    assert LaplaceMechanism(pd.Series([1.0, 2.0])).scale.tolist() == [1.0, 2.0]
     [unknown] = LaplaceMechanism(single).unknown
     assert unknown.owner.inputs == [single]
