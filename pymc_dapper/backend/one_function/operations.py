@@ -292,9 +292,18 @@ def _arange(op: ARange, node: Apply, code: Code, inputs: list[Value]) -> Value:
 @written.register(ExtractDiag)
 def _diagonal(op: ExtractDiag, node: Apply, code: Code, inputs: list[Value]) -> Value:
     [x] = inputs
-    if x.ndim != 2 or op.offset != 0 or x.shape[0] != x.shape[1]:
+    first, second = sorted((op.axis1, op.axis2))
+    if op.offset != 0 or x.shape[first] != x.shape[second]:
         raise NotWrittenError
-    return _view(x, x.shape[:1], lambda index: x.entry([index[0], index[0]]))
+
+    def entry(index: Index) -> Term:
+        *own, along = index
+        own.insert(first, along)
+        own.insert(second, along)
+        return x.entry(own)
+
+    others = [n for axis, n in enumerate(x.shape) if axis not in (first, second)]
+    return _view(x, [*others, x.shape[first]], entry)
 
 
 @written.register(Reshape)

@@ -339,6 +339,11 @@ def graphs(
         pt.diag(square),
         pt.tril(square),
     )
+    add(
+        "diagonals",
+        *(pt.diagonal(square * w[:, None, None], 0, *axes) for axes in ((1, 2), (0, 2), (0, 1))),
+        pt.diagonal(pt.stack([cube[:, 0, :2], cube[:, 1, 2:], cube[:, 2, 1:3]]), 0, 1, 2).sum(),
+    )
     for name in ("sum", "prod", "max", "min"):
         for axis in (None, 0, 1, (0, 1)):
             add(
