@@ -13,6 +13,7 @@ from benchmarks import (
     census,
     first_draws,
     measure,
+    noisy_measurements,
     page,
     parts,
     run,
@@ -290,6 +291,12 @@ def test_the_census_is_measured(capsys):
         assert f"\n{level}" in printed
     assert "3 draws" in printed
     assert "nodes" in printed
+
+
+def test_noisy_measurements_are_measured():
+    row = noisy_measurements.measured(1, 2, by_quarters=False, draws=10)
+    assert row[:3] == ("1", "2", "504")
+    assert len(row) == len(noisy_measurements.HEADER)
 
 
 # An unknown number of records --------------------------------------------------------------------

@@ -44,6 +44,13 @@ def test_what_a_page_says_is_printed_stands_below_the_code(name):
         assert not prints or found["output"], found["code"]
 
 
+def test_from_a_release_to_its_posterior_it_is_twelve_lines():
+    _, *sections = [each for each in code_of("releases.md") if each.strip()]
+    lengths = [len([line for line in each.splitlines() if line.strip()]) for each in sections]
+    assert len([each for each in sections if "pmd.sample(" in each]) >= 5
+    assert max(lengths) <= 12
+
+
 def test_running_a_page_corrects_what_it_shows():
     right = "```python\nn = 1\nprint(n)\n```\n\n```text\n1\n```\n\nAnd so on.\n"
     assert pages.run(right)[0] == right

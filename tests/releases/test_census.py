@@ -8,7 +8,15 @@ from pyarrow import parquet
 
 import pymc_dapper as pmd
 from pymc_dapper.releases import read_census
-from tests.releases.census_replica import BUDGET, made_up, noisy_rows, sigma
+from tests.releases.census_replica import (
+    BUDGET,
+    drawn,
+    made_up,
+    model_of,
+    noisy_rows,
+    sigma,
+    state,
+)
 
 TRACTS = [f"01{county}{tract:06d}" for county in ("001", "003") for tract in (100, 200, 300)]
 LEVELS = {"state": 2, "county": 5, "tract": 11}
@@ -110,37 +118,41 @@ def test_what_is_missing_is_told(rows):
         read_census(rows, levels={"block": 16})
 
 
+def posterior(release, tracts, rate, population):
+    """Draws of the tables of all tracts, one after the other."""
+    with model_of(release, tracts, rate, population) as model:
+        return (
+            pm.sample(
+                100,
+                tune=100,
+                chains=1,
+                step=[pmd.CountStep([model["table"]])],
+                random_seed=1,
+                progressbar=False,
+                compute_convergence_checks=False,
+            )
+            .posterior["table"]
+            .values[0]
+        )
+
+
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*noise standard deviations from:UserWarning")
-def test_counts_are_sampled_under_what_is_known_exactly():
-    """A state, its counties, a tract in each: the total is exact, and cells without people are."""
-    tracts, rng = ["01001000100", "01003000100"], np.random.default_rng(4)
-    people = made_up(tracts, 3000, rng)
-    release = read_census(noisy_rows(people, tracts, rng), levels=LEVELS)
-    truth = people.sum(axis=1)
-    rate = np.where(truth.sum(axis=0) == 0, 0.0, truth.mean(axis=0) + 1)
-    within = {
-        "county": ("tract", [code[:5] for code in tracts]),
-        "state": ("tract", [code[:2] for code in tracts]),
-    }
-    with pm.Model(coords=release.coords):
-        table = pm.Poisson("table", rate, shape=truth.shape)
-        pmd.invariant("state population", table.sum(), truth.sum())
-        release.potential(
-            release.margins(table, ("tract", "votingage", "hispanic", "cenrace"), within=within)
-        )
-        idata = pm.sample(
-            200,
-            tune=200,
-            chains=1,
-            step=[pmd.CountStep([table])],
-            random_seed=1,
-            progressbar=False,
-            compute_convergence_checks=False,
-        )
-    draws = idata.posterior["table"].values[0]
-    assert np.all(draws.sum(axis=(1, 2, 3, 4)) == truth.sum())
-    assert np.all(draws[:, :, rate == 0] == 0)
-    totals = draws.sum(axis=(2, 3, 4))
-    off = (totals.mean(axis=0) - truth.sum(axis=(1, 2, 3))) / totals.std(axis=0)
-    assert np.all(np.abs(off) < 4)
+def test_a_state_with_its_counties_and_tracts_is_sampled_under_what_is_known_exactly():
+    """Of people drawn from the model itself, squared errors are the posterior's variances.
+
+    The broken twin takes four times the noise's standard deviation.
+    """
+    tracts, rng = state(5, 30), np.random.default_rng(4)
+    rate, people = drawn(tracts, 3000, rng, by_quarters=False)
+    rows = noisy_rows(people, tracts, rng)
+    for times, calibrated in ((1, True), (4, False)):
+        told = {**rows, "variance": [times**2 * variance for variance in rows["variance"]]}
+        draws = posterior(read_census(told, levels=LEVELS), tracts, rate, people.sum())
+        assert np.all(draws.sum(axis=tuple(range(1, draws.ndim))) == people.sum())
+        assert not np.any(draws[..., rate == 0])
+        of_races, true = draws.sum(axis=(2, 3)), people.sum(axis=(1, 2))
+        # As tracts hardly depend on each other, the mean over them has a standard error.
+        excess = ((of_races.mean(axis=0) - true) ** 2 - of_races.var(axis=0)).sum(axis=(1, 2))
+        in_errors = excess.mean() / (excess.std() / np.sqrt(excess.size))
+        assert (abs(in_errors) < 4) == calibrated
