@@ -5,7 +5,7 @@ PY    := .venv/bin/python
 STAMP := .venv/.installed
 ARGS  :=
 
-.PHONY: help .venv example test test-all exactness benchmark docs pages gallery notebook dist lint format clean
+.PHONY: help .venv example test test-all exactness benchmark docs links pages gallery notebook dist lint format clean
 
 help:
 	@echo "make example   run examples/admissions.py"
@@ -14,6 +14,7 @@ help:
 	@echo "make exactness the tests of exactness for longer; writes docs/exactness.md (half an hour)"
 	@echo "make benchmark speed beside peers; writes docs/performance.md (half an hour, on an idle machine)"
 	@echo "make docs      the documentation as HTML, in docs/_build, with the tutorials run (ten minutes)"
+	@echo "make links     whether the documentation's links to other sites still lead there"
 	@echo "make pages     run the code of docs/, write what it prints below it, and save its figures (ten minutes)"
 	@echo "make gallery   make the figures of docs/ anew (half an hour)"
 	@echo "make notebook  run the notebook for PyMC's gallery of examples, in examples/gallery"
@@ -43,6 +44,9 @@ benchmark: $(STAMP)
 
 docs: $(STAMP)
 	$(PY) -m sphinx -n -W --keep-going -b html docs docs/_build
+
+links: $(STAMP)
+	$(PY) -m sphinx -b linkcheck -D run_tutorials=0 docs docs/_build/links
 
 pages: $(STAMP)
 	$(PY) docs/pages.py
