@@ -10,13 +10,16 @@ told with ends counted in part, as often as 95 % needs them (by a random number)
     python -m benchmarks.census --page docs/census.md  and write what is found there
     python -m benchmarks.census --blocks 8132968       the whole: some gigabytes
     python -m benchmarks.census --draws 100            draws in the place of marginals
-    python -m benchmarks.census --growth               cost from 10,000 nodes on
+    python -m benchmarks.census --growth               cost from 10,000 blocks on, tenfold each time
+    python -m benchmarks.census --growth --blocks 8132968 --page docs/census.md
+                                                       up to the whole, and write what it takes
 """
 
 import argparse
 import resource
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count, takewhile
 from pathlib import Path
 
 import numpy as np
@@ -35,16 +38,13 @@ class Clock:
     """Seconds of a part, by the clock and of CPU."""
 
     def __init__(self):
-        self.wall = self.cpu = 0.0
         self.told("")
 
     def told(self, what):
         now = time.perf_counter(), time.process_time()
         if what:
             wall, cpu = (a - b for a, b in zip(now, self.at, strict=True))
-            self.wall, self.cpu = self.wall + wall, self.cpu + cpu
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-            print(f"{what:34}{wall:9.1f} s{cpu:9.1f} s CPU{peak:7.1f} GiB", flush=True)
+            print(f"{what:34}{wall:9.1f} s{cpu:9.1f} s CPU{peak_gib():7.1f} GiB", flush=True)
         self.at = now
         return self.at
 
@@ -58,8 +58,6 @@ def marginals(census, module, executor, rng, page):
     clock.told("messages up, log-evidence")
     found = tree.marginals(SHARES, at=census.truth, executor=executor)
     clock.told("marginal quantiles of all nodes")
-    cost = [f"{len(census.parent):,}", f"{clock.wall:.0f}", f"{clock.cpu:.0f}"]
-    cost.append(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f}")
     squares = tree_least_squares(census.parent, census.released, census.sigma)
     clock.told("least squares")
     half = stats.norm.ppf(SHARES[1]) * squares.sd
@@ -92,12 +90,7 @@ def marginals(census, module, executor, rng, page):
         *("level", "areas", "coverage", "of closed intervals", "mean width"),
         *("of least squares: coverage", "mean width"),
     ]
-    costs = ["counts", "seconds", "of CPU", "GiB"]
-    tables = {
-        "census levels": markdown.table(header, rows, words=1),
-        "census cost": markdown.table(costs, [cost], words=0),
-    }
-    markdown.fill_file(page, tables)
+    markdown.fill_file(page, {"census levels": markdown.table(header, rows, words=1)})
 
 
 def draws(census, module, executor, n):
@@ -110,21 +103,35 @@ def draws(census, module, executor, n):
     clock.told(f"{n} draws of all {drawn.shape[1]} counts")
 
 
-def growth(module, executor, largest):
-    """Fit the power with which the cost grows."""
-    sizes, seconds = [], []
-    blocks = 10_000
-    while blocks <= largest:
+def growth(module, executor, largest, page):
+    """Time marginals of more and more blocks, and fit the power with which the cost grows."""
+    sizes, seconds, rows = [], [], []
+    for blocks in (*takewhile(lambda n: n < largest, (10**k for k in count(4))), largest):
         census = module.replicate(blocks, np.random.default_rng(1))
-        begun = time.process_time()
+        begun, cpu = time.perf_counter(), time.process_time()
         tree = pmd.CountTree(census.parent, census.released, census.sigma, prior=module.log_prior())
         tree.marginals(SHARES, executor=executor)
         sizes.append(len(census.parent))
-        seconds.append(time.process_time() - begun)
-        print(f"{sizes[-1]:10d} nodes {seconds[-1]:9.1f} s CPU", flush=True)
-        blocks *= 3
+        seconds.append(time.process_time() - cpu)
+        wall, peak = time.perf_counter() - begun, peak_gib()
+        print(
+            f"{sizes[-1]:10d} counts{wall:9.1f} s{seconds[-1]:9.1f} s CPU{peak:7.1f} GiB",
+            flush=True,
+        )
+        each = 1e6 * seconds[-1] / sizes[-1]
+        rows.append(
+            [f"{sizes[-1]:,}", f"{wall:.1f}", f"{seconds[-1]:.1f}", f"{each:.0f}", f"{peak:.1f}"]
+        )
+        del tree, census
     if len(sizes) > 1:
         print(f"power {np.polyfit(np.log(sizes), np.log(seconds), 1)[0]:.3f}")
+    header = ["counts", "seconds", "of CPU", "of CPU for a count, in millionths", "GiB"]
+    markdown.fill_file(page, {"census cost": markdown.table(header, rows, words=0)})
+
+
+def peak_gib():
+    """Largest memory of the process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def main(blocks=400_000, threads=2, n_draws=0, grows=False, page=None):
@@ -137,7 +144,7 @@ def main(blocks=400_000, threads=2, n_draws=0, grows=False, page=None):
     tree.draw(5, random_seed=1)
     with ThreadPoolExecutor(threads) as executor:
         if grows:
-            growth(module, executor, blocks)
+            growth(module, executor, blocks, page)
             return
         clock = Clock()
         census = module.replicate(blocks, rng)
