@@ -404,7 +404,7 @@ def _of_first_draws(results):
             limit = users_limit if workload in USERS else others_limit
             if ours is not None:
                 yield Target(what, ours["seconds"], limit, unit="s")
-            if caches == "cold" and workload not in USERS and ours and pymc:
+            if caches == "cold" and ours and pymc:
                 yield Target(f"{what}, times PyMC alone", ours["seconds"] / pymc["seconds"], 1)
     seconds = median(results, "import_pymc_dapper")
     if seconds is not None:
