@@ -371,7 +371,7 @@ def test_a_given_number_of_moves_is_of_those_with_the_noise_held_fixed(with_fram
         assert stat["interweave_moves"] in (1, MAX_MOVES)
 
 
-@pytest.mark.parametrize("stop", [12, 26])
+@pytest.mark.parametrize("stop", [12, pytest.param(26, marks=pytest.mark.long)])
 def test_a_state_with_frames_restores_a_draw_exactly(with_frames, stop):
     model, build = with_frames
     step = build()
@@ -385,6 +385,7 @@ def test_a_state_with_frames_restores_a_draw_exactly(with_frames, stop):
     assert again_stats == first_stats
 
 
+@pytest.mark.long
 def test_frames_see_shared_data_that_were_set_between_chains(with_frames):
     model, build = with_frames
     step = build()
