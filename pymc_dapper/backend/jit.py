@@ -137,6 +137,10 @@ def damaged_cache(error: Exception) -> Path | None:
     """Return the folder that numba was loading compiled code from, if that raised an error."""
     for frame, _ in walk_tb(error.__traceback__):
         file, name = Path(frame.f_code.co_filename), frame.f_code.co_name
-        if file.parts[-3:] == ("numba", "core", "caching.py") and name == "_load_overload":
+        if file.parts[-3:] != ("numba", "core", "caching.py"):
+            continue
+        if name == "_load_overload":
             return Path(frame.f_locals["self"].cache_path)
+        if name == "_load_index":  # also read before something is saved
+            return Path(frame.f_locals["self"]._cache_path)
     return None

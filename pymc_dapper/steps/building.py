@@ -87,7 +87,8 @@ def telling_of_damage() -> Iterator[None]:
             raise
         raise DamagedCacheError(
             f"compiled code in {str(folder)!r} can't be read ({type(error).__name__}: {error}): it "
-            "was cut off or overwritten. Delete that folder. What is missing is compiled anew"
+            "was cut off or overwritten, or another version wrote it. Delete that folder. What is "
+            "missing is compiled anew"
         ) from error
 
 

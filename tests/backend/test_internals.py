@@ -290,6 +290,8 @@ def test_numba_loads_code_where_damage_is_looked_for():
     caching = import_module("numba.core.caching")
     assert callable(caching.Cache._load_overload)
     assert isinstance(caching.Cache.cache_path, property)
+    assert callable(caching.IndexDataCacheFile._load_index)
+    assert caching.IndexDataCacheFile("folder", "file", None)._cache_path == "folder"
 
 
 def test_the_default_mode_compiles_with_numba():

@@ -6,7 +6,9 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from numba import __version__ as numba_version
 from numba import njit
+from numba.core.caching import IndexDataCacheFile
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.random.variable import shared_rng
 
@@ -65,6 +67,21 @@ def test_an_error_of_another_kind_is_no_damaged_cache():
     with pytest.raises(IndexError) as caught:
         np.zeros(2)[3]
     assert damaged_cache(caught.value) is None
+
+
+@pytest.mark.parametrize("ask", ["load", "save"])
+def test_an_index_of_another_version_is_a_damaged_cache(ask, tmp_path):
+    """It may name types that this one doesn't have."""
+    types_of_arguments = pickle.dumps((None, {Of: "x.1.nbc"})).replace(b"Of", b"No")
+    (tmp_path / "x.nbi").write_bytes(pickle.dumps(numba_version) + types_of_arguments)
+    index = IndexDataCacheFile(str(tmp_path), "x", None)
+    with pytest.raises(AttributeError) as caught:
+        index.load("key") if ask == "load" else index.save("key", b"")
+    assert damaged_cache(caught.value) == tmp_path
+
+
+class Of:
+    """A type that an index names."""
 
 
 def times(number):
