@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from scipy.stats import binom, laplace, poisson
+from scipy.stats import laplace, poisson
 
 import pymc_dapper as pmd
 from pymc_dapper.counts.reading.model import read_counts
@@ -724,45 +724,6 @@ def test_releases_far_from_the_model_are_noticed():
     check([10, np.nan, 15, np.nan], lambda m: m.rounded(5).published_if(">", 5))
     with pytest.warns(UserWarning, match="'table': released 100 is 49 noise standard deviations"):
         check([100, np.nan, 15, np.nan], lambda m: m.rounded(5).published_if(">", 5))
-
-
-@pytest.mark.long
-def test_what_samplers_draw_of_rounded_and_suppressed_cells():
-    mechanism = LaplaceMechanism(2.0).rounded(5).published_if(">", 5).clamped(None, 20)
-    released = np.array([10, np.nan, 20, np.nan])
-    with pm.Model():
-        count = pm.Poisson("count", 6, shape=4)
-        total = pm.Exponential("total", 1 / 6, shape=4)
-        record = pm.Bernoulli("record", 0.3, shape=(20, 4))
-        mechanism.potential("counted", count, released=released)
-        mechanism.observe("totalled", total, released=released)
-        mechanism.observe("summed", record.sum(axis=0), released=released)
-        steps = [pmd.CountStep([count]), pmd.DapperStep([record])]
-        drawn = pm.sample(
-            5000,
-            tune=500,
-            chains=1,
-            cores=1,
-            step=steps,
-            random_seed=1,
-            progressbar=False,
-            compute_convergence_checks=False,
-        ).posterior
-    whole, real = np.arange(60), np.linspace(0, 120, 24_001)
-    for name, values, grid, prior in [
-        ("count", drawn["count"], whole, poisson.pmf(whole, 6)),
-        ("total", drawn["total"], real, np.exp(-real / 6)),
-        ("record", drawn["record"].sum("record_dim_0"), whole, binom.pmf(whole, 20, 0.3)),
-    ]:
-        posterior = probabilities(mechanism, released[:, None], grid) * prior
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        mean, spread = posterior @ grid, np.sqrt(posterior @ grid**2 - (posterior @ grid) ** 2)
-        draws = values.values[0]
-        size = np.array([float(az.ess(column[None])) for column in draws.T])
-        z = (draws.mean(axis=0) - mean) / (spread / np.sqrt(size))
-        assert np.abs(z).max() < 4, name
-        naive = prior @ grid / prior.sum()  # of a suppressed row that is left out
-        assert np.abs((naive - mean) / (spread / np.sqrt(size)))[1] > 6, name
 
 
 # Many suppressed rows -----------------------------------------------------------------------------
