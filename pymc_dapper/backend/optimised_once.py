@@ -7,16 +7,16 @@ numba lowered them, and are linked into the outermost one at once, which is then
 whole. What it computes is the same.
 
 Nothing of numba's stays changed: a function that was kept so is made complete as soon as somebody
-else asks for it, be it numba for a caller of another package's, or Python that calls it.
+else asks for it, be it numba for a caller of another package's, or Python that calls it, in any
+thread and even while another function is being compiled.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import MethodType
 from typing import Any
+from weakref import ref
 
 import llvmlite.binding as llvm
-from numba._dynfunc import make_function  # type: ignore[import-not-found]
 from numba.core import event
 from numba.core.caching import Cache
 from numba.core.codegen import JITCodeLibrary
@@ -30,17 +30,29 @@ ENVIRONMENT = "_ZN08NumbaEnv"
 """What the names of variables begin with in which machine code looks for its function's globals."""
 
 RECURSIVE = ".numba.unresolved$"
-"""What those begin with by which functions call themselves. Their machine code must stand alone."""
+"""What those begin with by which functions call each other in turns.
+
+Through them, machine code finds a function that is loaded after it, under its own name. So all that
+leads to one is made complete by itself, as numba does.
+"""
 
 
 class Whole(JITCodeLibrary):
     """Code of a function, which is complete only once it is asked for."""
 
+    _leads_to_recursion = False
+
     def add_linking_library(self, library: Any) -> None:
         """Note what is called, as it is."""
-        if not isinstance(library, Whole) or library._is_recursive():
+        is_recursive = isinstance(library, Whole) and library._is_recursive()
+        if is_recursive or not isinstance(library, Whole):
             library._ensure_finalized()
+        self._leads_to_recursion |= is_recursive
         self._linking_libraries.append(library)
+
+    def _ensure_finalized(self) -> None:
+        with global_compiler_lock:  # whoever asks; numba takes it for complete, and has no lock
+            super()._ensure_finalized()
 
     def finalize(self) -> None:
         """Link all that is called, directly or not; then optimise, and load."""
@@ -79,7 +91,8 @@ class Whole(JITCodeLibrary):
         return found[-2::-1]
 
     def _is_recursive(self) -> bool:
-        return any(x.name.startswith(RECURSIVE) for x in self._final_module.global_variables)
+        variables = self._final_module.global_variables
+        return self._leads_to_recursion or any(x.name.startswith(RECURSIVE) for x in variables)
 
 
 class _Depth(event.Listener):
@@ -122,43 +135,58 @@ def optimised_once() -> Iterator[None]:
         yield
 
 
+class Incomplete:
+    """What Python calls of a function that may not be complete: it is by then.
+
+    numba refers to it as long as there is the dispatcher, which isn't kept alive here.
+    """
+
+    dispatcher: Callable[[], Any] = staticmethod(lambda: None)
+
+    def __init__(self, *parts: Any):
+        self._parts = parts
+        self._entry: Any = None
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the function, and have the dispatcher do so from now on."""
+        if self._entry is None:
+            with global_compiler_lock:
+                self._complete()
+        return self._entry(*arguments, **named)
+
+    def _complete(self) -> None:
+        if self._entry is not None:  # another thread was faster
+            return
+        entry, dispatcher = EXECUTABLE(*self._parts), self.dispatcher()
+        if dispatcher is not None:
+            [result] = [x for x in dispatcher.overloads.values() if x.entry_point is self]
+            ADD_OVERLOAD(dispatcher, result._replace(entry_point=entry))
+            # By which numba finds it for other functions, and forgets it.
+            dispatcher.overloads[tuple(result.signature.args)] = result
+        self._entry = entry
+
+
 def _is_incomplete(library: Any) -> bool:
     return isinstance(library, Whole) and not library._finalized
 
 
 def _executable(context: Any, library: Any, described: Any, environment: Any) -> Any:
     in_python = DEPTH.now < 2 or not described.native  # or what is written in object mode
-    if in_python or not _is_incomplete(library):
-        return EXECUTABLE(context, library, described, environment)
-    name, module = described.qualname.split(".")[-1], described.lookup_module()
-    # As numba does where a function has no wrapper for Python.
-    return make_function(module, name, "", 0, environment, (library,))
+    make = EXECUTABLE if in_python or not _is_incomplete(library) else Incomplete
+    return make(context, library, described, environment)
 
 
 def _add_overload(dispatcher: Any, result: Any) -> None:
-    if not _is_incomplete(result.library):
+    if isinstance(result.entry_point, Incomplete):
+        dispatcher.overloads[tuple(result.signature.args)] = result
+        result.entry_point.dispatcher = ref(dispatcher)
+    else:
         ADD_OVERLOAD(dispatcher, result)
-        return
-    dispatcher.overloads[tuple(result.signature.args)] = result
-    dispatcher._compile_for_args = MethodType(_complete_and_call, dispatcher)
 
 
 def _save_overload(cache: Any, signature: Any, result: Any) -> None:
     if not _is_incomplete(result.library):
         SAVE_OVERLOAD(cache, signature, result)
-
-
-def _complete_and_call(dispatcher: Any, *arguments: Any, **named: Any) -> Any:
-    """Complete a function that Python calls after all."""
-    del dispatcher._compile_for_args
-    for result in list(dispatcher.overloads.values()):
-        if _is_incomplete(result.library):
-            context, library, described = result.target_context, result.library, result.fndesc
-            with global_compiler_lock:
-                entry = EXECUTABLE(context, library, described, result.environment)
-                context.insert_user_function(entry, described, [library])
-                ADD_OVERLOAD(dispatcher, result._replace(entry_point=entry))
-    return dispatcher._compile_for_args(*arguments, **named)
 
 
 EXECUTABLE, ADD_OVERLOAD = CPUContext.get_executable, Dispatcher.add_overload

@@ -27,7 +27,6 @@ from pytensor.tensor.random.basic import NormalRV
 PACKAGE = Path(__file__).parents[2] / "pymc_dapper"
 
 INTERNALS = {
-    "numba._dynfunc.make_function": "keep a function that Python doesn't call",
     "numba.core.caching.Cache": "leave out of the cache what isn't complete",
     "numba.core.cgutils": "write how functions are called by their addresses",
     "numba.core.codegen.JITCodeLibrary": "optimise a function together with what it calls",
@@ -164,6 +163,30 @@ def test_what_code_refers_to_can_be_loaded_before_it():
     assert "reload_init" in signature(CompileResult._rebuild).parameters
 
 
+def test_numba_links_and_optimises_where_it_is_told_not_to():
+    """Else a function isn't compiled together with what it calls, or isn't complete."""
+    library = cpu_target.target_context.codegen().create_library("empty")
+    assert isinstance(library, internal("numba.core.codegen.JITCodeLibrary"))
+    assert cpu_target.target_context.codegen()._library_class is type(library)
+    assert (library._linking_libraries, library._finalized) == ([], False)
+    assert not list(library._final_module.global_variables)
+    takes = {
+        "add_linking_library": ["library"],
+        "_ensure_finalized": [],
+        "_get_module_for_linking": [],
+        "finalize": [],
+    }
+    assert {name: [*signature(getattr(library, name)).parameters] for name in takes} == takes
+    context, dispatcher, cache = (
+        internal(f"numba.core.{name}")
+        for name in ("cpu.CPUContext", "dispatcher.Dispatcher", "caching.Cache")
+    )
+    assert len(signature(context.get_executable).parameters) == 4
+    assert len(signature(dispatcher.add_overload).parameters) == 2
+    assert len(signature(cache.save_overload).parameters) == 3
+    assert {"entry_point", "library", "signature"} <= {*CompileResult._fields}
+
+
 # PyTensor
 
 
@@ -275,6 +298,20 @@ def test_functions_that_python_calls_are_told_so():
     inner, final = numba_njit(lambda x: x), numba_njit(lambda x: x, final_function=True)
     assert inner.targetoptions["no_cpython_wrapper"]
     assert not final.targetoptions.get("no_cpython_wrapper")
+
+
+def test_fast_arithmetic_is_of_numbers_and_of_none():
+    """Else numbers aren't told from nan or infinity any more, however they are compared."""
+    numba_njit = internal("pytensor.link.numba.dispatch.basic.numba_njit")
+    liberties = numba_njit(lambda x: x).targetoptions["fastmath"]
+    assert not liberties & {"fast", "nnan", "ninf"}
+
+
+def test_functions_have_names_of_their_own_in_all_processes():
+    """Else machine code from disk could be taken for that of another function."""
+    identity = import_module("numba.core.bytecode").FunctionIdentity
+    first, second = (next(identity._unique_ids) for _ in range(2))
+    assert min(first, second) > 2**64  # drawn, not counted
 
 
 def test_numba_functions_show_what_they_are_made_of():

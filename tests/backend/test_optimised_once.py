@@ -1,8 +1,12 @@
+import gc
+from weakref import ref
+
 import numpy as np
 import pytest
-from numba import njit, objmode
+from numba import njit, objmode, types
 from numba.core.caching import Cache
 from numba.core.codegen import CPUCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError
@@ -91,6 +95,47 @@ def test_other_functions_may_call_it():
     assert as_ever(X) == 3
     assert libraries(roots)[0]._finalized
     assert outermost(njit(lambda x: roots(x)[0]))(X) == 1
+    np.testing.assert_array_equal(roots(X), np.sqrt(X))
+
+
+def test_what_numba_hands_out_can_be_called():
+    """As a thread gets it that waits for the same function to be compiled; else it crashes."""
+    caller, roots, root = pair()
+    outermost(caller)(X)
+    entry = root.compile((types.float64,))
+    assert entry(4.0) == entry(4.0) == root(4.0) == 2
+    assert outermost(njit(lambda x: roots(x)[0] + root(x[0])))(X) == 2
+    # Its machine code is asked for by its name, without a lock.
+    [result] = roots.overloads.values()
+    assert result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+    assert roots(X)[2] == 2
+
+
+def test_python_may_call_one_while_another_is_compiled():
+    """As the code does that writes a function for the types of its arguments."""
+    _, _, root = pair()
+    found = []
+
+    def meanwhile(x):
+        raise NotImplementedError
+
+    @overload(meanwhile)
+    def _meanwhile(x):
+        found.append(root(4.0))
+        return lambda x: x + root(x)
+
+    assert outermost(njit(lambda x: meanwhile(x)))(4.0) == 6
+    assert found == [2]
+
+
+def test_nothing_keeps_a_function_alive():
+    caller, roots, root = pair()
+    outermost(caller)(X)
+    root(4.0)
+    kept = [ref(function) for function in (caller, roots, root)]
+    del caller, roots, root
+    gc.collect()
+    assert [function() for function in kept] == [None, None, None]
 
 
 def test_errors_have_their_arguments():
@@ -107,6 +152,21 @@ def test_a_function_may_call_itself():
 
     twice = njit(lambda n: 2 * factorial(n))
     assert outermost(njit(lambda n: twice(n) + factorial(n)))(5) == 360
+
+
+def test_functions_may_call_each_other_in_turns():
+    """Fails if one is compiled only into others, where its machine code has no name."""
+
+    @njit
+    def is_even(n):
+        return True if n == 0 else is_odd(n - 1)
+
+    @njit
+    def is_odd(n):
+        return False if n == 0 else is_even(n - 1)
+
+    asked = njit(lambda n: is_even(n))
+    assert [outermost(njit(lambda n: asked(n)))(n) for n in (4, 5)] == [True, False]
 
 
 def test_what_is_called_may_call_python():
@@ -150,3 +210,27 @@ def test_numba_is_as_before():
     with pytest.raises(TypingError):
         outermost(caller)("text")
     assert patched() == before
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_an_interrupted_compilation_is_begun_anew(error):
+    before, (caller, *_), interrupted = patched(), pair(), []
+
+    def meanwhile(x):
+        raise NotImplementedError
+
+    @overload(meanwhile)
+    def _meanwhile(x):
+        if not interrupted:
+            interrupted.append(x)
+            raise error
+        return lambda x: x + caller(x)
+
+    function = outermost(njit(lambda x: caller(x) + meanwhile(x)[0]))
+    with pytest.raises(error):
+        function(X)
+    assert patched() == before
+    assert not global_compiler_lock.is_locked()
+    total = np.sqrt(X).sum() + 1
+    assert function(X) == 1 + 2 * total
+    assert caller(X) == total

@@ -1,10 +1,14 @@
 """Numbers are told from what is none, also under arithmetic that takes them for granted."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from pytensor.link.numba.dispatch.basic import numba_njit
 
+from pymc_dapper.backend.optimised_once import outermost
 from pymc_dapper.kernels.fast_math import is_finite
+from pymc_dapper.records.kernels.record_sweep import log_gain
 
 
 @numba_njit(final_function=True)
@@ -15,3 +19,30 @@ def fast(x):
 @pytest.mark.parametrize("x", [0.0, -0.0, 1e308, -1e308, 5e-324, np.inf, -np.inf, np.nan])
 def test_finite_numbers_are_told_from_others(x):
     assert is_finite(x) == fast(x) == np.isfinite(x)
+
+
+@numba_njit
+def log_density(x):
+    return x[0] - x[1] + x[2]
+
+
+@numba_njit(final_function=True)
+def gains(present, proposed):
+    found = np.empty((len(present), len(proposed)))
+    for i in range(len(present)):
+        for j in range(len(proposed)):
+            found[i, j] = log_gain(log_density(present[i]), log_density(proposed[j]))
+    return found
+
+
+def test_impossible_log_densities_are_told_where_they_are_compiled_in():
+    """As in Python, though all is optimised as one function: -inf, nan from inf - inf, and inf."""
+    terms = np.array([*product([-np.inf, -1.0, 0.0, 2.0, np.inf, np.nan], repeat=3)])
+    compiled = outermost(gains)(terms, terms)
+    with np.errstate(invalid="ignore"):
+        expected = [[log_gain.py_func(x, y) for y in sums(terms)] for x in sums(terms)]
+    np.testing.assert_array_equal(compiled, expected)
+
+
+def sums(terms):
+    return terms[:, 0] - terms[:, 1] + terms[:, 2]
