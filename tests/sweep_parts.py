@@ -35,9 +35,10 @@ class SweepParts:
     n_decisions: int
     as_written: Any
 
-    def update(self, rng, records, given):
+    def update(self, rng, records, given, n_present=None):
         proposals = self.propose(rng, *given)
-        log_uniforms = -rng.standard_exponential(self.n_decisions)
+        n = self.n_decisions if n_present is None else n_present
+        log_uniforms = -rng.standard_exponential(n)
         return self.after(records, proposals, log_uniforms, given)
 
     def after(self, records, proposals, log_uniforms, given):

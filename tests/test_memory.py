@@ -116,7 +116,7 @@ def test_sweeps_over_counts(curvatures):
     factor = np.linalg.cholesky(np.array([[2.0, -1.0], [-1.0, 2.0]]))
     moves = schedule(single=[0, 2], directions=directions, factor=factor)
 
-    def log_density(context, kinds, first, contexts, values, slopes, terms, n_terms, whole, t):
+    def log_density(first, values, slopes, terms, n_terms, whole, t):
         total = 0.0
         for term in terms[:n_terms]:
             place = int(values[first[term]] + t * slopes[first[term]])
@@ -126,7 +126,13 @@ def test_sweeps_over_counts(curvatures):
     def sweep():
         draws = Draws(np.random.default_rng(4).random(1_000), np.zeros(1, dtype=np.int64))
         return in_python(sweep_counts)(
-            log_density, (), model.structure, moves, np.array([2, 3, 1]), curvatures, draws
+            log_density,
+            model.structure.first,
+            model.structure,
+            moves,
+            np.array([2, 3, 1]),
+            curvatures,
+            draws,
         )
 
     one, other = whatever_was_in_memory(sweep)

@@ -128,6 +128,8 @@ def compare(reading: TableReading, written: Model) -> None:
         few = with_few_records(reading.model, reading.n, few_records(reading.rows))
         of_few = read_table(few, [few[rv.name] for rv in reading.rvs])
         written_of_few = write_table(of_few)
+    except MemoryError:
+        raise
     except Exception as error:  # of whatever a graph may hold that is bound to a number of records
         _tell_not_compared(reading, str(error))
         return
