@@ -26,7 +26,14 @@ from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.counts.compiled.data import CountData
 from pymc_dapper.counts.compiled.sweep import compile_count_sweep
-from pymc_dapper.counts.compiled.unmoved import find_held
+from pymc_dapper.counts.compiled.unmoved import (
+    LOOKS,
+    Change,
+    find_changes,
+    held_cells,
+    look_after,
+    look_again,
+)
 from pymc_dapper.counts.kernels.line import LARGEST
 from pymc_dapper.counts.kernels.sweep import Packed
 from pymc_dapper.counts.reading.description import describe_counts, name_cells, summarise_counts
@@ -60,6 +67,7 @@ class CountStepState(StepMethodState):
     tuning_sweeps: int
     total_sweeps: int
     moved: np.ndarray
+    not_made: list[Change]
     integers: np.ndarray
     numbers: np.ndarray
 
@@ -314,6 +322,7 @@ class CountStep(Step):
         self.tuning_sweeps = tune
         self.total_sweeps = tune + draws
         self.moved = np.zeros(self._reading.n_cells, dtype=bool)
+        self.not_made: list[Change] = []
         self.integers, self.numbers = self._first_tuning
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
@@ -334,11 +343,10 @@ class CountStep(Step):
         self.moved = self.moved | (after != counts)
         names = [count.name for count in self._reading.counts]
         new = dict(zip(names, split(self._reading, after), strict=True))
-        ends = self.sweeps_done == self.total_sweeps
         stats = {
             "count_accept": swept.moved,
             "count_logp": swept.log_density,
-            WARNING_STAT: self._report_unmoved(after, given) if ends else None,
+            WARNING_STAT: self._report_unmoved(after, given),
         }
         point = {**point, **new}
         if self._integrated is not None:
@@ -374,14 +382,22 @@ class CountStep(Step):
         return counts
 
     def _report_unmoved(self, counts: np.ndarray, given: list[np.ndarray]) -> SamplerWarning | None:
-        """Tell which cells never moved in a chain, though they could have."""
-        held = find_held(
-            self._reading,
-            lambda table: self._log_density(table, given),
-            counts,
-            self.moved,
-            self.sweeps_done,
-        )
+        """Tell at a chain's end which cells never moved in it, though they could have."""
+        look = look_after(self.sweeps_done, self.total_sweeps)
+        if look < 0 or self.moved.all():
+            return None
+        reading, moved, n_sweeps = self._reading, self.moved, self.total_sweeps
+
+        def log_density(table: np.ndarray) -> float:
+            return self._log_density(table, given)
+
+        if look == 0:
+            self.not_made = find_changes(reading, log_density, counts, moved, n_sweeps)
+            return None
+        self.not_made = look_again(self.not_made, reading, log_density, counts, moved, n_sweeps)
+        if look < LOOKS:
+            return None
+        held = held_cells(self.not_made, reading, moved)
         if not held.any():
             return None
         return warning_of(

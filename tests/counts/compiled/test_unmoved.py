@@ -5,7 +5,15 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dapper.counts.compiled.unmoved import find_held
+from pymc_dapper.counts.compiled.unmoved import (
+    EXPECTED,
+    LOOKS,
+    find_changes,
+    held_by,
+    held_cells,
+    look_after,
+    look_again,
+)
 from pymc_dapper.counts.reading import invariant, read_counts
 from pymc_dapper.counts.reading.description import name_cells
 from pymc_dapper.counts.reading.self_check import WrittenFactors
@@ -100,16 +108,31 @@ COULD_NOT = [
 ]
 
 
-def held(build, *, moved=(), n_sweeps=1_000):
+def read(build):
     with pm.Model() as model:
         counts, table = build()
     values = [model.rvs_to_values[count] for count in counts]
     reading, table = read_counts(model, values, model.initial_point()), np.array(table)
-    has_moved = np.zeros(len(table), dtype=bool)
-    has_moved[list(moved)] = True
     written = WrittenFactors(reading, [])
     assert np.isfinite(written(table).sum())
-    found = find_held(reading, lambda new: written(new).sum(), table, has_moved, n_sweeps)
+    return reading, lambda new: written(new).sum(), table
+
+
+def changes_along(reading, log_density, tables, moved, n_sweeps):
+    """What a chain keeps of changes that it looked at at these tables."""
+    changes = find_changes(reading, log_density, tables[0], moved, n_sweeps)
+    for table in tables[1:]:
+        changes = look_again(changes, reading, log_density, table, moved, n_sweeps)
+    return changes
+
+
+def held(build, *, moved=(), n_sweeps=1_000):
+    reading, log_density, table = read(build)
+    has_moved = np.zeros(len(table), dtype=bool)
+    has_moved[list(moved)] = True
+    tables = [table] * (LOOKS + 1)
+    changes = changes_along(reading, log_density, tables, has_moved, n_sweeps)
+    found = held_cells(changes, reading, has_moved)
     assert not np.any(found & has_moved)
     return name_cells(reading, found)
 
@@ -130,8 +153,59 @@ def test_only_cells_that_never_moved_are_named():
     assert held(sum_known_by_its_distance, moved=range(4)) == ""
 
 
+@pytest.mark.parametrize("n_sweeps", [80, 99, 300, 2_001])
+def test_a_chain_is_looked_at_from_its_middle_to_its_end(n_sweeps):
+    looks = {sweep: look_after(sweep, n_sweeps) for sweep in range(1, n_sweeps + 1)}
+    due = {sweep: look for sweep, look in looks.items() if look >= 0}
+    assert list(due.values()) == list(range(LOOKS + 1))
+    assert min(due) == (n_sweeps + 1) // 2
+    assert max(due) == n_sweeps
+
+
 def test_a_short_chain_tells_nothing():
-    assert held(total_above_table, n_sweeps=10) == ""
+    assert {look_after(sweep, 79) for sweep in range(80)} == {-1}
+    assert look_after(1, 0) == -1  # a step by itself
+
+
+N_SWEEPS = 200
+RATES = np.geomspace(1e-3, 0.3, 10)
+
+
+def thirty_tracts():
+    """Each with ten cells, most of them empty, of which the noise leaves all open."""
+    x = pm.Poisson("x", RATES, shape=(30, 10))
+    released(x.sum(axis=1), 100.0)
+    return [x], [0] * 300
+
+
+def test_rare_cells_that_the_chain_did_not_happen_to_meet_are_not_told():
+    reading, log_density, _ = read(thirty_tracts)
+    told_at_once = []
+    for seed in range(3):
+        # No chain is better: independent draws. The noise says next to nothing.
+        draws = np.random.default_rng(seed).poisson(np.tile(RATES, 30), (N_SWEEPS, 300))
+        moved = np.any(draws != draws[0], axis=0)
+        assert 50 < np.sum(~moved) < 250
+        tables = [draws[i - 1] for i in range(1, N_SWEEPS + 1) if look_after(i, N_SWEEPS) >= 0]
+        changes = changes_along(reading, log_density, tables, moved, N_SWEEPS)
+        assert not held_cells(changes, reading, moved).any()
+        at_once = find_changes(reading, log_density, draws[-1], moved, N_SWEEPS)
+        told_at_once.append(held_by(at_once, reading, moved).sum())
+    # The last table alone would have accused some.
+    assert max(told_at_once) > 0
+
+
+def test_of_rare_cells_those_that_are_held_are_told():
+    reading, log_density, _ = read(thirty_tracts)
+    draws = np.random.default_rng(1).poisson(np.tile(RATES, 30), (N_SWEEPS, 300))
+    draws[:, [8, 9, 19]] = 0
+    moved = np.any(draws != draws[0], axis=0)
+    tables = [draws[i - 1] for i in range(1, N_SWEEPS + 1) if look_after(i, N_SWEEPS) >= 0]
+    changes = changes_along(reading, log_density, tables, moved, N_SWEEPS)
+    likely = np.tile(RATES > 2 * EXPECTED / N_SWEEPS, 30)
+    expected = np.isin(np.arange(300), [8, 9, 19]) & likely
+    assert expected.any()
+    assert np.array_equal(held_cells(changes, reading, moved), expected)
 
 
 def test_of_many_cells_some_are_named():
