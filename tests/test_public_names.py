@@ -3,7 +3,10 @@
 import ast
 import subprocess
 import sys
+import traceback
 from pathlib import Path
+
+import pytest
 
 import pymc_dapper
 
@@ -67,3 +70,10 @@ def test_every_public_name_leads_somewhere_and_type_checkers_see_the_same():
 
 def test_folders_are_found_without_importing_them_by_name():
     assert pymc_dapper.budget.compose.__module__ == "pymc_dapper.budget.kinds"
+
+
+def test_a_mistyped_name_is_answered_by_the_nearest():
+    with pytest.raises(AttributeError, match="sampel") as raised:
+        pymc_dapper.sampel  # noqa: B018
+    [shown] = traceback.format_exception_only(raised.value)
+    assert shown.endswith("Did you mean: 'sample'?\n")

@@ -31,7 +31,8 @@ def counts(record: Records, k: int, *, neighbours: Neighbours = "replace") -> St
     ----------
     record : tensor or array of int, shape (n,) or (n, m)
         Each record's category 0, ..., k - 1, or m of them. In a model, a category out of this range
-        is counted nowhere.
+        is counted nowhere: so ``k`` may be less than the variable has categories, where only the
+        first of a table's cells were published. The sensitivity holds in either case.
     k : int
         Number of categories, at least 2.
     neighbours : {"replace", "add_remove"}
