@@ -72,7 +72,7 @@ def valid_parameters(graphs: Sequence[TensorVariable]) -> TensorVariable:
         for whole in node.inputs[1:]
         for condition in _conditions(whole)
     ]
-    return pt.all(pt.stack(conditions)) if conditions else pt.constant(True)
+    return pt.all(pt.stack(conditions)) if conditions else pt.constant(True, dtype="bool")
 
 
 def _checks(node: Apply, dependent: set[Variable]) -> bool:

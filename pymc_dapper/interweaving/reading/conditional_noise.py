@@ -116,7 +116,7 @@ def prior_is_valid(
     The prior itself is left out of the log-density, and with it its checks.
     """
     if not model.check_bounds:
-        return pt.constant(True)
+        return pt.constant(True, dtype="bool")
     valid = valid_parameters(model.logp(list(rvs), sum=False))
     return rebuild(rebuild([valid], known), new)[0]
 

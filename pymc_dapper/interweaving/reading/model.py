@@ -75,8 +75,11 @@ def read_non_centred(
         sized[value]: new_value for value, new_value in zip(moving, proposed, strict=True)
     }
     proposed_numbers = [sized[value].type(name=f"{value.name}_proposed") for value in numbers]
+    # More than there is room for are refused, but evaluated: as many as a table that they are
+    # looked up in may have.
     new_numbers: dict[Variable, Variable] = {
-        sized[value]: new_value for value, new_value in zip(numbers, proposed_numbers, strict=True)
+        sized[value]: pt.minimum(new_value, seen.room).astype(value.dtype)
+        for (value, seen), new_value in zip(numbers.items(), proposed_numbers, strict=True)
     }
     there = {rv: new_numbers[sized[value]] for value, seen in numbers.items() for rv in seen.rvs}
     uniforms, noise, finite = [], [], []

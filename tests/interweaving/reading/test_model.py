@@ -8,6 +8,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
+import pymc_dapper as pmd
 from pymc_dapper import ReadingError
 from pymc_dapper.interweaving.reading import (
     can_interweave,
@@ -126,6 +127,40 @@ def test_numbers_of_records_move_with_their_parameters():
     wrong = replace(reading, log_density=reading.log_density + 0.1 * n)
     with pytest.raises(ReadingError, match="can't read the model exactly"):
         check_noise(wrong, model.initial_point() | {"n": np.array(3)})
+
+
+def test_numbers_that_there_is_no_room_for_are_not_looked_up():
+    """Compiled, an entry beyond a table's end would be whatever lies there in memory."""
+    with pm.Model() as model:
+        n = pm.DiscreteUniform("n", 0, 2)
+        mu = pm.Normal("mu")
+        x = pm.Normal("x", mu, 1, shape=2)
+        pm.Potential("known", pt.as_tensor([-1.0, -2.0, -3.0])[n])
+        pm.Potential("total", -pt.switch(pmd.present(n, 2), pt.abs(x), 0).sum())
+    reading = read(model, ["mu", "n"], ["x"])
+    inputs = [*reading.parameters, *reading.records, *reading.proposed, *reading.proposed_numbers]
+    f = pytensor.function(inputs, reading.log_density, mode="FAST_COMPILE")
+    at = [f(0.3, [1.0, 2.0], 0.3, n) for n in (0, 1, 2, 3, 2**31 - 1)]
+    np.testing.assert_allclose(np.diff(at[:3]), [-2.0, -3.0])
+    assert at[3:] == [-np.inf, -np.inf]
+
+
+def test_parameters_that_are_not_checked_move_their_records_as_those_that_are():
+    readings = []
+    for check_bounds in (True, False):
+        with pm.Model(check_bounds=check_bounds) as model:
+            mu = pm.Normal("mu")
+            x = pm.Normal("x", mu, 1, shape=2)
+            pm.Potential("total", -pt.abs(x.sum()))
+        readings.append(read(model, ["mu"], ["x"]))
+    at = [0.3, [1.0, 2.0], -0.4]
+    checked, unchecked = (
+        pytensor.function(
+            [*x.parameters, *x.records, *x.proposed], x.log_density, mode="FAST_COMPILE"
+        )(*at)
+        for x in readings
+    )
+    assert unchecked == checked
 
 
 def test_each_parameter_is_judged_by_the_records_it_moves():
