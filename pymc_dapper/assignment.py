@@ -365,7 +365,9 @@ def read_steps(
         for size in {present[rv] for rv in records if rv in present}:
             step.draws_anew = True
             of_size = readings.size(size)
-            step.number = of_size.size if of_size.absent_add_nothing else None
+            # Without sums there is no sweep to shorten: all are decided on at once.
+            shortens = of_size.absent_add_nothing and of_records.sums
+            step.number = of_size.size if shortens else None
         steps.append(step)
     if dapper and not latent.records:
         raise ValueError("dapper was given, but the model has no records: leave it out")

@@ -409,6 +409,23 @@ def test_records_that_may_be_absent_never_walk():
     assert not any(getattr(x, "draws_anew", False) for x in apart)
 
 
+@pytest.mark.usefixtures("in_python")
+def test_records_without_a_sum_are_decided_on_at_once_also_those_that_are_absent():
+    with pm.Model() as model:
+        n = pm.DiscreteUniform("n", 0, 3)
+        x = pm.Normal("x", 0, 1, shape=3)
+        pm.Potential("each", pt.switch(pmd.present(n, 3), -10 * (x - 0.2) ** 2, 0))
+    step, _ = pmd.assign_steps(model=model, progressbar=False)
+    step.setup_chain(np.random.default_rng(1), tune=0, draws=100)
+    point, seen = model.initial_point() | {"n": np.array(2)}, []
+    for _ in range(100):
+        point, _ = step.step(point)
+        seen.append(point["x"])
+    present, absent = np.array(seen)[:, :2], np.array(seen)[:, 2]
+    assert len(np.unique(present)) < 150
+    assert len(np.unique(absent)) == 100
+
+
 @pytest.mark.usefixtures("uncompiled")
 def test_records_that_may_not_be_drawn_anew_count_for_parameters():
     with pm.Model() as model:
