@@ -107,7 +107,11 @@ class Outside:
         # Nothing is taken over from what is just being compiled.
         return outermost(
             numba_njit(
-                function, cache=True, error_model="numpy", no_cpython_wrapper=False, inline="never"
+                function,
+                cache=config.numba__cache,
+                error_model="numpy",
+                no_cpython_wrapper=False,
+                inline="never",
             )
         )
 

@@ -103,7 +103,9 @@ def kept_on_disk(kernel: Dispatcher) -> Callable:
     # With the kernel's own arithmetic, and not with the liberties that PyTensor takes; and other
     # threads of Python's go on meanwhile.
     return outermost(
-        numba_njit(function, final_function=True, cache=True, fastmath=False, nogil=True)
+        numba_njit(
+            function, final_function=True, cache=config.numba__cache, fastmath=False, nogil=True
+        )
     )
 
 

@@ -7,11 +7,13 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from numba import __version__ as numba_version
-from numba import njit
+from numba import njit, types
 from numba.core.caching import IndexDataCacheFile
+from pytensor import config
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.random.variable import shared_rng
 
+from pymc_dapper.backend.addresses import Outside
 from pymc_dapper.backend.jit import (
     JitFunction,
     damaged_cache,
@@ -99,3 +101,15 @@ def test_a_kernel_kept_on_disk_is_loaded_and_never_anothers_code():
     assert (first(2.0), second(2.0), other(2.0)) == (5.0, 5.0, 7.0)
     assert sum(second.stats.cache_hits.values()) == 1
     assert sum(second.stats.cache_misses.values()) == 0
+
+
+def test_nothing_is_kept_on_disk_where_pytensor_is_told_so():
+    """And all compiles: a sweep's kernel is called by its address."""
+    takes = types.float64(types.float64)
+    with config.change_flags(numba__cache=False):
+        doubled = compiled([X], [2 * X])
+        tripled = kept_on_disk.__wrapped__(njit(lambda x: 3 * x))
+        outside = Outside(njit(lambda x: 4 * x), takes, "not on disk")
+        found = [doubled(np.ones(2))[0][0], tripled(1.0), njit(lambda x: outside(x))(1.0)]
+    assert found == [2, 3, 4]
+    assert [doubled.jitted.stats.cache_path, tripled.stats.cache_path] == [None, None]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pytensor import config
 from pytensor.compile.mode import Mode
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.link.numba.dispatch.basic import numba_njit
@@ -35,7 +36,10 @@ class OneFunctionLinker(NumbaLinker):
         function, key = fn_and_cache
         return outermost(
             numba_njit(
-                function.py_func, final_function=True, cache=key is not None, error_model="numpy"
+                function.py_func,
+                final_function=True,
+                cache=key is not None and config.numba__cache,
+                error_model="numpy",
             )
         )
 
