@@ -112,9 +112,9 @@ def test_a_caller_of_code_from_disk_has_the_kernel_loaded_too(outside):
 
     def caller():
         """What calls ``call``, which is on disk after the first time."""
-        arguments = {"call": call, "np": np}
+        arguments = {"call": call, "np": np, "__name__": addresses.__name__}  # which is looked up
         source = "def kept(x, scales, offset): return call(x, scales, offset)"
-        kept = compile_numba_function_src(source, "kept", arguments, cache_key=f"{key}_kept")
+        kept = compile_numba_function_src(source, "kept", arguments, cache_key=f"{key}_caller")
         kept = numba_njit(kept, cache=True)
 
         @njit
