@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
+import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions.continuous import (
@@ -11,6 +12,7 @@ from pymc.distributions.continuous import (
     HalfStudentTRV,
     MoyalRV,
     SkewNormalRV,
+    TruncatedNormalRV,
     WeibullBetaRV,
 )
 from pymc.distributions.multivariate import MvStudentTRV
@@ -83,6 +85,37 @@ SHAPE_AND_SCALE = RecordMap(
 """Z = shape * (log x - log scale): of a Pareto, exponential; of a Weibull, its logarithm."""
 
 
+def _truncated_normal() -> RecordMap:
+    """U = (Phi(z) - Phi(a)) / (Phi(b) - Phi(a)) of what is standardised, bounds a and b, too.
+
+    PyMC's own quantiles are nan where one of the bounds is infinite and broadcast. All is turned
+    around where both bounds lie above the mean, since Phi is accurate relative to itself below.
+    """
+
+    def at(parameters: Parameters) -> tuple[TensorVariable, ...]:
+        mu, sigma, lower, upper = parameters
+        a, b = (lower - mu) / sigma, (upper - mu) / sigma
+        turned = pt.gt(a, 0)
+        return turned, phi(pt.switch(turned, -b, a)), phi(pt.switch(turned, -a, b))
+
+    def phi(z: TensorVariable) -> TensorVariable:
+        return 0.5 * pt.erfc(-z / np.sqrt(2))
+
+    def noise(x: TensorVariable, parameters: Parameters, _: object) -> TensorVariable:
+        turned, below_lower, below_upper = at(parameters)
+        z = (x - parameters[0]) / parameters[1]
+        u = (phi(pt.switch(turned, -z, z)) - below_lower) / (below_upper - below_lower)
+        return pt.switch(turned, 1 - u, u)
+
+    def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
+        turned, below_lower, below_upper = at(parameters)
+        within = below_lower + pt.switch(turned, 1 - u, u) * (below_upper - below_lower)
+        z = -np.sqrt(2) * pt.erfcinv(2 * within)
+        return parameters[0] + parameters[1] * pt.switch(turned, -z, z)
+
+    return RecordMap(noise, records)
+
+
 def _location_and_cholesky(location: int, covariance: int) -> RecordMap:
     """Z = L^-1 (x - location), where L L' is the covariance or scale matrix."""
 
@@ -121,6 +154,7 @@ RULES: dict[type[Op], tuple[RecordMap, int | None]] = {
     SkewNormalRV: (SKEW_NORMAL, 2),
     AsymmetricLaplaceRV: (ASYMMETRIC_LAPLACE, 1),
     MvNormalRV: (_location_and_cholesky(0, 1), None),
+    TruncatedNormalRV: (_truncated_normal(), None),
 }
 """Maps, and the parameter that each holds only while it stays: else the quantile function does."""
 

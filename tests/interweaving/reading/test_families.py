@@ -31,7 +31,7 @@ def truncated_gamma(alpha, beta, lower, upper):
 
 
 def truncated_normal(mu, sigma, lower, upper):
-    return Truncated(stats.norm(mu, sigma), lower, upper)
+    return stats.truncnorm((lower - mu) / sigma, (upper - mu) / sigma, mu, sigma)
 
 
 class Truncated:
@@ -125,6 +125,24 @@ CONTINUOUS = {
         truncated_normal,
         (0.3, 1.2, -1.0, 2.0),
         (-0.4, 0.7, -1.5, 1.0),
+    ),
+    "TruncatedNormal, no upper bound": (
+        truncated_normal_dist,
+        truncated_normal,
+        (0.3, 1.2, -1.0, np.inf),
+        (-0.4, 0.7, 0.0, np.inf),
+    ),
+    "TruncatedNormal, no lower bound": (
+        truncated_normal_dist,
+        truncated_normal,
+        (0.3, 1.2, -np.inf, 2.0),
+        (-0.4, 0.7, -np.inf, -1.0),
+    ),
+    "TruncatedNormal, far from its mean": (
+        truncated_normal_dist,
+        truncated_normal,
+        (-9.0, 1.0, 0.0, np.inf),
+        (-8.0, 0.9, 0.0, np.inf),
     ),
 }
 DISCRETE = {
