@@ -12,6 +12,7 @@ from pytensor.graph.basic import Variable
 from xarray import DataTree
 
 from pymc_dapper.assignment import Latent, Readings, choose_steps, find_latent, find_tables
+from pymc_dapper.backend.jit import numba_by_default
 from pymc_dapper.checks import flag, names, random_generator, whole_number
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import model_to_read
@@ -229,7 +230,12 @@ def sample(
             )
     if var_names is not None:
         _check_log_densities(kwargs.get("idata_kwargs"), latent, var_names)
-    with telling_of_damage(), whole_graphs(unless=own_mode):
+    chosen = own_mode or not numba_by_default()
+    with (
+        telling_of_damage(),
+        whole_graphs(unless=chosen),
+        without_c_compiler(unless=chosen),
+    ):
         result = pm.sample(draws, step=steps, model=sampled, var_names=var_names, **kwargs)
     if isinstance(result, DataTree):
         factors = [

@@ -54,7 +54,7 @@ def passed_on(monkeypatch, uncompiled):
     options = {}
 
     def sample(draws, **given):
-        options.update(given, draws=draws, compiled_by=get_mode(None))
+        options.update(given, draws=draws, compiled_by=get_mode(None), cxx=pytensor.config.cxx)
 
     monkeypatch.setattr("pymc_dapper.sampling.pm.sample", sample)
     return options
@@ -127,6 +127,14 @@ def test_what_pymc_records_is_compiled_as_the_steps_are(own_mode, admissions, pa
         default = get_mode(None)
         pmd.sample(model=admissions, **options)
     assert passed_on["compiled_by"] is (default if own_mode else numba_mode(None))
+
+
+@pytest.mark.parametrize(("mode", "compiler"), [("Mode", ""), ("FAST_RUN", "some compiler")])
+def test_what_pymc_evaluates_once_needs_no_c_compiler(mode, compiler, admissions, passed_on):
+    """Loops in the graph of an initial point, above all; who has chosen a mode may need one."""
+    with pytensor.config.change_flags(mode=mode, cxx="some compiler"):
+        pmd.sample(model=admissions)
+    assert passed_on["cxx"] == compiler
 
 
 @pytest.mark.parametrize("given", [{"target_accept": 0.95}, {"nuts": {"target_accept": 0.95}}])

@@ -111,10 +111,10 @@ def searching_new_garbage_only() -> Iterator[None]:
 
 @contextmanager
 def without_c_compiler(*, unless: bool = False) -> Iterator[None]:
-    """Evaluate constants of a graph in Python, not by a C compiler that PyTensor calls for each.
+    """Evaluate in Python what is evaluated once, not by a C compiler that PyTensor calls for each.
 
-    Half a second for each operation, for what is evaluated once. Functions that a user wants
-    compiled in another way than ours may need it.
+    Half a second for each operation: constants of a graph, and loops in that of an initial point.
+    Functions that a user wants compiled in another way than ours may need it.
     """
     if unless:
         yield
