@@ -40,6 +40,7 @@ from pymc_dapper.steps.building import (
     searching_new_garbage_only,
     telling_of_memory,
     without_c_compiler,
+    without_traces,
 )
 from pymc_dapper.steps.lean_nuts import lean_nuts
 from pymc_dapper.steps.progress import progress, stage
@@ -218,6 +219,7 @@ def assign_steps(
     with (
         progress(show=flag(progressbar, "progressbar")),
         searching_new_garbage_only(),
+        without_traces(),
         without_c_compiler(unless=compile_kwargs is not None or nuts is not None),
     ):
         steps = choose_steps(

@@ -23,6 +23,7 @@ from pymc_dapper.steps.building import (
     telling_of_damage,
     whole_graphs,
     without_c_compiler,
+    without_traces,
 )
 from pymc_dapper.steps.progress import LOGGER, progress
 from pymc_dapper.tabulation.choice import Table, table_if_cheaper
@@ -197,6 +198,7 @@ def sample(
     with (
         progress(show=shown),
         searching_new_garbage_only(),
+        without_traces(),
         without_c_compiler(unless=own_mode),
     ):
         if flag(tabulate, "tabulate") and counts is None and not dapper and not keep_records:

@@ -59,9 +59,14 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish(session):
-    """Look for cycles of garbage seldom: compiling makes objects by the million, and few die."""
-    gc.freeze()
+    """Spend less on what tests don't look at.
+
+    Cycles of garbage are looked for seldom: compiling makes objects by the million, and few die.
+    What is there already isn't frozen: to count what is frozen, as our steps do, takes as long as
+    to go through it. And variables of graphs don't note where they were made.
+    """
     gc.set_threshold(100_000, 50, 100)
+    pytensor.config.traceback__limit = 0
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pymc as pm
 import pytensor
+import pytensor.tensor as pt
 import pytest
 from pytensor.compile.mode import get_mode
 
@@ -22,6 +23,7 @@ from pymc_dapper.steps.building import (
     searching_new_garbage_only,
     whole_graphs,
     without_c_compiler,
+    without_traces,
 )
 
 PACKAGE = Path(pmd.__file__).parent
@@ -176,6 +178,16 @@ def test_what_somebody_else_left_out_of_searches_stays_out():
     finally:
         if not frozen:
             gc.unfreeze()
+
+
+def test_variables_note_where_they_are_made_except_in_our_graphs():
+    with pytensor.config.change_flags(traceback__limit=3):
+        with without_traces():
+            assert pt.scalar().tag.trace == []
+        assert len(pt.scalar().tag.trace[0]) == 3
+        with pytest.raises(MemoryError), without_traces():
+            no_memory()
+        assert len(pt.scalar().tag.trace[0]) == 3
 
 
 def test_constants_are_evaluated_without_a_c_compiler():
