@@ -1,6 +1,7 @@
 """Sums that lose no digits to their length, for what a reading is compared with."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,9 @@ class CarefulSum(Sum):
     def perform(self, node: Apply, inputs: Sequence[np.ndarray], outputs: Any) -> None:
         """Sum over the axes."""
         [x] = inputs
-        axes = range(x.ndim) if self.axis is None else self.axis
-        rows = np.moveaxis(x, tuple(axes), range(len(axes)))
-        lengths = rows.shape[: len(axes)]
-        rows = rows.reshape((np.prod(lengths, dtype=int), *rows.shape[len(axes) :]))
+        axes = tuple(range(x.ndim)) if self.axis is None else self.axis
+        rows = x.transpose((*axes, *(k for k in range(x.ndim) if k not in axes)))
+        rows = rows.reshape((prod(rows.shape[: len(axes)]), *rows.shape[len(axes) :]))
         total = sum_of_rows(rows.astype(self.acc_dtype or rows.dtype, copy=False))
         outputs[0][0] = np.asarray(total, dtype=node.outputs[0].dtype)
 

@@ -374,7 +374,8 @@ class InterweaveStep(Step):
 
     def _what_forgets(self, point: PointType) -> np.ndarray:
         """Parameters, and the records' frame."""
-        columns = np.column_stack([point[x.name] for x in self._framed])
+        rows = [point[x.name] for x in self._framed]
+        columns = np.concatenate([x.reshape(len(x), -1) for x in rows], axis=1)
         return np.concatenate([self._flat(point), frame_coordinates(columns)])
 
     def _flat(self, point: PointType) -> np.ndarray:

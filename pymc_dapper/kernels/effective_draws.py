@@ -25,6 +25,18 @@ def effective_draws(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(varies, effective, np.nan)
 
 
+def effective_if_autoregressive(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Estimate what :func:`effective_draws` does for an autoregression: n (1 - r) / (1 + r).
+
+    By the autocorrelation r of successive draws alone.
+    """
+    with np.errstate(all="ignore"):
+        centred = values - values.mean(axis=0)
+        varies = np.ptp(values, axis=0) > 1e-12 * np.abs(values).max(axis=0)
+        r = (centred[1:] * centred[:-1]).sum(axis=0) / (centred**2).sum(axis=0)
+        return np.where(varies, len(values) * (1 - r) / (1 + r), np.nan)
+
+
 def memory(seen: NDArray[np.float64]) -> float:
     """Estimate how many of n draws, shape (n, k), the slowest column takes to forget.
 

@@ -6,9 +6,15 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dapper import DapperStep
-from pymc_dapper.kernels.effective_draws import effective_draws
 from pymc_dapper.reading import read_model
-from pymc_dapper.records.long_memory import FEWEST, LOOKS, SHORTEST_CHAIN, LongMemory
+from pymc_dapper.records.long_memory import (
+    FEWEST,
+    LOOKS,
+    SHORTEST_CHAIN,
+    LongMemory,
+    least_effective,
+)
+from pymc_dapper.records.reading import seen as seen_module
 from pymc_dapper.records.reading.seen import Seen
 from tests.evaluated_in_python import evaluated_in_python
 
@@ -88,16 +94,41 @@ def test_a_chain_that_forgets_is_not_told_of(mechanism):
     assert told(read(mechanism), states(FAST, FAST[::-1])) is None
 
 
-def test_a_chain_of_some_effective_draws_is_rarely_told_of():
-    """One sum in a hundred, at most, if the chain has 20 effective draws."""
-    rng = np.random.default_rng(0)
-    correlation = (LOOKS - 20) / (LOOKS + 20)
-    x = np.empty((LOOKS, 4_000))
-    x[0] = rng.normal(size=4_000)
-    for k in range(1, LOOKS):
-        noise = rng.normal(size=4_000)
-        x[k] = correlation * x[k - 1] + np.sqrt(1 - correlation**2) * noise
-    assert np.mean(effective_draws(x) < FEWEST) < 0.01
+def autoregressions(length, chains, effective):
+    """Paths that are worth so many draws, shape (length, chains)."""
+    rng, correlation = np.random.default_rng(0), (length - effective) / (length + effective)
+    noise = rng.normal(size=(length, chains))
+    x = [noise[0]]
+    for each in noise[1:]:
+        x.append(correlation * x[-1] + np.sqrt(1 - correlation**2) * each)
+    return np.array(x)
+
+
+@pytest.mark.parametrize(
+    ("effective", "fewest", "most"), [(1, 0.7, 1.0), (2, 0.6, 1.0), (20, 0.0, 0.02), (60, 0, 0)]
+)
+def test_most_chains_that_stick_are_told_of_and_hardly_any_other(effective, fewest, most):
+    reading, chains = read(OTHERS["a single sum"][0]), 100
+    seen, paths = Seen(reading), autoregressions(DRAWS, chains, effective)
+    share = 0.0
+    for path in paths.T:
+        watch = LongMemory(reading, seen, TUNE, DRAWS)
+        for sweep, total in enumerate(path, TUNE + 1):
+            found = watch.look(sweep, [np.array([total, 0.0, 0.0])], [], 0.01)
+        share += (found is not None) / chains
+    assert fewest <= share <= most
+
+
+def test_a_sum_of_some_effective_draws_is_rarely_told_of():
+    """One in a hundred, at most, if the chain has 20 effective draws."""
+    assert np.mean(least_effective(autoregressions(LOOKS, 4_000, 20)) < FEWEST) < 0.01
+
+
+def test_states_of_which_some_are_looked_at_at_once_are_told_of_alike(monkeypatch):
+    reading, chain = read(powers), states(5 * SLOW + FAST, FAST - 5 * SLOW)
+    at_once = told(reading, chain)
+    monkeypatch.setattr(seen_module, "MOST_AT_ONCE", 5 * 3 * 2)
+    assert told(reading, chain) == at_once
 
 
 @pytest.mark.parametrize(

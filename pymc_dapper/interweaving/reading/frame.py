@@ -14,7 +14,7 @@ multigrid Monte Carlo for Bayesian computation", Biometrika 87).
 """
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
+from functools import cache, reduce
 
 import numpy as np
 import pytensor.tensor as pt
@@ -172,11 +172,18 @@ def _is_regular(row: Sequence[TensorVariable], own: TensorVariable) -> TensorVar
 
 def frame_coordinates(columns: np.ndarray) -> np.ndarray:
     """Evaluate the frame of records, shape (n, p), by NumPy; nan where they have none."""
-    centred = columns - columns.mean(axis=0)
+    n, p = columns.shape
+    mean = columns.sum(axis=0) / n
+    centred = columns - mean
     try:
-        factor = np.linalg.cholesky(centred.T @ centred / len(columns))
+        factor = np.linalg.cholesky(centred.T @ centred / n)
     except np.linalg.LinAlgError:
-        factor = np.full((columns.shape[1],) * 2, np.nan)
-    rows, own = np.tril_indices(len(factor)), np.diag_indices(len(factor))
-    factor[own] = np.log(factor[own])
-    return np.concatenate([columns.mean(axis=0), factor[rows]])
+        factor = np.full((p, p), np.nan)
+    own = factor.reshape(-1)[:: p + 1]
+    np.log(own, out=own)
+    return np.concatenate([mean, factor[_lower(p)]])
+
+
+@cache
+def _lower(p: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.tril_indices(p)
