@@ -26,6 +26,7 @@ from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.context import model_to_read, the_model
 from pymc_dapper.counts.reading.model import CountReading, check_counts, read_counts
 from pymc_dapper.counts.step import CountStep
+from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.dependence import integrated_out, records_seen
 from pymc_dapper.graphs.errors import NotConjugateError, ReadingError
 from pymc_dapper.graphs.present import Present
@@ -36,12 +37,7 @@ from pymc_dapper.records.step import DapperStep
 from pymc_dapper.sizes.reading.model import SizeReading, find_sizes, read_size
 from pymc_dapper.sizes.step import SizeStep
 from pymc_dapper.steps.base import Step
-from pymc_dapper.steps.building import (
-    searching_new_garbage_only,
-    telling_of_memory,
-    without_c_compiler,
-    without_traces,
-)
+from pymc_dapper.steps.building import building, telling_of_memory
 from pymc_dapper.steps.lean_nuts import lean_nuts
 from pymc_dapper.steps.progress import progress, stage
 from pymc_dapper.steps.variables import count_values, record_values
@@ -66,7 +62,7 @@ class Readings:
 
     def __init__(self, model: Model):
         self.model = model
-        self.point = model.initial_point()
+        self.point = initial_point(model)
         self._made: dict[tuple[Any, ...], Any] = {}
 
     def records(self, rvs: Sequence[TensorVariable]) -> ModelReading:
@@ -218,9 +214,7 @@ def assign_steps(
     given, model = the_model(model), model_to_read(model)
     with (
         progress(show=flag(progressbar, "progressbar")),
-        searching_new_garbage_only(),
-        without_traces(),
-        without_c_compiler(unless=compile_kwargs is not None or nuts is not None),
+        building(own_mode=compile_kwargs is not None or nuts is not None),
     ):
         steps = choose_steps(
             find_latent(model, records, counts),

@@ -19,11 +19,10 @@ from pymc_dapper.context import model_to_read
 from pymc_dapper.model_releases.budgets import ATTRIBUTE, read_releases
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.building import (
-    searching_new_garbage_only,
+    building,
     telling_of_damage,
     whole_graphs,
     without_c_compiler,
-    without_traces,
 )
 from pymc_dapper.steps.progress import LOGGER, progress
 from pymc_dapper.tabulation.choice import Table, table_if_cheaper
@@ -195,12 +194,7 @@ def sample(
     shown = bool(kwargs.get("progressbar", True)) and not kwargs.get("quiet", False)
     table, sampled = None, model
     own_mode = any(x.get("compile_kwargs") is not None for x in (kwargs, nuts))
-    with (
-        progress(show=shown),
-        searching_new_garbage_only(),
-        without_traces(),
-        without_c_compiler(unless=own_mode),
-    ):
+    with progress(show=shown), building(own_mode=own_mode):
         if flag(tabulate, "tabulate") and counts is None and not dapper and not keep_records:
             table = _table(model, records, var_names, kwargs)
         if table is None:

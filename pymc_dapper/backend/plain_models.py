@@ -41,11 +41,10 @@ def plain_model(model: Model) -> Model:
         return model
     from pymc_dapper.backend.lowered_dims import without_named_dims
 
-    of_variables = (model.rvs_to_values, model.rvs_to_transforms, model.rvs_to_initial_values)
-    built = [*variables, *(x for each in of_variables for x in each.values())]
+    parts = parts_of(model)
     known = _plain_models.get(model)
-    if known is None or not _same(known[0], built):
-        known = _plain_models[model] = (built, without_named_dims(model))
+    if known is None or not same_parts(known[0], parts):
+        known = _plain_models[model] = (parts, without_named_dims(model))
         _named_models[known[1]] = ref(model)
     return known[1]
 
@@ -64,5 +63,15 @@ def plain_variable(variable: Any, model: Model) -> Any:
     return model[variable.name] if named_vars.get(variable.name) is variable else variable
 
 
-def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+def parts_of(model: Model) -> list[Any]:
+    """List what a model is made of: other objects once something is added, or it starts elsewhere.
+
+    Data that are set anew are the same objects.
+    """
+    of_variables = (model.rvs_to_values, model.rvs_to_transforms, model.rvs_to_initial_values)
+    return [*model.named_vars.values(), *(x for each in of_variables for x in each.values())]
+
+
+def same_parts(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether a model is still made of the same objects."""
     return len(one) == len(other) and all(x is y for x, y in zip(one, other, strict=True))

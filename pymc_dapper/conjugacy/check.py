@@ -6,6 +6,7 @@ import numpy as np
 from pymc import Model
 
 from pymc_dapper.conjugacy.conditional import Conditional
+from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
@@ -88,7 +89,7 @@ def _log_density(conditional: Conditional) -> Callable[..., float]:
     model = conditional.model
     factors = [*conditional.rvs, *(model[name] for name in conditional.children)]
     # Without the Jacobian of theta's transform, as a density of theta itself.
-    written = model.logp(factors, jacobian=False, sum=False)
+    written = log_densities(model, factors, jacobian=False)
     by_name = dict(zip([x.name for x in factors], written, strict=True))
     graphs = list(present_factors(model, by_name, conditional.present).values())
     values = [model.rvs_to_values[rv] for rv in conditional.rvs]

@@ -18,6 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.conjugacy.families import BETA, DIRICHLET, GAMMA
+from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.rebuild import rebuild
 
@@ -88,7 +89,7 @@ def integrate_out(
     names = [rv.name for rv in counts]
     # The parameters' own priors too: they may depend on counts.
     variables = [*model.basic_RVs, *model.potentials]
-    graphs = model.logp(variables, sum=False)
+    graphs = log_densities(model, variables)
     fixed: dict[Variable, Variable] = {}
     marginal: dict[str, TensorVariable] = {}
     taken: dict[str, str] = {}

@@ -7,6 +7,8 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.asked_once import log_densities
+
 
 def dependent_factors(
     model: Model, values: Sequence[TensorVariable], *, jacobian: bool = True
@@ -17,7 +19,7 @@ def dependent_factors(
     with ``jacobian``, they hold the log-Jacobian of transforms.
     """
     variables = [*model.basic_RVs, *model.potentials]
-    factors = model.logp(variables, jacobian=jacobian, sum=False)
+    factors = log_densities(model, variables, jacobian=jacobian)
     wanted = set(values)
     return {
         variable.name: factor
@@ -45,7 +47,7 @@ def records_seen(model: Model) -> list[TensorVariable]:
     if not mechanisms:
         return []
     seen: set[Variable] = set()
-    for variable, logp in zip(mechanisms, model.logp(mechanisms, sum=False), strict=True):
+    for variable, logp in zip(mechanisms, log_densities(model, mechanisms), strict=True):
         unknown = getattr(getattr(variable.tag, "mechanism", None), "unknown", [])
         scales = set(ancestors(unknown, blockers=model.free_RVs))
         if unknown:

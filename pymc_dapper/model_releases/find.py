@@ -12,6 +12,7 @@ from pytensor.scalar import AND, EQ, NEQ, OR, Cast, Invert, Sub, Switch
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.ops import only_measures
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
@@ -102,7 +103,7 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Mo
             log_density = mechanism.noise_logp(difference)
             clamped = mechanism.noisy_range
         else:
-            [written] = model.logp([variable], sum=False)
+            [written] = log_densities(model, [variable])
             found = _as_difference(model, written)
             if found is None:
                 continue

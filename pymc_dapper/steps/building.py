@@ -9,6 +9,7 @@ from typing import Any
 import pytensor
 
 from pymc_dapper.backend.jit import damaged_cache, numba_by_default, numba_mode
+from pymc_dapper.graphs.asked_once import asked_once
 
 REMEDIES = {
     "DapperStep": "It holds all records, and arrays with what each contributes: take fewer "
@@ -42,15 +43,15 @@ def tells_why[**P](build: Callable[P, None]) -> Callable[P, None]:
     """Let a step's constructor say that memory ran out, or that compiled code on disk is damaged.
 
     Where memory ran out, for what, and what would need less. ``build`` takes the step and its
-    variables first; it raises :class:`OutOfMemoryError` or :class:`DamagedCacheError` there. No C
-    compiler is called.
+    variables first; it raises :class:`OutOfMemoryError` or :class:`DamagedCacheError` there. It is
+    called within :func:`building`.
     """
 
     @wraps(build)
     def telling(*args: P.args, **kwargs: P.kwargs) -> None:
         names = [kind.__name__ for kind in type(args[0]).__mro__ if kind.__name__ in REMEDIES]
         own_mode = kwargs.get("compile_kwargs") is not None
-        with telling_why(names[0], _given(args, kwargs)), without_c_compiler(unless=own_mode):
+        with telling_why(names[0], _given(args, kwargs)), building(own_mode=own_mode):
             build(*args, **kwargs)
 
     return telling
@@ -90,6 +91,21 @@ def telling_of_damage() -> Iterator[None]:
             "was cut off or overwritten, or another version wrote it. Delete that folder. What is "
             "missing is compiled anew"
         ) from error
+
+
+@contextmanager
+def building(*, own_mode: bool) -> Iterator[None]:
+    """Read models and compile steps without work that would be done again, or for nothing.
+
+    ``own_mode`` says whether a user may want functions compiled in another way than ours.
+    """
+    with (
+        searching_new_garbage_only(),
+        asked_once(),
+        without_c_compiler(unless=own_mode),
+        without_traces(),
+    ):
+        yield
 
 
 @contextmanager

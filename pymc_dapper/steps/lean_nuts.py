@@ -11,6 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import PointType, ValueGradFunction
 from pymc_dapper.backend.jit import numba_mode
+from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.present import Present, present_factors
 from pymc_dapper.steps.progress import stage
@@ -31,7 +32,7 @@ def lean_nuts(
     of the factors that this one evaluates, of records with ``present`` rows for these alone. The
     model's own initial point is taken if none is given, and options are passed on to ``pm.NUTS``.
     """
-    point = model.initial_point() if point is None else point
+    point = initial_point(model) if point is None else point
     factors = present_factors(model, dependent_factors(model, values), present or {})
     cost = pt.add(*(factor.sum() for factor in factors.values()))
     return nuts_on(cost, values, model.value_vars, model, point, **options)

@@ -12,6 +12,7 @@ from pymc_dapper.backend.internals import PointType, get_random_generator
 from pymc_dapper.backend.plain_models import plain_variable
 from pymc_dapper.checks import flag, options, random_generator, shown
 from pymc_dapper.context import the_model
+from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.errors import ReadingError
 
 
@@ -81,7 +82,7 @@ def complete_point(model: Model, given: Mapping[str, Any] | None) -> PointType:
 
     Refused are unknown names, and values of another shape or type than the model has.
     """
-    point = model.initial_point()
+    point = initial_point(model)
     for name, value in options(given, "initial_point").items():
         if name not in point:
             raise ValueError(

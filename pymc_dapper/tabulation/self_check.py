@@ -10,6 +10,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import gammaln, logsumexp
 
+from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.evaluation import compile_in_python, rounding
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.prior import read_prior_draws
@@ -192,7 +193,7 @@ def _log_densities(model: Model, factors: Sequence[TensorVariable]) -> list[Tens
     """Return log-densities, in the order given; PyMC lists those of random variables first."""
     ordered = [x for x in factors if x in model.basic_RVs]
     ordered += [x for x in factors if x not in ordered]
-    found = dict(zip(ordered, model.logp(ordered, sum=False), strict=True))
+    found = dict(zip(ordered, log_densities(model, ordered), strict=True))
     return [found[x] for x in factors]
 
 

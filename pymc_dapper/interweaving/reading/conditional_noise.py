@@ -15,6 +15,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.checks import valid_parameters
 from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.errors import ReadingError
@@ -117,7 +118,7 @@ def prior_is_valid(
     """
     if not model.check_bounds:
         return pt.constant(True, dtype="bool")
-    valid = valid_parameters(model.logp(list(rvs), sum=False))
+    valid = valid_parameters(log_densities(model, rvs))
     return rebuild(rebuild([valid], known), new)[0]
 
 

@@ -11,6 +11,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
@@ -202,7 +203,7 @@ def can_interweave(
     Those are the ones for which ``InterweaveStep(..., records=records)`` can be built; all are free
     random variables of the model.
     """
-    reading = read_movable(model, parameters, records, model.initial_point())
+    reading = read_movable(model, parameters, records, initial_point(model))
     names = [] if reading is None else reading.names(reading.parameters)
     return [rv for rv in parameters if rv.name in names]
 

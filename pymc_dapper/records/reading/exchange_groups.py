@@ -13,6 +13,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.traversal import explicit_graph_inputs
 
+from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.prior import to_values_of_records
@@ -430,7 +431,7 @@ def _natural_space(reading: ModelReading) -> NaturalSpace:
             x = to_values_of_records(transform, x, *inputs)
         values.append(x)
     try:
-        graphs = rebuild(model.logp(rvs, sum=False, jacobian=False), known)
+        graphs = rebuild(log_densities(model, rvs, jacobian=False), known)
     except NotImplementedError as error:
         raise ReadingError(
             f"a sum over the records {_records(reading)} is known exactly, and the exchanges that "

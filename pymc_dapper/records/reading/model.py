@@ -10,6 +10,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.noise import Randomness, check_sources, with_randomness
 from pymc_dapper.graphs.prior import read_proposals
@@ -161,7 +162,7 @@ def read_model(
     check_independence(model, rvs, records, known)
 
     def factors_of(variables: list[TensorVariable]) -> list[Factor]:
-        graphs = rebuild(model.logp(variables, sum=False), known) if variables else []
+        graphs = rebuild(log_densities(model, variables), known) if variables else []
         names = [variable.name for variable in variables]
         return read_factors(dict(zip(names, graphs, strict=True)), records)
 
@@ -232,7 +233,7 @@ def _finite_law(
     possible: TensorVariable | None,
 ) -> FiniteLaw | None:
     names = [rv.name for rv in rvs]
-    graphs = rebuild(model.logp(list(rvs), sum=False), known)
+    graphs = rebuild(log_densities(model, rvs), known)
     factors = read_factors(dict(zip(names, graphs, strict=True)), records)
     log_priors = [x.log_densities for x in factors if isinstance(x, SeparableFactor)]
     # The prior of a single record needn't have a record axis: then it isn't known record by record.
@@ -259,7 +260,7 @@ def _with_data(model: Model, known: dict[Variable, Variable]) -> dict[Variable, 
     data = data_of_known_shape(model)
     if data:
         try:
-            rebuild(model.logp(sum=False), {**known, **data})
+            rebuild(log_densities(model, [*model.basic_RVs, *model.potentials]), {**known, **data})
         except ValueError:
             # Left alone, the model can be built, and the self-check says what can't be evaluated.
             return known
@@ -269,7 +270,7 @@ def _with_data(model: Model, known: dict[Variable, Variable]) -> dict[Variable, 
 def log_priors(model: Model, rvs: list[TensorVariable]) -> list[TensorVariable]:
     """Return the log-density of records, in terms of value variables; nothing if there is none."""
     try:
-        return model.logp(rvs, sum=False)
+        return log_densities(model, rvs)
     except (NotImplementedError, RuntimeError):
         return []  # PyMC refuses to sample such a model
 

@@ -12,6 +12,7 @@ from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors, explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.checks import localise_checks
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_static_shape
@@ -154,7 +155,7 @@ def see(model: Model, value: TensorVariable, point: Mapping[str, np.ndarray]) ->
     size = values[value.name]
     known = in_terms_of(model, list(values.values()), lengths)
     variables = [*model.basic_RVs, *model.potentials]
-    written = model.logp(variables, sum=False)
+    written = log_densities(model, variables)
     if not _enters_others(model, value, written):
         return None
     graphs = inline_symbolic_ops(
@@ -273,7 +274,7 @@ def read_size(model: Model, value: TensorVariable, point: Mapping[str, np.ndarra
 
 
 def _logp(model: Model, variables: list[TensorVariable]) -> list[TensorVariable]:
-    graphs: list[TensorVariable] = model.logp(variables, sum=False)
+    graphs: list[TensorVariable] = log_densities(model, variables)
     return graphs
 
 

@@ -1,0 +1,98 @@
+"""What PyMC works out of a model, asked once."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from pymc.model import Model
+
+import pymc_dapper as pmd
+from pymc_dapper.graphs.asked_once import asked_once, initial_point, log_densities
+
+VALUES = {"rate_log__": 0.3, "x": [0.5, 1.0, -2.0]}
+
+
+@pytest.fixture
+def model():
+    with pm.Model() as model:
+        rate = pm.Exponential("rate", 2.0)
+        x = pm.Normal("x", 0, rate, shape=3)
+        pm.Potential("privacy", -((x.sum() - 1.0) ** 2))
+    return model
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What models are asked for, in order."""
+    found = []
+
+    def noting(name):
+        ask = getattr(Model, name)
+
+        def noted(self, *given, **options):
+            found.append(name)
+            return ask(self, *given, **options)
+
+        return noted
+
+    for name in ("initial_point", "logp"):
+        monkeypatch.setattr(Model, name, noting(name))
+    return found
+
+
+def values_of(model, graphs):
+    at = {x: np.asarray(VALUES[x.name]) for x in model.value_vars}
+    return [graph.eval(at, mode="FAST_COMPILE", on_unused_input="ignore") for graph in graphs]
+
+
+@pytest.mark.parametrize("names", [["x"], ["privacy", "rate"], ["rate", "x", "privacy"], []])
+@pytest.mark.parametrize("jacobian", [True, False])
+def test_log_densities_are_those_of_the_model(model, names, jacobian):
+    variables = [model[name] for name in names]
+    expected = model.logp(variables, jacobian=jacobian, sum=False)
+    with asked_once():
+        log_densities(model, variables, jacobian=not jacobian)
+        found = log_densities(model, variables, jacobian=jacobian)
+    for one, other in zip(values_of(model, found), values_of(model, expected), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_model_is_asked_once_until_it_is_another(model, asked):
+    with asked_once(), asked_once():
+        first, again = log_densities(model, [model["x"]]), log_densities(model, [model["x"]])
+        assert first == again
+        assert log_densities(model, [model["rate"]]) != first
+        assert asked == ["logp"]
+        initial_point(model), initial_point(model)
+        assert asked == ["logp", "initial_point"]
+        with model:
+            pm.Normal("y", model["rate"], observed=1.0)
+        log_densities(model, [model["x"]])
+        assert asked == ["logp", "initial_point", "logp"]
+    assert log_densities(model, [model["x"]]) != first
+
+
+def test_chains_start_where_they_are_told_meanwhile(model):
+    with asked_once():
+        assert initial_point(model)["x"].tolist() == [0.0, 0.0, 0.0]
+        initial_point(model)["x"][:] = 7.0  # the caller's own
+        assert initial_point(model)["x"].tolist() == [0.0, 0.0, 0.0]
+        model.set_initval(model["x"], np.ones(3))
+        assert initial_point(model)["x"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_data_that_were_set_are_seen_afterwards():
+    with pm.Model() as model:
+        shift = pm.Data("shift", 1.0)
+        pm.Normal("x", shift)
+    with asked_once():
+        assert initial_point(model)["x"] == 1.0
+    model.set_data("shift", 2.0)
+    with asked_once():
+        assert initial_point(model)["x"] == 2.0
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_all_steps_of_a_model_ask_once(model, asked):
+    pmd.assign_steps(model=model, progressbar=False)
+    assert asked.count("initial_point") == 1
+    assert asked.count("logp") <= 3  # random variables with and without Jacobian, Potentials
