@@ -50,38 +50,50 @@ def _acceptance_probability(decide, state, proposal, given, forced, i, known):
     log_uniforms = np.full(len(state), NEVER)
     log_uniforms[:i] = forced
 
-    def accepts(log_uniform):
+    def outcome(log_uniform):
         log_uniforms[i] = log_uniform
-        return decide(state, proposal, log_uniforms, *given)[1][i]
+        _, accepted, log_density = decide(state, proposal, log_uniforms, *given)
+        return accepted[i], log_density
 
     present = np.where(log_uniforms == ALWAYS, proposal, state)
     present[i:] = state[i:]
     key = (i, *present, proposal[i])
-    if not _is_threshold(known.get(key), accepts):
-        known[key] = _threshold(accepts)
+    if not _is_threshold(known.get(key), outcome):
+        known[key] = _threshold(outcome)
     return 0.0 if known[key] <= LOWEST else float(np.exp(known[key]))
 
 
-def _is_threshold(guess, accepts):
+def _is_threshold(guess, outcome):
     """Whether the outcome changes there: a faulty sweep's may change elsewhere."""
     if guess is None:
         return False
     width = _width(guess)
-    is_below = guess >= HIGHEST or not accepts(min(guess + width, HIGHEST))
-    return is_below and (guess <= LOWEST or accepts(max(guess - width, LOWEST)))
+    is_below = guess >= HIGHEST or not outcome(min(guess + width, HIGHEST))[0]
+    return is_below and (guess <= LOWEST or outcome(max(guess - width, LOWEST))[0])
 
 
-def _threshold(accepts):
+def _threshold(outcome):
     """The log uniform at which the outcome changes; the highest or lowest if it doesn't."""
-    if accepts(HIGHEST):
+    accepted, stays = outcome(HIGHEST)
+    if accepted:
         return HIGHEST
-    if not accepts(LOWEST):
+    accepted, moves = outcome(LOWEST)
+    if not accepted:
         return LOWEST
-    low, high = LOWEST, HIGHEST
+    low, high = _near(moves - stays, outcome)
     while high - low > _width(low):
         middle = (low + high) / 2
-        low, high = (middle, high) if accepts(middle) else (low, middle)
+        low, high = (middle, high) if outcome(middle)[0] else (low, middle)
     return (low + high) / 2
+
+
+def _near(guess, outcome):
+    """Where to look: about the guess, a right sweep's threshold but for rounding, if it's there."""
+    low, high = guess - 100 * _width(guess), guess + 100 * _width(guess)
+    inside = low > LOWEST and high < HIGHEST
+    if inside and outcome(low)[0] and not outcome(high)[0]:
+        return low, high
+    return LOWEST, HIGHEST
 
 
 def _width(log_uniform):
