@@ -12,14 +12,16 @@ def transition_matrix(decide, states, proposal_probabilities, *given):
     `decide` is the compiled half of a sweep that users run: a deterministic function of records,
     proposals and log uniforms. For every state and every proposal, the log uniforms of the records
     before the i-th force their outcome, those after it are rejected, and the i-th record's
-    acceptance probability is the uniform variate at which its outcome changes.
+    acceptance probability is the uniform variate at which its outcome changes. Where
+    proposals depend on the state, their probabilities are a matrix with a row for each.
     """
     states = np.ascontiguousarray(states)
     index = {tuple(state): k for k, state in enumerate(states)}
     matrix = np.zeros((len(states), len(states)))
     known = {}
-    for state in states:
-        for proposal, probability in zip(states, proposal_probabilities, strict=True):
+    probabilities = np.broadcast_to(proposal_probabilities, matrix.shape)
+    for state, of_proposals in zip(states, probabilities, strict=True):
+        for proposal, probability in zip(states, of_proposals, strict=True):
             outcomes = _outcomes(decide, state, proposal, given, known)
             for records, outcome_probability in outcomes:
                 matrix[index[tuple(state)], index[records]] += probability * outcome_probability
@@ -43,6 +45,12 @@ def _outcomes(decide, state, proposal, given, known):
         records, accepted, _ = decide(state, proposal, np.array(forced), *given)
         assert np.array_equal(accepted, np.array(forced) == ALWAYS)
         yield tuple(records), probability
+
+
+def acceptance_probability(decide, state, proposal, guess, *given):
+    """Of a single record; `guess` is the logarithm that it should have."""
+    known = {(0, *state, proposal[0]): max(LOWEST, min(HIGHEST, guess))}
+    return _acceptance_probability(decide, state, proposal, given, (), 0, known)
 
 
 def _acceptance_probability(decide, state, proposal, given, forced, i, known):

@@ -6,6 +6,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from numpy.polynomial.laguerre import laggauss
 from scipy import stats
 
 import pymc_dapper as pmd
@@ -78,6 +79,14 @@ def frames_only(monkeypatch):
     return monkeypatch
 
 
+@pytest.fixture
+def frames_too(monkeypatch):
+    """Two moves of frames, wherever these might be of use."""
+    monkeypatch.setattr(interweave, "forgets_slowly", lambda seen: True)
+    monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda *_: [1, 2])
+    return monkeypatch
+
+
 @pytest.mark.parametrize("epsilon", [30, 300])
 @pytest.mark.usefixtures("frames_only")
 def test_mean_and_variance_agree_with_quadrature(epsilon):
@@ -87,6 +96,157 @@ def test_mean_and_variance_agree_with_quadrature(epsilon):
 def test_quadrature_shows_a_wrong_volume_element(frames_only):
     break_frames(frames_only)
     assert by_frames_alone(two_sums(), 30).max() > 8
+
+
+# Released values, parameter and records drawn by turns, each given the others (Geweke, 2004): the
+# parameter by frames alone, which also move the records.
+
+PEOPLE, SLOPE, SPREAD, WIDTH = 6, 0.5, 0.7, 0.5
+
+
+def joint_model():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 1)
+        x = pm.Normal("x", mu, 1, shape=PEOPLE)
+        y = pm.Normal("y", SLOPE * x, SPREAD, shape=PEOPLE)
+        pm.Normal("noisy", pt.stack([x.sum(), y.sum(), (x * y).sum()]), WIDTH)
+        return [pmd.DapperStep([x, y]), InterweaveStep([mu], records=[x, y])], model
+
+
+def joint_scores(steps, model, draws=40_000, tune=600):
+    rng, point = np.random.default_rng(3), model.initial_point()
+    for step in steps:
+        step.setup_chain(rng.spawn(1)[0], tune=tune, draws=draws)
+    seen = []
+    for k in range(tune + draws):
+        for step in steps:
+            point, _ = step.step(point)
+        mu, x, y = point["mu"], point["x"], point["y"]
+        sums = np.array([x.sum(), y.sum(), (x * y).sum()])
+        noisy = rng.normal(sums, WIDTH)
+        point = {**point, "noisy": noisy}
+        if k >= tune:
+            around = np.cov(x, y)
+            seen.append([mu, mu**2, x[0] ** 2, x[0] * y[0], y[0] ** 2, x[0] * x[1], mu * x[0]])
+            seen[-1] += [around[0, 0], around[0, 1], around[1, 1], noisy[0] ** 2, noisy[0] * mu]
+            seen[-1] += [
+                noisy[0] * x[0],
+                noisy[2],
+                noisy[2] * around[0, 0],
+                noisy[0] * around[0, 0],
+            ]
+    n, squared = PEOPLE, SLOPE**2 + SPREAD**2
+    # What each is in the model, in closed form; x is normal of variance 2, around mu of variance 1.
+    expected = [
+        0,
+        1,
+        2,
+        2 * SLOPE,
+        SLOPE**2 + squared,
+        1,
+        1,
+        1,
+        SLOPE,
+        squared,
+        n + n**2 + WIDTH**2,
+    ]
+    expected += [n, n + 1, 2 * n * SLOPE, 2 * SLOPE * (n + 1), 0]
+    assert steps[-1].n_moves == [0, 4]
+    pairs = zip(np.array(seen).T, expected, strict=True)
+    return np.abs([z_score_of_mean(*each) for each in pairs])
+
+
+@pytest.mark.usefixtures("frames_only")
+def test_all_variables_drawn_by_turns_have_their_joint_law():
+    assert joint_scores(*joint_model()).max() < 4.5
+
+
+def test_the_joint_law_shows_a_wrong_volume_element(frames_only):
+    break_frames(frames_only)
+    assert joint_scores(*joint_model()).max() > 8
+
+
+# A regression whose sums are all released, at large budgets, with all steps that there are.
+
+N, PRIOR_SD = 12, 2.0
+PUBLISHED = np.array([13.0, 6.0, 12.0])
+
+
+def regression_with_all_sums():
+    with pm.Model() as model:
+        scale = pm.Data("scale", 1.0)
+        b = pm.Normal("b", 0, PRIOR_SD)
+        x = pm.Normal("x", 0, 1, shape=N)
+        y = pm.Normal("y", b * x, 1, shape=N)
+        sums = pt.stack([(x**2).sum(), (x * y).sum(), (y**2).sum()])
+        pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, scale), PUBLISHED))
+        return model, pmd.assign_steps([x, y])
+
+
+def of_regression(b, squares, products, others):
+    """What is compared: the coefficient, the sums, and both together."""
+    return [b, b**2, squares, products, others, b * squares, b * products, squares * products]
+
+
+def expected_of_regression(scale):
+    """By quadrature over the noise of the three sums, in whose halves all is smooth."""
+    nodes, weights = laggauss(24)
+    noise, weights = np.concatenate([-nodes, nodes]), np.tile(weights / 2, 2)
+    axes = [(-1, 1, 1), (1, -1, 1), (1, 1, -1)]
+    sums = [s - scale * noise.reshape(axis) for s, axis in zip(PUBLISHED, axes, strict=True)]
+    squares, products, others = sums
+    weights = np.prod(np.broadcast_arrays(*(weights.reshape(axis) for axis in axes)), axis=0)
+    rest = others - products**2 / squares
+    possible = (squares > 0) & (rest > 0)
+    squares, rest = np.where(squares > 0, squares, 1.0), np.where(rest > 0, rest, 1.0)
+    # Bartlett: the coefficient integrated out.
+    spread = np.sqrt(squares + PRIOR_SD**2 * squares**2)
+    logp = stats.chi2.logpdf(squares, N) + stats.norm.logpdf(products, 0, spread)
+    law = weights * possible * np.exp(logp + stats.chi2.logpdf(rest, N - 1))
+    law /= law.sum()
+    precision = squares + PRIOR_SD**-2
+    b = products / precision
+    found = of_regression(b, squares, products, others)
+    found[1] = b**2 + 1 / precision
+    return [float((law * x).sum()) for x in found]
+
+
+def regression_scores(epsilon, iterations=40_000, tune=1_000):
+    model, steps = regression_with_all_sums()
+    scale = 10 / epsilon
+    model.set_data("scale", scale)
+    rng, point = np.random.default_rng(6), model.initial_point()
+    x = rng.normal(size=N)
+    x *= np.sqrt(PUBLISHED[0]) / np.linalg.norm(x)
+    z = rng.normal(size=N)
+    z -= x * (x @ z) / PUBLISHED[0]
+    slope = PUBLISHED[1] / PUBLISHED[0]
+    z *= np.sqrt(PUBLISHED[2] - slope * PUBLISHED[1]) / np.linalg.norm(z)
+    point |= {"x": x, "y": slope * x + z, "b": np.array(slope)}
+    for step in steps:
+        step.setup_chain(rng.spawn(1)[0], tune=tune, draws=iterations)
+    seen = []
+    for k in range(tune + iterations):
+        for step in steps:
+            point, _ = step.step(point)
+        if k >= tune:
+            x, y = point["x"], point["y"]
+            seen.append(of_regression(point["b"], x @ x, x @ y, y @ y))
+    [frames] = (step for step in steps if isinstance(step, InterweaveStep))
+    assert frames.n_moves == [1, 2]
+    pairs = zip(np.array(seen).T, expected_of_regression(scale), strict=True)
+    return np.abs([z_score_of_mean(*each) for each in pairs])
+
+
+@pytest.mark.parametrize("epsilon", [100, 1_000])
+@pytest.mark.usefixtures("frames_too")
+def test_a_regression_agrees_with_quadrature(epsilon):
+    assert regression_scores(epsilon).max() < 4.5
+
+
+def test_a_regression_shows_a_wrong_volume_element(frames_too):
+    break_frames(frames_too)
+    assert regression_scores(100).max() > 8
 
 
 # A regression: ranks of the truth among the draws, with all steps that there are.
@@ -142,14 +302,6 @@ def p_values(found):
     """Of even ranks, four bins of them."""
     bins = found // ((KEPT + 1) // 4)
     return np.array([stats.chisquare(np.bincount(x, minlength=4)).pvalue for x in bins.T])
-
-
-@pytest.fixture
-def frames_too(monkeypatch):
-    """Two moves of frames, wherever these might be of use."""
-    monkeypatch.setattr(interweave, "forgets_slowly", lambda seen: True)
-    monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda *_: [1, 2])
-    return monkeypatch
 
 
 @pytest.mark.usefixtures("frames_too")
