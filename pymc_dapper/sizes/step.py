@@ -20,6 +20,7 @@ from pymc_dapper.backend.internals import (
 from pymc_dapper.backend.jit import kept_on_disk
 from pymc_dapper.sizes.compiled.weights import compile_weights
 from pymc_dapper.sizes.kernels.draw import draw_index
+from pymc_dapper.sizes.kernels.shuffle import shuffled
 from pymc_dapper.sizes.reading.model import SizeReading, read_size
 from pymc_dapper.sizes.reading.self_check import CheckedSizes, check_size
 from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
@@ -197,7 +198,6 @@ class _Size:
         self._records = [x.name for x in reading.records]
         self.given = Given(reading.parameters, data)
         self._last = reading.room + 1 - max(1, round(LAST_PART * reading.room))
-        self._places = np.arange(reading.room)
 
     def compile(self, options: dict[str, Any]) -> None:
         self._log_weights = compile_weights(self.reading, options)
@@ -205,6 +205,7 @@ class _Size:
             *arrays_of(self._checked.point, self._records), *self.given(self._checked.point)
         )
         kept_on_disk(draw_index)(log_weights, 0.5, self._last)
+        kept_on_disk(shuffled)(np.zeros(2))
         if not self._checked.agrees(log_weights):
             furthest = int(np.nanargmax(np.abs(log_weights - self._checked.log_weights)))
             raise miscompiled(
@@ -231,10 +232,11 @@ class _Size:
 
     def _shuffle(self, point: PointType, n: int, rng: np.random.Generator) -> None:
         """Let the first n rows change places."""
-        order = self._places.copy()
-        rng.shuffle(order[:n])
+        order = kept_on_disk(shuffled)(rng.random(n))
         for record in self._records:
-            point[record] = point[record][order]
+            rows = point[record].copy()
+            rows[:n] = rows[order]
+            point[record] = rows
 
     def impossible(self) -> str:
         """Say that no number is possible."""

@@ -42,6 +42,7 @@ INTERNALS = {
     "numba.core.typing.Signature": "say what functions take that are called by their addresses",
     "numba.np.arrayobj.make_array": "pass arrays to them",
     "numba.np.arrayobj.populate_array": "pass arrays to them",
+    "numba.np.random.distributions.random_standard_normal": "draw normal noise by addresses",
     "pymc.blocking.PointType": "say what steps take",
     "pymc.blocking.StatsType": "say what steps return",
     "pymc.distributions.transforms._default_transform": "see that a transform keeps the support",

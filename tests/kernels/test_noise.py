@@ -14,3 +14,9 @@ def test_draws_and_the_generator_after_them_are_those_of_numpy(shape):
     assert np.shape(noise) == shape
     np.testing.assert_allclose(noise, expected, rtol=1e-14, atol=0)
     assert ours.bit_generator.state == numpys.bit_generator.state
+
+
+def test_a_generator_of_another_kind_draws_by_itself():
+    ours, numpys = (np.random.Generator(np.random.Philox(1)) for _ in range(2))
+    noise, expected = standard_normal(ours, (FEWEST,)), numpys.standard_normal((FEWEST,))
+    np.testing.assert_array_equal(noise, expected)

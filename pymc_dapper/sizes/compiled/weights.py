@@ -4,6 +4,7 @@ from typing import Any
 
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.sizes.compiled import first_sums  # noqa: F401  (registers it)
 from pymc_dapper.sizes.reading.model import SizeReading
 
 

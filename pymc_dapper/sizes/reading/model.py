@@ -25,6 +25,7 @@ from pymc_dapper.records.reading.factors import (
 )
 from pymc_dapper.records.reading.model import in_terms_of
 from pymc_dapper.sizes.reading.exchangeable import what_ties
+from pymc_dapper.sizes.reading.first_sums import first_sums
 from pymc_dapper.sizes.reading.flags import at_flags, check_slices, find_flags, is_zero
 
 
@@ -340,8 +341,9 @@ def _at_all_sizes(
 def _cumulated(there: TensorVariable, absent: TensorVariable) -> TensorVariable:
     """Return the sums if the first 0, 1, ..., N rows are there."""
     there, absent = there.astype("float64"), absent.astype("float64")
-    sums = pt.cumsum(there - absent, axis=0)
-    return pt.concatenate([pt.zeros_like(sums[:1]), sums]) + absent.sum(axis=0)
+    if is_zero(absent):
+        return first_sums(there)
+    return first_sums(there - absent) + absent.sum(axis=0)
 
 
 def _vectorised(
