@@ -33,8 +33,7 @@ def _functions() -> tuple[int, int]:
     return next_uint64.value or 0, next_double.value or 0
 
 
-@intrinsic
-def _bits_at(context, state, next_uint64, next_double):  # type: ignore[no-untyped-def]
+def _make_bits(context: Any, state: Any, next_uint64: Any, next_double: Any) -> Any:
     """Make numba's bit generator of addresses."""
     of_bits = types.NumPyRandomBitGeneratorType("bit_generator")
 
@@ -46,10 +45,13 @@ def _bits_at(context, state, next_uint64, next_double):  # type: ignore[no-untyp
     return of_bits(types.uintp, types.uintp, types.uintp), codegen
 
 
+_bits_at: Any = intrinsic(_make_bits)
+
+
 # Numba has NumPy's algorithm, but chooses the sign without a branch: NumPy guesses it, and is wrong
 # every other time.
 @njit(cache=True)
-def _fill(state, next_uint64, next_double, noise):  # type: ignore[no-untyped-def]
+def _fill(state: int, next_uint64: int, next_double: int, noise: np.ndarray) -> None:
     bits = _bits_at(state, next_uint64, next_double)
     for i in range(len(noise)):
         noise[i] = random_standard_normal(bits)

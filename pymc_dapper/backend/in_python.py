@@ -35,6 +35,7 @@ class KernelOp(Op):
         function = getattr(node.tag, "in_python", None) or in_python(numba_function(self))
         with np.errstate(all="ignore"):  # compiled code doesn't warn of infinite numbers, either
             outputs = function(*inputs)
+        outputs = outputs if len(node.outputs) > 1 else (outputs,)
         for storage, output in zip(output_storage, outputs, strict=True):
             storage[0] = output
 

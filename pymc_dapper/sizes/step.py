@@ -17,10 +17,7 @@ from pymc_dapper.backend.internals import (
     StepMethodState,
     dataclass_state,
 )
-from pymc_dapper.backend.jit import kept_on_disk
-from pymc_dapper.sizes.compiled.weights import compile_weights
-from pymc_dapper.sizes.kernels.draw import draw_index
-from pymc_dapper.sizes.kernels.shuffle import shuffled
+from pymc_dapper.sizes.compiled.draw import compile_draw
 from pymc_dapper.sizes.reading.model import SizeReading, read_size
 from pymc_dapper.sizes.reading.self_check import CheckedSizes, check_size
 from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
@@ -200,12 +197,9 @@ class _Size:
         self._last = reading.room + 1 - max(1, round(LAST_PART * reading.room))
 
     def compile(self, options: dict[str, Any]) -> None:
-        self._log_weights = compile_weights(self.reading, options)
-        [log_weights] = self._log_weights(
-            *arrays_of(self._checked.point, self._records), *self.given(self._checked.point)
-        )
-        kept_on_disk(draw_index)(log_weights, 0.5, self._last)
-        kept_on_disk(shuffled)(np.zeros(2))
+        self._draw = compile_draw(self.reading, self._last, options)
+        # With a single variate, nothing changes places.
+        *_, log_weights, _ = self._drawn(self._checked.point, np.array([0.5]))
         if not self._checked.agrees(log_weights):
             furthest = int(np.nanargmax(np.abs(log_weights - self._checked.log_weights)))
             raise miscompiled(
@@ -214,29 +208,23 @@ class _Size:
                 self._checked.log_weights[furthest],
             )
 
+    def _drawn(self, point: PointType, uniforms: np.ndarray) -> tuple[Any, ...]:
+        return self._draw(*arrays_of(point, self._records), *self.given(point), uniforms)
+
     def update(self, point: PointType, rng: np.random.Generator) -> float | None:
         """Put a draw in the place of the present number; return the probability of the end.
 
-        None, and the number as it is, where no number is possible.
+        None, and the number as it is, where no number is possible. The first rows change places.
         """
-        name = self.reading.size.name
-        n = int(point[name])
-        if self.reading.tied is None and n > 1:
-            self._shuffle(point, min(n, self.reading.room), rng)
-        [log_weights] = self._log_weights(*arrays_of(point, self._records), *self.given(point))
-        drawn, at_the_end = kept_on_disk(draw_index)(log_weights, rng.random(), self._last)
+        name, room = self.reading.size.name, self.reading.room
+        n_shuffled = min(max(int(point[name]), 0), room) if self.reading.tied is None else 0
+        *records, _, outcome = self._drawn(point, rng.random(n_shuffled + 1))
+        point.update(zip(self._records, records, strict=True))
+        drawn, at_the_end = outcome.tolist()
         if drawn < 0:
             return None
         point[name] = np.asarray(drawn, dtype=self.reading.size.dtype)
-        return at_the_end
-
-    def _shuffle(self, point: PointType, n: int, rng: np.random.Generator) -> None:
-        """Let the first n rows change places."""
-        order = kept_on_disk(shuffled)(rng.random(n))
-        for record in self._records:
-            rows = point[record].copy()
-            rows[:n] = rows[order]
-            point[record] = rows
+        return float(at_the_end)
 
     def impossible(self) -> str:
         """Say that no number is possible."""

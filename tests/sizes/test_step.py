@@ -1,6 +1,6 @@
 """SizeStep, evaluated in Python: the transition matrix, what it says and what it keeps."""
 
-from itertools import permutations, product
+from itertools import product
 
 import numpy as np
 import pymc as pm
@@ -10,6 +10,7 @@ from pymc.exceptions import SamplingError
 import pymc_dapper as pmd
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.sizes import step as steps
+from pymc_dapper.sizes.compiled import op
 from pymc_dapper.sizes.reading import model as reading_model
 from pymc_dapper.sizes.reading import self_check
 from pymc_dapper.sizes.step import SizeStep
@@ -34,16 +35,14 @@ def model():
 
 
 class Known:
-    """Stands for a generator, of which the order of the present records is known."""
+    """Stands for a generator of which all variates are known."""
 
-    def __init__(self, order):
-        self.order = order
+    def __init__(self, uniforms):
+        self.uniforms = uniforms
 
-    def shuffle(self, places):
-        places[:] = places[list(self.order)]
-
-    def random(self):
-        return 0.5
+    def random(self, n):
+        assert n == len(self.uniforms)
+        return self.uniforms
 
 
 STATES = list(product(range(ROOM + 1), *[(0, 1)] * ROOM))
@@ -53,29 +52,26 @@ def transitions(step, monkeypatch):
     """Enumerate all orders, and all numbers by the uniform variates that draw them."""
     [size] = step._sizes
     matrix = np.zeros((len(STATES), len(STATES)))
-    seen, known = {}, {}
+    drawn, known = size._drawn, {}
+    draw = getattr(op.draw_index, "py_func", op.draw_index)  # its own source: a twin's is edited
 
-    def shares(kernel):
-        # The kernel's own source: a twin's is edited.
-        function = getattr(kernel, "py_func", kernel)
+    def shares_too(*arguments):
+        *records, log_weights, outcome = drawn(*arguments)
+        key = log_weights.tobytes()
+        if key not in known:
+            known[key] = share_of_each(lambda u: draw(log_weights, u, size._last)[0])
+        known["last"] = known[key]
+        return *records, log_weights, outcome
 
-        def draw(log_weights, u, last):
-            key = log_weights.tobytes()
-            if key not in known:
-                known[key] = share_of_each(lambda u: function(log_weights, u, last)[0])
-            seen["shares"] = known[key]
-            return function(log_weights, u, last)
-
-        return draw
-
-    monkeypatch.setattr(steps, "kept_on_disk", shares)
+    monkeypatch.setattr(size, "_drawn", shares_too)
     for row, (n, *x) in enumerate(STATES):
-        orders = list(permutations(range(n)))
-        for order in orders:
+        # Each order has its own entry of what Fisher and Yates choose from.
+        choices = list(product(*([(k + 0.5) / (i + 1) for k in range(i + 1)] for i in range(n))))
+        for uniforms in choices:
             point = {"n": np.array(n), "x": np.array(x)}
-            size.update(point, Known(order))
-            for number, share in seen["shares"].items():
-                matrix[row, STATES.index((number, *point["x"].tolist()))] += share / len(orders)
+            size.update(point, Known(np.array([*uniforms, 0.5])))
+            for number, share in known["last"].items():
+                matrix[row, STATES.index((number, *point["x"].tolist()))] += share / len(choices)
     return matrix
 
 
@@ -132,31 +128,24 @@ FAULTS = {
     "a record that isn't there counts": (
         reading_model,
         "_cumulated",
+        {"return first_sums(there)": "return first_sums(pt.roll(there, -1, axis=0))"},
+    ),
+    "sums of the old order": (
+        steps,
+        "compile_draw",
         {
-            "sums = pt.cumsum(there - absent, axis=0)": (
-                "sums = pt.cumsum(pt.roll(there - absent, -1, axis=0), axis=0)"
+            "[log_weights] = rebuild([reading.log_weights], shuffled)": (
+                "log_weights = reading.log_weights"
             )
         },
     ),
-    "sums of the old order": (
-        steps._Size,
-        "update",
-        {
-            "n = int(point[name])": "n, before = int(point[name]), dict(point)",
-            "[log_weights] = self._log_weights("
-            "*arrays_of(point, self._records), *self.given(point))": (
-                "[log_weights] = self._log_weights("
-                "*arrays_of(before, self._records), *self.given(point))"
-            ),
-        },
-    ),
     "the room ends one record early": (
-        steps,
+        op,
         "draw_index",
         {"for k in range(len(log_weights)):": "for k in range(len(log_weights) - 1):"},
     ),
     "one record too many": (
-        steps,
+        op,
         "draw_index",
         {
             "return index, (total - before) / total": (

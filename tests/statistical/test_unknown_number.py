@@ -16,7 +16,9 @@ from scipy import special, stats
 
 import pymc_dapper as pmd
 from pymc_dapper.sizes import step as sizes
+from pymc_dapper.sizes.compiled import op
 from pymc_dapper.sizes.step import SizeStep
+from tests.broken import edited
 from tests.enumerate_sweep import transition_matrix
 from tests.evaluated_in_python import evaluated_in_python
 from tests.interweave_twins import with_fault
@@ -113,34 +115,52 @@ def test_given_all_records_the_order_does_not_matter(model, steps):
     assert worst_z(run(model, [records, of_p, size])) < 4
 
 
-def shifted(log_weights, u, last, draw=sizes.draw_index.py_func):
-    n, at_the_end = draw(log_weights, u, last)
-    return min(n + 1, ROOM), at_the_end
-
-
-def ends_early(log_weights, u, last, draw=sizes.draw_index.py_func):
-    return draw(log_weights[:-1], u, last)
+FAULTS = {
+    "one record too many": (
+        op,
+        "draw_index",
+        {
+            "return index, (total - before) / total": (
+                "return min(index + 1, len(log_weights) - 1), (total - before) / total"
+            )
+        },
+    ),
+    "the room ends one record early": (
+        op,
+        "draw_index",
+        {"for k in range(len(log_weights)):": "for k in range(len(log_weights) - 1):"},
+    ),
+    "sums of the old order": (
+        sizes,
+        "compile_draw",
+        {
+            "[log_weights] = rebuild([reading.log_weights], shuffled)": (
+                "log_weights = reading.log_weights"
+            )
+        },
+    ),
+}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", [shifted, ends_early])
-def test_bounds_that_are_off_by_one_are_caught(model, steps, fault, monkeypatch):
-    monkeypatch.setattr(sizes, "kept_on_disk", lambda kernel: fault)
-    assert worst_z(run(model, steps)) > 4
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_of_the_draw_are_caught(model, steps, name):
+    of_p, records, _ = steps
+    with edited(*FAULTS[name]):
+        faulty = SizeStep([model["n"]], model=model)
+    assert worst_z(run(model, [of_p, records, faulty])) > 4
 
 
-@pytest.mark.long
-def test_sums_of_the_old_order_are_caught(model, steps, monkeypatch):
-    def update(size, point, rng):
-        before = dict(point)
-        name, n = size.reading.size.name, int(point[size.reading.size.name])
-        size._shuffle(point, n, rng)
-        [log_weights] = size._log_weights(before["x"], *size.given(before))
-        point[name] = np.array(sizes.draw_index.py_func(log_weights, rng.random(), 0)[0])
-        return 0.0
+def with_other_weights(size, weights):
+    """Let a step draw by other log-weights than it has."""
+    right, draw = size._drawn, op.draw_index.py_func
 
-    monkeypatch.setattr(sizes._Size, "update", update)
-    assert worst_z(run(model, steps)) > 4
+    def drawn(point, uniforms):
+        *records, log_weights, _ = right(point, uniforms)
+        outcome = np.array(draw(weights(log_weights, point), uniforms[-1], size._last))
+        return *records, log_weights, outcome
+
+    size._drawn = drawn
 
 
 @pytest.mark.long
@@ -159,8 +179,7 @@ def test_a_prior_of_the_number_that_is_dropped_is_caught():
     chosen = pmd.assign_steps(model=poisson, interweave=False, progressbar=False)
     assert worst_z(run(poisson, chosen)) < 4
     [size] = next(step for step in chosen if isinstance(step, SizeStep))._sizes
-    right = size._log_weights
-    size._log_weights = lambda *arguments: [right(*arguments)[0] - known]
+    with_other_weights(size, lambda log_weights, point: log_weights - known)
     assert worst_z(run(poisson, chosen)) > 4
 
 
@@ -263,9 +282,7 @@ def matrices(z_given_x=(0.2, 0.6)):
         for row, (n, pair) in enumerate(states):
             for order in permutations(range(n)):
                 at = point(n, [*(pair[k] for k in order), *pair[n:]])
-                [log_w] = size._log_weights(
-                    *(at[name] for name in size._records), *size.given({**start, **at})
-                )
+                *_, log_w, _ = size._drawn({**start, **at}, np.array([0.5]))
                 column = [
                     states.index((m, tuple((2 * at["x"] + at["z"]).tolist()))) for m in range(3)
                 ]
@@ -418,14 +435,13 @@ def stale(steps):
 
 def without_prior(steps):
     [size] = next(step for step in steps if isinstance(step, SizeStep))._sizes
-    right, n = size._log_weights, np.arange(31)
-
-    def weights(*arguments):
-        names = size.given.names
-        rate = np.exp(arguments[len(size._records) + names.index("rate_log__")])
-        return [right(*arguments)[0] - stats.poisson.logpmf(n, rate)]
-
-    size._log_weights = weights
+    n = np.arange(31)
+    with_other_weights(
+        size,
+        lambda log_weights, point: (
+            log_weights - stats.poisson.logpmf(n, np.exp(point["rate_log__"]))
+        ),
+    )
     # InterweaveStep draws the number rightly, and so often that little of the fault is left.
     return [x for x in steps if not isinstance(x, pmd.InterweaveStep)]
 

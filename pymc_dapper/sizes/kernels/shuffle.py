@@ -1,19 +1,19 @@
-"""A random order of the records that are there."""
+"""A random order of the rows that are there."""
 
 import numpy as np
 from numba import njit
 
 
 @njit
-def shuffled(uniforms: np.ndarray) -> np.ndarray:
-    """Put 0, ..., n - 1 into an order that n uniform variates on [0, 1) say, each equally likely.
+def shuffled(rows: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+    """Put the first n rows of a matrix into an order that n uniform variates on [0, 1) say.
 
-    The last place gets any of all, the one before it any of those left, and so on (Fisher and
-    Yates).
+    Each order is equally likely: the last place gets any row, the one before it any of those left,
+    and so on (Fisher and Yates). The same variates say the same order of other rows.
     """
-    n = len(uniforms)
-    order = np.arange(n)
-    for i in range(n - 1, 0, -1):
+    rows = rows.copy()
+    for i in range(len(uniforms) - 1, 0, -1):
         k = int(uniforms[i] * (i + 1))
-        order[i], order[k] = order[k], order[i]
-    return order
+        for j in range(rows.shape[1]):
+            rows[i, j], rows[k, j] = rows[k, j], rows[i, j]
+    return rows

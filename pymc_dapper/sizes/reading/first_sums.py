@@ -14,10 +14,11 @@ class FirstSums(Op):
     __props__ = ()
 
     def make_node(self, rows: Variable) -> Apply:
-        """Apply to an array of float64, of which the length of the first axis is known."""
+        """Apply to an array of float64."""
         rows = pt.as_tensor(rows, dtype="float64")
         n, *shape = rows.type.shape
-        return Apply(self, [rows], [pt.tensor("sums", dtype="float64", shape=(n + 1, *shape))])
+        shape = [None if n is None else n + 1, *shape]
+        return Apply(self, [rows], [pt.tensor("sums", dtype="float64", shape=shape)])
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         """Evaluate it in Python."""

@@ -1,0 +1,74 @@
+"""The parts of a draw as PyTensor operations; why they are, `records.compiled.op` says."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable
+
+from pymc_dapper.backend.in_python import KernelOp
+from pymc_dapper.backend.numba_ops import compiles, numba_njit
+from pymc_dapper.sizes.kernels.draw import draw_index
+from pymc_dapper.sizes.kernels.first_sums import sums_of_first
+from pymc_dapper.sizes.kernels.shuffle import shuffled
+from pymc_dapper.sizes.reading.first_sums import FirstSums
+
+
+class Shuffle(KernelOp):
+    """The first rows of an array in another order, which uniform variates say."""
+
+    __props__ = ()
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        """Apply to the array and a vector with an entry for each row that is there."""
+        return Apply(self, list(inputs), [inputs[0].type()])
+
+
+class DrawIndex(KernelOp):
+    """A draw of one of several numbers by their log-weights.
+
+    Parameters
+    ----------
+    last : int
+        The first of the last numbers, whose probability is told, too.
+    """
+
+    __props__ = ("last",)
+
+    def __init__(self, last: int):
+        self.last = last
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        """Apply to the log-weights and a uniform variate; see the kernel for the two outputs."""
+        return Apply(self, list(inputs), [pt.vector("outcome", dtype="float64", shape=(2,))])
+
+
+@compiles(Shuffle)
+def _shuffle(op: Shuffle) -> Callable:
+    @numba_njit
+    def shuffle(rows, uniforms):  # type: ignore[no-untyped-def]
+        return shuffled(rows.reshape((len(rows), -1)), uniforms).reshape(rows.shape)
+
+    return shuffle
+
+
+@compiles(FirstSums)
+def _first_sums(op: FirstSums) -> Callable:
+    @numba_njit
+    def first_sums(rows):  # type: ignore[no-untyped-def]
+        sums = sums_of_first(rows.reshape((len(rows), -1)))
+        return sums.reshape((len(rows) + 1, *rows.shape[1:]))
+
+    return first_sums
+
+
+@compiles(DrawIndex)
+def _draw_index(op: DrawIndex) -> Callable:
+    last = op.last
+
+    @numba_njit
+    def draw(log_weights, u):  # type: ignore[no-untyped-def]
+        index, at_the_end = draw_index(log_weights, u.item(), last)
+        return np.array([float(index), at_the_end])
+
+    return draw
