@@ -7,6 +7,7 @@ where that isn't bounded, with data sets drawn from the prior.
 
 import warnings
 from collections.abc import Collection, Sequence
+from itertools import combinations
 from math import prod
 from typing import Any
 
@@ -23,6 +24,7 @@ from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
 from pymc_dapper.model_releases.find import ModelRelease, find_equalities, find_releases
 from pymc_dapper.model_releases.noise_law import NoiseLaw
+from pymc_dapper.model_releases.repeated import check_repeated, is_same
 from pymc_dapper.model_releases.support import bounds_by_support
 from pymc_dapper.model_releases.told_sums import (
     Told,
@@ -60,12 +62,14 @@ class ReleaseCheck:
     ------
     ReadingError
         If a release is so far out that the log-density can't tell data sets apart in double
-        precision, or if it was made consistent with a total after noise was added.
+        precision, if it was made consistent with a total after noise was added, or if it is in the
+        model twice.
 
     Warns
     -----
     UserWarning
-        If a release is further from anything that the model can give than noise explains.
+        If a release is further from anything that the model can give than noise explains, or if
+        two are the same and that can be chance.
     """
 
     def __init__(self, model: Model, values: Sequence[TensorVariable], latent: str):
@@ -119,6 +123,9 @@ class ReleaseCheck:
                     UserWarning,
                     stacklevel=4,
                 )
+
+        for one, other in combinations(self._comparisons or [], 2):
+            one.check_repeated(other)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is quickly made anew, and only where data change."""
@@ -202,6 +209,21 @@ class _Comparison:
             self._sums.check_adjusted(self.release.name, lowest)
             return self._sums.complaint(lowest)
         return None
+
+    def check_repeated(self, other: "_Comparison") -> None:
+        """Tell of another release that is this one again."""
+        noises = self._deviations, other._deviations
+        if noises[0] is None or noises[1] is None or self._shape != other._shape:
+            return
+        ranges, others = self.release.noisy_range(), other.release.noisy_range()
+        if not all(np.array_equal(x, y) for x, y in zip(ranges, others, strict=True)):
+            return
+        drops = (x._noise.drop(2 * noises[0]) for x in (self, other))
+        same_noise = np.allclose(*noises, rtol=1e-9) and np.allclose(*drops, rtol=1e-9)
+        statistics = self.release.statistic, other.release.statistic
+        if same_noise and is_same(*statistics, (self._draws, other._draws)):
+            names = self.release.name, other.release.name
+            check_repeated(names, ranges, self._noise, noises[0])
 
     def _check_rounding(self, lowest: np.ndarray, highest: np.ndarray, drops: np.ndarray) -> None:
         lost = self._reach.bounded & np.isfinite(drops) & (np.spacing(drops) > LARGEST_ROUNDING)

@@ -130,7 +130,7 @@ def check_adjusted(
     entries = np.concatenate(places)
     if exact and noise.is_normal and released[entries].all():
         return
-    step = 1.0 if noise.is_whole else _step(released[entries])
+    step = 1.0 if noise.is_whole else step_of(released[entries])
     spread = np.array([np.sqrt(np.sum(deviations[each] ** 2)) for each in places])
     chance = float(np.prod(np.minimum(step / (np.sqrt(2 * np.pi) * spread), 1.0)))
     if chance > LIKELY:
@@ -149,7 +149,7 @@ def check_adjusted(
     warnings.warn(message, UserWarning, stacklevel=6)
 
 
-def _step(values: np.ndarray) -> float:
+def step_of(values: np.ndarray) -> float:
     """Return the step of the grid that values lie on, a power of ten from 1 to 0.001; else 0."""
     for places in range(4):
         scaled = 10**places * values

@@ -1,0 +1,65 @@
+"""The same release, twice in a model: its noise would count as if it had been drawn twice."""
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from pytensor.graph.basic import equal_computations
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.model_releases.noise_law import NoiseLaw
+from pymc_dapper.model_releases.told_sums import SAME_DRAWS, step_of
+
+Array = NDArray[np.float64]
+
+
+def is_same(first: TensorVariable, second: TensorVariable, draws: tuple[Array, Array]) -> bool:
+    """Say whether two statistics are the same: by their graphs, or in all draws from the prior."""
+    if equal_computations([first], [second]):
+        return True
+    one, other = (x.reshape(len(x), -1) for x in draws)
+    if len(one) < 3 or one.shape != other.shape or not np.ptp(one, axis=0).all():
+        return False
+    return bool(np.abs(one - other).max() <= SAME_DRAWS * np.abs(one).max())
+
+
+def check_repeated(
+    names: tuple[str, str],
+    noisy_range: tuple[Array, Array],
+    noise: NoiseLaw,
+    deviations: Array,
+) -> None:
+    """Tell of two releases of one statistic that have the same values and the same noise.
+
+    ``noisy_range`` is where the noisy values lay, as in :class:`ModelRelease`.
+
+    Raises
+    ------
+    ReadingError
+        If independent noise gives the same values with probability zero.
+
+    Warns
+    -----
+    UserWarning
+        If it can be chance.
+    """
+    lowest, highest = (np.broadcast_to(x, noise.shape).ravel() for x in noisy_range)
+    exact = lowest == highest
+    width = highest - lowest + (1.0 if noise.is_whole else 0.0)
+    if not noise.is_whole and exact.any():
+        width[exact] = step_of(lowest[exact])
+    # Of normal noise; of other noise it is about the same.
+    each = np.minimum(width / (2 * np.sqrt(np.pi) * deviations), 1.0)
+    chance = float(np.prod(each))
+    how_often = "never agree"
+    if chance:
+        how_often = f"agree once in {min(1 / chance, 1e9):,.0f} times{' or less' * (chance < 1e-9)}"
+    message = (
+        f"'{names[0]}' and '{names[1]}' have the same released values of the same statistic, with "
+        f"the same noise. Two that have noise of their own {how_often}. If it is one release, "
+        "leave one of them out: counted twice, it seems to be more precise than it is"
+    )
+    if not chance:
+        raise ReadingError(message)
+    warnings.warn(message, UserWarning, stacklevel=5)
