@@ -13,16 +13,24 @@ told with ends counted in part, as often as 95 % needs them (by a random number)
     python -m benchmarks.census --growth               cost from 10,000 blocks on, tenfold each time
     python -m benchmarks.census --growth --blocks 8132968 --page docs/census.md
                                                        up to the whole, and write what it takes
+    python -m benchmarks.census --files --blocks 80000 --page docs/census.md
+                                                       1,000 draws of all, written to disk
 """
 
 import argparse
+import os
 import resource
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from itertools import count, takewhile
+from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from scipy import stats
 
 import pymc_dapper as pmd
@@ -129,14 +137,82 @@ def growth(module, executor, largest, page):
     markdown.fill_file(page, {"census cost": markdown.table(header, rows, words=0)})
 
 
+def write_source(census, folder):
+    """Write a census to Parquet files: a county each, and what is above them."""
+    folder.mkdir()
+    file_of = np.full(len(census.parent), -1)
+    counties = np.flatnonzero(census.level == 1)
+    file_of[counties] = counties
+    for node in range(counties[-1] + 1, len(file_of)):  # parents come first
+        file_of[node] = file_of[census.parent[node]]
+    order = np.argsort(file_of, kind="stable")
+    for nodes in np.split(order, np.flatnonzero(np.diff(file_of[order])) + 1):
+        columns = {"node": nodes}
+        columns |= {name: getattr(census, name)[nodes] for name in ("parent", "released")}
+        columns["scale"] = census.sigma[nodes]
+        name = "_top" if file_of[nodes[0]] < 0 else f"{file_of[nodes[0]]:06}"
+        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+
+
+def files(module, largest, n, page):
+    """Time draws of all counts that are written to disk, by two processes."""
+    rows = []
+    for blocks in (largest // 4, largest):
+        census = module.replicate(blocks, np.random.default_rng(1))
+        with TemporaryDirectory() as at, ProcessPoolExecutor(2, get_context("spawn")) as pool:
+            write_source(census, Path(at) / "source")
+            target = Path(at) / "target"
+            # So that neither imports nor code from disk are counted.
+            solve = partial(pmd.solve_tree_files, prior=module.log_prior(), random_seed=1)
+            solve(Path(at) / "source", Path(at) / "warm", draws=1, executor=pool)
+            before = of_workers(pool)
+            solve(Path(at) / "source", target, draws=n, executor=pool)
+            after = of_workers(pool)
+            size = sum(file.stat().st_size for file in target.glob("*.parquet"))
+        seconds = sum(after[pid][0] - before[pid][0] for pid in after)
+        millions = n * len(census.parent) / 1e6
+        rows.append(
+            [
+                f"{len(census.parent):,}",
+                f"{millions:,.0f} million",
+                f"{seconds:.0f}",
+                f"{1e3 * seconds / millions:.0f}",
+                f"{size / 1e6 / millions:.2f}",
+                f"{max(peak for _, peak in after.values()):.2f}",
+            ]
+        )
+        print(*rows[-1], sep="  ", flush=True)
+    header = [
+        *("counts", "written", "CPU seconds", "CPU ms per million"),
+        *("MB per million", "GiB of a worker"),
+    ]
+    markdown.fill_file(page, {"census files": markdown.table(header, rows, words=0)})
+
+
+def of_workers(pool):
+    """CPU seconds and largest memory of both workers of a pool, by process."""
+    found = {}
+    while len(found) < 2:
+        found |= dict(future.result() for future in [pool.submit(of_process) for _ in range(8)])
+    return found
+
+
+def of_process():
+    time.sleep(0.05)  # so that the other worker gets a task, too
+    return os.getpid(), (time.process_time(), peak_gib())
+
+
 def peak_gib():
     """Largest memory of the process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def main(blocks=400_000, threads=2, n_draws=0, grows=False, page=None):
+def main(blocks=400_000, threads=2, n_draws=0, grows=False, to_files=False, page=None):
     """Make the replica, and measure."""
     module = example("census_blocks")
+    if to_files:
+        files(module, blocks, n_draws or 1000, page)
+        return
     rng = np.random.default_rng(1)
     warm = module.replicate(300, rng)
     tree = pmd.CountTree(warm.parent, warm.released, warm.sigma, prior=module.log_prior())
@@ -161,6 +237,7 @@ if __name__ == "__main__":
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--draws", type=int, default=0)
     parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--files", action="store_true")
     parser.add_argument("--page", type=Path, help="page to write the tables into")
     given = parser.parse_args()
-    main(given.blocks, given.threads, given.draws, given.growth, given.page)
+    main(given.blocks, given.threads, given.draws, given.growth, given.files, given.page)

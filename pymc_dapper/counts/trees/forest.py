@@ -417,6 +417,20 @@ class Forest:
         given: np.ndarray | None = None,
     ) -> np.ndarray:
         """Draw all counts, given those of a root if they are known: (draws, number of nodes)."""
+        drawn = np.empty((draws, self.size), dtype=np.int64)
+        for numbers, part in self.draw_parts(solved, draws, rng, executor, given):
+            drawn[:, numbers] = part.T
+        return drawn
+
+    def draw_parts(
+        self,
+        solved: Solved,
+        draws: int,
+        rng: np.random.Generator,
+        executor: Executor | None = None,
+        given: np.ndarray | None = None,
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Draw all counts, some nodes after the other: their numbers, and (nodes, draws)."""
         top = solved.top
         messages = to_draw(top, solved.messages)
         counts = np.empty((top.left.size, draws), dtype=np.int64)
@@ -429,9 +443,8 @@ class Forest:
             else:
                 counts[root] = given
         split_draws(own, top, messages, counts)
-        drawn = np.empty((draws, self.size), dtype=np.int64)
         roots, chosen, numbers = self._above()
-        drawn[:, numbers] = counts[chosen].T
+        yield numbers, counts[chosen]
         named = list(self._named())
         tasks = (
             (part, solved.settings, counts[root], chosen, rng)
@@ -440,8 +453,7 @@ class Forest:
             )
         )
         for (_, numbers), part in zip(named, in_order(executor, draws_of, tasks), strict=True):
-            drawn[:, numbers] = part.T
-        return drawn
+            yield numbers, part
 
 
 def _of_nodes(asked: Asked, numbers: np.ndarray) -> Asked:

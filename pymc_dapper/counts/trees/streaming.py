@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
 from importlib import import_module
 from pathlib import Path
@@ -27,6 +27,7 @@ from pymc_dapper.counts.trees.forest import (
     Root,
     Settings,
     Solved,
+    Summaries,
     outward_of,
     wider,
 )
@@ -38,6 +39,8 @@ TOP = "_top.parquet"
 RUN = "_run.json"
 ROOTS = "_roots"
 """Begin with an underscore: what reads a directory of Parquet files passes over them."""
+WRITTEN_AT_ONCE = 2**22
+"""Numbers in a row group of results, about: so many draws are in memory."""
 
 
 class TreeSummary(NamedTuple):
@@ -88,7 +91,8 @@ def solve_tree_files(
         any other file has one subtree, the parent of whose root is in ``_top.parquet``.
     target : path
         A directory for the results, a file for each of the source's: columns ``node``, ``mean``,
-        ``sd``, ``quantiles`` and ``draws`` (lists, in the order asked for).
+        ``sd``, ``quantiles`` and ``draws`` (lists, in the order asked for). Rows aren't in the
+        source's order.
     prior : "flat", array_like or frozen distribution of scipy.stats, default "flat"
         As in :class:`CountTree`; one for all leaves.
     quantiles : array_like of float, default (0.025, 0.5, 0.975)
@@ -116,7 +120,8 @@ def solve_tree_files(
 
     Notes
     -----
-    A worker holds the messages of some thousand nodes, and the results of one file.
+    A worker holds the nodes of one file, the messages of some thousand nodes, and some million
+    numbers of what it writes.
     """
     source, target = folder(source, "source"), folder(target, "target")
     wanted = Wanted(read_quantiles(quantiles), whole_number(draws, "draws", at_least=0))
@@ -143,8 +148,9 @@ def solve_tree_files(
 
     seeds = np.random.SeedSequence(entropy).spawn(1 + len(names))
     whole = np.random.default_rng(seeds[0])
-    found, outward, drawn = top.finish(wanted, whole)
-    write_results(arrow, target / TOP, nodes["node"], *found)
+    found, draws_of_top, outward, drawn = top.finish(wanted, whole)
+    parts = [(np.arange(top.n), draws_of_top)]
+    write_results(arrow, target / TOP, nodes["node"], found, parts, draws_of_top.max(initial=0))
     everywhere(
         executor,
         write_part,
@@ -407,8 +413,8 @@ class Top:
 
     def finish(
         self, wanted: Wanted, rng: np.random.Generator
-    ) -> tuple[tuple[np.ndarray, ...], list[np.ndarray], list[np.ndarray]]:
-        """Return the results of the top, and what it says of each subtree's root, and its draws."""
+    ) -> tuple[Summaries, np.ndarray, list[np.ndarray], list[np.ndarray]]:
+        """Return the results of the top, its draws, what it says of subtrees' roots, and theirs."""
         asked = Asked(wanted.quantiles, np.zeros(0))
         found = self.forest.summarise(self.solved, asked)
         drawn = np.zeros((0, self.forest.size), dtype=np.int64)
@@ -426,8 +432,8 @@ class Top:
                 : messages.widths[i]
             ]
             outward.append(whole)
-        results = (*(x[: self.n] for x in found[:3]), drawn[:, : self.n].T)
-        return results, outward, [drawn[:, leaf] for leaf in self.leaves]
+        results = Summaries(*(x[: self.n] for x in found))
+        return results, drawn[:, : self.n].T, outward, [drawn[:, leaf] for leaf in self.leaves]
 
 
 def write_part(
@@ -444,32 +450,64 @@ def write_part(
     assert not isinstance(solved, int)
     asked = Asked(wanted.quantiles, np.zeros(0))
     found = tree._forest.summarise(solved, asked, outward=outward)
-    drawn = np.zeros((0, len(nodes["node"])), dtype=np.int64)
-    if wanted.draws:
-        rng = np.random.default_rng(seed)
-        drawn = tree._forest.draw(solved, wanted.draws, rng, given=given)
-    write_results(import_arrow(), task.target / name, nodes["node"], *found[:3], drawn.T)
+    rng = np.random.default_rng(seed)
+    parts = tree._forest.draw_parts(solved, wanted.draws, rng, given=given)
+    file = task.target / name
+    write_results(import_arrow(), file, nodes["node"], found, parts, given.max(initial=0))
 
 
 def write_results(
     arrow: Any,
     file: Path,
     node: np.ndarray,
-    mean: np.ndarray,
-    sd: np.ndarray,
-    quantiles: np.ndarray,
-    draws: np.ndarray,
+    found: Summaries,
+    parts: Iterable[tuple[np.ndarray, np.ndarray]],
+    largest: int,
 ) -> None:
-    """Write a file of results; draws in as few bytes as they need."""
+    """Write a file of results, some nodes after the other, so that not all draws are in memory.
 
-    def lists(rows: np.ndarray) -> Any:
-        narrow = np.int32 if rows.size and rows.max() < 2**31 else np.int64
-        flat = arrow.array(np.ascontiguousarray(rows, dtype=narrow).ravel())
+    ``parts`` has places of nodes and their draws, none of which is above ``largest``.
+    """
+    narrow = np.int32 if largest < 2**31 else np.int64
+
+    def lists(rows: np.ndarray, dtype: type) -> Any:
+        flat = arrow.array(np.ascontiguousarray(rows, dtype=dtype).ravel())
         return arrow.FixedSizeListArray.from_arrays(flat, rows.shape[1])
 
-    columns = {"node": node, "mean": mean, "sd": sd, "quantiles": lists(quantiles)}
-    if draws.shape[1]:
-        columns["draws"] = lists(draws)
     beside = file.with_name(f".{file.name}-{os.getpid()}")
-    arrow.parquet.write_table(arrow.table(columns), beside)
+    writer = None
+    for places, draws in _joined(parts):
+        columns = {
+            "node": node[places],
+            "mean": found.means[places],
+            "sd": found.sds[places],
+            "quantiles": lists(found.quantiles[places], np.int64),
+        }
+        if draws.shape[1]:
+            columns["draws"] = lists(draws, narrow)
+        table = arrow.table(columns)
+        writer = writer or arrow.parquet.ParquetWriter(beside, table.schema)
+        writer.write_table(table)
+    assert writer is not None
+    writer.close()
     os.replace(beside, file)
+
+
+def _joined(
+    parts: Iterable[tuple[np.ndarray, np.ndarray]],
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Join parts to such as are written at once."""
+    waiting, size = [], 0
+    for part in parts:
+        waiting.append(part)
+        size += part[0].size * (1 + part[1].shape[1])
+        if size >= WRITTEN_AT_ONCE:
+            yield _concatenated(waiting)
+            waiting, size = [], 0
+    if size:
+        yield _concatenated(waiting)
+
+
+def _concatenated(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    places, draws = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return places, draws

@@ -2,8 +2,9 @@
 
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import stats
 
 import pymc_dapper as pmd
 from pymc_dapper.counts.trees import streaming
+from pymc_dapper.counts.trees.forest import Summaries
 
 # A nation, two states; three counties, a file each, with blocks.
 PARENT = np.array([-1, 0, 0, 1, 1, 2, 3, 3, 3, 4, 4, 5])
@@ -135,26 +137,85 @@ def test_what_is_no_tree_is_refused(source, tmp_path):
             solve(source, tmp_path, str(k))
 
 
-def die_once(task, name, *rest, note, write):
+def test_draws_are_written_some_nodes_after_the_other(tmp_path, monkeypatch):
+    """So a worker's memory doesn't grow with its file."""
+    rng = np.random.default_rng(1)
+    node, draws = np.arange(5) + 10, rng.integers(2**33, size=(5, 3))
+    found = Summaries(rng.random(5), rng.random(5), draws[:, :2], np.zeros((0, 2)))
+    places = [np.array([3, 0]), np.array([], dtype=int), np.array([4]), np.array([1, 2])]
+    parts = [(at, draws[at]) for at in places]
+    file = tmp_path / "a.parquet"
+    for at_once, groups in ((4, 3), (9, 2), (100, 1)):
+        monkeypatch.setattr(streaming, "WRITTEN_AT_ONCE", at_once)
+        streaming.write_results(pa, file, node, found, iter(parts), draws.max())
+        assert pq.ParquetFile(file).num_row_groups == groups
+        table = pq.read_table(file).sort_by("node")
+        np.testing.assert_array_equal(table["draws"].to_pylist(), draws)
+        np.testing.assert_array_equal(table["quantiles"].to_pylist(), draws[:, :2])
+        np.testing.assert_array_equal(table["mean"], found.means)
+    assert os.listdir(tmp_path) == ["a.parquet"]
+
+
+def die_once(function, folder, task, name, *rest):
     """The first worker that comes to this file is killed."""
-    if name == "b.parquet" and not Path(note).exists():
-        Path(note).write_text(json.dumps(os.getpid()))
+    note = Path(folder) / function
+    if name == "b.parquet" and not note.exists():
+        note.write_text(json.dumps(os.getpid()))
         os._exit(1)
-    write(task, name, *rest)
+    getattr(streaming, function)(task, name, *rest)
+
+
+@pytest.fixture
+def workers_die(tmp_path, monkeypatch):
+    """Of both rounds, a worker is killed."""
+    everywhere = streaming.everywhere
+
+    def with_deaths(executor, function, tasks):
+        everywhere(executor, partial(die_once, function.__name__, str(tmp_path)), tasks)
+
+    monkeypatch.setattr(streaming, "everywhere", with_deaths)
 
 
 @pytest.mark.long
-def test_a_dask_worker_that_dies_loses_its_file_only(source, tmp_path, monkeypatch):
+def test_a_pool_of_processes_that_breaks_loses_what_it_was_doing_only(
+    source, tmp_path, workers_die
+):
+    kept = []
+    for done in ("_roots/*-a.npz", "a.parquet"):
+        with (
+            ProcessPoolExecutor(1, get_context("spawn")) as executor,
+            pytest.raises(RuntimeError, match="call again to go on"),
+        ):
+            solve(source, tmp_path, executor=executor)
+        kept += (tmp_path / "target").glob(done)
+    assert len(kept) == 2
+    times = [file.stat().st_mtime_ns for file in kept]
+    with ProcessPoolExecutor(2, get_context("spawn")) as executor:
+        found = solve(source, tmp_path, executor=executor)
+        one = check(found, tmp_path)
+        tree = pmd.CountTree(PARENT, RELEASED, SCALE, prior=PRIOR)
+        np.testing.assert_array_equal(
+            tree.draw(3, random_seed=1, executor=executor), tree.draw(3, random_seed=1)
+        )
+    assert times == [file.stat().st_mtime_ns for file in kept]
+    found = solve(source, tmp_path, "here")
+    np.testing.assert_array_equal(one["draws"], check(found, tmp_path, "here")["draws"])
+
+
+@pytest.mark.long
+def test_a_dask_worker_that_dies_loses_its_file_only(source, tmp_path, workers_die):
     from distributed import Client, LocalCluster
 
-    for function in ("write_root", "write_part"):
-        write = partial(die_once, note=str(tmp_path / function), write=getattr(streaming, function))
-        monkeypatch.setattr(streaming, function, write)
     cluster = LocalCluster(
         n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0"
     )
     with cluster, Client(cluster) as client:
         found = solve(source, tmp_path, executor=client.get_executor())
+        tree = pmd.CountTree(PARENT, RELEASED, SCALE, prior=PRIOR)
+        np.testing.assert_array_equal(
+            tree.draw(3, random_seed=1, executor=client.get_executor()),
+            tree.draw(3, random_seed=1),
+        )
     assert (tmp_path / "write_root").exists()
     assert (tmp_path / "write_part").exists()
     check(found, tmp_path)
