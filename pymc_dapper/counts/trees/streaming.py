@@ -41,6 +41,8 @@ ROOTS = "_roots"
 """Begin with an underscore: what reads a directory of Parquet files passes over them."""
 WRITTEN_AT_ONCE = 2**22
 """Numbers in a row group of results, about: so many draws are in memory."""
+PACKED = ("quantiles", "draws")
+"""Columns of whole numbers, in as many bits as they need: a fifth of the time of a dictionary."""
 
 
 class TreeSummary(NamedTuple):
@@ -486,7 +488,14 @@ def write_results(
         if draws.shape[1]:
             columns["draws"] = lists(draws, narrow)
         table = arrow.table(columns)
-        writer = writer or arrow.parquet.ParquetWriter(beside, table.schema)
+        if writer is None:
+            packed = [f"{x.name}.list.element" for x in table.schema if x.name in PACKED]
+            writer = arrow.parquet.ParquetWriter(
+                beside,
+                table.schema,
+                use_dictionary=False,
+                column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
+            )
         writer.write_table(table)
     assert writer is not None
     writer.close()
