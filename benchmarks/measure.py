@@ -10,6 +10,7 @@ import logging
 import resource
 import sys
 import warnings
+from multiprocessing import Value
 from time import perf_counter, process_time
 
 began = perf_counter()
@@ -65,13 +66,18 @@ def seconds_of(*works, at_least=5):
 
 
 class Compilations(event.Listener):
-    """Counts what numba compiles."""
+    """Counts what numba compiles, in this process and those forked from it."""
 
     def __init__(self):
-        self.number = 0
+        self._number = Value("q", 0)
+
+    @property
+    def number(self):
+        return self._number.value
 
     def on_start(self, event):
-        self.number += 1
+        with self._number:
+            self._number.value += 1
 
     def on_end(self, event):
         pass
@@ -86,7 +92,7 @@ def first_draw(workload, way):
     began = perf_counter()
     model = first_draws.build(workload)
     seconds_writing = perf_counter() - began
-    options = {"tune": 0, "chains": 1, "cores": 1, "random_seed": 1, **QUIET}
+    options = {"tune": 0, "chains": 1, "random_seed": 1, **QUIET}
     compilations = Compilations()
     event.register("numba:compile", compilations)
     began, began_cpu = perf_counter(), cpu_seconds()

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from benchmarks._models import example
-from benchmarks.parts import PARTS, PROGRAMS
+from benchmarks.parts import OTHERS, PARTS
 
 markdown, save = example("_markdown"), example("_figures").save
 
@@ -262,11 +262,13 @@ def gaps(before):
     without = [
         TITLES[job["workload"]]
         for job, result in before.all("first_draw", caches="cold")
-        if PROGRAMS not in result["parts"]
+        if OTHERS not in result["parts"]
     ]
     if not without:
         return ""
-    return f"With an empty cache, {PROGRAMS}'s seconds were not recorded of {'; '.join(without)}. "
+    return (
+        f"With an empty cache, the seconds of {OTHERS} were not recorded of {'; '.join(without)}. "
+    )
 
 
 def earlier():

@@ -19,11 +19,11 @@ Frame = tuple[str, str]
 
 
 def cpu_seconds() -> float:
-    """CPU seconds of the process, with those of programs that it called and that ended."""
-    return process_time() + _of_programs()
+    """CPU seconds of the process, with those of processes that it began and that ended."""
+    return process_time() + _of_others()
 
 
-def _of_programs() -> float:
+def _of_others() -> float:
     now = os.times()
     return now.children_user + now.children_system
 
@@ -42,7 +42,7 @@ def _checks(frame: Frame) -> bool:
     return ours and (file.endswith("check.py") or name.lstrip("_").startswith("check"))
 
 
-IMPORT, PROGRAMS = "import", "the C compiler"
+IMPORT, OTHERS = "import", "other processes"
 
 PARTS: dict[str, Callable[[Frame], bool]] = {
     IMPORT: _in("<frozen importlib"),
@@ -52,7 +52,7 @@ PARTS: dict[str, Callable[[Frame], bool]] = {
     "checks of the reading": _checks,
     "reading the model": _in("/reading/", "/pymc_dapper/conjugacy/"),
     "PyTensor's rewriting": _in("/pytensor/graph/rewriting/"),
-    PROGRAMS: lambda frame: False,
+    OTHERS: lambda frame: False,
     "the rest": lambda frame: True,
 }
 """The first of these that fits anything on the stack is what the process's own time goes to."""
@@ -67,7 +67,7 @@ def part_of(stack: list[Frame]) -> str:
 def parts():
     """Yield a dict which has the CPU seconds of each part once the context is left."""
     found = dict.fromkeys(PARTS, 0.0)
-    last, programs = process_time(), _of_programs()
+    last, others = process_time(), _of_others()
 
     def look(signum, frame):
         nonlocal last
@@ -86,4 +86,4 @@ def parts():
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
         found["the rest"] += process_time() - last
-        found[PROGRAMS] = _of_programs() - programs
+        found[OTHERS] = _of_others() - others

@@ -15,6 +15,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.named_dims import same_named
+from pymc_dapper.backend.second_process import in_two_processes
 from pymc_dapper.checks import flag
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.collapsing.reading.model import NotCollapsibleError, read_collapsed
@@ -52,6 +53,10 @@ JOINT_NORMAL_LIMIT = 100
 FEW_PARAMETERS = 16
 """Up to so many entries, slices of a distribution that is fitted to them have three to forty times
 as many effective draws in a second as NUTS; twice as many take longer to fit than chains tune."""
+
+
+FEW_VALUES = 100_000
+"""Values of a model of which two processes may hold copies at once."""
 
 
 class Readings:
@@ -324,16 +329,21 @@ def choose_steps(
     dapper: Mapping[str, Any] | None,
     nuts: Mapping[str, Any] | None,
     compile_kwargs: Mapping[str, Any] | None,
+    shared: bool = False,
 ) -> list[BlockedStep]:
     """Choose the steps for all variables, as :func:`assign_steps` does.
 
-    All read the model, and may refuse it, before any is compiled.
+    All read the model, and may refuse it, before any is compiled; with ``shared``, some of them in
+    a second process, unless both processes would then hold copies of many values.
     """
+    size = sum(np.size(value) for value in latent.readings.point.values())
+    shared = shared and size <= FEW_VALUES
     choices = (latent, conjugate, interweave, dapper, nuts, compile_kwargs)
     try:
-        return _compiled(read_steps(*choices, collapse=flag(collapse, "collapse")))
+        steps = read_steps(*choices, collapse=flag(collapse, "collapse"))
+        return _compiled(steps, shared=shared)
     except NotCollapsibleError:  # by their noise, which is evaluated after it is compiled
-        return _compiled(read_steps(*choices, collapse=False))
+        return _compiled(read_steps(*choices, collapse=False), shared=shared)
 
 
 def read_steps(
@@ -460,15 +470,17 @@ def assign_parameter_steps(
     return _compiled(_parameter_steps(Readings(model), left, conjugate, nuts, options))
 
 
-def _compiled(steps: Sequence[Step | UnbuiltNuts]) -> list[BlockedStep]:
-    """Compile steps that have read the model."""
-    compiled: list[BlockedStep] = []
-    for step in steps:
-        built = step() if isinstance(step, partial) else step
-        if isinstance(built, Step):  # several that PyMC made of one are compiled
-            built.compile()
-        compiled.append(built)
-    return compiled
+def _compiled(steps: Sequence[Step | UnbuiltNuts], *, shared: bool = False) -> list[BlockedStep]:
+    """Compile steps that have read the model; some in a second process, if it may be shared."""
+    tasks = [partial(_compile, step) for step in steps]
+    return in_two_processes(tasks) if shared else [task() for task in tasks]
+
+
+def _compile(step: Step | UnbuiltNuts) -> BlockedStep:
+    built = step() if isinstance(step, partial) else step
+    if isinstance(built, Step):  # several that PyMC made of one are compiled
+        built.compile()
+    return built
 
 
 def _parameter_steps(

@@ -156,7 +156,8 @@ def sample(
         Passed on to ``pm.sample``: ``tune``, ``chains``, ``cores``, ``random_seed``, ``initvals``,
         ``progressbar`` ... Unless that is False, or ``quiet`` is True, a line says what is done
         before the first draw, and how long it has taken; where there is no terminal or notebook,
-        PyMC's log.
+        PyMC's log. On Linux, a second process compiles some of the steps of a new model, unless
+        ``cores`` is 1; draws are the same with and without it.
 
     Returns
     -------
@@ -212,6 +213,7 @@ def sample(
             dapper=dapper,
             nuts=nuts,
             compile_kwargs=kwargs.get("compile_kwargs"),
+            shared=kwargs.get("cores") != 1 and not own_mode,
         )
     if var_names is None and not keep_records:
         left_out = _left_out(steps)

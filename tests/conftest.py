@@ -12,6 +12,7 @@ import pytensor
 import pytest
 
 from pymc_dapper import DapperStep, InterweaveStep, SizeStep
+from pymc_dapper.backend import second_process
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.collapsing.step import CollapsedStep
 from pymc_dapper.conjugacy import step as conjugate
@@ -67,6 +68,14 @@ def pytest_collection_finish(session):
     """
     gc.set_threshold(100_000, 50, 100)
     pytensor.config.traceback__limit = 0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_process():
+    """Nothing is compiled in a second process: there is a worker for each core."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(second_process, "can_be_shared", lambda: False)
+        yield
 
 
 @pytest.fixture

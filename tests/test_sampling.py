@@ -137,6 +137,30 @@ def test_what_pymc_evaluates_once_needs_no_c_compiler(mode, compiler, admissions
     assert passed_on["cxx"] == compiler
 
 
+@pytest.mark.parametrize(
+    ("given", "few", "shared"),
+    [
+        ({}, 100_000, True),
+        ({"cores": 2}, 100_000, True),
+        ({"cores": 1}, 100_000, False),
+        ({"compile_kwargs": {"mode": "NUMBA"}}, 100_000, False),
+        ({}, 10, False),
+    ],
+)
+def test_a_second_process_compiles_small_models_unless_there_is_to_be_one(
+    given, few, shared, admissions, passed_on, monkeypatch
+):
+    def in_two(tasks):
+        called.append(len(tasks))
+        return [task() for task in tasks]
+
+    called = []
+    monkeypatch.setattr("pymc_dapper.assignment.in_two_processes", in_two)
+    monkeypatch.setattr("pymc_dapper.assignment.FEW_VALUES", few)
+    pmd.sample(model=admissions, **given)
+    assert called == ([len(passed_on["step"])] if shared else [])
+
+
 @pytest.mark.parametrize("given", [{"target_accept": 0.95}, {"nuts": {"target_accept": 0.95}}])
 def test_options_reach_the_steps(admissions, passed_on, given):
     options = {"conjugate": False, "interweave": False, "dapper": {"track_records": True}}

@@ -126,13 +126,18 @@ def optimised_once() -> Iterator[None]:
         stack.enter_context(global_compiler_lock)  # nobody else compiles meanwhile
         stack.enter_context(DEPTH.outermost())
         codegen = cpu_target.target_context.codegen()
-        if codegen._library_class is not Whole:
+        if not is_under_way():
             stack.enter_context(event.install_listener("numba:compile", DEPTH))
             stack.enter_context(_replaced(codegen, "_library_class", Whole))
             stack.enter_context(_replaced(CPUContext, "get_executable", _executable))
             stack.enter_context(_replaced(Dispatcher, "add_overload", _add_overload))
             stack.enter_context(_replaced(Cache, "save_overload", _save_overload))
         yield
+
+
+def is_under_way() -> bool:
+    """Whether something is being compiled so, by this thread or another one."""
+    return cpu_target.target_context.codegen()._library_class is Whole
 
 
 class Incomplete:

@@ -28,6 +28,7 @@ PACKAGE = Path(__file__).parents[2] / "pymc_dapper"
 
 INTERNALS = {
     "numba.core.caching.Cache": "leave out of the cache what isn't complete",
+    "numba.core.caching.IndexDataCacheFile": "have a file written to its end in any case",
     "numba.core.cgutils": "write how functions are called by their addresses",
     "numba.core.codegen.JITCodeLibrary": "optimise a function together with what it calls",
     "numba.core.compiler.CompileResult": "have what calls code from disk load what that needs",
@@ -64,6 +65,7 @@ INTERNALS = {
     "pytensor.graph.fg.AbstractFunctionGraph": "say what graphs are written as source",
     "pytensor.graph.fg.FrozenFunctionGraph": "make a graph a property of an operation",
     "pytensor.graph.rewriting.db.RewriteDatabaseQuery": "leave out rewrites that join operations",
+    "pytensor.link.numba.cache": "know whether compiled code can be written",
     "pytensor.link.numba.cache.compile_numba_function_src": "cache a function on disk",
     "pytensor.link.numba.dispatch.basic.cache_key_for_constant": "identify constants",
     "pytensor.link.numba.dispatch.basic.default_hash_key_from_props": "tell cumulated sums of "
