@@ -212,18 +212,20 @@ class _Comparison:
 
     def check_repeated(self, other: "_Comparison") -> None:
         """Tell of another release that is this one again."""
-        noises = self._deviations, other._deviations
-        if noises[0] is None or noises[1] is None or self._shape != other._shape:
+        deviations, of_other = self._deviations, other._deviations
+        if deviations is None or of_other is None or self._shape != other._shape:
             return
         ranges, others = self.release.noisy_range(), other.release.noisy_range()
         if not all(np.array_equal(x, y) for x, y in zip(ranges, others, strict=True)):
             return
-        drops = (x._noise.drop(2 * noises[0]) for x in (self, other))
-        same_noise = np.allclose(*noises, rtol=1e-9) and np.allclose(*drops, rtol=1e-9)
+        drop, drop_of_other = (x._noise.drop(2 * deviations) for x in (self, other))
+        same_noise = np.allclose(deviations, of_other, rtol=1e-9) and np.allclose(
+            drop, drop_of_other, rtol=1e-9
+        )
         statistics = self.release.statistic, other.release.statistic
         if same_noise and is_same(*statistics, (self._draws, other._draws)):
             names = self.release.name, other.release.name
-            check_repeated(names, ranges, self._noise, noises[0])
+            check_repeated(names, ranges, self._noise, deviations)
 
     def _check_rounding(self, lowest: np.ndarray, highest: np.ndarray, drops: np.ndarray) -> None:
         lost = self._reach.bounded & np.isfinite(drops) & (np.spacing(drops) > LARGEST_ROUNDING)
