@@ -31,6 +31,7 @@ from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.dependence import integrated_out, records_seen
 from pymc_dapper.graphs.errors import NotConjugateError, ReadingError
 from pymc_dapper.graphs.present import Present
+from pymc_dapper.graphs.values import dim_lengths, frozen_dims, static_shape
 from pymc_dapper.interweaving.reading import NonCentredModel, read_movable, read_non_centred
 from pymc_dapper.interweaving.step import InterweaveStep
 from pymc_dapper.records.reading.model import ModelReading, read_model
@@ -672,4 +673,5 @@ def _check_generated(model: Model) -> None:
 def _length(model: Model, rv: TensorVariable) -> int | None:
     if rv.type.ndim == 0 or rv.type.ndim == rv.owner.op.ndim_supp:
         return None
-    return int(rv.shape[0].eval(mode="FAST_COMPILE"))
+    [length, *_] = static_shape(rv, frozen_dims(model, dim_lengths(model)))
+    return length

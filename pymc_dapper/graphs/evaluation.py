@@ -9,6 +9,7 @@ from pytensor.compile.mode import OPT_MINIMUM, Mode
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
 from pymc_dapper.backend.internals import VMLinker
 from pymc_dapper.graphs.rebuild import dependent_variables
 
@@ -34,6 +35,8 @@ def compile_in_python(
     As in PyMC's own functions, a log-density with invalid parameters is minus infinity; unchecked
     in a model with ``check_bounds=False``.
     """
+    if can_be_evaluated(inputs, outputs):
+        return Evaluated(inputs, outputs, check_bounds=model.check_bounds)
     with model:
         function: Callable[..., list[np.ndarray]] = pymc_compile(
             list(inputs), list(outputs), mode=AS_WRITTEN, on_unused_input="ignore"

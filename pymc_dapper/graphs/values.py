@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
@@ -16,9 +17,14 @@ from pymc_dapper.graphs.rebuild import rebuild
 
 def dim_lengths(model: Model) -> dict[str, int]:
     """Return the present lengths of the model's dims."""
+    return {name: int(_present(length)) for name, length in model.dim_lengths.items()}
+
+
+def _present(length: Variable) -> np.ndarray:
+    if isinstance(length, SharedVariable):
+        return length.get_value(borrow=True)
     # Not compiled with numba, which would take longer than all else.
-    lengths = model.dim_lengths.items()
-    return {name: int(length.eval(mode="FAST_COMPILE")) for name, length in lengths}
+    return length.eval(mode="FAST_COMPILE")
 
 
 def frozen_dims(model: Model, lengths: Mapping[str, int]) -> dict[Variable, Variable]:

@@ -1,0 +1,131 @@
+"""Graphs evaluated in Python, operation by operation, with nothing compiled or rewritten.
+
+For what is evaluated a few times at most: PyTensor's functions take four times as long to make.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.op import HasInnerGraph, Op
+from pytensor.graph.traversal import io_toposort
+from pytensor.link.c.op import COp
+
+from pymc_dapper.backend.internals import CheckParameterValue
+
+type Cell = list[Any]
+"""Holds the value of a variable, as long as it is needed."""
+type Evaluation = Callable[[list[Any], list[Cell]], Any]
+"""Given the values of an operation's inputs, puts those of its outputs into cells."""
+
+
+def can_be_evaluated(inputs: Iterable[Variable], outputs: Sequence[Variable]) -> bool:
+    """Whether no operation has a graph of its own, leaves inputs aside or overwrites them."""
+    return not any(_needs_linker(node.op) for node in io_toposort(list(inputs), list(outputs)))
+
+
+def _needs_linker(op: Op) -> bool:
+    calls_perform = type(op).make_thunk in (Op.make_thunk, COp.make_thunk)
+    of = (op, getattr(op, "core_op", None), getattr(op, "scalar_op", None))
+    has_graph = any(isinstance(x, HasInnerGraph) for x in of)
+    return has_graph or not calls_perform or bool(op.destroy_map)
+
+
+class Evaluated:
+    """A function of a graph that :func:`can_be_evaluated`, called with values of its inputs.
+
+    It returns a list of the outputs' values, which are the caller's own. Shared variables are read
+    at each call. A log-density with invalid parameters is minus infinity; without ``check_bounds``,
+    parameters go unchecked.
+
+    Raises
+    ------
+    ValueError
+        If the outputs depend on a variable that isn't among the inputs.
+    """
+
+    def __init__(
+        self, inputs: Iterable[Variable], outputs: Sequence[Variable], *, check_bounds: bool
+    ):
+        self._inputs = list(inputs)
+        nodes = list(io_toposort(self._inputs, list(outputs)))
+        cells: dict[Variable, Cell] = {x: [None] for x in self._inputs}
+        computed = {x: [None] for node in nodes for x in node.outputs if x not in cells}
+        cells |= computed
+        self._shared: list[tuple[SharedVariable, Cell]] = []
+        for x in (*(x for node in nodes for x in node.inputs), *outputs):
+            if x not in cells:
+                cells[x] = self._known(x)
+        self._outputs = [cells[x] for x in outputs]
+        self._given = [cells[x] for x in self._inputs]
+        self._kept = [cells[x] for x in cells if x not in computed]
+        self._computed = list(computed.values())
+
+        needed = {*outputs}
+        self._steps: list[tuple[Evaluation, list[Cell], list[Cell], list[Cell]]] = []
+        for node in reversed(nodes):
+            last = [x for x in {*node.inputs} if x in computed and x not in needed]
+            needed |= {*last}
+            inputs_of, outputs_of, done = (
+                [cells[x] for x in each] for each in (node.inputs, node.outputs, last)
+            )
+            self._steps.append((_evaluation(node, check_bounds), inputs_of, outputs_of, done))
+        self._steps.reverse()
+
+    def _known(self, x: Variable) -> Cell:
+        if isinstance(x, Constant):
+            return [x.data]
+        if not isinstance(x, SharedVariable):
+            raise ValueError(f"{x} isn't given, and what is to be evaluated depends on it")
+        cell: Cell = [None]
+        self._shared.append((x, cell))
+        return cell
+
+    def __call__(self, *values: Any) -> list[Any]:
+        """Evaluate the outputs."""
+        for x, cell, value in zip(self._inputs, self._given, values, strict=True):
+            cell[0] = x.type.filter(value)
+        for shared, cell in self._shared:
+            cell[0] = shared.get_value(borrow=True)
+        try:
+            for evaluate, inputs, outputs, done in self._steps:
+                evaluate([cell[0] for cell in inputs], outputs)
+                for cell in done:
+                    cell[0] = None
+            return list(self._own())
+        finally:
+            for cell in (*self._given, *self._computed):
+                cell[0] = None
+
+    def _own(self) -> Iterator[Any]:
+        """Copy outputs that share memory with what isn't the caller's, or with each other."""
+        shared = {id(cell[0]) for cell in self._kept}
+        for cell in self._outputs:
+            value = cell[0]
+            if isinstance(value, np.ndarray):
+                is_own = value.base is None and id(value) not in shared
+                shared.add(id(value))
+                yield value if is_own else value.copy()
+            else:
+                yield deepcopy(value)
+
+
+def _evaluation(node: Apply, check_bounds: bool) -> Evaluation:
+    op = node.op
+    if isinstance(op, CheckParameterValue) and (op.can_be_replaced_by_ninf or not check_bounds):
+        return partial(_checked, node.outputs[0].type.dtype, check_bounds)
+    # Operations leave notes with a node, which are not to stay with the model.
+    own = node.clone()
+    op.prepare_node(own, None, None, "py")
+    return partial(op.perform, own)
+
+
+def _checked(dtype: str, check_bounds: bool, inputs: list[Any], outputs: list[Cell]) -> None:
+    value, *conditions = inputs
+    if check_bounds and not all(map(np.all, conditions)):
+        value = np.full(np.shape(value), -np.inf).astype(dtype)
+    outputs[0][0] = value

@@ -1,0 +1,152 @@
+"""Graphs evaluated in Python."""
+
+import tracemalloc
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor import ifelse
+from pytensor.compile.builders import OpFromGraph
+
+from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
+from pymc_dapper.graphs.evaluation import AS_WRITTEN
+
+X, N, A = pt.vector("x"), pt.lscalar("n"), pt.matrix("A")
+DATA = pytensor.shared(np.array([1.0, 2.0, 3.0]), name="data")
+VALUES = [np.array([0.5, -1.0, 2.0]), np.int64(2), np.array([[4.0, 1.0], [0.5, 3.0]])]
+
+
+def function(outputs, inputs=(X, N, A), check_bounds=True):
+    assert can_be_evaluated(inputs, outputs)
+    return Evaluated(inputs, outputs, check_bounds=check_bounds)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        pt.add(X, DATA, X, N),
+        pt.exp(X).astype("float32") * N,
+        pt.switch(X > 0, pt.log(pt.abs(X)), -np.inf),
+        pt.sqrt(N) + pt.gammaln(N + X**2),
+        (X[:, None] * X).sum(axis=0)[::-1],
+        pt.linalg.solve(pt.stack([A, A + 1]), pt.ones((2, 2, 1))),
+        pt.set_subtensor(X[N], 7.0),
+        pt.concatenate([X, A.ravel()]).cumsum().argmax(),
+        pt.as_tensor([1.0, 2.0]) + 1,
+        X,
+        N,
+        pt.expand_dims(pt.constant([1, 2]), 0),
+    ],
+    ids=str,
+)
+def test_a_graph_has_the_values_that_pytensor_gives(graph):
+    reference = pytensor.function([X, N, A], graph, mode=AS_WRITTEN, on_unused_input="ignore")
+    [value] = function([graph])(*VALUES)
+    expected = reference(*VALUES)
+    assert np.asarray(value).dtype == np.asarray(expected).dtype
+    np.testing.assert_array_equal(value, expected)
+
+
+def test_draws_are_those_of_pytensor_and_leave_the_generator_as_it_is():
+    rng = pt.random.type.random_generator_type("rng")
+    after, first = pt.random.normal(X, 1.0, rng=rng, return_next_rng=True)
+    _, second = pt.random.gamma(2.0, scale=1.0, size=3, rng=after, return_next_rng=True)
+    graphs = [first, second]
+    reference = pytensor.function([rng, X], graphs, mode=AS_WRITTEN)
+    evaluated = function(graphs, [rng, X])
+    generator = np.random.default_rng(1)
+    for _ in range(2):
+        drawn = evaluated(generator, VALUES[0])
+        for one, other in zip(drawn, reference(generator, VALUES[0]), strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert generator.random() == np.random.default_rng(1).random()
+
+
+def test_what_is_returned_is_the_callers_own():
+    constant = pt.constant(np.arange(3.0))
+    squares = X**2
+    evaluated = function([X, X[::-1], DATA, DATA[:2], constant, squares, squares, squares[1:]])
+    x = VALUES[0].copy()
+    first = evaluated(x, *VALUES[1:])
+    for value in first:
+        value[:] = 99.0
+        assert sum(bool((other == 99.0).any()) for other in first) == 1
+        value[:] = 0.0
+    again = evaluated(x, *VALUES[1:])
+    np.testing.assert_array_equal(again[0], VALUES[0])
+    np.testing.assert_array_equal(again[2], [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(again[4], [0.0, 1.0, 2.0])
+
+
+def test_shared_variables_are_read_at_each_call():
+    shift = pytensor.shared(1.0)
+    evaluated = function([X + shift])
+    before, _ = evaluated(*VALUES), shift.set_value(5.0)
+    np.testing.assert_array_equal(evaluated(*VALUES)[0] - before[0], 4.0)
+
+
+@pytest.mark.parametrize(("sigma", "is_valid"), [(2.0, True), (-2.0, False)])
+@pytest.mark.parametrize("check_bounds", [True, False])
+def test_invalid_parameters_have_no_density_unless_unchecked(sigma, is_valid, check_bounds):
+    scale = pt.dscalar("scale")
+    graph = pm.logp(pm.Laplace.dist(0.0, scale), X)
+    with pm.Model(check_bounds=check_bounds):
+        reference = pm.compile([X, scale], graph, mode=AS_WRITTEN)
+    [value] = function([graph], [X, scale], check_bounds)(VALUES[0], sigma)
+    np.testing.assert_array_equal(value, reference(VALUES[0], sigma))
+    if check_bounds:
+        assert np.isfinite(value).all() == is_valid
+
+
+def test_an_input_that_is_missing_or_misshapen_is_refused():
+    with pytest.raises(ValueError, match="x isn't given"):
+        Evaluated([N], [X * N], check_bounds=True)
+    with pytest.raises(TypeError):
+        function([X * 2])(np.ones((2, 2)), *VALUES[1:])
+    with pytest.raises(ValueError, match="zip"):
+        function([X * 2])(VALUES[0])
+
+
+def test_an_operation_leaves_no_notes_with_the_model_and_evaluating_no_values():
+    graph = pt.add(X, X, X).sum()
+    evaluated = function([graph])
+    evaluated(*VALUES)
+    assert not hasattr(graph.owner.inputs[0].owner.tag, "ufunc")
+    assert all(cell == [None] for cell in (*evaluated._given, *evaluated._computed))
+    with pytest.raises(np.linalg.LinAlgError):
+        function([pt.linalg.inv(A)])(*VALUES[:2], np.zeros((2, 2)))
+
+
+def test_arrays_are_let_go_when_they_are_last_needed():
+    graph, n = X, 2**18
+    for _ in range(8):
+        graph = pt.exp(-graph)
+    evaluated, x = function([graph.sum()]), np.ones(n)
+    tracemalloc.start()
+    try:
+        evaluated(x, *VALUES[1:])
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 4 * x.nbytes  # and not 16
+
+
+def double(x):
+    return OpFromGraph([x_ := pt.vector()], [2 * x_])(x)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        double(X),
+        pytensor.scan(lambda x: x * 2, sequences=[X], return_updates=False),
+        ifelse(N > 0, X, 2 * X),
+        pt.set_subtensor(pt.exp(X)[0], 1.0, inplace=True),
+    ],
+    ids=["graph of its own", "loop", "choice", "overwrites"],
+)
+def test_what_takes_more_than_evaluating_is_seen(graph):
+    assert not can_be_evaluated([X, N], [graph + 1])
+    assert can_be_evaluated([graph], [graph + 1])
