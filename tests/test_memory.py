@@ -6,7 +6,8 @@ import pytest
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.counts.kernels.sweep import sweep_counts
-from pymc_dapper.interweaving.kernels.moves import Fit, draw_variates, move_parameters
+from pymc_dapper.interweaving.kernels.moves import draw_variates, move_parameters
+from pymc_dapper.interweaving.kernels.tuning import unfitted
 from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
 from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
 from pymc_dapper.records.kernels.full_sweep import sweep_by_full_evaluation
@@ -98,7 +99,7 @@ def test_sweeps_over_records(changes, name):
 
 @pytest.mark.parametrize("movable", [True, False])
 def test_moves_of_parameters(movable):
-    fit = Fit(np.zeros(2), np.eye(2))
+    fit = unfitted(np.zeros(2))
     variates = draw_variates(np.random.default_rng(0), 5, 2)
     start = np.array([0.3, 1.0])
     one, other = whatever_was_in_memory(

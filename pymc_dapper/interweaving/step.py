@@ -19,7 +19,7 @@ from pymc_dapper.backend.internals import (
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.checks import whole_number
 from pymc_dapper.interweaving.compiled.moves import compile_moves
-from pymc_dapper.interweaving.kernels.moves import draw_variates
+from pymc_dapper.interweaving.kernels.moves import Fit, draw_variates
 from pymc_dapper.interweaving.kernels.tuning import (
     DEFAULT_MOVES,
     FEWEST_FOR_FRAMES,
@@ -53,8 +53,7 @@ class InterweaveStepState(StepMethodState):
     steps_done: int
     tuning_steps: int
     n_moves: list[int]
-    means: list[np.ndarray]
-    factors: list[np.ndarray]
+    fits: list[Fit]
     tuning_paths: list[list[np.ndarray]]
     tuning_evaluations: list[list[list[int]]]
     tuning_ends: list[np.ndarray]
@@ -73,7 +72,7 @@ class Kind(NamedTuple):
         self,
         point: PointType,
         uniforms: Sequence[np.ndarray],
-        fit: tuple[np.ndarray, np.ndarray],
+        fit: Fit,
         n_moves: int,
         rng: np.random.Generator,
     ) -> tuple[Any, ...]:
@@ -267,6 +266,7 @@ class InterweaveStep(Step):
         uniforms = [*checked.uniforms, np.full(n, 0.5)] if n else checked.uniforms
         *_, path, [log_density] = kind.call(state, uniforms, fit, 0, rng)
         log_density -= path[0, kind.dim - n :].sum()  # what takes a number to its logarithm
+        log_density -= kind.reading.log_volume(path[0, : kind.dim - n])
         if np.isfinite(log_density) and not checked.agrees(float(log_density)):
             raise miscompiled(
                 "the compiled log-density is", float(log_density), checked.log_density
@@ -320,14 +320,14 @@ class InterweaveStep(Step):
         self.n_moves = [DEFAULT_MOVES if self.moves is None else self.moves]
         moving = (*self._reading.parameters, *self._reading.numbers)
         dim = int(sum(np.prod(x.type.shape) for x in moving))
-        self.means, self.factors = [np.zeros(dim)], [np.eye(dim)]
+        self.fits = [unfitted(np.zeros(dim))]
         self._tuning_moves = max(self.n_moves[0], MAX_MOVES), MAX_FRAME_MOVES
         self._forget_paths()
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Move the parameters, and the records with them."""
         if self.steps_done == 0:
-            self.means[0], self.factors[0] = unfitted(self._flat(point))
+            self.fits[0] = unfitted(self._flat(point))
         tuning = self.steps_done < self.tuning_steps
         watched = tuning and self._watches()
         ends = [self._what_forgets(point)] if watched else []
@@ -356,7 +356,7 @@ class InterweaveStep(Step):
         uniforms = [self.rng.random(x.type.shape) for x in reading.uniforms]
         if reading.numbers:
             uniforms.append(self.rng.random(len(reading.numbers)))
-        fit = self.means[which], self.factors[which]
+        fit = self.fits[which]
         *values, path, outcome = kind.call(point, uniforms, fit, n_moves, self.rng)
         evaluations = [int(times) for times in outcome.tolist()[1:]]
         if sum(evaluations) > 0:
@@ -379,8 +379,12 @@ class InterweaveStep(Step):
         return np.concatenate([self._flat(point), frame_coordinates(columns)])
 
     def _flat(self, point: PointType) -> np.ndarray:
-        """Return all parameters, and the logarithms of numbers, half a record added."""
-        parts = [np.ravel(point[x.name]) for x in self._reading.parameters]
+        """Return all parameters' coordinates, and logarithms of numbers, half a record added."""
+        reading = self._reading
+        parts = [
+            coordinates.of(np.asarray(point[x.name], dtype=np.float64), np)
+            for coordinates, x in zip(reading.coordinates, reading.parameters, strict=True)
+        ]
         parts += [np.log(np.ravel(point[x.name]) + 0.5) for x in self._reading.numbers]
         return np.concatenate(parts).astype(np.float64)
 
@@ -402,10 +406,8 @@ class InterweaveStep(Step):
         """Move the records' frame, too, where parameters or frame forget slowly without."""
         seen = self._seen(self.steps_done // 2)
         if forgets_slowly(seen):
-            fit = fit_draws(seen)
             self.n_moves.append(DEFAULT_MOVES)
-            self.means.append(fit.mean)
-            self.factors.append(fit.factor)
+            self.fits.append(fit_draws(seen))
             self.tuning_paths.append([])
             self.tuning_evaluations.append([])
 
@@ -426,7 +428,7 @@ class InterweaveStep(Step):
         for which in range(len(self.n_moves)):
             paths, _ = self._measured(which, since)
             if len(paths) > 2:
-                self.means[which], self.factors[which] = fit_draws(paths[:, -1])
+                self.fits[which] = fit_draws(paths[:, -1])
 
     def _freeze(self) -> None:
         """Take over what was learnt in the second half of tuning."""
@@ -460,10 +462,11 @@ class InterweaveStep(Step):
         self.tuning_ends: list[np.ndarray] = []
 
     def _warn_if_alone(self) -> None:
-        dim = len(self.means[0])
+        dim = len(self.fits[0].location)
         before = np.array([ends[0, :dim] for ends in self.tuning_ends[1:]])
         after = np.array([ends[-1, :dim] for ends in self.tuning_ends[:-1]])
-        unmoved = np.all(before == after, axis=0)
+        # Coordinates are computed from values, and values from coordinates, to rounding.
+        unmoved = np.all(np.isclose(before, after, rtol=1e-9, atol=1e-9), axis=0)
         if len(self.tuning_ends) < MIN_MEASURED or not unmoved.any():
             return
         start = 0

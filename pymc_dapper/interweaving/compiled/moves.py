@@ -1,5 +1,6 @@
 """The compiled move of parameters and records, with the records' noise held fixed."""
 
+from collections.abc import Iterator
 from functools import reduce
 from math import prod
 from typing import Any
@@ -14,6 +15,7 @@ from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.interweaving.compiled import counts  # noqa: F401  (registers maps)
 from pymc_dapper.interweaving.compiled.op import ParameterMoves
 from pymc_dapper.interweaving.reading import NonCentredModel
+from pymc_dapper.interweaving.reading.coordinates import Coordinates
 
 LARGEST_NUMBER = 2**31 - 1
 ROUNDING = 1e-6
@@ -28,7 +30,7 @@ def compile_moves(
     The result is called as ``moves(*parameters, *numbers, *records, *given, *data, *uniforms,
     *fractions, *fit, *variates) -> (*parameters, *numbers, *records, path, outcome)``: all after
     the moves, and what the kernel returns. The path is of the parameters, of the frame, if there is
-    one, and of numbers.
+    one, and of numbers, each in its coordinates; so is the log-density that the kernel returns.
 
     A number n of records moves as a continuous one: as log(n + u), with u uniform, its entry of the
     vector of fractions, so that n is the whole part. On a logarithmic scale, since what is released
@@ -39,7 +41,11 @@ def compile_moves(
 
     fractions = pt.vector("fractions", shape=(len(reading.numbers),), dtype="float64")
     logs = [pt.log(n + fractions[k])[None] for k, n in enumerate(reading.numbers)]
-    start = pt.concatenate([*(x.ravel().astype("float64") for x in reading.moving), *logs])
+    present = [
+        coordinates.of(x.astype("float64"), pt)
+        for coordinates, x in zip(reading.coordinates, reading.moving, strict=True)
+    ]
+    start = pt.concatenate([*present, *logs])
     theta = start.type("theta")
     proposed = (*reading.proposed, *reading.proposed_numbers)
     [log_density] = rebuild(
@@ -48,9 +54,11 @@ def compile_moves(
     )
     if reading.numbers:  # what takes log(n + u) to n + u
         log_density = log_density + theta[-len(reading.numbers) :].sum()
+    log_density = log_density + _log_volume(theta, reading)
     context = frontier([theta], log_density)
     op = ParameterMoves(rewritten([theta, *context], [log_density], mode))
-    fit = [pt.vector("mean", dtype="float64"), pt.matrix("factor", dtype="float64")]
+    fit = [pt.vector(name, dtype="float64") for name in ("location", "scale", "skewness")]
+    fit.append(pt.matrix("factor", dtype="float64"))
     variates = [pt.matrix("normals", dtype="float64"), pt.matrix("angles", dtype="float64")]
     path, outcome = op(start, _come_back(reading), *fit, *variates, *context)
 
@@ -78,18 +86,33 @@ def compile_moves(
 
 def _unravel(flat: TensorVariable, reading: NonCentredModel) -> list[TensorVariable]:
     """Take a flat vector of all that moves, and of the logarithms of numbers, apart."""
-    pieces = []
-    start = 0
-    for x in reading.moving:
-        shape = x.type.shape
-        stop = start + prod(shape)
-        pieces.append(flat[start:stop].reshape(shape).astype(x.dtype))
-        start = stop
-    for k, n in enumerate(reading.numbers, start):
+    pieces = [
+        coordinates.value(own, pt).reshape(x.type.shape).astype(x.dtype)
+        for x, coordinates, own in _coordinates(flat, reading)
+    ]
+    for k, n in enumerate(reading.numbers, sum(prod(x.type.shape) for x in reading.moving)):
         # Of records that there is no room for, there may be too many for an integer.
         whole = pt.minimum(pt.floor(pt.exp(flat[k])), LARGEST_NUMBER)
         pieces.append(whole.astype(n.dtype))
     return pieces
+
+
+def _log_volume(flat: TensorVariable, reading: NonCentredModel) -> TensorVariable:
+    """Logarithm of the derivative of what moves, by its coordinates."""
+    volumes = (each.log_volume(own, pt) for _, each, own in _coordinates(flat, reading))
+    return pt.add(0.0, *volumes)
+
+
+def _coordinates(
+    flat: TensorVariable, reading: NonCentredModel
+) -> Iterator[tuple[TensorVariable, Coordinates, TensorVariable]]:
+    """Take a flat vector apart: what moves beside numbers, how, and its part of the vector."""
+    start = 0
+    for x, coordinates in zip(reading.moving, reading.coordinates, strict=True):
+        size = prod(x.type.shape)
+        own = pt.specify_shape(flat[start : start + size], (size,))
+        yield x, coordinates, own
+        start += size
 
 
 def _come_back(reading: NonCentredModel) -> TensorVariable:

@@ -49,9 +49,10 @@ def _parameter_moves(op: ParameterMoves) -> Callable:
 
     @numba_njit
     def parameter_moves(  # type: ignore[no-untyped-def]
-        start, movable, mean, factor, normals, angles, *context
+        start, movable, location, scale, skewness, factor, normals, angles, *context
     ):
-        fit, variates = Fit(mean, factor), Variates(normals, angles)
+        fit = Fit(location, scale, skewness, factor)
+        variates = Variates(normals, angles)
         return move_parameters(log_density, context, start, movable.item(), fit, variates)
 
     return parameter_moves

@@ -7,6 +7,13 @@ along it. Where the fit is good, most points of the ellipse are accepted, and th
 but independent of the present one, in any number of dimensions. Where it isn't, the slice shrinks
 towards the present value: the move gets short, but it is never rejected as a whole.
 
+Each parameter's own density may be skewed, as that of a scale's logarithm is. So the t distribution
+is fitted to what makes each symmetric: with y = sinh(asinh(x) - skewness), where x is the parameter
+less a location and by a scale, both tails are linear in y, with different slopes (Jones and Pewsey
+2009, tails as they are).
+
+Jones, M. C., and Pewsey, A. (2009). Sinh-arcsinh distributions. Biometrika 96(4), section 2.
+
 Nishihara, R., Murray, I., and Adams, R. P. (2014). Parallel MCMC with generalized elliptical slice
 sampling. Journal of Machine Learning Research 15, section 3.
 """
@@ -27,12 +34,17 @@ MAX_SHRINKS = 24
 
 
 class Fit(NamedTuple):
-    """Location and scale matrix of the t distribution."""
+    """A t distribution around 0, skewed in each dimension, scaled and shifted."""
 
-    mean: np.ndarray
-    """Float64, shape (d,): its location."""
+    location: np.ndarray
+    """Float64, shape (d,): where 0 is taken to."""
+    scale: np.ndarray
+    """Float64, shape (d,): positive."""
+    skewness: np.ndarray
+    """Float64, shape (d,): if positive, the right tail is the longer one."""
     factor: np.ndarray
-    """Float64, shape (d, d): lower triangular Cholesky factor of its scale matrix."""
+    """Float64, shape (d, d): lower triangular Cholesky factor of the t distribution's scale
+    matrix."""
 
 
 class Variates(NamedTuple):
@@ -71,6 +83,18 @@ def log_t(squared_norm: float, dim: int) -> float:
     return -0.5 * (DEGREES_OF_FREEDOM + dim) * np.log1p(squared_norm / DEGREES_OF_FREEDOM)
 
 
+@njit
+def skewed(y: float, skewness: float) -> float:
+    """Compute sinh(asinh(y) + skewness)."""
+    return y * np.cosh(skewness) + np.sqrt(1 + y * y) * np.sinh(skewness)
+
+
+@njit
+def log_slope(y: float, skewness: float) -> float:
+    """Logarithm of the derivative of :func:`skewed` by y."""
+    return np.log(np.cosh(skewness) + y / np.sqrt(1 + y * y) * np.sinh(skewness))
+
+
 # Inlined throughout, as in `record_sweep`: a function passed on as a value can't be cached on disk.
 @njit(inline="always")
 def move_parameters(
@@ -94,7 +118,7 @@ def move_parameters(
     movable : bool
         Whether to move at all.
     fit : Fit
-        The t distribution.
+        The t distribution and its skewness.
     variates : Variates
         Of k moves.
 
@@ -107,6 +131,7 @@ def move_parameters(
         the start is impossible.
     """
     n_moves, dim = len(variates.angles), len(start)
+    location, scales, skewness, factor = fit
     path = np.empty((n_moves + 1, dim))
     outcome = np.zeros(n_moves + 1)
     at = np.empty(dim)  # the present value where the t distribution is a standard one
@@ -116,13 +141,15 @@ def move_parameters(
     for i in range(dim):
         path[0, i] = proposed[i] = start[i]
     present = log_density(proposed, context) if movable else -np.inf
-    possible = is_finite(present)
+    log_volume = 0.0
     for i in range(dim):
-        rest = start[i] - fit.mean[i]
+        rest = skewed((start[i] - location[i]) / scales[i], -skewness[i])
+        log_volume += log_slope(rest, skewness[i])
         for j in range(i):
-            rest -= fit.factor[i, j] * at[j]
-        at[i] = rest / fit.factor[i, i]
+            rest -= factor[i, j] * at[j]
+        at[i] = rest / factor[i, i]
     squared_norm = sum_of_squares(at)
+    possible = is_finite(present) and is_finite(squared_norm + log_volume)
 
     for k in range(n_moves):
         for i in range(dim):
@@ -134,20 +161,24 @@ def move_parameters(
         scale = np.sqrt((DEGREES_OF_FREEDOM + squared_norm) / sum_of_squares(normals[dim:-2]))
         for i in range(dim):
             ray[i] = scale * normals[i]
-        height = present - log_t(squared_norm, dim) - sum_of_squares(normals[-2:]) / 2
+        quotient = present + log_volume - log_t(squared_norm, dim)
+        height = quotient - sum_of_squares(normals[-2:]) / 2
         angle = 2 * np.pi * variates.angles[k, 0]
         lower, upper = angle - 2 * np.pi, angle
         for shrinks in range(1, MAX_SHRINKS):
             outcome[k + 1] += 1
             for i in range(dim):
                 tried[i] = np.cos(angle) * at[i] + np.sin(angle) * ray[i]
+            volume_there = 0.0
             for i in range(dim):
-                proposed[i] = fit.mean[i]
+                y = 0.0
                 for j in range(i + 1):
-                    proposed[i] += fit.factor[i, j] * tried[j]
+                    y += factor[i, j] * tried[j]
+                proposed[i] = location[i] + scales[i] * skewed(y, skewness[i])
+                volume_there += log_slope(y, skewness[i])
             there, norm_there = log_density(proposed, context), sum_of_squares(tried)
-            if is_finite(there) and there - log_t(norm_there, dim) > height:
-                present, squared_norm = there, norm_there
+            if is_finite(there) and there + volume_there - log_t(norm_there, dim) > height:
+                present, squared_norm, log_volume = there, norm_there, volume_there
                 for i in range(dim):
                     at[i] = tried[i]
                     path[k + 1, i] = proposed[i]

@@ -1,10 +1,11 @@
-"""What is learnt in tuning: the t distribution's location and scale, and how many moves pay."""
+"""What is learnt in tuning: the t distribution and its skewness, and how many moves pay."""
 
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 
-from pymc_dapper.interweaving.kernels.moves import Fit
+from pymc_dapper.interweaving.kernels.moves import Fit, skewed
 from pymc_dapper.kernels.effective_draws import effective_draws, memory
 
 MAX_MOVES = 8
@@ -28,6 +29,17 @@ FEWEST_FOR_FRAMES = 200
 LONG = 5.0
 """Frames move where what is slowest forgets in more iterations than that."""
 
+LEVELS = np.arange(1, 64) / 64
+"""Of the quantiles by which skewness is judged."""
+
+SKEWNESSES = np.linspace(-1.0, 1.0, 41)
+"""That may be. With more, hardly anything would be left of one tail."""
+
+SKEWED_QUANTILES = skewed.py_func(
+    np.array([NormalDist().inv_cdf(level) for level in LEVELS]), SKEWNESSES[:, None]
+)
+CENTRED_QUANTILES = SKEWED_QUANTILES - SKEWED_QUANTILES.mean(axis=1, keepdims=True)
+
 # Costs are counted, not timed, so that the same seed gives the same draws. The unit is what one
 # record costs in one evaluation of the moves' log-density, some 10 ns; per record and, what a call
 # costs in any case, per call.
@@ -43,24 +55,44 @@ REST_OF_ITERATION = np.array([20.0, 6_000.0])
 
 def unfitted(start: np.ndarray) -> Fit:
     """Return what to begin with, before anything is known."""
-    return Fit(start.copy(), np.eye(len(start)))
+    dim = len(start)
+    return Fit(start.copy(), np.ones(dim), np.zeros(dim), np.eye(dim))
 
 
 def fit_draws(draws: np.ndarray) -> Fit:
-    """Fit location and scale to more than one draw of the parameters, shape (n, d).
+    """Fit to more than one draw of the parameters, shape (n, d).
 
-    They are the draws' mean, and their covariance drawn towards independence where n is small.
+    Each parameter by itself at first (:func:`_fit_skewness`). The scale matrix of what is symmetric
+    then is its mean square, drawn towards independence where n is small.
     """
     n, dim = draws.shape
-    covariance = np.atleast_2d(np.cov(draws, rowvar=False))
-    variances = np.diag(covariance).copy()
-    variances[variances <= 0] = 1.0
+    location, scale, skewness = _fit_skewness(draws)
+    symmetric = skewed.py_func((draws - location) / scale, -skewness)
+    squares = symmetric.T @ symmetric / (n - 1)
+    sizes = np.sqrt(np.diag(squares))
+    sizes[sizes <= 0] = 1.0
     weight = n / (n + dim + 5)
-    shrunk = weight * covariance + np.diag((1 - weight) * variances)
-    scales = np.sqrt(variances)
-    return Fit(
-        draws.mean(axis=0), scales[:, None] * np.linalg.cholesky(shrunk / np.outer(scales, scales))
-    )
+    shrunk = weight * squares / np.outer(sizes, sizes) + (1 - weight) * np.eye(dim)
+    shrunk[np.diag_indices(dim)] = 1.0  # of what never moved, too
+    return Fit(location, scale, skewness, sizes[:, None] * np.linalg.cholesky(shrunk))
+
+
+def _fit_skewness(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Fit location, scale and skewness of each parameter by itself, from draws of shape (n, d).
+
+    Quantiles of what is skewed are linear in location and scale. So for each of a few values of
+    the skewness these are a line through quantiles, and the value of the straightest line is taken.
+    """
+    found = np.quantile(draws, LEVELS, axis=0).T
+    centred = found - found.mean(axis=1, keepdims=True)
+    straight = centred @ CENTRED_QUANTILES.T / np.linalg.norm(CENTRED_QUANTILES, axis=1)
+    best = np.argmax(straight, axis=1)
+    fitted = CENTRED_QUANTILES[best]
+    scale = (centred * fitted).sum(axis=1) / (fitted**2).sum(axis=1)
+    still = scale <= 0
+    location = found.mean(axis=1) - scale * SKEWED_QUANTILES[best].mean(axis=1)
+    location, scale = np.where(still, draws.mean(axis=0), location), np.where(still, 1.0, scale)
+    return location, scale, np.where(still, 0.0, SKEWNESSES[best])
 
 
 def best_numbers_of_moves(

@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from math import prod
 
+import numpy as np
 from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.interweaving.reading.coordinates import ITSELF, Coordinates, coordinates_of
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,18 @@ class NonCentredModel:
     def moving(self) -> tuple[TensorVariable, ...]:
         """What moves beside numbers: the parameters, and the frame, if there is one."""
         return self.parameters if self.frame is None else (*self.parameters, self.frame)
+
+    @cached_property
+    def coordinates(self) -> tuple[Coordinates, ...]:
+        """In which each of what moves beside numbers moves."""
+        own = tuple(coordinates_of(self.model, x.name) for x in self.parameters)
+        return own if self.frame is None else (*own, ITSELF)
+
+    def log_volume(self, flat: np.ndarray) -> float:
+        """Logarithm of the derivative of all that moves beside numbers, by its coordinates."""
+        stops = np.cumsum([prod(x.type.shape) for x in self.moving])[:-1]
+        parts = zip(self.coordinates, np.split(flat, stops), strict=True)
+        return float(sum(coordinates.log_volume(own, np) for coordinates, own in parts))
 
     def names(self, values: Sequence[TensorVariable]) -> list[str]:
         """Names of value variables' random variables, as the model has them."""

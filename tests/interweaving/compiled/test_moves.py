@@ -52,7 +52,7 @@ def test_a_number_of_records_moves_by_its_logarithm():
         joint, rng, found, expected = log_joint(model), np.random.default_rng(0), [], []
         for n in range(8):
             point = start | {"n": np.array(n)}
-            fit = np.zeros(2), np.eye(2)
+            fit = unfitted(np.zeros(2))
             for u in (1e-6, 0.3, 1 - 1e-6):
                 *values, path, [log_density] = kind.call(point, [np.array([u])], fit, 0, rng)
                 new = dict(zip(names, values, strict=False))

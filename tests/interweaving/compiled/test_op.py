@@ -9,7 +9,8 @@ from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.backend.rewrites import rewritten
 from pymc_dapper.interweaving.compiled.op import ParameterMoves
-from pymc_dapper.interweaving.kernels.moves import Fit, draw_variates, move_parameters
+from pymc_dapper.interweaving.kernels.moves import draw_variates, move_parameters
+from pymc_dapper.interweaving.kernels.tuning import unfitted
 
 START = np.array([0.5, -1.0])
 CENTRE = np.array([2.0, 1.0])
@@ -25,7 +26,7 @@ def test_moves_are_those_of_the_kernel_with_the_models_log_density(movable):
     log_density = rewritten(
         [theta, centre], [-0.5 * ((theta - centre) ** 2).sum()], numba_mode(None)
     )
-    fit = Fit(np.zeros(2), np.eye(2))
+    fit = unfitted(np.zeros(2))
     variates = draw_variates(np.random.default_rng(0), 4, 2)
     given = [pt.constant(x) for x in (START, np.array(movable), *fit, *variates, CENTRE)]
     outputs = ParameterMoves(log_density)(*given)
