@@ -46,6 +46,7 @@ INTERNALS = {
     "numba.np.random.distributions.random_standard_normal": "draw normal noise by addresses",
     "pymc.blocking.PointType": "say what steps take",
     "pymc.blocking.StatsType": "say what steps return",
+    "pymc.distributions.multivariate._LKJCholeskyCovRV": "know a covariance's Cholesky factor",
     "pymc.distributions.transforms._default_transform": "see that a transform keeps the support",
     "pymc.logprob.transforms.IntervalTransform": "see the bounds of a transform",
     "pymc.logprob.transforms.Transform": "say what a transform is",

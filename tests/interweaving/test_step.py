@@ -164,14 +164,13 @@ def test_what_was_learnt_is_frozen_after_tuning_and_forgotten_by_the_next_chain(
     points = walk(step, started(model), np.random.default_rng(7), 40, tune=100)
     for _ in range(100):
         next(points)
-    learnt = step.means[0].copy(), step.factors[0].copy(), step.n_moves
-    assert not np.array_equal(step.factors[0], np.eye(2))
+    learnt = step.fits[0]
+    assert not np.array_equal(learnt.factor, np.eye(2))
     assert [stat["interweave_moves"] for _, stat in points] == step.n_moves * 40
-    np.testing.assert_array_equal(step.means[0], learnt[0])
-    np.testing.assert_array_equal(step.factors[0], learnt[1])
+    assert equal_dataclass_values(step.fits[0], learnt)
     assert step.tuning_paths == [[]]
     step.setup_chain(np.random.default_rng(8), tune=0, draws=5)
-    np.testing.assert_array_equal(step.factors[0], np.eye(2))
+    np.testing.assert_array_equal(step.fits[0].factor, np.eye(2))
     assert step.n_moves == [DEFAULT_MOVES]
 
 

@@ -84,8 +84,8 @@ def log_t(squared_norm: float, dim: int) -> float:
 
 
 @njit
-def skewed(y: float, skewness: float) -> float:
-    """Compute sinh(asinh(y) + skewness)."""
+def skewed(y: Any, skewness: Any) -> Any:
+    """Compute sinh(asinh(y) + skewness), of numbers or arrays."""
     return y * np.cosh(skewness) + np.sqrt(1 + y * y) * np.sinh(skewness)
 
 

@@ -75,7 +75,8 @@ def _standard_deviations_and_partial_correlations(
     def of(value: Array, xp: ModuleType) -> Array:
         found = []
         for *entries, log_diagonal in _rows(value):
-            log_rest, areas = log_diagonal, []
+            log_rest = log_diagonal
+            areas: list[Array] = []
             for entry in reversed(entries):
                 areas.insert(0, xp.arcsinh(entry * xp.exp(-log_rest)))
                 log_rest = log_rest + _log_cosh(areas[0], xp)
@@ -104,7 +105,8 @@ def _standard_deviations_and_partial_correlations(
 
 def _rows(packed: Array) -> list[Sequence[Array]]:
     """Take the rows of a packed lower triangular matrix apart."""
-    [length] = getattr(packed, "type", packed).shape
+    shaped: Any = getattr(packed, "type", packed)
+    [length] = shaped.shape
     p = (isqrt(8 * length + 1) - 1) // 2
     return [[packed[i * (i + 1) // 2 + j] for j in range(i + 1)] for i in range(p)]
 

@@ -7,6 +7,7 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper.interweaving.compiled.moves import _come_back, _unravel
+from pymc_dapper.interweaving.kernels.tuning import unfitted
 from tests.evaluated_in_python import evaluated_in_python
 from tests.interweaving.linked import read
 from tests.sizes.models import MODELS

@@ -5,7 +5,14 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from pymc_dapper.interweaving.kernels.moves import Fit, draw_variates, log_t, move_parameters
+from pymc_dapper.interweaving.kernels.moves import (
+    Fit,
+    draw_variates,
+    log_slope,
+    log_t,
+    move_parameters,
+    skewed,
+)
 
 
 @njit
@@ -21,14 +28,14 @@ def moved(start, fit, variates):
 
 
 @njit(inline="always")
-def no_t(squared_norm, dim):
+def nothing(first, second):
     return 0.0
 
 
-def broken_kernel():
-    """The moves without the t density's part in the quotient."""
+def broken_kernel(forgotten):
+    """The moves without a part of the quotient."""
     source = move_parameters.py_func
-    faulty = type(source)(source.__code__, {**source.__globals__, "log_t": no_t})
+    faulty = type(source)(source.__code__, {**source.__globals__, forgotten: nothing})
     kernel = njit(inline="always")(faulty)
 
     @njit
@@ -42,7 +49,8 @@ def after_one_move(move, n=20_000):
     """Exact draws of the ridge, moved once: mean of a, a^2, b, b^2 and their standard errors."""
     rng = np.random.default_rng(2)
     a, b = np.abs(rng.standard_normal(n)), 0.5 * rng.standard_normal(n)
-    fit = Fit(np.array([0.6, -0.4]), np.array([[0.7, 0.0], [0.5, 0.6]]))
+    factor = np.array([[0.7, 0.0], [0.5, 0.6]])
+    fit = Fit(np.array([0.6, -0.4]), np.array([1.2, 0.8]), np.array([0.8, -0.4]), factor)
     result = np.empty((n, 2))
     changed = 0
     for i, start in enumerate(np.column_stack([(a + b) / 2, (a - b) / 2])):
@@ -62,8 +70,19 @@ def test_moves_leave_exact_draws_exact():
     assert after_one_move(moved) < 4
 
 
-def test_moves_that_forget_the_fitted_density_are_told_apart():
-    assert after_one_move(broken_kernel()) > 4
+@pytest.mark.parametrize("forgotten", ["log_t", "log_slope"])
+def test_moves_that_forget_the_fitted_density_are_told_apart(forgotten):
+    assert after_one_move(broken_kernel(forgotten)) > 4
+
+
+def test_skewing_has_an_inverse_and_its_slope():
+    y = np.array([-30.0, -1.0, 0.0, 0.2, 8.0])
+    for skewness in (-1.0, 0.4):
+        x = skewed.py_func(y, skewness)
+        np.testing.assert_allclose(x, np.sinh(np.arcsinh(y) + skewness))
+        np.testing.assert_allclose(skewed.py_func(x, -skewness), y, atol=1e-9)
+        change = skewed.py_func(y + 1e-6, skewness) - skewed.py_func(y - 1e-6, skewness)
+        np.testing.assert_allclose(log_slope.py_func(y, skewness), np.log(change / 2e-6), atol=1e-6)
 
 
 def test_the_t_density_is_that_of_scipy():

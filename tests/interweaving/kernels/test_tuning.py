@@ -129,10 +129,24 @@ def test_the_fit_has_the_moments_of_many_draws_and_is_usable_for_few():
     rng = np.random.default_rng(0)
     factor = np.array([[2.0, 0.0], [0.9, 1e-3]])
     draws = np.array([3.0, -1.0]) + rng.standard_normal((4000, 2)) @ factor.T
-    mean, fitted = fit_draws(draws)
-    np.testing.assert_allclose(mean, draws.mean(axis=0))
-    shrinkage = 4000 / 4007
-    np.testing.assert_allclose((fitted @ fitted.T)[0, 1], shrinkage * np.cov(draws.T)[0, 1])
-    np.testing.assert_allclose(np.diag(fitted @ fitted.T), np.var(draws, axis=0, ddof=1))
+    location, scale, skewness, fitted = fit_draws(draws)
+    np.testing.assert_allclose(location, draws.mean(axis=0), atol=0.1 * draws.std(axis=0).min())
+    np.testing.assert_allclose(skewness, 0, atol=0.1)
+    fitted = scale[:, None] * fitted
+    np.testing.assert_allclose(fitted @ fitted.T, np.cov(draws.T), rtol=0.1)
     for few in (draws[:3], np.zeros((3, 2))):
         assert np.all(np.diag(fit_draws(few).factor) > 0)
+
+
+def test_skewness_is_found_and_made_symmetric():
+    """Logarithms of exponential variates, one turned around, and one skewed as moves take it."""
+    rng = np.random.default_rng(1)
+    logs, normal = np.log(rng.exponential(size=(3000, 2))), rng.standard_normal(3000)
+    known = 5 + 0.1 * np.sinh(np.arcsinh(normal) + 0.7)
+    fit = fit_draws(np.column_stack([logs[:, 0], -logs[:, 1], known]))
+    assert fit.skewness[0] < -0.3
+    assert fit.skewness[1] > 0.3
+    np.testing.assert_allclose(fit.skewness[2], 0.7, atol=0.1)
+    np.testing.assert_allclose(fit.location[2], 5, atol=0.02)
+    np.testing.assert_allclose(fit.scale[2], 0.1, rtol=0.1)
+    np.testing.assert_allclose(fit.factor @ fit.factor.T, np.eye(3), atol=0.15)
