@@ -10,6 +10,7 @@ os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 import pytensor
 import pytest
+from pytensor.compile import mode
 
 from pymc_dapper import DapperStep, InterweaveStep, SizeStep
 from pymc_dapper.backend import second_process
@@ -19,6 +20,7 @@ from pymc_dapper.conjugacy import step as conjugate
 from pymc_dapper.counts.compiled.sweep import CompiledCountSweep
 from pymc_dapper.counts.kernels.sweep import Packed
 from pymc_dapper.counts.step import CountStep
+from pymc_dapper.graphs.evaluation import AS_WRITTEN
 from pymc_dapper.interweaving.compiled.counts import CountNoise, CountQuantile
 from pymc_dapper.steps import lean_nuts
 from tests.evaluated_in_python import evaluated_in_python
@@ -26,6 +28,8 @@ from tests.evaluated_in_python import evaluated_in_python
 # What isn't compiled with numba is evaluated in Python; but for graphs within graphs, for which
 # PyTensor calls a C compiler if there is one. It takes half a second for each operation.
 pytensor.config.cxx = ""
+# To rewrite a graph takes longer than a few evaluations of it.
+mode.FAST_COMPILE = mode.predefined_modes["FAST_COMPILE"] = AS_WRITTEN
 for op in (CountNoise, CountQuantile):  # numba would take five seconds, in each process
     op.impl = staticmethod(in_python(op.kernel))
 

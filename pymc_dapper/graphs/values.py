@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from pymc import Model
+from pytensor.compile.mode import Mode
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import graph_inputs, io_toposort
@@ -55,7 +56,9 @@ def static_shape(rv: TensorVariable, known: Mapping[Variable, Variable]) -> tupl
     if None not in rv.type.shape:
         return tuple(rv.type.shape)
     [shape] = rebuild([rv.shape], known)
-    return tuple(int(length) for length in shape.eval(mode="FAST_COMPILE"))
+    # By rewriting, nothing is drawn to see how long it is.
+    mode = Mode(linker="py", optimizer="fast_compile")
+    return tuple(int(length) for length in shape.eval(mode=mode))
 
 
 def shared_data(graphs: Sequence[Variable]) -> list[SharedVariable]:

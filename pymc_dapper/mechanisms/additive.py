@@ -759,7 +759,7 @@ class TulapMechanism(AdditiveNoise):
         return self._with_new_rows(spent, rows)
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:
-        return pm.icdf(self._noise(), 1 - p / 2).eval()
+        return pm.icdf(self._noise(), 1 - p / 2).eval(mode="FAST_COMPILE")
 
 
 def _check_unit(sensitivity: Any) -> None:
