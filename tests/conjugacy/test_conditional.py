@@ -15,9 +15,9 @@ from tests.conjugacy.judge import Judge
 from tests.long_cases import one_in_three
 
 
-def random_point(model, rng):
-    """A point that nothing is special about, and that the model allows."""
-    point = model.initial_point()
+def random_point(model, start, rng):
+    """A point that nothing is special about, and that the model allows, around its initial one."""
+    point = dict(start)
     for value in model.value_vars:
         rv = model.values_to_rvs[value]
         x = point[value.name]
@@ -57,15 +57,15 @@ def random_theta(rvs, rng):
 def test_ratios_of_the_conditional_are_the_models_own(name):
     model, variables = FORMS[name]()
     rng = np.random.default_rng(3)
-    judge = Judge(model)
+    judge, start = Judge(model), model.initial_point()
     for conditional in read_conditionals(model, variables):
-        check_conditional(conditional, model.initial_point())
+        check_conditional(conditional, start)
         given = list(conditional.given)
         parameters = compiled(model, given, conditional.parameters)
         to_values = compiled(model, [*conditional.thetas, *given], conditional.to_values or [])
         names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
         for _ in range(3):
-            point = random_point(model, rng)
+            point = random_point(model, start, rng)
             at = [point[x.name] for x in given]
             of = parameters(*at)
             judged, ours = [], []
@@ -93,7 +93,7 @@ IN_NUMBA = [
 def test_a_step_computes_the_same_in_numba(name):
     model, variables = FORMS[name]()
     step = ConjugateStep(variables, model=model)
-    point = random_point(model, np.random.default_rng(4))
+    point = random_point(model, model.initial_point(), np.random.default_rng(4))
     step.setup_chain(np.random.default_rng(5), tune=0, draws=1)
     new, _ = step.step(point)
     for value in model.value_vars:
@@ -209,7 +209,8 @@ def room():
 
 def test_given_present_rows_alone_it_is_that_of_a_model_without_the_others(room):
     n = 4
-    point = random_point(room, np.random.default_rng(n)) | {"n": np.array(n)}
+    start = room.initial_point()
+    point = random_point(room, start, np.random.default_rng(n)) | {"n": np.array(n)}
     first = {k: v[:n] if k in RECORDS else v for k, v in point.items()}
     expected = parameters_at(model_of_rows(n), first)
     found, with_absent = parameters_at(room, point, present=True), parameters_at(room, point)
@@ -231,7 +232,8 @@ def _statistics(parameters):
 
 
 def test_without_any_row_it_is_the_prior(room):
-    point = random_point(room, np.random.default_rng(0)) | {"n": np.array(0)}
+    start = room.initial_point()
+    point = random_point(room, start, np.random.default_rng(0)) | {"n": np.array(0)}
     found = parameters_at(room, point, present=True, names=["p", "level"])
     np.testing.assert_allclose(found["p"], [2, 1])
     np.testing.assert_allclose(found["level"], [0, 1])
