@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
@@ -29,6 +30,8 @@ REMEDIES = {
     "less room, or take a statistic with fewer entries",
 }
 """What needs less memory than a step does, by the step."""
+
+_searched_less: ContextVar[bool] = ContextVar("searched_less", default=False)
 
 
 class OutOfMemoryError(MemoryError):
@@ -115,14 +118,17 @@ def searching_new_garbage_only() -> Iterator[None]:
     Graphs are made of so many objects that Python searches again and again, and a search through
     all libraries takes longer than what is done in between.
     """
-    if gc.get_freeze_count() > 0:  # as somebody decided already
+    # As somebody decided already; to count how much takes as long as a search does.
+    if _searched_less.get() or gc.get_freeze_count() > 0:
         yield
         return
+    token = _searched_less.set(True)
     gc.freeze()
     try:
         yield
     finally:
         gc.unfreeze()
+        _searched_less.reset(token)
 
 
 @contextmanager
