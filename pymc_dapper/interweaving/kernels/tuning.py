@@ -29,6 +29,12 @@ FEWEST_FOR_FRAMES = 200
 LONG = 5.0
 """Frames move where what is slowest forgets in more iterations than that."""
 
+ENOUGH = 0.5
+"""Effective draws that an iteration should be worth,"""
+
+NEARLY = 1.1
+"""if that takes no more than so many times as long for each of them."""
+
 LEVELS = np.arange(1, 64) / 64
 """Of the quantiles by which skewness is judged."""
 
@@ -103,6 +109,8 @@ def best_numbers_of_moves(
 ) -> list[int]:
     """Choose how many moves of each kind give the most effective draws for what they cost.
 
+    Where these are few for an iteration, and others cost hardly more for each, the most of those.
+
     Between the moves of one iteration and those of the next, other steps move the parameters. The
     autocorrelation of a whole iteration is about the product of what all leave: it is exactly
     that if parameters and records are normal. With autocorrelation r, n draws are worth
@@ -138,7 +146,11 @@ def best_numbers_of_moves(
     if len(paths) > 1:
         left = left ** _slower(left[(-1,) * len(paths)], ends[:, -1])
     left = left.max(axis=-1)
-    best = np.argmax((1 - left) / (1 + left) / (rest + costs))
+    worth = (1 - left) / (1 + left)
+    pays = worth / (rest + costs)
+    best = np.argmax(pays)
+    if worth.flat[best] < ENOUGH:
+        best = np.argmax(np.where(pays * NEARLY >= pays.flat[best], worth, 0.0))
     return [int(k) for k in np.unravel_index(best, left.shape)]
 
 

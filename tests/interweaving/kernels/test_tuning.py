@@ -48,6 +48,23 @@ def test_as_many_moves_are_made_as_pay(elsewhere, inside, evaluations, expected)
     assert chosen in expected
 
 
+def test_more_moves_are_made_where_draws_are_few_and_cost_hardly_more(monkeypatch):
+    """And nowhere else: not where an iteration is worth enough without."""
+    chosen = {}
+    for nearly in (1.0, 1.1):
+        monkeypatch.setattr("pymc_dapper.interweaving.kernels.tuning.NEARLY", nearly)
+        for elsewhere in (0.2, 0.5):  # worth 2/3 and 1/3
+            path = paths(elsewhere, 0.9)
+            chosen[nearly, elsewhere] = [
+                best(path, np.full((400, 4), times), 1_000) for times in range(1, 60)
+            ]
+    assert chosen[1.1, 0.2] == chosen[1.0, 0.2]
+    pairs = list(zip(chosen[1.0, 0.5], chosen[1.1, 0.5], strict=True))
+    assert all(more >= fewer for fewer, more in pairs)
+    assert pairs[-1] == ([0], [0])
+    assert any(more > fewer for fewer, more in pairs)
+
+
 @pytest.mark.parametrize(
     ("elsewhere", "evaluations", "n_records", "expected"),
     [
