@@ -55,6 +55,29 @@ def draw_from(rng: np.random.Generator, p: np.ndarray, lowest: int, out: np.ndar
 
 
 @njit
+def draw_roots(
+    rng: np.random.Generator, roots: np.ndarray, messages: Messages, counts: np.ndarray
+) -> None:
+    """Draw the counts of roots, of which nothing else is known.
+
+    Parameters
+    ----------
+    rng : Generator
+        Is advanced.
+    roots : ndarray of int64
+        The roots.
+    messages : Messages
+        All messages up.
+    counts : ndarray of int64, shape (number of nodes, number of draws)
+        Those of the roots are written.
+    """
+    for root in roots:
+        start = messages.starts[root]
+        p = messages.values[start : start + messages.widths[root]]
+        draw_from(rng, p, messages.lowest[root], counts[root])
+
+
+@njit
 def _go_through(
     rng: np.random.Generator, a: np.ndarray, b: np.ndarray, low: int, high: int, n: int
 ) -> int:

@@ -17,7 +17,7 @@ from pymc_dapper.counts.trees.compiled import (
     bound_neglected,
     cut,
     descend,
-    draw_from,
+    draw_roots,
     in_post_order,
     limit,
     split_draws,
@@ -311,6 +311,8 @@ class Forest:
         noise, prior, first = nodes.noise[at], nodes.prior[at], nodes.first[at]
         between = nodes.between[at]
         between[leaves], noise[leaves], prior[leaves] = False, NONE, OF_TABLE
+        second = nodes.second[at]
+        second[leaves] = 0.0  # what windows leave out is counted in the parts
         first[leaves] = len(nodes.table_lowest) + np.arange(leaves.size)
         ends = nodes.tables.size + np.cumsum([root.message.size for root in roots], dtype=np.int64)
         with np.errstate(divide="ignore"):
@@ -324,7 +326,7 @@ class Forest:
             nodes.scale[at],
             prior,
             first,
-            nodes.second[at],
+            second,
             nodes.highest[at],
             np.concatenate([nodes.table_starts, ends]),
             np.concatenate(
@@ -435,13 +437,13 @@ class Forest:
         messages = to_draw(top, solved.messages)
         counts = np.empty((top.left.size, draws), dtype=np.int64)
         own, *others = rng.spawn(1 + len(self._starts))
-        children = np.concatenate([top.left, top.right])
-        for root in np.setdiff1d(np.arange(top.left.size), children):
-            run = slice(messages.starts[root], messages.starts[root] + messages.widths[root])
-            if given is None:
-                draw_from(own, messages.values[run], messages.lowest[root], counts[root])
-            else:
-                counts[root] = given
+        roots_of_all = np.setdiff1d(
+            np.arange(top.left.size), np.concatenate([top.left, top.right])
+        )
+        if given is None:
+            draw_roots(own, roots_of_all, messages, counts)
+        else:
+            counts[roots_of_all] = given
         split_draws(own, top, messages, counts)
         roots, chosen, numbers = self._above()
         yield numbers, counts[chosen]

@@ -31,6 +31,7 @@ from pymc_dapper.counts.trees.weights import (
     FLAT,
     NEGATIVE_BINOMIAL,
     NONE,
+    OF_TABLE,
     POISSON,
     log_noise_weights,
     log_normaliser,
@@ -340,6 +341,8 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
                 neglected += cut * outside * math.exp(min(-best, 600.0))
             if left < 0 and nodes.prior[i] in (POISSON, NEGATIVE_BINOMIAL):
                 neglected += cut * math.exp(min(-best, 600.0))
+            if left < 0 and nodes.prior[i] == OF_TABLE:
+                neglected += nodes.second[i] * math.exp(min(-best, 600.0))
             log_neglected[i] = math.log(neglected / total) if neglected > 0 else -np.inf
             if how.size:
                 sizes[i], tilts[i] = how.size, how.tilt

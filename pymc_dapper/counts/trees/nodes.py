@@ -29,7 +29,8 @@ class Nodes(NamedTuple):
     """Int64: kind of prior of a count without children."""
     first: np.ndarray
     second: np.ndarray
-    """Float64: parameters of the prior, or the number of a table."""
+    """Float64: parameters of the prior; or the number of a table, and the sum of the weights of
+    counts beyond it, which it leaves out."""
     highest: np.ndarray
     """Int64: largest count that what is above leaves possible."""
     table_starts: np.ndarray

@@ -1,0 +1,342 @@
+"""A model's counts on a tree: drawn anew, all at once, and summed out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.tensor.variable import TensorVariable
+from scipy import sparse
+
+from pymc_dapper.backend.jit import JitFunction
+from pymc_dapper.counts.compiled.op import TermFunction
+from pymc_dapper.counts.compiled.sweep import context_of, layout_of, term_function
+from pymc_dapper.counts.reading.description import name_cells
+from pymc_dapper.counts.reading.model import CountReading
+from pymc_dapper.counts.reading.tree import TreeReading
+from pymc_dapper.counts.trees import weights
+from pymc_dapper.counts.trees.compiled import (
+    ascend,
+    bound_neglected,
+    descend,
+    draw_roots,
+    in_post_order,
+    split_draws,
+)
+from pymc_dapper.counts.trees.forest import LARGEST_DROP, Settings, to_draw, wider
+from pymc_dapper.counts.trees.messages import DROP, NO_SUMS, TAIL_MASS, Messages
+from pymc_dapper.counts.trees.nodes import Nodes
+from pymc_dapper.counts.trees.op import ExpectDerivatives, TabulateTree
+from pymc_dapper.counts.trees.tables import GROWS, IMPOSSIBLE, Tables
+from pymc_dapper.graphs.errors import ReadingError
+
+
+class NoTreeError(ReadingError):
+    """Counts can't be drawn on their tree."""
+
+
+class SolvedCounts(NamedTuple):
+    """What is known of all sums from below, given parameters."""
+
+    near: np.ndarray
+    """Int64, shape (number of nodes,): the possible counts that weights are relative to."""
+    tables: Tables
+    nodes: Nodes
+    messages: Messages
+    to_draw: Messages
+    settings: Settings
+    log_sum: float
+    """Logarithm of the sum, over all tables, of the counts' weights."""
+
+
+@dataclass(frozen=True)
+class ModelTree:
+    """The tree of a model's counts, with the compiled tables of what its terms say of them.
+
+    Attributes
+    ----------
+    reading : CountReading
+        How the model sees its counts.
+    tree : TreeReading
+        The tree of the sums.
+    left, right : ndarray of int64, shape (number of nodes in post-order,)
+        The same in post-order, with nodes in between, as in :class:`Nodes`.
+    """
+
+    reading: CountReading
+    tree: TreeReading
+    left: np.ndarray
+    right: np.ndarray
+    origin: np.ndarray
+    """The number of each in the reading; -1 for those in between."""
+    members: sparse.csr_array
+    """Int64, shape (number of nodes in post-order, number of cells): 1 for cells of a sum."""
+    cells: np.ndarray
+    """Int64, shape (number of leaves,): their cells, in the order of ``places``."""
+    places: np.ndarray
+    roots: np.ndarray
+    """Int64: where leaves are, and roots."""
+    _tabulate: JitFunction
+    _expect: JitFunction | None
+
+    @property
+    def size(self) -> int:
+        """Number of nodes, those in between among them."""
+        return self.left.size
+
+    def solve(
+        self, counts: np.ndarray, given: Sequence[np.ndarray], *, transforms: bool = True
+    ) -> SolvedCounts:
+        """Pass messages up, in windows that are wide enough.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (number of cells,)
+            Possible counts. What is found doesn't depend on which.
+        given : sequence of ndarray
+            Parameters and data.
+        transforms : bool, default True
+            Whether Fourier transforms may be used.
+
+        Raises
+        ------
+        NoTreeError
+            If the tables of log-weights would be too large, or a sum's log-weights grow without an
+            end, or what windows neglect can't be bounded.
+        """
+        near = self.members @ counts
+        settings: Settings | None = Settings(DROP, transforms)
+        at, kind = -1, 0
+        while settings is not None:
+            tables = self._tables(near, settings.drop, given)
+            if tables.fault:
+                raise self._at_fault(tables.at, tables.fault)
+            nodes = self._nodes(near, tables)
+            messages = ascend(nodes, settings.drop, settings.transforms, True, NO_SUMS)
+            most, at = np.inf, messages.impossible
+            if at < 0:
+                _, most, _ = bound_neglected(nodes, messages)
+                most += 1  # a table may not have the largest log-weight, up to that
+            if most <= np.log(TAIL_MASS):
+                log_sum = float(messages.log_totals.sum() + tables.tops.sum())
+                ready = to_draw(nodes, messages)
+                return SolvedCounts(near, tables, nodes, messages, ready, settings, log_sum)
+            settings = wider(settings, most)
+        raise self._at_fault(at, kind)
+
+    def draw(self, rng: np.random.Generator, solved: SolvedCounts) -> np.ndarray:
+        """Draw all counts: int64, shape (number of cells,)."""
+        counts = np.empty((self.size, 1), dtype=np.int64)
+        draw_roots(rng, self.roots, solved.to_draw, counts)
+        split_draws(rng, solved.nodes, solved.to_draw, counts)
+        table = np.zeros(self.reading.n_cells, dtype=np.int64)
+        table[self.cells] = counts[self.places, 0]
+        return self.reading.totals.completed(table)
+
+    def log_weight(self, solved: SolvedCounts, counts: np.ndarray) -> float:
+        """Return the logarithm of a table's weight, relative to that of the possible counts."""
+        tables, sums = solved.tables, self.members @ counts
+        seen = np.flatnonzero(np.diff(tables.starts))
+        at = sums[seen] - tables.lowest[seen]
+        inside = (at >= 0) & (at < np.diff(tables.starts)[seen])
+        if not inside.all():
+            return -np.inf
+        values = tables.values[tables.starts[seen] + at]
+        return float(values.sum() + tables.tops.sum())
+
+    def derivatives(self, solved: SolvedCounts, given: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the derivatives of the log-sum by what terms depend on beside the counts."""
+        assert self._expect is not None
+        messages, nodes = solved.messages, solved.nodes
+        outward, error = descend(nodes, messages, np.ones(messages.widths[-1]))
+        if error > TAIL_MASS:
+            counts = np.zeros(self.reading.n_cells, dtype=np.int64)
+            counts[self.cells] = solved.near[self.places]
+            return self.derivatives(self.solve(counts, given, transforms=False), given)
+        found = (messages.starts, messages.widths, messages.lowest, messages.values * outward)
+        [expected] = self._expect(solved.near, *found, *given)
+        return expected
+
+    def _tables(self, near: np.ndarray, drop: float, given: Sequence[np.ndarray]) -> Tables:
+        integers, numbers = self._tabulate(near, np.asarray(drop), *given)
+        n = self.size
+        starts, lowest, highest = np.split(integers[:-2], [n + 1, 2 * n + 1])
+        tops, beyond, values = np.split(numbers, [n, 2 * n])
+        return Tables(starts, lowest, values, tops, beyond, highest, *integers[-2:].tolist())
+
+    def _nodes(self, near: np.ndarray, tables: Tables) -> Nodes:
+        n, is_leaf = self.size, self.left < 0
+        exact = np.zeros(n, dtype=bool)
+        named = self.origin >= 0
+        exact[named] = self.tree.exact[self.origin[named]]
+        seen = np.diff(tables.starts) > 0
+        numbers = np.arange(n, dtype=np.float64)
+        noise = np.where(seen, weights.TABLE, weights.NONE)
+        noise[exact] = weights.EXACT
+        noise[is_leaf] = weights.NONE
+        return Nodes(
+            self.left,
+            self.right,
+            ~named,
+            noise,
+            np.where(noise == weights.EXACT, near.astype(np.float64), numbers),
+            np.zeros(n),
+            np.where(is_leaf, weights.OF_TABLE, weights.FLAT),
+            numbers,
+            tables.beyond,
+            tables.highest,
+            tables.starts,
+            tables.lowest,
+            tables.values,
+        )
+
+    def _at_fault(self, at: int, fault: int) -> NoTreeError:
+        seen = np.zeros(self.reading.n_cells, dtype=bool)
+        seen[self.members[[at]].indices if at >= 0 else self.cells] = True
+        names = name_cells(self.reading, seen)
+        if fault == IMPOSSIBLE:
+            why = "their log-density is -inf or nan where the chain is"
+        elif fault == GROWS:
+            why = "what is said of their sum has no largest value among what they can come to"
+        elif fault:
+            why = "what is released leaves too many of their values open to go through all of them"
+        else:
+            why = (
+                "what is said of them lies too far from where the chain is, by more than "
+                f"exp({LARGEST_DROP:.0f})"
+            )
+        return NoTreeError(
+            f"the counts {names} can't be drawn on their tree: {why}. Use CountStep with tree=False"
+        )
+
+
+
+
+def compile_tree(
+    reading: CountReading,
+    tree: TreeReading,
+    *,
+    moved: Sequence[TensorVariable] = (),
+    compile_kwargs: dict[str, Any] | None = None,
+) -> ModelTree:
+    """Compile what draws a model's counts on their tree.
+
+    Parameters
+    ----------
+    reading : CountReading
+        How the model sees its counts.
+    tree : TreeReading
+        The tree of the sums that it sees.
+    moved : sequence of TensorVariable, optional
+        Value variables by which derivatives of the log-sum are wanted.
+    compile_kwargs : dict, optional
+        Passed on to PyMC's ``compile``. The mode must be one of numba's.
+    """
+    left, right, origin = in_post_order(tree.parent)
+    n = left.size
+    place = np.empty(tree.parent.size, dtype=np.int64)
+    place[origin[origin >= 0]] = np.flatnonzero(origin >= 0)
+    places = place[: tree.cells.size]
+    members = _members(left, right, places, tree.cells, reading.n_cells)
+    roots = np.setdiff1d(np.arange(n), np.concatenate([left, right]))
+
+    # The terms of each node, in post-order.
+    layout = layout_of(reading)
+    lengths, exact = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    lengths[place] = np.diff(tree.term_starts)
+    exact[place] = tree.exact
+    starts = np.cumsum([0, *lengths], dtype=np.int64)
+    node_of = np.repeat(place, np.diff(tree.term_starts))
+    order = np.argsort(node_of, kind="stable")
+    slopes = np.zeros(layout.kinds.size)
+    slopes[tree.terms] = tree.weights
+    nodes = np.full(layout.kinds.size, -1)
+    nodes[tree.terms] = node_of
+    arrays = (left, right, exact, starts, tree.terms[order], slopes)
+    constants = [
+        pt.constant(x) for x in (*arrays, layout.kinds, layout.first, layout.contexts)
+    ]
+    functions = tuple(term_function(terms) for terms in reading.terms)
+    context, given = context_of(reading), [*reading.parameters, *reading.placeholders.values()]
+    options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs or {}}
+    near, drop = pt.lvector("near"), pt.dscalar("drop")
+    tables = TabulateTree(functions)(near, drop, *constants, context)
+    expect = None
+    if moved:
+        of, arrays_of = _derivatives(reading, moved, layout.contexts, nodes, slopes)
+        pmfs = [pt.lvector("starts"), pt.lvector("widths"), pt.lvector("lowest"), pt.dvector("p")]
+        expected = ExpectDerivatives(of)(near, *pmfs, *map(pt.constant, arrays_of), context)
+        expect = JitFunction([near, *pmfs, *given], [expected], **options)
+    return ModelTree(
+        reading,
+        tree,
+        left,
+        right,
+        origin,
+        members,
+        tree.cells,
+        places,
+        roots,
+        JitFunction([near, drop, *given], tables, **options),
+        expect,
+    )
+
+
+def _members(
+    left: np.ndarray, right: np.ndarray, places: np.ndarray, cells: np.ndarray, n_cells: int
+) -> sparse.csr_array:
+    """Say which cells are in each node's sum."""
+    inside: list[list[int]] = [[] for _ in left]
+    for leaf, cell in zip(places, cells, strict=True):
+        inside[leaf] = [int(cell)]
+    for i, children in enumerate(zip(left, right, strict=True)):
+        inside[i] += [cell for child in children if child >= 0 for cell in inside[child]]
+    indptr = np.cumsum([0, *map(len, inside)])
+    indices = np.array([cell for each in inside for cell in each], dtype=np.int64)
+    ones = np.ones(indices.size, dtype=np.int64)
+    return sparse.csr_array((ones, indices, indptr), shape=(left.size, n_cells))
+
+
+def _derivatives(
+    reading: CountReading,
+    moved: Sequence[TensorVariable],
+    contexts: np.ndarray,
+    nodes: np.ndarray,
+    slopes: np.ndarray,
+) -> tuple[tuple[TermFunction, ...], list[np.ndarray]]:
+    """Write the derivatives of terms by what depends on parameters."""
+    names = {x.name for x in moved}
+    functions: list[TermFunction] = []
+    which: list[np.ndarray] = []
+    kinds: list[np.ndarray] = []
+    at: list[np.ndarray] = []
+    first = 0
+    for terms in reading.terms:
+        numbers = np.arange(first, first + terms.size)
+        numbers = numbers[nodes[numbers] >= 0]
+        first += terms.size
+        for place, (x, values) in enumerate(terms.fixed.items()):
+            depends = names & {y.name for y in explicit_graph_inputs([values])}
+            if not depends or not x.type.dtype.startswith("float"):
+                continue
+            [slope] = pt.grad(terms.function, [x], disconnected_inputs="ignore")
+            functions.append(term_function(replace(terms, function=slope)))
+            kinds.append(np.full(numbers.size, len(functions) - 1))
+            which.append(numbers)
+            at.append(contexts[numbers] + place)
+    chosen, of = _joined(which), _joined(at)
+    numbers = np.arange(chosen.size)
+    return tuple(functions), [
+        nodes[chosen],
+        slopes[chosen],
+        _joined(kinds),
+        numbers,
+        contexts[chosen],
+        of,
+    ]
+
+
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])

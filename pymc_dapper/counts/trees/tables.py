@@ -1,0 +1,378 @@
+"""Tables of log-weights: what a model's terms say of each sum of cells, on windows of counts.
+
+A model's terms may be any functions of counts. So windows are found by looking: from a possible
+table of counts on, uphill, to either side until the log-weight is some ``drop`` below the largest,
+and then at ever greater distances, twice as far each time, whether it rises again. Between what is
+looked at there, it is taken to lie between its values at both ends.
+
+Of given sums, log-weights may be tilted: t * sum is taken from what is said of the sum, and t *
+count added to each of its parts. That changes nothing, and makes what is said of sums and of parts
+agree: parts of a total of a million people have the weights exp(x log p) / x! each, which are
+largest at no people, until they are tilted. So each sum is tilted until its log-weight is flat at
+the present table, and known totals until those of their parts are on average.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from pymc_dapper.counts.trees.weights import ENDLESS
+
+FAR = 800.0
+"""What lies that much below the largest log-weight isn't looked beyond."""
+MOST = 2**24
+"""Entries of all tables together."""
+AT_EDGE = 0.01
+"""Weight in means, beside a variance, of a count that is 0: its slope is a bound only."""
+
+IMPOSSIBLE, TOO_WIDE, GROWS = 1, 2, 3
+"""What can be wrong with a node's log-weights: see :func:`tabulate`."""
+
+
+class Terms(NamedTuple):
+    """What terms of a log-density see of the nodes of a tree, in post-order."""
+
+    left: np.ndarray
+    right: np.ndarray
+    """Int64, shape (number of nodes,): children; -1 where there is none."""
+    exact: np.ndarray
+    """Int64, shape (number of nodes,): 1 where a sum is known."""
+    starts: np.ndarray
+    """Int64, shape (number of nodes + 1,): where each node's terms start among these."""
+    terms: np.ndarray
+    """Int64: the terms."""
+    slopes: np.ndarray
+    """Float64, shape (number of terms of the log-density,): by what each multiplies its sum."""
+    zeros: np.ndarray
+    """Float64, shape (number of terms of the log-density,): zeros."""
+    kinds: np.ndarray
+    first: np.ndarray
+    contexts: np.ndarray
+    """Int64, shape (number of terms of the log-density,): as in
+    `pymc_dapper.counts.kernels.line.Structure`."""
+
+
+class Window(NamedTuple):
+    """Where log-weights aren't negligible."""
+
+    lowest: int
+    highest: int
+    top: float
+    """The largest log-weight."""
+    beyond: float
+    """Logarithm of a bound on the sum of the weights beyond."""
+
+
+class Tables(NamedTuple):
+    """Log-weights of each node on a window of counts, tilted, relative to the largest."""
+
+    starts: np.ndarray
+    """Int64, shape (number of nodes + 1,): where each node's table starts; some have none."""
+    lowest: np.ndarray
+    """Int64, shape (number of nodes,): the least count of each."""
+    values: np.ndarray
+    """Float64: log-weights."""
+    tops: np.ndarray
+    """Float64, shape (number of nodes,): what was taken from them, beside the log-weight of the
+    possible counts."""
+    beyond: np.ndarray
+    """Float64, shape (number of nodes,): a bound on the sum of the weights beyond."""
+    highest: np.ndarray
+    """Int64, shape (number of nodes,): the largest count that known sums leave possible."""
+    fault: int
+    """0, or what is wrong."""
+    at: int
+    """And where."""
+
+
+# What calls the log-density is inlined: a function that is passed on as a value can't be cached on
+# disk (see `record_sweep`).
+@njit(inline="always")
+def find_window(
+    log_weight: Callable[..., float],
+    context: np.ndarray,
+    terms: Terms,
+    i: int,
+    near: int,
+    base: float,
+    tilt: float,
+    highest: int,
+    drop: float,
+) -> Window:
+    """Find where a node's log-weights are within ``drop`` of the largest.
+
+    Parameters
+    ----------
+    log_weight : callable
+        ``log_weight(context, terms, i, count) -> float``: the sum of a node's terms at a count.
+    context, terms, i
+        What it depends on, and which node.
+    near : int
+        A possible count.
+    base, tilt : float
+        ``base - tilt * (count - near)`` is taken from log-weights.
+    highest : int
+        The largest count.
+    drop : float
+        See above.
+    """
+    peak, top, step = near, 0.0, 1
+    while step > 0:
+        improved = False
+        for sign in (-1, 1):
+            k = min(max(peak + sign * step, 0), highest)
+            value = log_weight(context, terms, i, k) - base + tilt * (k - near)
+            if value > top:
+                peak, top, improved = k, value, True
+                break
+        step = min(2 * step, ENDLESS) if improved else step // 2
+
+    edges, log_beyond = np.array([peak, peak]), -np.inf
+    for side in range(2):
+        sign = -1 if side == 0 else 1
+        end = 0 if side == 0 else highest
+        edge, looking = peak, True
+        while looking:
+            looking = False
+            # Out of the window, in growing steps; and back to its edge.
+            inside, outside, step = edge, edge, 1
+            while inside == outside and inside != end:
+                outside = max(inside - step, end) if side == 0 else min(inside + step, end)
+                value = log_weight(context, terms, i, outside) - base + tilt * (outside - near)
+                top = max(top, value)
+                if value >= top - drop:
+                    inside = outside
+                step *= 2
+            while abs(outside - inside) > 1:
+                middle = (inside + outside) // 2
+                value = log_weight(context, terms, i, middle) - base + tilt * (middle - near)
+                if value >= top - drop:
+                    inside = middle
+                else:
+                    outside = middle
+            edge = inside
+            # Does it rise again?
+            at, value, distance, mass = edge, -np.inf, 1, 0.0
+            while at != end:
+                k = max(edge - distance, end) if side == 0 else min(edge + distance, end)
+                last = value
+                value = log_weight(context, terms, i, k) - base + tilt * (k - near)
+                if value >= top - drop:
+                    edge, looking = k, True
+                    break
+                mass += abs(k - at) * math.exp(max(last, value) - top)
+                at, distance = k, 2 * distance
+                if -np.inf < value < top - FAR:
+                    break
+            if mass > 0 and not looking:
+                log_mass, most = top + math.log(mass), max(log_beyond, top + math.log(mass))
+                log_beyond = most + math.log(
+                    math.exp(log_beyond - most) + math.exp(log_mass - most)
+                )
+        edges[side] = edge
+    return Window(edges[0], edges[1], top, log_beyond)
+
+
+@njit(inline="always")
+def tabulate(
+    log_weight: Callable[..., float],
+    context: np.ndarray,
+    terms: Terms,
+    near: np.ndarray,
+    drop: float,
+) -> Tables:
+    """Tabulate the log-weights of all nodes, relative to those of a possible table.
+
+    Parameters
+    ----------
+    log_weight, context, terms
+        What they are.
+    near : ndarray of int64, shape (number of nodes,)
+        The possible counts.
+    drop : float
+        Windows end where log-weights are that much below the largest.
+
+    Returns
+    -------
+    Tables
+        The tables; or a fault: ``IMPOSSIBLE``, if a log-weight isn't finite at the possible counts;
+        ``TOO_WIDE``, if tables would have too many entries; or ``GROWS``, if a sum's log-weight is
+        larger somewhere beyond what its parts can come to.
+    """
+    n = near.size
+    highest, base = np.full(n, ENDLESS), np.zeros(n)
+    # Of each node by itself: the slope at the present count. Of what is below each node: the mean
+    # slope that its sum would have to take away, and the sum of weights in that mean.
+    slope, spread = np.zeros(n), np.zeros(n)
+    sums, weights = np.zeros(n), np.zeros(n)
+    fault, at = 0, -1
+    for i in range(n - 1, -1, -1):
+        if terms.exact[i]:
+            highest[i] = min(highest[i], near[i])
+        for child in (terms.left[i], terms.right[i]):
+            if child >= 0:
+                highest[child] = min(highest[child], highest[i])
+        # What is known is a constant.
+        if terms.starts[i] == terms.starts[i + 1] or terms.exact[i]:
+            continue
+        base[i] = log_weight(context, terms, i, near[i])
+        if base[i] == -np.inf:
+            fault, at = IMPOSSIBLE, i
+            break
+        up = log_weight(context, terms, i, near[i] + 1) - base[i]
+        down = -np.inf
+        if near[i] > 0:
+            down = log_weight(context, terms, i, near[i] - 1) - base[i]
+        if up > -np.inf and down > -np.inf:
+            slope[i] = 0.5 * (up - down)
+            spread[i] = 1 / max(-up - down, 1 / (1.0 + near[i]))
+        elif up > -np.inf:
+            slope[i], spread[i] = up, AT_EDGE
+        elif down > -np.inf:
+            slope[i], spread[i] = -down, AT_EDGE
+    # What is taken from each: of sums that aren't known their slope, and of known ones the mean.
+    tilts, known = np.zeros(n), np.zeros(n)
+    for i in range(n - 1, -1, -1):
+        if terms.left[i] >= 0:
+            through = tilts[i] + (0.0 if terms.exact[i] else slope[i])
+            for child in (terms.left[i], terms.right[i]):
+                if child >= 0:
+                    tilts[child] = through
+    for i in range(n):
+        if terms.left[i] < 0:
+            sums[i], weights[i] = -spread[i] * (slope[i] + tilts[i]), spread[i]
+            continue
+        for child in (terms.left[i], terms.right[i]):
+            if child >= 0:
+                sums[i] += sums[child]
+                weights[i] += weights[child]
+    for i in range(n - 1, -1, -1):
+        if terms.exact[i] and weights[i] > 0:
+            known[i] = sums[i] / weights[i]
+        for child in (terms.left[i], terms.right[i]):
+            if child >= 0:
+                known[child] = known[i]
+
+    starts, lowest = np.zeros(n + 1, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    least, most = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    tops, beyond, values = np.zeros(n), np.zeros(n), np.empty(1024)
+    for i in range(n):
+        starts[i + 1] = starts[i]
+        if fault:
+            continue
+        is_leaf = terms.left[i] < 0
+        for child in (terms.left[i], terms.right[i]):
+            if child >= 0:
+                least[i] += least[child]
+                most[i] = min(most[i] + most[child], highest[i])
+        if terms.exact[i]:
+            least[i] = most[i] = near[i]
+        elif terms.starts[i] == terms.starts[i + 1]:
+            continue
+        first, last, tilt = near[i], near[i], 0.0
+        if not terms.exact[i]:
+            tilt = tilts[i] + known[i] if is_leaf else -slope[i]
+            window = find_window(
+                log_weight, context, terms, i, near[i], base[i], tilt, highest[i], drop
+            )
+            first, last, tops[i] = window.lowest, window.highest, window.top
+            beyond[i] = math.exp(window.beyond - window.top)
+            if not is_leaf:
+                first, last = max(first, least[i]), min(last, most[i])
+        if last < first or starts[i] + last - first + 1 > MOST:
+            fault, at = TOO_WIDE, i
+            continue
+        stop = starts[i] + last - first + 1
+        if stop > values.size:
+            more = np.empty(2 * stop)
+            more[: starts[i]] = values[: starts[i]]
+            values = more
+        highest_here = -np.inf
+        for k in range(first, last + 1):
+            value = 0.0
+            if not terms.exact[i]:
+                value = log_weight(context, terms, i, k) - base[i] + tilt * (k - near[i])
+            values[starts[i] + k - first] = value
+            highest_here = max(highest_here, value)
+        if not is_leaf and tops[i] > highest_here + 1:
+            fault, at = GROWS, i
+            continue
+        tops[i] = max(tops[i], highest_here)
+        for j in range(starts[i], stop):
+            values[j] -= tops[i]
+        lowest[i], starts[i + 1] = first, stop
+        if is_leaf:
+            least[i], most[i] = first, last
+        else:
+            least[i], most[i] = max(least[i], first), min(most[i], last)
+    return Tables(
+        starts, lowest, values[: starts[n]].copy(), tops, beyond, highest, fault, at
+    )
+
+
+class Derivatives(NamedTuple):
+    """Derivatives of terms by what they depend on beside the counts: an entry for each of both."""
+
+    nodes: np.ndarray
+    """Int64: the node whose sum the term sees."""
+    slopes: np.ndarray
+    """Float64: by what the term multiplies its sum."""
+    zeros: np.ndarray
+    """Float64: zeros."""
+    kinds: np.ndarray
+    first: np.ndarray
+    contexts: np.ndarray
+    """Int64: as in :class:`Terms`."""
+    at: np.ndarray
+    """Int64: where in the context that is by which it is the derivative."""
+
+
+@njit(inline="always")
+def expect_derivatives(
+    derivative: Callable[..., float],
+    context: np.ndarray,
+    derivatives: Derivatives,
+    near: np.ndarray,
+    starts: np.ndarray,
+    widths: np.ndarray,
+    lowest: np.ndarray,
+    weights: np.ndarray,
+) -> np.ndarray:
+    """Return the derivatives of the logarithm of a sum over all tables of counts.
+
+    By Fisher's identity they are expectations of the terms' own derivatives. Of these, what they
+    are at a possible table is taken off, as log-weights are relative to that.
+
+    Parameters
+    ----------
+    derivative : callable
+        ``derivative(context, derivatives, entry, count) -> float``.
+    context, derivatives
+        What it depends on.
+    near : ndarray of int64, shape (number of nodes,)
+        The possible counts.
+    starts, widths, lowest, weights : ndarray
+        Each node's pmf on a window, as in `pymc_dapper.counts.trees.messages.Messages`, up to a
+        factor.
+
+    Returns
+    -------
+    ndarray of float64, shape (length of the context,)
+        The derivatives; 0 by what has none.
+    """
+    expected = np.zeros(context.size)
+    for entry in range(derivatives.nodes.size):
+        i = derivatives.nodes[entry]
+        total, mean = 0.0, 0.0
+        for j in range(widths[i]):
+            weight = weights[starts[i] + j]
+            if weight > 0:
+                total += weight
+                mean += weight * derivative(context, derivatives, entry, lowest[i] + j)
+        expected[derivatives.at[entry]] += mean / total - derivative(
+            context, derivatives, entry, near[i]
+        )
+    return expected
