@@ -21,7 +21,7 @@ from pymc_dapper.backend.internals import (
     StepMethodState,
     dataclass_state,
 )
-from pymc_dapper.checks import real_numbers, whole_number
+from pymc_dapper.checks import flag, real_numbers, whole_number
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.counts.compiled.data import CountData
@@ -42,6 +42,9 @@ from pymc_dapper.counts.reading.model import CountReading, read_counts
 from pymc_dapper.counts.reading.moves import find_moves
 from pymc_dapper.counts.reading.self_check import WrittenFactors, check_gain, split
 from pymc_dapper.counts.reading.start import find_start
+from pymc_dapper.counts.reading.tree import read_tree
+from pymc_dapper.counts.trees.choice import may_pay, pays
+from pymc_dapper.counts.trees.model import ModelTree, NoTreeError, SolvedCounts, compile_tree
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.model_releases import ReleaseCheck
 from pymc_dapper.steps.base import Given, Step
@@ -110,13 +113,19 @@ class CountStep(Step):
     max_start_sweeps : int, default 1000
         A chain may start where the model gives the counts zero density. Its first step then
         repeats sweeps, until the density is positive, at most this many times.
+    tree : bool, optional
+        Whether all counts are drawn anew at once where they lie on a tree (``describe()`` says so):
+        an independent draw, given all else. By default they are where nothing that other steps move
+        enters what is known of the counts, so that messages are passed up the tree once, and where
+        that takes fewer operations than moves do for an effective draw. With True they always are.
 
     Raises
     ------
     ReadingError
         If a variable isn't a count; if nothing in the model depends on the counts; if invariants
-        contradict each other, or no moves are known that keep them and reach every table; or if
-        no counts could have led to what was released.
+        contradict each other, or no moves are known that keep them and reach every table; if
+        no counts could have led to what was released; or if ``tree=True`` and counts don't lie on a
+        tree, or can't be drawn on it.
     NotConjugateError
         If a parameter can't be integrated out.
 
@@ -138,8 +147,9 @@ class CountStep(Step):
     -----
     The sampler statistics are ``count_accept``, the share of the moves of a sweep that changed the
     table, of those that could (a draw of steps along many directions counts as one that could, even
-    if it leads nowhere), and ``count_logp``, the log-density after the sweep of all factors
-    that the counts enter, but for what doesn't depend on them.
+    if it leads nowhere; of draws on a tree, whether the table changed), and ``count_logp``, the
+    log-density after the sweep of all factors that the counts enter, but for what doesn't depend on
+    them.
 
     If the model's own initial point breaks an invariant, or is impossible given what was released,
     the step gives the model another one for its counts (``model.set_initval``), unless you gave
@@ -195,10 +205,12 @@ class CountStep(Step):
         initial_point: PointType | None = None,
         moves: ArrayLike | None = None,
         max_start_sweeps: int = 1000,
+        tree: bool | None = None,
     ):
         self.max_start_sweeps = whole_number(max_start_sweeps, "max_start_sweeps", at_least=1)
         if moves is not None:
             real_numbers(moves, "moves")
+        self._wanted = None if tree is None else flag(tree, "tree")
         model, options, point = self._begin(
             vars, model, rng, blocked, compile_kwargs, initial_point
         )
@@ -224,6 +236,13 @@ class CountStep(Step):
             [matrix for terms in self._reading.prior_terms for matrix in terms.linear.values()],
             self._reading.totals,
         )
+        self._tree: ModelTree | None = None
+        self._on_tree = read_tree(self._reading)
+        if self._wanted and isinstance(self._on_tree, str):
+            raise ReadingError(
+                f"tree=True: the counts can't be drawn on a tree: {self._on_tree}. Leave tree out, "
+                "and they are moved"
+            )
         self._integrated = None
         if parameters:
             self._integrated = ConjugateStep.of_reading(
@@ -250,6 +269,7 @@ class CountStep(Step):
         if self._integrated is not None:
             self._integrated.compile()
         self._first_tuning = self._check(point, written)
+        self._tree = self._choose_tree(point, options)
         self._start_chain(0, 0)
         if self._reading.wholes and self._reading.n_cells >= LARGE_TABLE:
             began = perf_counter()
@@ -270,6 +290,35 @@ class CountStep(Step):
         self._give_start(initial, near, written, anyway=near is not start)
         assert tuning is not None
         return tuning
+
+    def _choose_tree(self, point: PointType, options: dict[str, Any]) -> ModelTree | None:
+        """Compile what draws the counts on their tree, if that is wanted or costs less."""
+        reading = self._reading
+        if self._wanted is False or isinstance(self._on_tree, str):
+            return None
+        # Else messages are passed anew for each draw, which moves mostly take less time than.
+        if self._wanted is None and (
+            reading.parameters or not may_pay(self._on_tree, self._moves, self.sweep.structure)
+        ):
+            return None
+        given, rng = self._given(point), np.random.default_rng(0)
+        counts = self._possible_start(self._counts(point), given, rng, ReadingError)
+        counts = self._approach(counts, given)
+        tree = compile_tree(reading, self._on_tree, compile_kwargs=options)
+        try:
+            if self._wanted is None and not pays(
+                tree, counts, given, self._moves, self.sweep.structure
+            ):
+                return None
+            solved = tree.solve(counts, given)
+        except NoTreeError:
+            if self._wanted:
+                raise
+            return None
+        drawn = tree.draw(rng, solved)
+        written = WrittenFactors(reading, given)
+        check_gain(written, counts, drawn, tree.log_weight(solved, drawn))
+        return tree
 
     def _approach(self, start: np.ndarray, given: list[np.ndarray]) -> np.ndarray:
         """Go on to where the log-density isn't far below what it can be: the start, if it isn't."""
@@ -306,6 +355,8 @@ class CountStep(Step):
             moves of a sweep.
         """
         described = describe_counts(self._reading, self._moves)
+        if self._tree is not None:
+            described += "\nAll counts are drawn anew at once, on their tree; moves find a start."
         if self._integrated is None:
             return described
         return f"{described}\nIntegrated out, and then drawn:\n  {self._integrated.describe()}"
@@ -324,12 +375,50 @@ class CountStep(Step):
         self.moved = np.zeros(self._reading.n_cells, dtype=bool)
         self.not_made: list[Change] = []
         self.integers, self.numbers = self._first_tuning
+        self._messages: tuple[list[np.ndarray], SolvedCounts] | None = None
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Sweep over all cells once; the first step of a chain, until the counts are possible."""
         given, counts = self._given(point), self._counts(point)
         if self.sweeps_done == 0:
             counts = self._possible_start(counts, given, self.rng, SamplingError)
+        if self._tree is None:
+            after, stats = self._sweep(counts, given)
+        else:
+            after, stats = self._draw_anew(self._tree, counts, given)
+        self.sweeps_done += 1
+        self.moved = self.moved | (after != counts)
+        names = [count.name for count in self._reading.counts]
+        new = dict(zip(names, split(self._reading, after), strict=True))
+        stats[WARNING_STAT] = self._report_unmoved(after, given)
+        point = {**point, **new}
+        if self._integrated is not None:
+            # Here, and in no other step: the counts were drawn as if it was unknown.
+            self._integrated.rng = self.rng
+            point, _ = self._integrated.step(point)
+        return point, [stats]
+
+    def _draw_anew(
+        self, tree: ModelTree, counts: np.ndarray, given: list[np.ndarray]
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Draw all counts on their tree; messages are kept as long as parameters don't change."""
+        known = self._messages
+        if known is None or not all(map(np.array_equal, known[0], given)):
+            try:
+                known = [np.copy(x) for x in given], tree.solve(counts, given)
+            except NoTreeError as error:
+                raise SamplingError(str(error)) from None
+            self._messages = known
+        after = tree.draw(self.rng, known[1])
+        return after, {
+            "count_accept": float(np.any(after != counts)),
+            "count_logp": self._log_density(after, given),
+        }
+
+    def _sweep(
+        self, counts: np.ndarray, given: list[np.ndarray]
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Move the counts."""
         # At sweeps 0, 1, 2, 4, 8, ... of the tuning: as the chain finds its place.
         measures = (
             self.sweeps_done < self.tuning_sweeps and self.sweeps_done & (self.sweeps_done - 1) == 0
@@ -338,22 +427,8 @@ class CountStep(Step):
         swept = self.sweep(self.rng, counts, tuning, given)
         if measures:
             self.integers, self.numbers = self.sweep.tune(counts, swept.curvatures)
-        self.sweeps_done += 1
         after = self._reading.totals.completed(swept.counts)
-        self.moved = self.moved | (after != counts)
-        names = [count.name for count in self._reading.counts]
-        new = dict(zip(names, split(self._reading, after), strict=True))
-        stats = {
-            "count_accept": swept.moved,
-            "count_logp": swept.log_density,
-            WARNING_STAT: self._report_unmoved(after, given),
-        }
-        point = {**point, **new}
-        if self._integrated is not None:
-            # Here, and in no other step: the counts were drawn as if it was unknown.
-            self._integrated.rng = self.rng
-            point, _ = self._integrated.step(point)
-        return point, [stats]
+        return after, {"count_accept": swept.moved, "count_logp": swept.log_density}
 
     def _possible_start(
         self,

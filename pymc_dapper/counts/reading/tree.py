@@ -74,7 +74,7 @@ def read_tree(reading: CountReading) -> TreeReading | str:
 
 
 def _sums(name: str, matrix: sparse.csr_array, first_term: int | None) -> Iterator[_Sum]:
-    """Sums that rows of a matrix are; with weight 0 where that of cells differs."""
+    """Yield the sums that rows of a matrix are; with weight 0 where that of cells differs."""
     for row, (start, stop) in enumerate(zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)):
         weights, cells = matrix.data[start:stop], matrix.indices[start:stop]
         cells, weights = cells[weights != 0], weights[weights != 0]

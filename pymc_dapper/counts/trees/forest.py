@@ -437,9 +437,7 @@ class Forest:
         messages = to_draw(top, solved.messages)
         counts = np.empty((top.left.size, draws), dtype=np.int64)
         own, *others = rng.spawn(1 + len(self._starts))
-        roots_of_all = np.setdiff1d(
-            np.arange(top.left.size), np.concatenate([top.left, top.right])
-        )
+        roots_of_all = np.setdiff1d(np.arange(top.left.size), np.concatenate([top.left, top.right]))
         if given is None:
             draw_roots(own, roots_of_all, messages, counts)
         else:

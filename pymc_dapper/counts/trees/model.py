@@ -106,13 +106,10 @@ class ModelTree:
             If the tables of log-weights would be too large, or a sum's log-weights grow without an
             end, or what windows neglect can't be bounded.
         """
-        near = self.members @ counts
         settings: Settings | None = Settings(DROP, transforms)
-        at, kind = -1, 0
+        at, near = -1, self.members @ counts
         while settings is not None:
-            tables = self._tables(near, settings.drop, given)
-            if tables.fault:
-                raise self._at_fault(tables.at, tables.fault)
+            tables = self.tables(counts, given, settings.drop)
             nodes = self._nodes(near, tables)
             messages = ascend(nodes, settings.drop, settings.transforms, True, NO_SUMS)
             most, at = np.inf, messages.impossible
@@ -124,7 +121,7 @@ class ModelTree:
                 ready = to_draw(nodes, messages)
                 return SolvedCounts(near, tables, nodes, messages, ready, settings, log_sum)
             settings = wider(settings, most)
-        raise self._at_fault(at, kind)
+        raise self._at_fault(at, 0)
 
     def draw(self, rng: np.random.Generator, solved: SolvedCounts) -> np.ndarray:
         """Draw all counts: int64, shape (number of cells,)."""
@@ -159,12 +156,29 @@ class ModelTree:
         [expected] = self._expect(solved.near, *found, *given)
         return expected
 
-    def _tables(self, near: np.ndarray, drop: float, given: Sequence[np.ndarray]) -> Tables:
-        integers, numbers = self._tabulate(near, np.asarray(drop), *given)
+    def tables(self, counts: np.ndarray, given: Sequence[np.ndarray], drop: float = DROP) -> Tables:
+        """Tabulate the log-weights of all sums.
+
+        Parameters
+        ----------
+        counts, given
+            As in :meth:`solve`.
+        drop : float
+            Windows end where log-weights are that much below the largest.
+
+        Raises
+        ------
+        NoTreeError
+            As :meth:`solve`.
+        """
+        integers, numbers = self._tabulate(self.members @ counts, np.asarray(drop), *given)
         n = self.size
         starts, lowest, highest = np.split(integers[:-2], [n + 1, 2 * n + 1])
         tops, beyond, values = np.split(numbers, [n, 2 * n])
-        return Tables(starts, lowest, values, tops, beyond, highest, *integers[-2:].tolist())
+        fault, at = integers[-2:].tolist()
+        if fault:
+            raise self._at_fault(at, fault)
+        return Tables(starts, lowest, values, tops, beyond, highest, fault, at)
 
     def _nodes(self, near: np.ndarray, tables: Tables) -> Nodes:
         n, is_leaf = self.size, self.left < 0
@@ -212,8 +226,6 @@ class ModelTree:
         )
 
 
-
-
 def compile_tree(
     reading: CountReading,
     tree: TreeReading,
@@ -255,9 +267,7 @@ def compile_tree(
     nodes = np.full(layout.kinds.size, -1)
     nodes[tree.terms] = node_of
     arrays = (left, right, exact, starts, tree.terms[order], slopes)
-    constants = [
-        pt.constant(x) for x in (*arrays, layout.kinds, layout.first, layout.contexts)
-    ]
+    constants = [pt.constant(x) for x in (*arrays, layout.kinds, layout.first, layout.contexts)]
     functions = tuple(term_function(terms) for terms in reading.terms)
     context, given = context_of(reading), [*reading.parameters, *reading.placeholders.values()]
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs or {}}

@@ -8,13 +8,13 @@ looked at there, it is taken to lie between its values at both ends.
 Of given sums, log-weights may be tilted: t * sum is taken from what is said of the sum, and t *
 count added to each of its parts. That changes nothing, and makes what is said of sums and of parts
 agree: parts of a total of a million people have the weights exp(x log p) / x! each, which are
-largest at no people, until they are tilted. So each sum is tilted until its log-weight is flat at
-the present table, and known totals until those of their parts are on average.
+largest at no people, until they are tilted. So each sum is tilted until its log-weight is flat
+where all together have the most likely table, about, and known totals until their parts' are.
 """
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -25,8 +25,14 @@ FAR = 800.0
 """What lies that much below the largest log-weight isn't looked beyond."""
 MOST = 2**24
 """Entries of all tables together."""
-AT_EDGE = 0.01
-"""Weight in means, beside a variance, of a count that is 0: its slope is a bound only."""
+STEPS = 30
+"""Of Newton's method, at most."""
+CLOSE = 16.0
+"""Square of the standard deviations by which counts change in its last step, at most."""
+EDGE = 100.0
+"""Curvature of the log-weight of a count that can't fall, and wouldn't rise."""
+LEAST_LEFT = 1e-3
+"""Share of the precision from below that terms that bend up leave, at least."""
 
 IMPOSSIBLE, TOO_WIDE, GROWS = 1, 2, 3
 """What can be wrong with a node's log-weights: see :func:`tabulate`."""
@@ -177,6 +183,99 @@ def find_window(
 
 
 @njit(inline="always")
+def find_tilts(
+    log_weight: Callable[..., float],
+    context: np.ndarray,
+    terms: Terms,
+    near: np.ndarray,
+    highest: np.ndarray,
+) -> np.ndarray:
+    """Find what to add to log-weights, times counts, so that all nodes agree on likely counts.
+
+    That is by Newton's method on the most likely table, not in integers: each log-weight is taken
+    as a parabola, so that messages up are means and variances of changes. What comes of it matters
+    for the work only.
+
+    Parameters
+    ----------
+    log_weight, context, terms, near
+        As in :func:`tabulate`.
+    highest : ndarray of int64, shape (number of nodes,)
+        The largest possible counts.
+    """
+    n = near.size
+    present, changes, pulls = near.copy(), np.zeros(n), np.zeros(n)
+    means, variances = np.zeros(n), np.zeros(n)  # from below
+    own, left_open = np.zeros(n), np.zeros(n)  # and with what is said of the node itself
+    for _ in range(STEPS):
+        for i in range(n):
+            left, right = terms.left[i], terms.right[i]
+            mean = variance = 0.0
+            if left >= 0:
+                present[i] = 0
+                for child in (left, right):
+                    if child >= 0:
+                        mean, variance = mean + own[child], variance + left_open[child]
+                        present[i] += present[child]
+            slope, bend = 0.0, 0.0
+            if terms.exact[i]:
+                means[i], variances[i] = mean, variance
+                own[i], left_open[i] = near[i] - present[i], 0.0
+                continue
+            if terms.starts[i] < terms.starts[i + 1]:
+                here, up, down = log_weight(context, terms, i, present[i]), -np.inf, -np.inf
+                if present[i] < highest[i]:
+                    up = log_weight(context, terms, i, present[i] + 1) - here
+                if present[i] > 0:
+                    down = log_weight(context, terms, i, present[i] - 1) - here
+                if -np.inf < up < np.inf and -np.inf < down < np.inf:
+                    slope, bend = 0.5 * (up - down), -up - down
+                elif -np.inf < up < np.inf:
+                    slope, bend = up, 1.0 if up > 0 else EDGE
+                elif -np.inf < down < np.inf:
+                    slope, bend = -down, 1.0 if down > 0 else EDGE
+            if left < 0:
+                bend = max(bend, 1 / (1.0 + present[i]))
+                own[i], left_open[i] = slope / bend, 1 / bend
+            elif variance > 0:
+                means[i], variances[i] = mean, variance
+                precision = max(1 / variance + bend, LEAST_LEFT / variance)
+                own[i], left_open[i] = (mean / variance + slope) / precision, 1 / precision
+            else:
+                means[i], variances[i] = mean, 0.0
+                own[i], left_open[i] = mean, 0.0
+        farthest = 0.0
+        for i in range(n):  # of roots; of all others it is overwritten
+            changes[i] = own[i]
+            pulls[i] = 0.0
+        for i in range(n - 1, -1, -1):
+            left, right = terms.left[i], terms.right[i]
+            if left < 0:
+                if left_open[i] > 0:
+                    farthest = max(farthest, changes[i] ** 2 / left_open[i])
+                change = min(max(changes[i], -0.75 * present[i]), 3.0 * present[i] + 8)
+                moved = min(max(present[i] + int(np.round(change)), 0), highest[i])
+                if not terms.exact[i] and log_weight(context, terms, i, moved) > -np.inf:
+                    present[i] = moved
+                continue
+            # What the rest says of the sum pulls at all of its parts.
+            pull, has_table = pulls[i], terms.exact[i] or terms.starts[i] < terms.starts[i + 1]
+            if has_table and variances[i] > 0:
+                pull = (changes[i] - means[i]) / variances[i]
+            pulls[i] = pull - pulls[i]
+            for child in (left, right):
+                if child >= 0:
+                    changes[child] = own[child] + left_open[child] * pull
+                    pulls[child] = pull
+        if farthest < CLOSE:
+            break
+    for i in range(n):
+        if terms.left[i] >= 0:
+            pulls[i] = -pulls[i]
+    return pulls
+
+
+@njit(inline="always")
 def tabulate(
     log_weight: Callable[..., float],
     context: np.ndarray,
@@ -204,10 +303,6 @@ def tabulate(
     """
     n = near.size
     highest, base = np.full(n, ENDLESS), np.zeros(n)
-    # Of each node by itself: the slope at the present count. Of what is below each node: the mean
-    # slope that its sum would have to take away, and the sum of weights in that mean.
-    slope, spread = np.zeros(n), np.zeros(n)
-    sums, weights = np.zeros(n), np.zeros(n)
     fault, at = 0, -1
     for i in range(n - 1, -1, -1):
         if terms.exact[i]:
@@ -222,39 +317,9 @@ def tabulate(
         if base[i] == -np.inf:
             fault, at = IMPOSSIBLE, i
             break
-        up = log_weight(context, terms, i, near[i] + 1) - base[i]
-        down = -np.inf
-        if near[i] > 0:
-            down = log_weight(context, terms, i, near[i] - 1) - base[i]
-        if up > -np.inf and down > -np.inf:
-            slope[i] = 0.5 * (up - down)
-            spread[i] = 1 / max(-up - down, 1 / (1.0 + near[i]))
-        elif up > -np.inf:
-            slope[i], spread[i] = up, AT_EDGE
-        elif down > -np.inf:
-            slope[i], spread[i] = -down, AT_EDGE
-    # What is taken from each: of sums that aren't known their slope, and of known ones the mean.
-    tilts, known = np.zeros(n), np.zeros(n)
-    for i in range(n - 1, -1, -1):
-        if terms.left[i] >= 0:
-            through = tilts[i] + (0.0 if terms.exact[i] else slope[i])
-            for child in (terms.left[i], terms.right[i]):
-                if child >= 0:
-                    tilts[child] = through
-    for i in range(n):
-        if terms.left[i] < 0:
-            sums[i], weights[i] = -spread[i] * (slope[i] + tilts[i]), spread[i]
-            continue
-        for child in (terms.left[i], terms.right[i]):
-            if child >= 0:
-                sums[i] += sums[child]
-                weights[i] += weights[child]
-    for i in range(n - 1, -1, -1):
-        if terms.exact[i] and weights[i] > 0:
-            known[i] = sums[i] / weights[i]
-        for child in (terms.left[i], terms.right[i]):
-            if child >= 0:
-                known[child] = known[i]
+    tilts = np.zeros(n)
+    if fault == 0:
+        tilts = find_tilts(log_weight, context, terms, near, highest)
 
     starts, lowest = np.zeros(n + 1, dtype=np.int64), np.zeros(n, dtype=np.int64)
     least, most = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
@@ -274,7 +339,7 @@ def tabulate(
             continue
         first, last, tilt = near[i], near[i], 0.0
         if not terms.exact[i]:
-            tilt = tilts[i] + known[i] if is_leaf else -slope[i]
+            tilt = tilts[i]
             window = find_window(
                 log_weight, context, terms, i, near[i], base[i], tilt, highest[i], drop
             )
@@ -308,9 +373,7 @@ def tabulate(
             least[i], most[i] = first, last
         else:
             least[i], most[i] = max(least[i], first), min(most[i], last)
-    return Tables(
-        starts, lowest, values[: starts[n]].copy(), tops, beyond, highest, fault, at
-    )
+    return Tables(starts, lowest, values[: starts[n]].copy(), tops, beyond, highest, fault, at)
 
 
 class Derivatives(NamedTuple):

@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 from pymc_dapper.counts.trees import draws as module
-from pymc_dapper.counts.trees.compiled import draw_from
-from pymc_dapper.counts.trees.draws import _go_through
+from pymc_dapper.counts.trees.draws import _go_through, draw_from
 from pymc_dapper.counts.trees.forest import Forest
 from pymc_dapper.counts.trees.priors import NO_TABLES
 

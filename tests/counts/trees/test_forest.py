@@ -176,8 +176,7 @@ def test_draws_of_families_summed_by_transform(fault):
         messages.values[messages.starts[leaf] :][:width] *= np.exp(0.01 * np.arange(width))
     counts = np.empty((part.left.size, n), dtype=np.int64)
     rng = np.random.default_rng(2)
-    run = messages.values[messages.starts[-1] :][: messages.widths[-1]]
-    module.draw_from(rng, run, messages.lowest[-1], counts[-1])
+    module.draw_roots(rng, np.array([part.left.size - 1]), messages, counts)
     module.split_draws(rng, part, messages, counts)
     leaves = made.origin > 0
     np.testing.assert_array_equal(counts[leaves].sum(axis=0), counts[-1])

@@ -1,0 +1,75 @@
+"""Whether counts on a tree are drawn anew, by numbers of operations."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pymc_dapper.counts.compiled.sweep import schedule_of
+from pymc_dapper.counts.kernels.line import Structure
+from pymc_dapper.counts.reading.moves import Moves
+from pymc_dapper.counts.reading.tree import TreeReading
+from pymc_dapper.counts.trees.model import ModelTree
+from pymc_dapper.counts.trees.spectra import COST
+from pymc_dapper.counts.trees.tables import Tables
+
+EVALUATIONS = 8
+"""Tables that a move looks at, about."""
+TERM = 20
+"""Multiplications that take as long as a term of a log-density."""
+SHARE = 0.3
+"""Effective draws of a sweep, of what has the fewest: a half to twice that, mostly."""
+CALL = 1e5
+"""Multiplications that take as long as what is done once for each draw."""
+GAIN = 2.0
+"""How much less a draw must cost, to make up for what these numbers don't say."""
+DRAWS = 2_000
+"""Draws of a chain, about: what is done once for all of them mustn't cost more than they do."""
+
+
+def may_pay(tree: TreeReading, moves: Moves, structure: Structure) -> bool:
+    """Say whether draws on a tree can cost less, before anything is known of windows."""
+    return GAIN * (CALL + TERM * tree.parent.size) < sweep_cost(moves, structure)
+
+
+def pays(
+    tree: ModelTree,
+    counts: np.ndarray,
+    given: Sequence[np.ndarray],
+    moves: Moves,
+    structure: Structure,
+) -> bool:
+    """Say whether draws of which messages are passed up once cost less than moves."""
+    cost = sweep_cost(moves, structure)
+    if solve_cost(tree.left, tree.right, tree.tables(counts, given)) > DRAWS * cost:
+        return False
+    widths = tree.solve(counts, given).to_draw.widths
+    return GAIN * draw_cost(tree.left, tree.right, widths) < cost
+
+
+def sweep_cost(moves: Moves, structure: Structure) -> float:
+    """Multiplications that take as long as an effective draw by moves."""
+    schedule = schedule_of(moves)
+    in_groups = np.diff(schedule.group_starts) // 2
+    lines = schedule.single.size + float(schedule.passes @ in_groups)
+    lines += schedule.direction_starts.size - 1 + schedule.grid_places.size
+    terms_of_line = 2 * structure.rows.size / max(structure.starts.size - 1, 1)
+    return lines * EVALUATIONS * terms_of_line * TERM / SHARE
+
+
+def solve_cost(left: np.ndarray, right: np.ndarray, tables: Tables) -> float:
+    """Multiplications that take as long as tables and messages up, at most."""
+    widths = np.diff(tables.starts).astype(np.float64)
+    total = TERM * float(widths.sum())
+    for i in np.flatnonzero(right >= 0):
+        a, b = widths[left[i]], widths[right[i]]
+        both = a + b
+        total += min(a * b, 3 * COST * both * np.log2(max(both, 2.0)))
+        widths[i] = min(widths[i], both) if widths[i] else both
+    return total
+
+
+def draw_cost(left: np.ndarray, right: np.ndarray, widths: np.ndarray) -> float:
+    """Multiplications that take as long as a draw down the tree, at most."""
+    split = right >= 0
+    narrower = np.minimum(widths[left[split]], widths[right[split]])
+    return CALL + 2 * float(narrower.sum()) + TERM * left.size
