@@ -131,6 +131,7 @@ VALID = {
         "vars": [MODEL["total"]],
         "integrate": [MODEL["p"]],
         "max_start_sweeps": 9,
+        "tree": False,
         **BY_MODEL,
     },
     "CountTree": lambda: {

@@ -373,3 +373,62 @@ def test_a_start_that_is_far_from_what_was_released_is_brought_near():
     # Weighing the prior, which is flat at such distances, and the noise: far less than the way.
     assert np.abs(start["x"] - released).max() < 1e6
     np.testing.assert_array_equal(start["z"], [3, 3, 3])
+
+
+def nested(crossing=False):
+    with pm.Model() as model:
+        x = pm.Poisson("x", 4.0, shape=(2, 2))
+        pmd.DiscreteGaussianMechanism(2.0).potential("cells", x, released=[[1, 9], [4, -2]])
+        pmd.DiscreteGaussianMechanism(1.0).potential("rows", x.sum(axis=1), released=[9, 3])
+        pmd.invariant("all", x.sum(), 14)
+        if crossing:
+            pmd.LaplaceMechanism(1.0).potential("columns", x.sum(axis=0), released=[5.0, 9.0])
+    return model
+
+
+def test_counts_on_a_tree_are_drawn_anew():
+    model = nested()
+    with evaluated_in_python():
+        step = CountStep([model["x"]], model=model, tree=True)
+        assert "drawn anew at once, on their tree" in step.describe()
+        runs = []
+        for seed in (1, 1, 2):
+            step.setup_chain(np.random.default_rng(seed), tune=2, draws=8)
+            point, drawn = model.initial_point(), []
+            for _ in range(10):
+                point, [stats] = step.step(point)
+                drawn.append(point["x"])
+                logp = step._log_density(point["x"].ravel(), step._given(point))
+                assert stats["count_logp"] == pytest.approx(logp)
+            runs.append(np.array(drawn))
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert not np.array_equal(runs[0], runs[2])
+    assert np.all(runs[0].sum(axis=(1, 2)) == 14)
+
+
+def test_messages_are_passed_again_when_data_change():
+    model = nested()
+    with evaluated_in_python():
+        step = CountStep([model["x"]], model=model, tree=True)
+        means = []
+        for released in ([[1, 9], [4, -2]], [[9, 1], [-2, 4]]):
+            pm.set_data({"cells_released": released}, model=model)
+            step.setup_chain(np.random.default_rng(1), tune=0, draws=200)
+            point, drawn = model.initial_point(), []
+            for _ in range(200):
+                point, _ = step.step(point)
+                drawn.append(point["x"])
+            means.append(np.mean(drawn, axis=0))
+    assert np.all(np.abs(means[0] - means[1][:, ::-1]) < 1)
+    assert np.abs(means[0] - means[1]).max() > 2
+
+
+def test_a_release_that_breaks_the_tree_is_named():
+    model = nested(crossing=True)
+    with (
+        evaluated_in_python(),
+        pytest.raises(ReadingError, match=r"tree=True: .*'columns' .*neither sum holds the other"),
+    ):
+        CountStep([model["x"]], model=model, tree=True)
+    with pytest.raises(TypeError, match="tree must be True or False"):
+        CountStep([model["x"]], model=model, tree=1)

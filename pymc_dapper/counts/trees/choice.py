@@ -18,8 +18,9 @@ TERM = 20
 """Multiplications that take as long as a term of a log-density."""
 SHARE = 0.3
 """Effective draws of a sweep, of what has the fewest: a half to twice that, mostly."""
-CALL = 1e5
-"""Multiplications that take as long as what is done once for each draw."""
+CALL = 5e5
+"""Multiplications that take as long as what is done once for each draw, and more: of small tables
+moves cost so little that kernels for trees aren't worth to be loaded."""
 GAIN = 2.0
 """How much less a draw must cost, to make up for what these numbers don't say."""
 DRAWS = 2_000

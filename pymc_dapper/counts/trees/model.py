@@ -153,8 +153,8 @@ class ModelTree:
             counts[self.cells] = solved.near[self.places]
             return self.derivatives(self.solve(counts, given, transforms=False), given)
         found = (messages.starts, messages.widths, messages.lowest, messages.values * outward)
-        [expected] = self._expect(solved.near, *found, *given)
-        return expected
+        expected, here = self._expect(solved.near, *found, *given)
+        return expected - here
 
     def tables(self, counts: np.ndarray, given: Sequence[np.ndarray], drop: float = DROP) -> Tables:
         """Tabulate the log-weights of all sums.
@@ -171,13 +171,19 @@ class ModelTree:
         NoTreeError
             As :meth:`solve`.
         """
-        integers, numbers = self._tabulate(self.members @ counts, np.asarray(drop), *given)
-        n = self.size
+        near, n = self.members @ counts, self.size
+        first: tuple[int, int] | None = None
+        for tilted in (True, False):
+            integers, numbers = self._tabulate(near, np.asarray(drop), np.asarray(tilted), *given)
+            fault, at = integers[-2:].tolist()
+            first = (at, fault) if first is None else first
+            if fault != GROWS:
+                break
+        if fault:
+            assert first is not None
+            raise self._at_fault(*first)
         starts, lowest, highest = np.split(integers[:-2], [n + 1, 2 * n + 1])
         tops, beyond, values = np.split(numbers, [n, 2 * n])
-        fault, at = integers[-2:].tolist()
-        if fault:
-            raise self._at_fault(at, fault)
         return Tables(starts, lowest, values, tops, beyond, highest, fault, at)
 
     def _nodes(self, near: np.ndarray, tables: Tables) -> Nodes:
@@ -271,14 +277,14 @@ def compile_tree(
     functions = tuple(term_function(terms) for terms in reading.terms)
     context, given = context_of(reading), [*reading.parameters, *reading.placeholders.values()]
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs or {}}
-    near, drop = pt.lvector("near"), pt.dscalar("drop")
-    tables = TabulateTree(functions)(near, drop, *constants, context)
+    near, drop, tilted = pt.lvector("near"), pt.dscalar("drop"), pt.scalar("tilted", dtype="bool")
+    tables = TabulateTree(functions)(near, drop, tilted, *constants, context)
     expect = None
     if moved:
         of, arrays_of = _derivatives(reading, moved, layout.contexts, nodes, slopes)
         pmfs = [pt.lvector("starts"), pt.lvector("widths"), pt.lvector("lowest"), pt.dvector("p")]
         expected = ExpectDerivatives(of)(near, *pmfs, *map(pt.constant, arrays_of), context)
-        expect = JitFunction([near, *pmfs, *given], [expected], **options)
+        expect = JitFunction([near, *pmfs, *given], expected, **options)
     return ModelTree(
         reading,
         tree,
@@ -289,7 +295,7 @@ def compile_tree(
         tree.cells,
         places,
         roots,
-        JitFunction([near, drop, *given], tables, **options),
+        JitFunction([near, drop, tilted, *given], tables, **options),
         expect,
     )
 

@@ -32,7 +32,7 @@ class OfTerms(KernelOp):
 
 
 class TabulateTree(OfTerms):
-    """Tables: takes possible counts, the drop, the arrays of :class:`Terms`, and the context.
+    """Tables: takes what :func:`tabulate` does, the arrays of :class:`Terms`, and the context.
 
     The outputs are integers and numbers: what :func:`tabulate` returns, one behind the other.
     """
@@ -47,7 +47,7 @@ class ExpectDerivatives(OfTerms):
 
     def make_node(self, *inputs: Variable) -> Apply:
         """Apply to what :func:`expect_derivatives` takes."""
-        return Apply(self, list(inputs), [pt.dvector()])
+        return Apply(self, list(inputs), [pt.dvector(), pt.dvector()])
 
 
 @compiles(TabulateTree)
@@ -63,11 +63,23 @@ def _tabulate(op: TabulateTree) -> Callable:
 
     @numba_njit
     def tabulated(  # type: ignore[no-untyped-def]
-        near, drop, left, right, exact, starts, listed, slopes, kinds, first, contexts, context
+        near,
+        drop,
+        tilted,
+        left,
+        right,
+        exact,
+        starts,
+        listed,
+        slopes,
+        kinds,
+        first,
+        contexts,
+        context,
     ):
         zeros = np.zeros(slopes.size)
         terms = Terms(left, right, exact, starts, listed, slopes, zeros, kinds, first, contexts)
-        tables = tabulate(log_weight, context, terms, near, drop.item())
+        tables = tabulate(log_weight, context, terms, near, drop.item(), tilted.item())
         last = np.array([tables.fault, tables.at])
         integers = np.concatenate((tables.starts, tables.lowest, tables.highest, last))
         return integers, np.concatenate((tables.tops, tables.beyond, tables.values))
@@ -102,7 +114,8 @@ def _expect_derivatives(op: ExpectDerivatives) -> Callable:
     ):
         zeros = np.zeros(slopes.size)
         derivatives = Derivatives(nodes, slopes, zeros, kinds, first, contexts, at)
-        pmfs = starts, widths, lowest, weights
-        return (expect_derivatives(derivative, context, derivatives, near, *pmfs),)
+        return expect_derivatives(
+            derivative, context, derivatives, near, starts, widths, lowest, weights
+        )
 
     return expected

@@ -3,7 +3,8 @@
 A model's terms may be any functions of counts. So windows are found by looking: from a possible
 table of counts on, uphill, to either side until the log-weight is some ``drop`` below the largest,
 and then at ever greater distances, twice as far each time, whether it rises again. Between what is
-looked at there, it is taken to lie between its values at both ends.
+looked at there, it is taken to lie between its values at both ends. (Of a sum's terms that isn't
+done without an end, as terms may cancel but for rounding, which grows with the counts.)
 
 Of given sums, log-weights may be tilted: t * sum is taken from what is said of the sum, and t *
 count added to each of its parts. That changes nothing, and makes what is said of sums and of parts
@@ -23,6 +24,10 @@ from pymc_dapper.counts.trees.weights import ENDLESS
 
 FAR = 800.0
 """What lies that much below the largest log-weight isn't looked beyond."""
+FARTHEST = 8
+"""Of sums, it isn't looked beyond that many times the width of what their parts can come to."""
+CLIMBS = 500
+"""Steps uphill, at most."""
 MOST = 2**24
 """Entries of all tables together."""
 STEPS = 30
@@ -125,14 +130,15 @@ def find_window(
     drop : float
         See above.
     """
-    peak, top, step = near, 0.0, 1
-    while step > 0:
+    peak, top, step, climbed = near, 0.0, 1, 0
+    while step > 0 and climbed < CLIMBS:  # beyond 1e15, rounding makes peaks of its own
         improved = False
         for sign in (-1, 1):
             k = min(max(peak + sign * step, 0), highest)
             value = log_weight(context, terms, i, k) - base + tilt * (k - near)
             if value > top:
                 peak, top, improved = k, value, True
+                climbed += 1
                 break
         step = min(2 * step, ENDLESS) if improved else step // 2
 
@@ -189,6 +195,7 @@ def find_tilts(
     terms: Terms,
     near: np.ndarray,
     highest: np.ndarray,
+    tilted: bool,
 ) -> np.ndarray:
     """Find what to add to log-weights, times counts, so that all nodes agree on likely counts.
 
@@ -198,7 +205,7 @@ def find_tilts(
 
     Parameters
     ----------
-    log_weight, context, terms, near
+    log_weight, context, terms, near, tilted
         As in :func:`tabulate`.
     highest : ndarray of int64, shape (number of nodes,)
         The largest possible counts.
@@ -259,8 +266,8 @@ def find_tilts(
                     present[i] = moved
                 continue
             # What the rest says of the sum pulls at all of its parts.
-            pull, has_table = pulls[i], terms.exact[i] or terms.starts[i] < terms.starts[i + 1]
-            if has_table and variances[i] > 0:
+            pull, own_terms = pulls[i], terms.starts[i] < terms.starts[i + 1]
+            if (terms.exact[i] or (tilted and own_terms)) and variances[i] > 0:
                 pull = (changes[i] - means[i]) / variances[i]
             pulls[i] = pull - pulls[i]
             for child in (left, right):
@@ -282,6 +289,7 @@ def tabulate(
     terms: Terms,
     near: np.ndarray,
     drop: float,
+    tilted: bool,
 ) -> Tables:
     """Tabulate the log-weights of all nodes, relative to those of a possible table.
 
@@ -293,6 +301,8 @@ def tabulate(
         The possible counts.
     drop : float
         Windows end where log-weights are that much below the largest.
+    tilted : bool
+        Whether sums are tilted that aren't known, too. Heavy tails grow without an end if they are.
 
     Returns
     -------
@@ -319,7 +329,7 @@ def tabulate(
             break
     tilts = np.zeros(n)
     if fault == 0:
-        tilts = find_tilts(log_weight, context, terms, near, highest)
+        tilts = find_tilts(log_weight, context, terms, near, highest, tilted)
 
     starts, lowest = np.zeros(n + 1, dtype=np.int64), np.zeros(n, dtype=np.int64)
     least, most = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
@@ -339,10 +349,11 @@ def tabulate(
             continue
         first, last, tilt = near[i], near[i], 0.0
         if not terms.exact[i]:
-            tilt = tilts[i]
-            window = find_window(
-                log_weight, context, terms, i, near[i], base[i], tilt, highest[i], drop
-            )
+            tilt, end = tilts[i], highest[i]
+            if not is_leaf:
+                reach = FARTHEST * (most[i] - least[i] + 1)
+                end = min(end, max(most[i], near[i]) + reach)
+            window = find_window(log_weight, context, terms, i, near[i], base[i], tilt, end, drop)
             first, last, tops[i] = window.lowest, window.highest, window.top
             beyond[i] = math.exp(window.beyond - window.top)
             if not is_leaf:
@@ -403,11 +414,10 @@ def expect_derivatives(
     widths: np.ndarray,
     lowest: np.ndarray,
     weights: np.ndarray,
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the derivatives of the logarithm of a sum over all tables of counts.
 
-    By Fisher's identity they are expectations of the terms' own derivatives. Of these, what they
-    are at a possible table is taken off, as log-weights are relative to that.
+    By Fisher's identity they are expectations of the terms' own derivatives.
 
     Parameters
     ----------
@@ -423,10 +433,10 @@ def expect_derivatives(
 
     Returns
     -------
-    ndarray of float64, shape (length of the context,)
-        The derivatives; 0 by what has none.
+    expected, here : ndarray of float64, shape (length of the context,)
+        The derivatives, 0 by what has none; and those of the log-weight of the possible counts.
     """
-    expected = np.zeros(context.size)
+    expected, here = np.zeros(context.size), np.zeros(context.size)
     for entry in range(derivatives.nodes.size):
         i = derivatives.nodes[entry]
         total, mean = 0.0, 0.0
@@ -435,7 +445,7 @@ def expect_derivatives(
             if weight > 0:
                 total += weight
                 mean += weight * derivative(context, derivatives, entry, lowest[i] + j)
-        expected[derivatives.at[entry]] += mean / total - derivative(
-            context, derivatives, entry, near[i]
-        )
-    return expected
+        at = derivatives.at[entry]
+        expected[at] += mean / total
+        here[at] += derivative(context, derivatives, entry, near[i])
+    return expected, here

@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 import pymc_dapper as pmd
-from pymc_dapper.counts.reading.tree import why_no_tree
+from pymc_dapper.counts.reading.tree import read_tree, why_no_tree
 from tests.counts.systems import read
 
 
@@ -69,3 +69,34 @@ def test_a_factor_that_is_seen_as_a_whole_breaks_it():
         table = pm.Poisson("table", 5.0, shape=3)
         pm.Potential("distance", -pm.math.sqrt((table**2).sum()))
     assert (why_no_tree(read(model, "table")) or "").startswith("'distance' doesn't see sums")
+
+
+def test_the_tree_has_a_node_for_each_sum_and_all_of_its_terms():
+    with pm.Model() as model:
+        table = pm.Poisson("table", 5.0, shape=(2, 3))
+        pm.Normal("rows", table.sum(axis=1), 2.0, observed=np.zeros(2))
+        pm.Normal("again", 2.0 * table[0].sum(), 2.0, observed=0.0)
+        pmd.invariant("exact", table.sum(), 9)
+    tree = read_tree(read(model, "table"))
+    assert not isinstance(tree, str)
+    top = int(np.flatnonzero(tree.exact)[0])
+    rows = tree.parent[[0, 3]]
+    assert tree.parent.tolist() == [rows[0]] * 3 + [rows[1]] * 3 + [
+        -1 if i == top else top for i in range(6, 9)
+    ]
+    counts = np.diff(tree.term_starts)
+    assert counts[:6].tolist() == [1] * 6
+    assert (counts[rows[0]], counts[rows[1]], counts[top]) == (2, 1, 0)
+    assert sorted(tree.terms.tolist()) == list(range(9))
+    assert np.all(tree.weights == 1.0)
+
+
+def test_latent_totals_are_sums():
+    with pm.Model() as model:
+        n = pm.Poisson("n", 5.0)
+        table = pm.Multinomial("table", n=n, p=[0.5, 0.5])
+        pm.Normal("noisy", table, 1.0, observed=[2.0, 3.0])
+    tree = read_tree(read(model, "n", "table"))
+    assert not isinstance(tree, str)
+    assert tree.cells.tolist() == [1, 2]
+    assert tree.parent.tolist() == [2, 2, -1]

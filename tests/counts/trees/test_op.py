@@ -1,0 +1,33 @@
+"""Tables and derivatives, compiled: held against the same in Python."""
+
+import numpy as np
+import pytest
+
+from pymc_dapper.counts.trees.model import compile_tree
+from tests.counts.trees.models import COUNTS, MODELS, START, given_of, tree_of
+from tests.evaluated_in_python import evaluated_in_python
+
+FIELDS = ["starts", "lowest", "values", "tops", "beyond", "highest"]
+
+
+@pytest.mark.parametrize(
+    ("name", "by_parameters"),
+    [("known total", False), *(pytest.param(x, True, marks=pytest.mark.long) for x in MODELS)],
+)
+def test_compiled_and_in_python_are_the_same(name, by_parameters):
+    model = MODELS[name]()
+    moved = [x.name for x in model.continuous_value_vars] if by_parameters else []
+    with evaluated_in_python():
+        tree = tree_of(model, COUNTS[name], moved)
+    chosen = [x for x in tree.reading.parameters if x.name in moved]
+    compiled = compile_tree(tree.reading, tree.tree, moved=chosen)
+    counts, given = np.array(START[name]), given_of(tree.reading, model.initial_point())
+    for drop in (20.0, 50.0):
+        tables = [each.tables(counts, given, drop) for each in (tree, compiled)]
+        for field in FIELDS:
+            a, b = (getattr(x, field) for x in tables)
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+    if not moved:
+        return
+    found = [each.derivatives(each.solve(counts, given), given) for each in (tree, compiled)]
+    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-9)
