@@ -48,4 +48,4 @@ def test_few_cells_are_not_worth_a_call():
         return TreeReading(np.full(n, -1), np.arange(n), none.astype(bool), none, none, none)
 
     assert not may_pay(tree(4), *cells(4))
-    assert may_pay(tree(400), *cells(400))
+    assert may_pay(tree(4_000), *cells(4_000))
