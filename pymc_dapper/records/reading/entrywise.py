@@ -16,11 +16,12 @@ from pytensor.graph.traversal import ancestors, io_toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.shape import Reshape
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.ops import Keeps, action_of
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
 from pymc_dapper.graphs.scalars import read_entries
 from pymc_dapper.records.reading.factors import AdditiveFactor, sums_of
@@ -199,6 +200,8 @@ def _lengths(x: Variable) -> list[int | None]:
 
 def _keeps_entries(node: Apply) -> bool:
     """Whether entries stay what and where they are, if their number does."""
+    if isinstance(action_of(node.op, node), Keeps):
+        return True
     match node.op:
         case DimShuffle(new_order=new_order):
             # Only axes of length 1 are moved, inserted or dropped.
@@ -207,7 +210,7 @@ def _keeps_entries(node: Apply) -> bool:
             return axes == sorted(axes)
         case CAReduce(scalar_op=ps.Add() | ps.Mul() | ps.AND() | ps.OR()):
             return True  # of entries one by one
-    return isinstance(node.op, Alloc | Reshape | SpecifyShape)
+    return isinstance(node.op, Alloc | Reshape)
 
 
 def _all_equal(values: np.ndarray) -> bool:

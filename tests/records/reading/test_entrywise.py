@@ -5,6 +5,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.ops import view_op
 
 import pymc_dapper as pmd
 from pymc_dapper.graphs.evaluation import compile_in_python
@@ -23,6 +24,7 @@ ENTRYWISE = {
     "independent noise": -pt.abs(TOTAL - SHIFT).sum(),
     "scales": (-pt.abs(TOTAL - 1.0) / SCALE - pt.log(SCALE)).sum(),
     "some entries by themselves": -(TOTAL**2).sum() / 2 + SHIFT,
+    "a total with a name": -pt.abs(view_op(TOTAL) - SHIFT).sum(),  # as of pm.Deterministic
     "a look-up": pt.switch(TOTAL > SHIFT, 0.0, -np.arange(3.0)).sum(),
 }
 
