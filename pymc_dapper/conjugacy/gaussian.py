@@ -127,8 +127,9 @@ def joint_normal(
 ) -> list[TensorVariable]:
     """Put all residuals, as functions of all parameters together, in units of their sd.
 
-    Returns slopes J, shape (d, n), and residuals r, shape (n,), such that all densities together
-    are exp(-|r + J' theta|^2 / 2), with theta the parameters flattened, one after the other.
+    Returns a matrix of shape (d + 1, n): slopes J, shape (d, n), and below them residuals r, such
+    that all densities together are exp(-|r + J' theta|^2 / 2), with theta the parameters flattened,
+    one after the other.
     """
     sizes = [int(np.prod(shape)) for shape in shapes]
     dim = sum(sizes)
@@ -153,7 +154,8 @@ def joint_normal(
         design, rest = _whiten(residual, slopes, residual.at(zeros), dim)
         designs.append(design)
         rests.append(rest)
-    return [pt.concatenate(designs, axis=1), pt.concatenate(rests)]
+    columns = [pt.concatenate([a, b[None]]) for a, b in zip(designs, rests, strict=True)]
+    return [pt.concatenate(columns, axis=1)]
 
 
 def _pad(slopes: TensorVariable, residual: Residual) -> TensorVariable:
@@ -181,15 +183,15 @@ def _whiten(
 
 def draw_entrywise(rng: np.random.Generator, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
     """Draw independent normals."""
-    return mean + sd * rng.standard_normal(mean.shape)
+    return rng.normal(mean, sd)
 
 
-def draw_joint(rng: np.random.Generator, slopes: np.ndarray, residuals: np.ndarray) -> np.ndarray:
+def draw_joint(rng: np.random.Generator, slopes_and_residuals: np.ndarray) -> np.ndarray:
     """Draw from the joint normal of density exp(-|residuals + slopes' theta|^2 / 2)."""
     # By the QR decomposition of the slopes: their products would square the condition number. And
     # by LAPACK from SciPy: numba takes ten times as long to compile products as all the rest.
-    dim = len(slopes)
-    triangle, _, _, info = dgeqrf(np.vstack([slopes, residuals]).T)
+    dim = len(slopes_and_residuals) - 1
+    triangle, _, _, info = dgeqrf(slopes_and_residuals.T)
     if info == 0:
         # |residuals + slopes' theta| = |R theta + q| but for a constant.
         towards = rng.standard_normal(dim) - triangle[:dim, dim]
@@ -204,6 +206,7 @@ def log_density_entrywise(theta: np.ndarray, mean: np.ndarray, sd: np.ndarray) -
     return float(-0.5 * (((theta - mean) / sd) ** 2).sum())
 
 
-def log_density_joint(theta: np.ndarray, slopes: np.ndarray, residuals: np.ndarray) -> float:
+def log_density_joint(theta: np.ndarray, slopes_and_residuals: np.ndarray) -> float:
     """Log-density of a joint normal, up to a constant."""
-    return float(-0.5 * ((residuals + theta.ravel() @ slopes) ** 2).sum())
+    *slopes, residuals = slopes_and_residuals
+    return float(-0.5 * ((residuals + theta.ravel() @ np.array(slopes)) ** 2).sum())

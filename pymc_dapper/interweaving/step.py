@@ -67,6 +67,8 @@ class Kind(NamedTuple):
     given: Given
     dim: int
     """Of what moves."""
+    names: tuple[str, ...]
+    """Of parameters, numbers and records: of all that is returned."""
 
     def call(
         self,
@@ -241,7 +243,8 @@ class InterweaveStep(Step):
         moving = (*reading.moving, *reading.numbers)
         dim = int(sum(np.prod(x.type.shape) for x in moving))
         move = compile_moves(reading, compile_kwargs=self._options)
-        kind = Kind(reading, move, given, dim)
+        names = tuple(x.name for x in (*reading.parameters, *reading.numbers, *reading.records))
+        kind = Kind(reading, move, given, dim, names)
         self._check_compiled(kind, checked)
         self._kinds.append(kind)
 
@@ -352,7 +355,8 @@ class InterweaveStep(Step):
         self, which: int, point: PointType, n_moves: int
     ) -> tuple[PointType, np.ndarray, list[int]]:
         """Make moves of a kind; return their path, and how often each was evaluated, too."""
-        kind, reading = self._kind(which), self._kind(which).reading
+        kind = self._kind(which)
+        reading = kind.reading
         uniforms = [self.rng.random(x.type.shape) for x in reading.uniforms]
         if reading.numbers:
             uniforms.append(self.rng.random(len(reading.numbers)))
@@ -361,8 +365,7 @@ class InterweaveStep(Step):
         evaluations = [int(times) for times in outcome.tolist()[1:]]
         if sum(evaluations) > 0:
             point = point.copy()
-            names = [x.name for x in (*reading.parameters, *reading.numbers, *reading.records)]
-            point.update(zip(names, values, strict=True))
+            point.update(zip(kind.names, values, strict=True))
         return point, path, evaluations
 
     def _watches(self) -> bool:

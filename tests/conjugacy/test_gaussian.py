@@ -19,7 +19,8 @@ def slopes_of_intercept_and_groups(prior_sd):
 def test_a_direction_that_only_the_prior_knows_keeps_its_spread(prior_sd):
     slopes = slopes_of_intercept_and_groups(prior_sd)
     rng = np.random.default_rng(2)
-    draws = [gaussian.draw_joint(rng, slopes, np.zeros(slopes.shape[1])) for _ in range(4000)]
+    rows = np.vstack([slopes, np.zeros(slopes.shape[1])])
+    draws = [gaussian.draw_joint(rng, rows) for _ in range(4000)]
     # (1, -1, -1, -1) / 2 leaves all means as they are: its law is its prior.
     along = np.array(draws) @ np.array([1.0, -1.0, -1.0, -1.0]) / 2
     assert abs(along.std() / prior_sd - 1) < 4 / np.sqrt(2 * 4000)
@@ -55,7 +56,8 @@ def test_joint_normal():
     mean, root = np.array([1.0, -2.0]), np.array([[2.0, 0.7], [0.0, 0.1]])
     cov = root @ root.T
     slopes = np.linalg.inv(root).T
-    draws = np.stack([gaussian.draw_joint(rng, slopes, -mean @ slopes) for _ in range(N)])
+    rows = np.vstack([slopes, -mean @ slopes])
+    draws = np.stack([gaussian.draw_joint(rng, rows) for _ in range(N)])
     for direction in ([1, 0], [0, 1], [1, 1], [1, -20]):
         c = np.array(direction)
         law = stats.norm(c @ mean, np.sqrt(c @ cov @ c))
