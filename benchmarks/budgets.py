@@ -18,6 +18,7 @@ docs/small-budgets.md, with rows for the models that were run, and saves the fig
     python benchmarks/budgets.py --page docs/small-budgets.md [--draws 1000] [--models abcdefg]
     python benchmarks/budgets.py --page docs/small-budgets.md --anew      the other move, too
     python benchmarks/budgets.py --page docs/small-budgets.md --nutpie    beside nutpie, only
+    python benchmarks/budgets.py --page docs/small-budgets.md --parts     where time goes, only
     python benchmarks/budgets.py --page docs/small-budgets.md --redraw    the figure only
 """
 
@@ -306,14 +307,12 @@ class Refresh(BlockedStep):
 
 
 def measure(case, steps, draws, tune):
-    """Effective draws of the slowest parameter and sum, per 1,000 iterations and per CPU second."""
-    began = []
+    """Effective draws of the slowest parameter and sum, per 1,000 iterations and per CPU second.
+
+    The time is from the first draw after tuning to the last: without what PyMC does of them then.
+    """
     TOLD.clear()
-
-    def note(trace, draw):
-        if not draw.tuning and not began:
-            began.append(process_time())
-
+    times = []
     with case.model:
         idata = pm.sample(
             draws=draws,
@@ -322,12 +321,12 @@ def measure(case, steps, draws, tune):
             cores=1,
             step=steps,
             var_names=[*case.parameters, *case.records],
-            callback=note,
+            callback=noting(times, tune, draws),
             random_seed=1,
             progressbar=False,
             compute_convergence_checks=False,
         )
-    seconds = process_time() - began[0]
+    seconds = times[1] - times[0]
     told = bool(TOLD)
     slowest = min(effective_draws(idata.posterior[name].values[0]) for name in case.parameters)
     # With the noise held fixed, and of frames.
@@ -342,6 +341,16 @@ def measure(case, steps, draws, tune):
         "sweeps": next(step.n_walks for step in steps if isinstance(step, pmd.DapperStep)),
         "told": told,
     }
+
+
+def noting(times, tune, draws):
+    """Callback that notes the CPU time at the first draw after tuning, and at the last one."""
+
+    def note(trace, draw):
+        if draw.draw_idx in (tune, tune + draws - 1):
+            times.append(process_time())
+
+    return note
 
 
 def effective_draws(values):
@@ -422,6 +431,77 @@ def compare_with_nutpie(name, draws, tune):
     return rows
 
 
+class Idle(BlockedStep):
+    """A step that does nothing: what is left is PyMC's own."""
+
+    name = "idle"
+
+    def __init__(self, vars, *, model=None, rng=None, blocked=True):
+        self.vars = [model.rvs_to_values[rv] for rv in vars]
+        self.blocked, self.rng = blocked, np.random.default_rng(rng)
+
+    def step(self, point):
+        return point, [{}]
+
+
+PARTS = [pmd.DapperStep, pmd.ConjugateStep, InterweaveStep]
+
+
+def parts(name, draws, tune, epsilon=0.1):
+    """Microseconds of CPU time of an iteration, of PyMC's share, and of each step by itself."""
+    case = CASES[name]()
+    case.release(1)
+    names = [*case.parameters, *case.records]
+    with case.model as model:
+        steps = pmd.assign_steps([model[x] for x in case.records])
+        idle = [Idle([model[x]]) for x in names]
+    case.release(epsilon)
+
+    def per_draw(steps):
+        found = []
+        for _ in range(5):
+            times = []
+            with case.model:
+                pm.sample(
+                    draws=draws,
+                    tune=tune,
+                    chains=1,
+                    cores=1,
+                    step=steps,
+                    var_names=names,
+                    callback=noting(times, tune, draws),
+                    random_seed=1,
+                    progressbar=False,
+                    compute_convergence_checks=False,
+                    quiet=True,
+                )
+            found.append(1e6 * (times[1] - times[0]) / (draws - 1))
+        return min(found)
+
+    measured = [per_draw(steps), per_draw(idle)]
+    point = model.initial_point()
+    for step in steps:
+        step.setup_chain(np.random.default_rng(1), tune=tune, draws=10**9)
+    for _ in range(tune):
+        for step in steps:
+            point, _ = step.step(point)
+    alone = dict.fromkeys(PARTS, 0.0)
+    for step in steps:
+        found = []
+        for _ in range(5):
+            began = process_time()
+            for _ in range(draws):
+                step.step(point)
+            found.append(1e6 * (process_time() - began) / draws)
+        alone[type(step)] += min(found)
+    row = [TITLES[name], *(f"{x:.1f}" for x in (*measured, *alone.values()))]
+    print(" | ".join(row), flush=True)
+    return row
+
+
+PARTS_HEADER = ["model", "an iteration", "with steps that do nothing"]
+PARTS_HEADER += [f"{step.__name__} alone" for step in PARTS]
+
 PEER_HEADER = ["model", "epsilon", "pymc_dapper", "nutpie", "nutpie, noise"]
 PEER_HEADER += ["pymc_dapper, per s", "nutpie, per s", "nutpie, noise, per s"]
 
@@ -496,7 +576,7 @@ class Listener(logging.Handler):
             TOLD.append(record.getMessage())
 
 
-def main(draws, tune, models, output, page, redraw, anew, nutpie):
+def main(draws, tune, models, output, page, redraw, anew, nutpie, only_parts):
     logger = logging.getLogger("pymc")
     logger.handlers, logger.propagate = [Listener(logging.WARNING)], False
     warnings.filterwarnings("ignore", message="Only one chain")
@@ -505,6 +585,11 @@ def main(draws, tune, models, output, page, redraw, anew, nutpie):
         chosen = [name for name in models if name in DIFFERENTIABLE]
         rows = [row for name in chosen for row in compare_with_nutpie(name, draws, tune)]
         markdown.fill_file(page, {"peer": markdown.table(PEER_HEADER, rows, words=1)})
+        return
+    if only_parts:
+        print(" | ".join(PARTS_HEADER), flush=True)
+        rows = [parts(name, draws, tune) for name in models if name in "abc"]
+        markdown.fill_file(page, {"parts": markdown.table(PARTS_HEADER, rows, words=1)})
         return
     if redraw:
         rows = markdown.read(page.read_text(encoding="utf-8"), "budgets")[2:]
@@ -527,5 +612,8 @@ if __name__ == "__main__":
     parser.add_argument("--page", type=Path, help="page to write the table into")
     parser.add_argument("--anew", action="store_true", help="measure the other move, too")
     parser.add_argument("--nutpie", action="store_true", help="only the table beside nutpie")
+    parser.add_argument(
+        "--parts", action="store_true", dest="only_parts", help="only the table of where time goes"
+    )
     parser.add_argument("--redraw", action="store_true", help="only the figure, from the page")
     main(**vars(parser.parse_args()))
