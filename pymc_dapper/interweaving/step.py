@@ -333,7 +333,8 @@ class InterweaveStep(Step):
             self.fits[0] = unfitted(self._flat(point))
         tuning = self.steps_done < self.tuning_steps
         watched = tuning and self._watches()
-        ends = [self._what_forgets(point)] if watched else []
+        several = len(self.n_moves) > 1
+        ends = [self._what_forgets(point)] if watched and several else []
         made, looked_at = 0, 0
         for which, chosen in enumerate(self.n_moves):
             n_moves = self._tuning_moves[which] if tuning else chosen
@@ -343,7 +344,10 @@ class InterweaveStep(Step):
                 if tuning:
                     self.tuning_paths[which].append(path)
                     self.tuning_evaluations[which].append(evaluations)
-                    ends += [self._what_forgets(point)] if watched else [path[0], path[-1]]
+                    after = self._what_forgets(point) if watched else path[-1]
+                    if not several:  # of what was before, parameters alone are asked for
+                        ends = [np.concatenate([path[0], after[len(path[0]) :]])]
+                    ends.append(after)
         self.steps_done += 1
         if tuning:
             self.tuning_ends.append(np.array(ends))

@@ -377,8 +377,8 @@ class DapperStep(Step):
         drawn = self.sweeps_done - self.tuning_sweeps
         if drawn > 0 and self.sweep.as_written is not None:
             self._check_digits(float(self.sweep.as_written(*after[:n_variables], *given)[0]), logp)
-        elif _is_power_of_8(drawn) and self._as_written is not None:
-            # At draws 1, 8, 64, ...: in Python, which takes its time.
+        elif _is_power_of_32(drawn) and self._as_written is not None:
+            # At draws 1, 32, 1024, ...: in Python, which takes its time.
             parameters = given[: len(self._reading.parameters)]
             as_written = self._as_written(after[:n_variables], parameters)
             self._check_digits(as_written, logp, ROUNDING * abs(as_written))
@@ -601,8 +601,8 @@ def _is_count(rv: TensorVariable) -> bool:
     return whole and not isinstance(rv.owner.op, BernoulliRV | CategoricalRV)
 
 
-def _is_power_of_8(n: int) -> bool:
-    return n > 0 and n.bit_count() == 1 and n.bit_length() % 3 == 1
+def _is_power_of_32(n: int) -> bool:
+    return n > 0 and n.bit_count() == 1 and n.bit_length() % 5 == 1
 
 
 def _quoted(reading: ModelReading) -> str:

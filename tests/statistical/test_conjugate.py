@@ -286,7 +286,11 @@ def test_joint_normals_leave_the_joint_law_invariant():
     at_data = [parameters(each) for each in y]
 
     def smallest_p_value(fault=lambda slopes, residuals: (slopes, residuals)):
-        drawn = np.stack([conditional.draw(rng, *fault(*each)) for each in at_data])
+        drawn = []
+        for [rows] in at_data:
+            slopes, residuals = fault(rows[:-1], rows[-1])
+            drawn.append(conditional.draw(rng, np.vstack([slopes, residuals])))
+        drawn = np.stack(drawn)
         directions = np.column_stack([np.eye(5), [1, -1, 1, -1, 1]])
         left, left_of_drawn = ((x - y @ linear) @ directions for x in (thetas, drawn))
         return min(
@@ -355,7 +359,12 @@ def test_regression_coefficients():
     # The residual of a wrong covariate.
     [draw] = step._draws
     parameters = draw._parameters
-    draw._parameters = lambda *given: (parameters(*given)[0], np.roll(parameters(*given)[1], 1))
+
+    def rolled(*given):
+        [rows] = parameters(*given)
+        return [np.vstack([rows[:-1], np.roll(rows[-1], 1)])]
+
+    draw._parameters = rolled
     assert_disagrees(compare(model, [step], exact, draws=2_000, tune=0))
 
 
