@@ -6,6 +6,7 @@ called as PyTensor's own function.
 
 from collections.abc import Callable, Sequence
 from functools import singledispatch
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -23,9 +24,13 @@ from pytensor.tensor.basic import (
     Join,
     MakeVector,
     ScalarFromTensor,
+    Split,
     TensorFromScalar,
 )
+from pytensor.tensor.blockwise import Blockwise, BlockwiseWithCoreShape
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.extra_ops import CumOp
+from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.subtensor import (
@@ -60,6 +65,7 @@ from pymc_dapper.backend.one_function.values import (
     indices,
     parts,
     place,
+    shifted,
     single,
 )
 
@@ -75,8 +81,8 @@ class NotWrittenError(Exception):
 
 
 @singledispatch
-def written(op: Op, node: Apply, code: Code, inputs: list[Value]) -> Value:
-    """Write an operation of one output.
+def written(op: Op, node: Apply, code: Code, inputs: list[Value]) -> Value | list[Value]:
+    """Write an operation: its output, or all of them where it has several.
 
     Parameters
     ----------
@@ -93,6 +99,8 @@ def written(op: Op, node: Apply, code: Code, inputs: list[Value]) -> Value:
 
 
 def _dtype(node: Apply) -> str:
+    if len(node.outputs) > 1:
+        raise NotWrittenError
     return node.outputs[0].type.dtype
 
 
@@ -234,6 +242,29 @@ def _join(op: Join, node: Apply, code: Code, inputs: list[Value]) -> Value:
         else:
             shape.append(code.evaluate(" + ".join(map(str, lengths)), kind="n").text)
     return parts(code, _dtype(node), shape, axis, inputs)
+
+
+@written.register(Split)
+def _split(op: Split, node: Apply, code: Code, inputs: list[Value]) -> list[Value]:
+    x, sizes = inputs
+    axis = op.axis % x.ndim
+    if sizes.shape != (op.len_splits,):
+        raise NotWrittenError
+    lengths = [number(_number_at(sizes, k)) for k in range(op.len_splits)]
+    known = [n for n in lengths if isinstance(n, int) and n >= 0]
+    if known != lengths or sum(known) != x.shape[axis]:
+        raise NotWrittenError
+
+    def part(start: int, length: int) -> Value:
+        shape = [*x.shape[:axis], length, *x.shape[axis + 1 :]]
+
+        def entry(index: Index) -> Term:
+            at = shifted(code, index[axis], Term(str(start)))
+            return x.entry([*index[:axis], at, *index[axis + 1 :]])
+
+        return _view(x, shape, entry, x.fast)
+
+    return [part(*each) for each in zip(accumulate(known, initial=0), known, strict=False)]
 
 
 @written.register(Alloc)
@@ -605,6 +636,87 @@ def _start(by: ps.ScalarOp, dtype: str) -> str:
         value = limits.min if isinstance(by, ps.Maximum) else limits.max
     text = literal(np.asarray(value).astype(dtype))
     return text if dtype in ("bool", "float64") else f"np.{dtype}({text})"
+
+
+@written.register(CumOp)
+def _cumulated(op: CumOp, node: Apply, code: Code, inputs: list[Value]) -> Value:
+    [x] = inputs
+    dtype = _dtype(node)
+    if x.ndim != 1 or not x.small or x.dtype != dtype or dtype not in ("float64", "int64"):
+        raise NotWrittenError
+    totals: list[Term] = []
+    for [k] in indices(x.shape):
+        term = x.entry([k])
+        if totals:
+            by = "+" if op.mode == "add" else "*"
+            term = code.evaluate(f"{totals[-1].text} {by} {term.text}", totals[-1], term)
+        totals.append(term)
+    return _numbers(code, dtype, list(x.shape), totals)
+
+
+# Matrices -----------------------------------------------------------------------------------------
+
+
+@written.register(SolveTriangular)
+def _solve_triangular(op: SolveTriangular, node: Apply, code: Code, inputs: list[Value]) -> Value:
+    return _substituted(op, node, code, inputs)
+
+
+@written.register(Blockwise)
+def _blockwise(op: Blockwise, node: Apply, code: Code, inputs: list[Value]) -> Value:
+    if not isinstance(op.core_op, SolveTriangular):
+        raise NotWrittenError
+    return _substituted(op.core_op, node, code, inputs)
+
+
+@written.register(BlockwiseWithCoreShape)
+def _with_core_shape(
+    op: BlockwiseWithCoreShape, node: Apply, code: Code, inputs: list[Value]
+) -> Value:
+    blockwise = op.fgraph.outputs[0].owner.op
+    return _blockwise(blockwise, node, code, inputs[: len(blockwise.inputs_sig)])
+
+
+def _substituted(op: SolveTriangular, node: Apply, code: Code, inputs: list[Value]) -> Value:
+    """Solve small triangular systems, of any number of right sides, row by row."""
+    a, b = inputs
+    n_rows, n_columns = a.shape[-1], op.b_ndim - 1
+    batch_ndim = node.outputs[0].type.ndim - op.b_ndim
+    if not isinstance(n_rows, int) or not 0 < n_rows <= UNROLLED:
+        raise NotWrittenError
+    if {a.dtype, b.dtype, _dtype(node)} != {"float64"} or op.unit_diagonal:
+        raise NotWrittenError
+    for length in (a.shape[batch_ndim], b.shape[batch_ndim]):
+        unify(code, [n_rows, length], "SolveTriangular: shapes don't fit together")
+    spread = [x.type.broadcastable[:batch_ndim] for x in node.inputs[:2]]
+    batch: list[Length] = []
+    for axis in range(batch_ndim):
+        own = [x.shape[axis] for x, one in zip(inputs, spread, strict=True) if not one[axis]]
+        batch.append(unify(code, own, "Blockwise: shapes don't fit together") if own else 1)
+    columns = b.shape[batch_ndim + 1 :]
+    name = empty(code, [*batch, n_rows, *columns], "float64")
+    with Loops(code, [*batch, *columns]) as index:
+        at, column = index[:batch_ndim], index[len(index) - n_columns :]
+        of_a, of_b = (
+            [NOTHING if one else k for k, one in zip(at, each, strict=True)] for each in spread
+        )
+        numbers = [Term(str(k)) for k in range(n_rows)]
+        diagonal = [a.entry([*of_a, k, k]) for k in numbers]
+        regular = " and ".join(f"{d.text} != 0" for d in diagonal)
+        can_be_solved = code.evaluate(regular, *diagonal)
+        solved: dict[int, Term] = {}
+        for k in range(n_rows) if op.lower else reversed(range(n_rows)):
+            right = b.entry([*of_b, numbers[k], *column])
+            rest, operands = right.text, [right]
+            for j, x in solved.items():
+                factor = a.entry([*of_a, numbers[k], numbers[j]])
+                rest, operands = f"{rest} - {factor.text} * {x.text}", [*operands, factor, x]
+            # Of a matrix that has no inverse, PyTensor makes nan of all of the solution.
+            by = f"({diagonal[k].text} if {can_be_solved.text} else np.nan)"
+            divisor = code.evaluate(by, diagonal[k], can_be_solved)
+            solved[k] = code.evaluate(f"({rest}) / {divisor.text}", *operands, divisor)
+            code.add(f"{place(name, [*at, numbers[k], *column])} = {solved[k].text}")
+    return in_memory(code, name, "float64", [*batch, n_rows, *columns])
 
 
 @written.register(Dot)

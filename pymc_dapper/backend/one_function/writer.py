@@ -173,12 +173,14 @@ def _apply(code: Code, node: Apply, inputs: list[Any]) -> list[Any]:
         for x in arrays
         if isinstance(x.type, DenseTensorType | ScalarType)
     )
-    if simple and len(node.outputs) == 1:
+    if simple:
         try:
             usual: list[Any] = [None if isinstance(x, Other) else x for x in inputs]
-            return [written(node.op, node, code, usual)]
+            outputs = written(node.op, node, code, usual)
         except NotWrittenError:
             pass
+        else:
+            return outputs if isinstance(outputs, list) else [outputs]
     return _called(code, node, inputs)
 
 

@@ -319,6 +319,29 @@ def graphs(
         Join(0)(w, w + 1),
     )
     add("split", *split(v, [2, 3]), *split(x, [1, 2], axis=1))
+    add(
+        "split where lengths are known",
+        *split(w, [1, 0, 2]),
+        *split(cube, [1, 3], axis=-1),
+        *(2 * each for each in split(pt.exp(square), [2, 1], axis=1)),
+        *pt.grad((pt.concatenate([w[:, None], square], axis=1) ** 2).sum(), [w, square]),
+    )
+    add("cumulated", pt.cumsum(w), pt.cumprod(w)[1:], pt.cumsum(pt.exp(w)).sum(), pt.cumsum(w)[n])
+    lower, upper = (part(square) + 3 * pt.eye(3) for part in (pt.tril, pt.triu))
+    add(
+        "triangular",
+        pt.linalg.solve_triangular(lower, w, lower=True, b_ndim=1),
+        pt.linalg.solve_triangular(upper, square, lower=False, b_ndim=2),
+        pt.linalg.solve_triangular(lower, x.T, lower=True, b_ndim=2),
+        pt.linalg.solve_triangular(lower, none.T, lower=True, b_ndim=2),
+        pt.linalg.solve_triangular(square, x.T, lower=True, b_ndim=2),
+        pt.linalg.solve_triangular(lower[:1, :1], row, lower=True, b_ndim=2),
+        pt.linalg.solve_triangular(lower - pt.diag(lower.diagonal()), w, lower=True, b_ndim=1),
+        pt.linalg.solve_triangular(lower[None], x[:, :, None], lower=True, b_ndim=2),
+        pt.linalg.solve_triangular(lower[None] * w[:, None, None], row.T[None], lower=True),
+        pt.linalg.solve_triangular(lower * v[:, None, None], w, lower=True, b_ndim=1),
+        *pt.grad(pt.linalg.solve_triangular(lower, w, lower=True, b_ndim=1).sum(), [w, square]),
+    )
     add("shapes", x.shape, x.shape[0], v.shape[0] + n, x.size, cube.shape, pt.exp(x).shape[1])
     add(
         "arange",
