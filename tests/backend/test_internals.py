@@ -66,6 +66,7 @@ INTERNALS = {
     "pytensor.graph.fg.AbstractFunctionGraph": "say what graphs are written as source",
     "pytensor.graph.fg.FrozenFunctionGraph": "make a graph a property of an operation",
     "pytensor.graph.rewriting.db.RewriteDatabaseQuery": "leave out rewrites that join operations",
+    "pytensor.link.c.op.COp": "see which operations are evaluated by their `perform`",
     "pytensor.link.numba.cache": "know whether compiled code can be written",
     "pytensor.link.numba.cache.compile_numba_function_src": "cache a function on disk",
     "pytensor.link.numba.dispatch.basic.cache_key_for_constant": "identify constants",
