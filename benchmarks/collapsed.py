@@ -9,7 +9,6 @@ Run it alone on the machine: .venv/bin/python benchmarks/collapsed.py [--page do
 """
 
 import argparse
-import warnings
 from itertools import product
 from pathlib import Path
 from time import process_time
@@ -147,7 +146,6 @@ def compare_table(draws):
 
 def main(*, draws, survey, page):
     """Measure and print; write what stands there into a page if one is given."""
-    warnings.filterwarnings("ignore")
     if survey:
         print(compare_areas(draws, [SURVEY]))
         return

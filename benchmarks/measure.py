@@ -9,7 +9,6 @@ import json
 import logging
 import resource
 import sys
-import warnings
 from multiprocessing import Value
 from time import perf_counter, process_time
 
@@ -345,5 +344,4 @@ def main(job):
 
 if __name__ == "__main__":
     logging.getLogger("pymc").setLevel(logging.CRITICAL)
-    warnings.simplefilter("ignore")
     print(json.dumps(main(json.loads(sys.argv[1]))))
