@@ -1,8 +1,11 @@
 """Counts as a function of parameters and noise: Poisson, binomial and negative binomial."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import count
 from typing import Any, ClassVar
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
@@ -11,14 +14,25 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.backend.jit import kept_on_disk
 from pymc_dapper.backend.numba_ops import compiles
 from pymc_dapper.interweaving.kernels import counts as kernels
 from pymc_dapper.interweaving.reading.maps import Parameters, RecordMap, record_map
 
+NUMBER = count()
+"""How many evaluations there have been."""
+FEW = 10_000
+"""So many evaluations take less than to compile a kernel, where none takes many steps."""
+FEW_STEPS = 200
+
 
 class _OfCounts(ScalarOp):
-    """A scalar function of this module's kernels."""
+    """A scalar function of this module's kernels.
+
+    Where a model is checked, it's evaluated by the kernel's source, and compiled where that would
+    take longer than to compile it.
+    """
 
     kernel: ClassVar[Any]
 
@@ -26,7 +40,22 @@ class _OfCounts(ScalarOp):
         super().__init__(upgrade_to_float64, name=type(self).__name__)
 
     def impl(self, *inputs: float) -> float:
-        return kept_on_disk(self.kernel)(*inputs)
+        quick = next(NUMBER) < FEW and _takes_few_steps(*inputs[-3:])
+        evaluate = _source(self.kernel) if quick else kept_on_disk(self.kernel)
+        with np.errstate(all="ignore"):
+            return evaluate(*inputs)
+
+
+@cache
+def _source(kernel: Callable) -> Callable:
+    return in_python(kernel)
+
+
+def _takes_few_steps(family: float, first: float, second: float) -> bool:
+    if not _source(kernels.is_possible)(family, first, second):
+        return True
+    mean, sd = _source(kernels.moments)(family, first, second)
+    return bool(mean + 10 * sd <= FEW_STEPS)
 
 
 class CountNoise(_OfCounts):

@@ -1,10 +1,15 @@
 """Counts keep their place in the step of the distribution function that they lie in."""
 
+from itertools import count
+
+import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
+from pymc_dapper.interweaving.compiled import counts
+from pymc_dapper.interweaving.kernels.counts import BINOMIAL, POISSON
 from pymc_dapper.interweaving.reading.maps import record_map
 from tests.interweaving.moving import assert_steps_are_kept
 
@@ -42,3 +47,24 @@ def test_kernels_are_compiled_for_double_precision_only(family):
     records = of_node.records(pt.dscalar("u"), parameters)
     for result in (noise, records):
         assert {x.type.dtype for x in result.owner.inputs} == {"float64"}
+
+
+@pytest.mark.parametrize(
+    ("law", "before", "compiled"),
+    [
+        ((POISSON, 3.0, 0.0), 0, False),
+        ((BINOMIAL, 12.0, 0.3), 0, False),
+        ((POISSON, np.nan, 0.0), 0, False),
+        ((POISSON, 900.0, 0.0), 0, True),
+        ((BINOMIAL, 1e6, 0.3), 0, True),
+        ((POISSON, 3.0, 0.0), counts.FEW, True),
+    ],
+)
+def test_few_evaluations_of_few_steps_arent_worth_compiling(law, before, compiled, monkeypatch):
+    monkeypatch.setattr(counts, "kept_on_disk", lambda kernel: lambda *_: "compiled")
+    monkeypatch.setattr(counts, "NUMBER", count(before))
+    found = counts._OfCounts.impl(counts.CountNoise(), 2.0, 0.5, *law)
+    assert isinstance(found, str) is compiled
+    if not compiled and np.isfinite(law[1]):
+        law = {POISSON: stats.poisson, BINOMIAL: stats.binom}[law[0]](*[x for x in law[1:] if x])
+        assert found == pytest.approx((law.cdf(1) + law.cdf(2)) / 2, rel=1e-12)
