@@ -11,6 +11,7 @@ installed are skipped, with a note. Results are kept in benchmarks/results.json.
 """
 
 import argparse
+import compileall
 import importlib.util
 import json
 import os
@@ -158,6 +159,8 @@ def measure(job, folder):
         return {"skipped": reason}
     arguments = {key: value for key, value in job.items() if key != "caches"}
     environment = os.environ | ONE_THREAD
+    # As where the package is installed: its source isn't compiled to bytecode by each process.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if "caches" in job:
         flags = f"{os.environ.get('PYTENSOR_FLAGS', '')},base_compiledir={cache_of(job, folder)}"
         environment["PYTENSOR_FLAGS"] = flags.strip(",")
@@ -203,6 +206,7 @@ def run(short, keep):
 
 def measured(wanted):
     """Run jobs, one after another; yield each with its result."""
+    compileall.compile_dir(ROOT / "pymc_dapper", quiet=1)
     with tempfile.TemporaryDirectory() as folder:
         for job in wanted:
             result = measure(job, Path(folder))

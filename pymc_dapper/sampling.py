@@ -20,6 +20,7 @@ from pymc_dapper.model_releases.budgets import ATTRIBUTE, read_releases
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.building import (
     building,
+    searching_new_garbage_only,
     telling_of_damage,
     whole_graphs,
     without_c_compiler,
@@ -231,6 +232,7 @@ def sample(
     chosen = own_mode or not numba_by_default()
     with (
         telling_of_damage(),
+        searching_new_garbage_only(),
         whole_graphs(unless=chosen),
         without_c_compiler(unless=chosen),
     ):

@@ -1,5 +1,6 @@
 """sample: what it takes, and what is kept."""
 
+import gc
 import logging
 
 import numpy as np
@@ -55,9 +56,24 @@ def passed_on(monkeypatch, uncompiled):
 
     def sample(draws, **given):
         options.update(given, draws=draws, compiled_by=get_mode(None), cxx=pytensor.config.cxx)
+        options.update(left_out_of_searches=gc.get_freeze_count())
 
     monkeypatch.setattr("pymc_dapper.sampling.pm.sample", sample)
     return options
+
+
+def test_no_search_for_garbage_goes_through_all_libraries_while_chains_run(
+    table_and_records, passed_on
+):
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()
+    try:
+        pmd.sample(model=table_and_records)
+        assert passed_on["left_out_of_searches"] > 0
+        assert gc.get_freeze_count() == 0
+    finally:
+        if frozen:
+            gc.freeze()
 
 
 def test_counts_are_kept_since_they_are_few_and_of_interest(table_and_records, passed_on):
