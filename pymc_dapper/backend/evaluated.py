@@ -9,11 +9,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pytensor.scalar as ps
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.traversal import io_toposort
 from pytensor.link.c.op import COp
+from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dapper.backend.internals import CheckParameterValue
 
@@ -118,10 +120,19 @@ def _evaluation(node: Apply, check_bounds: bool) -> Evaluation:
     op = node.op
     if isinstance(op, CheckParameterValue) and (op.can_be_replaced_by_ninf or not check_bounds):
         return partial(_checked, node.outputs[0].type.dtype, check_bounds)
+    if isinstance(op, Elemwise) and isinstance(op.scalar_op, ps.Clip):
+        return partial(_clamped, node.outputs[0].type.dtype)
     # Operations leave notes with a node, which are not to stay with the model.
     own = node.clone()
     op.prepare_node(own, None, None, "py")
     return partial(op.perform, own)
+
+
+def _clamped(dtype: str, inputs: list[Any], outputs: list[Cell]) -> None:
+    """Clamp all entries at once, where PyTensor calls Python for each."""
+    x, lower, upper = inputs
+    clamped = np.where(x < lower, lower, np.where(x > upper, upper, x))
+    outputs[0][0] = np.asarray(clamped, dtype=dtype)
 
 
 def _checked(dtype: str, check_bounds: bool, inputs: list[Any], outputs: list[Cell]) -> None:
