@@ -25,11 +25,12 @@ from pymc_dapper.interweaving.kernels.tuning import (
     FEWEST_FOR_FRAMES,
     FIRST_FIT,
     MAX_FRAME_MOVES,
-    MAX_MOVES,
     MIN_MEASURED,
+    Costs,
     best_numbers_of_moves,
     fit_draws,
     forgets_slowly,
+    moves_in_tuning,
     moves_waste_time,
     unfitted,
 )
@@ -64,6 +65,7 @@ class Kind(NamedTuple):
 
     reading: NonCentredModel
     move: JitFunction
+    costs: Costs
     given: Given
     dim: int
     """Of what moves."""
@@ -148,9 +150,10 @@ class InterweaveStep(Step):
     -----
     A move is an elliptical slice of a multivariate t distribution that is fitted to the parameters
     in tuning, and frozen after it (Nishihara et al. 2014). How many moves an iteration makes, from
-    0 to 8, and of frames from 0 to 16, is chosen in tuning, too: as many as give the most effective
-    draws for the evaluations they cost. Frames take 200 iterations of tuning or more. Where moves
-    take longer than all else in tuning and the other steps do well, tuning ends early, with 0.
+    0 to 16, is chosen in tuning, too, and so is how many of frames: as many as give the most
+    effective draws for the operations that they take, which are counted. Where an evaluation takes
+    long, it is 8 at most. Frames take 200 iterations of tuning or more. Where moves take longer
+    than all else in tuning and the other steps do well, tuning ends early, with 0.
 
     A number n of records moves on a logarithmic scale, as log(n + u) with u uniform, drawn anew
     before each iteration. Records that aren't there have their noise, too: use the step after a
@@ -221,7 +224,6 @@ class InterweaveStep(Step):
         self._givens = [self._given]
         moving = {x.name for x in (*reading.parameters, *reading.numbers)}
         self._will_move([x for x in self._moved if x.name in moving])
-        self._n_records = sum(int(np.prod(x.type.shape)) for x in reading.records)
         # Of a room for records, those that aren't there would have a part in the frame.
         self._framed = [] if reading.numbers else with_a_frame(followers, point)
         self._options, self._point = options, point
@@ -242,9 +244,9 @@ class InterweaveStep(Step):
     def _add_kind(self, reading: NonCentredModel, given: Given, checked: CheckedNoise) -> None:
         moving = (*reading.moving, *reading.numbers)
         dim = int(sum(np.prod(x.type.shape) for x in moving))
-        move = compile_moves(reading, compile_kwargs=self._options)
+        moves = compile_moves(reading, compile_kwargs=self._options)
         names = tuple(x.name for x in (*reading.parameters, *reading.numbers, *reading.records))
-        kind = Kind(reading, move, given, dim, names)
+        kind = Kind(reading, moves.function, moves.costs, given, dim, names)
         self._check_compiled(kind, checked)
         self._kinds.append(kind)
 
@@ -324,7 +326,6 @@ class InterweaveStep(Step):
         moving = (*self._reading.parameters, *self._reading.numbers)
         dim = int(sum(np.prod(x.type.shape) for x in moving))
         self.fits = [unfitted(np.zeros(dim))]
-        self._tuning_moves = max(self.n_moves[0], MAX_MOVES), MAX_FRAME_MOVES
         self._forget_paths()
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
@@ -337,7 +338,7 @@ class InterweaveStep(Step):
         ends = [self._what_forgets(point)] if watched and several else []
         made, looked_at = 0, 0
         for which, chosen in enumerate(self.n_moves):
-            n_moves = self._tuning_moves[which] if tuning else chosen
+            n_moves = self._moves_in_tuning(which) if tuning else chosen
             if n_moves > 0:
                 point, path, evaluations = self._make(which, point, n_moves)
                 made, looked_at = made + n_moves, looked_at + sum(evaluations)
@@ -354,6 +355,12 @@ class InterweaveStep(Step):
             self._tune(watched)
         accept = made / looked_at if looked_at else np.nan
         return point, [{"interweave_accept": accept, "interweave_moves": made}]
+
+    def _moves_in_tuning(self, which: int) -> int:
+        """How many moves of a kind an iteration makes in tuning; of frames, all there may be."""
+        if which > 0:
+            return MAX_FRAME_MOVES
+        return max(self.moves or 0, moves_in_tuning(self._kind(0).costs))
 
     def _make(
         self, which: int, point: PointType, n_moves: int
@@ -428,7 +435,7 @@ class InterweaveStep(Step):
         since = min(done // 2, done - MIN_MEASURED)
         if len(self.n_moves) > 1 or (self._watches() and forgets_slowly(self._seen(since))):
             return False
-        return moves_waste_time(*self._measured(0, since), self._n_records)
+        return moves_waste_time(*self._measured(0, since), self._kinds[0].costs)
 
     def _fit(self, since: int) -> None:
         """Fit the t distributions to where moves led since an iteration."""
@@ -445,9 +452,11 @@ class InterweaveStep(Step):
             measured = [self._measured(which, half) for which in kinds]
             paths, evaluations = zip(*measured, strict=True)
             ends = np.array(self._late(self.tuning_ends, half))
-            best = best_numbers_of_moves(paths, evaluations, ends, self._n_records)
+            costs = [self._kind(which).costs for which in kinds]
+            best = best_numbers_of_moves(paths, evaluations, ends, costs)
             # Where nothing else moves the parameters, some moves must be made.
-            self.n_moves = best if self._reading.records or any(best) else [MAX_MOVES]
+            moved = self._reading.records or any(best)
+            self.n_moves = best if moved else [self._moves_in_tuning(0)]
         self._fit(half)
         if self._reading.records:
             self._warn_if_alone()

@@ -357,7 +357,7 @@ def test_frames_move_after_a_quarter_of_tuning(with_frames):
         assert np.array_equal(after["y"], point["y"]) == (len(made) <= 6)
         assert np.isfinite(logps(after))
         point = after
-    assert made == [8] * 6 + [10] * 18 + [2] * 4
+    assert made == [MAX_MOVES] * 6 + [MAX_MOVES + 2] * 18 + [2] * 4
     step.setup_chain(np.random.default_rng(3), tune=24, draws=5)
     assert step.n_moves == [DEFAULT_MOVES]
 

@@ -3,17 +3,20 @@
 from collections.abc import Iterator
 from functools import reduce
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytensor.tensor as pt
+from pytensor.graph import FunctionGraph
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.rewrites import rewritten
+from pymc_dapper.graphs.costs import nanoseconds
 from pymc_dapper.graphs.joins import with_sums_before_joins
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.interweaving.compiled import counts  # noqa: F401  (registers maps)
 from pymc_dapper.interweaving.compiled.op import ParameterMoves
+from pymc_dapper.interweaving.kernels.tuning import Costs, counted
 from pymc_dapper.interweaving.reading import NonCentredModel
 from pymc_dapper.interweaving.reading.coordinates import Coordinates
 
@@ -22,12 +25,19 @@ ROUNDING = 1e-6
 """Records that come back from their noise by less precisely aren't moved."""
 
 
+class CompiledMoves(NamedTuple):
+    """Moves as a compiled function, and what they cost."""
+
+    function: JitFunction
+    costs: Costs
+
+
 def compile_moves(
     reading: NonCentredModel, *, compile_kwargs: dict[str, Any] | None = None
-) -> JitFunction:
+) -> CompiledMoves:
     """Compile the moves of a model's parameters.
 
-    The result is called as ``moves(*parameters, *numbers, *records, *given, *data, *uniforms,
+    The function is called as ``moves(*parameters, *numbers, *records, *given, *data, *uniforms,
     *fractions, *fit, *variates) -> (*parameters, *numbers, *records, path, outcome)``: all after
     the moves, and what the kernel returns. The path is of the parameters, of the frame, if there is
     one, and of numbers, each in its coordinates; so is the log-density that the kernel returns.
@@ -56,17 +66,19 @@ def compile_moves(
         log_density = log_density + theta[-len(reading.numbers) :].sum()
     log_density = log_density + _log_volume(theta, reading)
     context = frontier([theta], log_density)
-    op = ParameterMoves(rewritten([theta, *context], [log_density], mode))
+    graph = rewritten([theta, *context], [log_density], mode)
+    op = ParameterMoves(graph)
     fit = [pt.vector(name, dtype="float64") for name in ("location", "scale", "skewness")]
     fit.append(pt.matrix("factor", dtype="float64"))
     variates = [pt.matrix("normals", dtype="float64"), pt.matrix("angles", dtype="float64")]
-    path, outcome = op(start, _come_back(reading), *fit, *variates, *context)
+    movable = _come_back(reading)
+    path, outcome = op(start, movable, *fit, *variates, *context)
 
     moved = _unravel(path[-1], reading)
     records = rebuild(reading.moved_records, dict(zip(proposed, moved, strict=True)))
     parameters, numbers = moved[: len(reading.parameters)], moved[len(reading.proposed) :]
     data = {shared: shared.type(name=shared.name) for shared in reading.data}
-    return JitFunction(
+    function = JitFunction(
         [
             *reading.parameters,
             *reading.numbers,
@@ -82,6 +94,11 @@ def compile_moves(
         model=reading.model,
         compile_kwargs=compile_kwargs,
     )
+    set_up = FunctionGraph(outputs=[movable, *reading.moved_records], clone=True)
+    n_entries = sum(prod(x.type.shape) for x in reading.records)
+    n_moving = len(reading.parameters) + len(reading.numbers)
+    costs = counted(nanoseconds(graph), nanoseconds(set_up), n_entries, n_moving)
+    return CompiledMoves(function, costs)
 
 
 def _unravel(flat: TensorVariable, reading: NonCentredModel) -> list[TensorVariable]:

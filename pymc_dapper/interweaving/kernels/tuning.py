@@ -2,17 +2,24 @@
 
 from collections.abc import Sequence
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
 from pymc_dapper.interweaving.kernels.moves import Fit, skewed
 from pymc_dapper.kernels.effective_draws import effective_draws, memory
 
-MAX_MOVES = 8
-"""Moves per iteration in tuning, and at most afterwards."""
+FEWEST_IN_TUNING = 8
+"""Moves per iteration in tuning, and at most afterwards, where they are dear."""
+
+MAX_MOVES = 16
+"""The same, where they are cheap beside the rest of an iteration."""
 
 MAX_FRAME_MOVES = 16
 """The same, of frames."""
+
+EVALUATIONS = 5.0
+"""What a move takes, more or less."""
 
 DEFAULT_MOVES = 4
 """Moves per iteration where tuning was too short to tell."""
@@ -46,17 +53,51 @@ SKEWED_QUANTILES = skewed.py_func(
 )
 CENTRED_QUANTILES = SKEWED_QUANTILES - SKEWED_QUANTILES.mean(axis=1, keepdims=True)
 
-# Costs are counted, not timed, so that the same seed gives the same draws. The unit is what one
-# record costs in one evaluation of the moves' log-density, some 10 ns; per record and, what a call
-# costs in any case, per call.
-EVALUATION = np.array([1.0, 50.0])
-"""An evaluation of the log-density: one pass over the records."""
+# Costs are counted, not timed, so that the same seed gives the same draws: in nanoseconds of the
+# machine on which `benchmarks/move_costs.py` was run last.
+EVALUATION = 150.0
+"""An evaluation of the log-density, whatever it is of."""
 
-SET_UP = np.array([4.0, 1_000.0])
-"""To make any move at all: the noise, the check that records come back from it, new records."""
+SET_UP, SET_UP_OF_ENTRY = 8_000.0, 0.7
+"""To make any move at all, and for each entry of the records: variates, and arrays passed on."""
 
-REST_OF_ITERATION = np.array([20.0, 6_000.0])
-"""The other steps: a sweep that draws and decides on each record, and the parameters' own."""
+REST, REST_OF_PARAMETER, REST_OF_ENTRY = 30_000.0, 20_000.0, 20.0
+"""The other steps: the sampling loop, each parameter's own step, and noise and decisions of a sweep
+for each entry of the records."""
+
+PASSES = 2.0
+"""How often the other steps go over what an evaluation does, at least: a sweep makes proposals, and
+adds up what is present and what is proposed."""
+
+
+class Costs(NamedTuple):
+    """What moves cost."""
+
+    evaluation: float
+    """An evaluation of their log-density."""
+    set_up: float
+    """To make any at all."""
+    rest: float
+    """The other steps of an iteration."""
+
+
+def counted(evaluation: float, set_up: float, n_entries: int, n_parameters: int) -> Costs:
+    """Add to what was counted of graphs what else it takes.
+
+    For so many entries of records, and so many variables that move with them.
+    """
+    rest = REST + REST_OF_PARAMETER * n_parameters + REST_OF_ENTRY * n_entries
+    return Costs(
+        EVALUATION + evaluation,
+        SET_UP + SET_UP_OF_ENTRY * n_entries + set_up,
+        rest + PASSES * evaluation,
+    )
+
+
+def moves_in_tuning(costs: Costs) -> int:
+    """As many moves an iteration as to take no longer than the rest of it, within bounds."""
+    as_long = costs.rest / (EVALUATIONS * costs.evaluation)
+    return int(min(max(as_long, FEWEST_IN_TUNING), MAX_MOVES))
 
 
 def unfitted(start: np.ndarray) -> Fit:
@@ -105,7 +146,7 @@ def best_numbers_of_moves(
     paths: Sequence[np.ndarray],
     evaluations: Sequence[np.ndarray],
     ends: np.ndarray,
-    n_records: int,
+    costs: Sequence[Costs],
 ) -> list[int]:
     """Choose how many moves of each kind give the most effective draws for what they cost.
 
@@ -124,6 +165,8 @@ def best_numbers_of_moves(
         How many evaluations each move took.
     ends : ndarray, shape (m, kinds + 1, c)
         All that is to forget, before and after the moves of each kind.
+    costs : sequence of Costs
+        Of each kind. The rest of an iteration is that of the first.
 
     Notes
     -----
@@ -133,21 +176,21 @@ def best_numbers_of_moves(
     if len(ends) < MIN_MEASURED:
         return [min(DEFAULT_MOVES, made.shape[1]) for made in evaluations]
     left = _correlation(ends[:-1, -1], ends[1:, 0])
-    (per_evaluation, set_up, rest), costs = _costs(n_records), np.zeros(())
+    taken = np.array(costs[0].rest)
     for kind, (path, made) in enumerate(zip(paths, evaluations, strict=True)):
         if len(paths) == 1:
-            inside = _correlation(path[:, :1], path)
+            inside = _within(path)
         else:
             shares = np.arange(path.shape[1])[:, None] / made.shape[1]
             inside = _correlation(ends[:, kind], ends[:, kind + 1]) ** shares
         left = left[..., None, :] * inside
-        moves = set_up + per_evaluation * np.cumsum(made.mean(axis=0))
-        costs = costs[..., None] + np.concatenate([[0.0], moves])
+        moves = costs[kind].set_up + costs[kind].evaluation * np.cumsum(made.mean(axis=0))
+        taken = taken[..., None] + np.concatenate([[0.0], moves])
     if len(paths) > 1:
         left = left ** _slower(left[(-1,) * len(paths)], ends[:, -1])
     left = left.max(axis=-1)
     worth = (1 - left) / (1 + left)
-    pays = worth / (rest + costs)
+    pays = worth / taken
     best = np.argmax(pays)
     if worth.flat[best] < ENOUGH:
         best = np.argmax(np.where(pays * NEARLY >= pays.flat[best], worth, 0.0))
@@ -175,7 +218,7 @@ def forgets_slowly(seen: np.ndarray) -> bool:
     return memory(seen) > min(LONG, len(seen) / 10)
 
 
-def moves_waste_time(paths: np.ndarray, evaluations: np.ndarray, n_records: int) -> bool:
+def moves_waste_time(paths: np.ndarray, evaluations: np.ndarray, costs: Costs) -> bool:
     """Whether it is clear before the end of tuning that no move is worth its cost.
 
     That is where moves cost more than the rest of an iteration, and where the other steps leave an
@@ -183,14 +226,23 @@ def moves_waste_time(paths: np.ndarray, evaluations: np.ndarray, n_records: int)
     Takes what :func:`best_numbers_of_moves` does of one kind, and what other steps leave in between
     from the paths.
     """
-    per_evaluation, set_up, rest = _costs(n_records)
-    moves = set_up + per_evaluation * evaluations.sum(axis=1).mean()
-    return bool(moves > rest and _correlation(paths[:-1, -1], paths[1:, 0]).max() < 0.5)
+    moves = costs.set_up + costs.evaluation * evaluations.sum(axis=1).mean()
+    return bool(moves > costs.rest and _correlation(paths[:-1, -1], paths[1:, 0]).max() < 0.5)
 
 
-def _costs(n_records: int) -> list[float]:
-    """Cost of an evaluation, of moving at all, and of the rest of an iteration."""
-    return [float(cost @ (n_records, 1.0)) for cost in (EVALUATION, SET_UP, REST_OF_ITERATION)]
+def _within(path: np.ndarray) -> np.ndarray:
+    """Autocorrelations after 0, 1, ..., k moves, shape (k + 1, d), from all pairs so far apart.
+
+    What is smaller than its own standard error counts as that: else, of many that are next to
+    nothing, the one that happens to be smallest would say how many moves to make.
+    """
+    m, n_points, _ = path.shape
+    inside = []
+    for k in range(n_points):
+        n_pairs = n_points - k
+        apart = _correlation(np.concatenate(path[:, :n_pairs]), np.concatenate(path[:, k:]))
+        inside.append(np.maximum(apart, 1 / np.sqrt(m * n_pairs)))
+    return np.array(inside)
 
 
 def _correlation(before: np.ndarray, after: np.ndarray) -> np.ndarray:

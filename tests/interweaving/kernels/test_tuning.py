@@ -5,12 +5,21 @@ import pytest
 
 from pymc_dapper.interweaving.kernels.tuning import (
     DEFAULT_MOVES,
+    FEWEST_IN_TUNING,
     MAX_MOVES,
+    Costs,
     best_numbers_of_moves,
+    counted,
     fit_draws,
     forgets_slowly,
+    moves_in_tuning,
     moves_waste_time,
 )
+
+
+def costs(n_records):
+    """An evaluation that takes a twentieth of the rest of an iteration, where there are many."""
+    return Costs(n_records + 50.0, 4 * n_records + 1_000.0, 20 * n_records + 6_000.0)
 
 
 def paths(elsewhere, inside, m=400, k=4, seed=0):
@@ -29,7 +38,7 @@ def paths(elsewhere, inside, m=400, k=4, seed=0):
 
 def best(path, evaluations, n_records):
     """How many moves are best, of one kind."""
-    return best_numbers_of_moves([path], [evaluations], path[:, [0, -1]], n_records)
+    return best_numbers_of_moves([path], [evaluations], path[:, [0, -1]], [costs(n_records)])
 
 
 @pytest.mark.parametrize(
@@ -78,7 +87,36 @@ def test_moves_are_given_up_early_only_where_they_waste_time(
     elsewhere, evaluations, n_records, expected
 ):
     made = np.full((100, 4), evaluations)
-    assert moves_waste_time(paths(elsewhere, 0.5, m=100), made, n_records) == expected
+    assert moves_waste_time(paths(elsewhere, 0.5, m=100), made, costs(n_records)) == expected
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_moves_that_leave_next_to_nothing_the_cheapest_are_made(seed):
+    """And not those after which an estimate happens to be smallest."""
+    cheap = Costs(evaluation=150.0, set_up=8_000.0, rest=90_000.0)
+    path = paths(0.9, 0.05, m=500, k=MAX_MOVES, seed=seed)
+    made = np.full((500, MAX_MOVES), 4)
+    [chosen] = best_numbers_of_moves([path], [made], path[:, [0, -1]], [cheap])
+    assert 1 <= chosen <= 4
+
+
+def test_moves_in_tuning_take_no_longer_than_the_rest_of_an_iteration_but_for_a_few():
+    cheap, dear = counted(1_000, 0, 1_000, 2), counted(1e6, 0, 1_000, 2)
+    between = Costs(1_000.0, 0.0, 60_000.0)
+    assert [moves_in_tuning(x) for x in (cheap, between, dear)] == [
+        MAX_MOVES,
+        12,
+        FEWEST_IN_TUNING,
+    ]
+
+
+def test_what_is_counted_of_graphs_is_a_part_of_all_costs():
+    none, some = counted(0, 0, 100, 1), counted(500, 70, 100, 1)
+    assert some.evaluation - none.evaluation == 500
+    assert some.set_up - none.set_up == 70
+    assert some.rest > none.rest
+    assert counted(0, 0, 100, 3).rest > none.rest
+    assert counted(0, 0, 200, 1).set_up > none.set_up
 
 
 def test_a_short_tuning_leaves_the_number_of_moves_alone():
@@ -118,7 +156,7 @@ def two_kinds(elsewhere, first, second, m=600, k=4):
     ],
 )
 def test_of_two_kinds_of_moves_those_are_made_that_pay(elsewhere, first, second, expected):
-    chosen = best_numbers_of_moves(*two_kinds(elsewhere, first, second), 1_000)
+    chosen = best_numbers_of_moves(*two_kinds(elsewhere, first, second), [costs(1_000)] * 2)
     assert all(k in allowed for k, allowed in zip(chosen, expected, strict=True))
 
 
@@ -129,7 +167,7 @@ def test_a_memory_longer_than_autocorrelations_tell_takes_as_many_moves_as_there
     ends = 0.8 * modes[:, None, None] + rng.standard_normal((600, 3, 1))
     inside = [ends[:, [0, 1]].repeat([1, 4], axis=1), ends[:, [1, 2]].repeat([1, 4], axis=1)]
     made = [np.full((600, 4), 2)] * 2
-    assert best_numbers_of_moves(inside, made, ends, 10) == [4, 4]
+    assert best_numbers_of_moves(inside, made, ends, [costs(10)] * 2) == [4, 4]
 
 
 def test_a_long_memory_is_seen():

@@ -1,0 +1,95 @@
+"""What it takes to evaluate a graph: operations counted, and not timed.
+
+So that what is chosen by it is the same wherever a seed is used. The unit is a nanosecond of the
+machine on which `benchmarks/move_costs.py` was run last.
+"""
+
+from math import prod, sqrt
+
+import pytensor.scalar as ps
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import AbstractFunctionGraph
+from pytensor.scalar import math as special
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.subtensor import Subtensor
+
+from pymc_dapper.graphs.ops import Keeps, Measures, Moves, Multiplies, Reduces, action_of
+
+ARITHMETIC = 0.03
+"""A sum, product, comparison or choice: several entries at a time."""
+ELEMENTARY = 6.0
+"""An exponential, a logarithm, a power."""
+SPECIAL = 12.0
+"""An error function, its inverse, a log-gamma function."""
+ITERATED = 500.0
+"""An incomplete gamma or beta function, or its inverse: a series or a search."""
+OF_OURS = 15.0
+"""A scalar operation that isn't PyTensor's, such as a quantile of counts."""
+MOVED = 0.5
+"""An entry that is looked up, or put somewhere else."""
+OTHER = 20.0
+"""An entry in any other operation: sorting, solving."""
+
+TRANSCENDENTAL = (
+    *(ps.Exp, ps.Exp2, ps.Expm1, ps.Log, ps.Log10, ps.Log1p, ps.Log2, ps.Pow),
+    *(ps.Sin, ps.Cos, ps.Tan, ps.ArcSin, ps.ArcCos, ps.ArcTan, ps.ArcTan2),
+    *(ps.Sinh, ps.Cosh, ps.Tanh, ps.ArcSinh, ps.ArcCosh, ps.ArcTanh),
+)
+SERIES = (
+    *(special.GammaInc, special.GammaIncC, special.GammaIncInv, special.GammaIncCInv),
+    *(special.BetaInc, special.BetaIncInv),
+)
+
+
+def nanoseconds(graph: AbstractFunctionGraph) -> float:
+    """Count what it takes to evaluate a graph, beside what any call takes.
+
+    An axis of unknown length is taken to be as long as that of what it was made from.
+    """
+    sizes: dict[Variable, float] = {}
+    total = 0.0
+    for node in graph.toposort():
+        entering = max((_size(x, sizes) for x in node.inputs), default=1.0)
+        for x in node.outputs:
+            known = getattr(x.type, "shape", ())
+            sizes[x] = entering if None in known else float(prod(known))
+        total += _of_node(node, sizes, entering)
+    return total
+
+
+def _size(x: Variable, sizes: dict[Variable, float]) -> float:
+    if isinstance(x, Constant):
+        return float(getattr(x.data, "size", 1))
+    if x not in sizes:
+        sizes[x] = float(prod(n or 1 for n in getattr(x.type, "shape", ())))
+    return sizes[x]
+
+
+def _of_node(node: Apply, sizes: dict[Variable, float], entering: float) -> float:
+    made = sizes[node.outputs[0]]
+    if isinstance(node.op, Elemwise):
+        return made * _of_scalar(node.op.scalar_op)
+    match action_of(node.op, node):
+        case Keeps() | Measures():
+            return 0.0
+        case Moves(all=True):
+            return 0.0
+        case Moves():
+            return 0.0 if isinstance(node.op, Subtensor) else made * MOVED
+        case Multiplies():
+            # Of n by k with k by m: the product of the three sizes is the square of n k m.
+            return 2 * ARITHMETIC * sqrt(made * prod(_size(x, sizes) for x in node.inputs))
+        case Reduces(by=by):
+            return entering * _of_scalar(by)
+    return entering * OTHER
+
+
+def _of_scalar(op: ps.ScalarOp) -> float:
+    if isinstance(op, ps.Composite):
+        return sum(_of_scalar(node.op) for node in op.fgraph.apply_nodes)
+    if isinstance(op, TRANSCENDENTAL):
+        return ELEMENTARY
+    if isinstance(op, SERIES):
+        return ITERATED
+    known = {ps.basic.__name__: ARITHMETIC, special.__name__: SPECIAL}
+    return known.get(type(op).__module__, OF_OURS)
