@@ -136,7 +136,7 @@ def sampled(model):
 
 def test_a_generative_model_given_a_release_is_the_model_of_that_release():
     model = generative()
-    released = pm.draw(model["total"], random_seed=1)
+    released = pm.draw(model["total"], random_seed=1, mode="FAST_COMPILE")
     observed = pm.observe(model, {"total": released})
     with pm.Model() as written:
         mu = pm.Normal("mu")

@@ -387,7 +387,7 @@ def test_a_batch_of_releases_can_be_observed_and_predicted():
         release = mechanism.observe("release", s, released=[[0.5, 0.2], NoisyStats.NA])
         value = model.compile_logp(sum=False, mode="FAST_COMPILE")({})[0]
     np.testing.assert_allclose(value, logp(mechanism, [[0.5, 0.2], NoisyStats.NA], s))
-    drawn = pm.draw(release, 200, random_seed=1)
+    drawn = pm.draw(release, 200, random_seed=1, mode="FAST_COMPILE")
     assert drawn.shape == (200, 2, 2)
     slopes = np.ma.masked_invalid(drawn[..., 0])
     assert np.ma.median(slopes[:, 0]) > 0 > np.ma.median(slopes[:, 1])

@@ -36,7 +36,8 @@ def test_names_and_dims_come_out_in_arviz():
     with pm.Model(coords=release.coords) as model:
         people = pm.Poisson("latent", 20, dims=("sex", "age"))
         release.observe(people)
-        prior = pm.sample_prior_predictive(2, random_seed=1)
+        in_python = {"mode": "FAST_COMPILE"}
+        prior = pm.sample_prior_predictive(2, random_seed=1, compile_kwargs=in_python)
     assert prior.prior_predictive["people"].dims == ("chain", "draw", "sex", "age")
     assert list(prior.prior_predictive["people"]["age"].values) == ["old", "young"]
     assert "people" in model.named_vars
