@@ -9,10 +9,15 @@ from functools import cache
 
 import pytensor
 import pytest
+from pytensor.compile import mode
+from pytensor.compile.mode import Mode
 
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.steps import lean_nuts
+
+REWRITTEN = Mode(mode.FAST_COMPILE.linker, "fast_compile").including("py_only")
+"""For a graph that is evaluated a hundred times, to rewrite it first saves time."""
 
 
 def _make(self, inputs, outputs, *, model, compile_kwargs, overwritten=()):

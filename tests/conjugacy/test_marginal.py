@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 from pymc_dapper.assignment import Readings
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.marginal import integrable_parameters, integrate_out
+from tests.evaluated_in_python import REWRITTEN
 
 
 def prior_of_a_count():
@@ -74,7 +75,7 @@ def log_ratios(write, *, leave_out=()):
     marginal = pt.add(*(graph.sum() for name, graph in factors.items() if name not in leave_out))
     value = model.rvs_to_values[p]
     others = [x for x in model.value_vars if x is not value]
-    options = {"mode": "FAST_COMPILE", "on_unused_input": "ignore"}
+    options = {"mode": REWRITTEN, "on_unused_input": "ignore"}
     logp = pytensor.function([value, *others], model.logp(), **options)
     written = pytensor.function(others, marginal, **options)
     found = []

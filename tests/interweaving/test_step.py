@@ -20,7 +20,7 @@ from pymc_dapper.interweaving.kernels.tuning import (
 )
 from pymc_dapper.interweaving.step import InterweaveStep
 from tests.against_python import assert_same_in_python
-from tests.evaluated_in_python import evaluated_in_python
+from tests.evaluated_in_python import REWRITTEN, evaluated_in_python
 
 N = 20
 
@@ -63,7 +63,7 @@ def step(steps):
     return steps[1]
 
 
-@pytensor.config.change_flags(mode="FAST_COMPILE")  # of PyMC's own: our steps are compiled
+@pytensor.config.change_flags(mode=REWRITTEN)  # of PyMC's own: our steps are compiled
 def sample(model, steps, **kwargs):
     options = {"draws": 30, "tune": 60, "chains": 2, "cores": 1, "random_seed": 5} | kwargs
     with model:

@@ -22,6 +22,7 @@ from pymc_dapper.conjugacy import rules
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.names import family_name
 from pymc_dapper.conjugacy.step import ConjugateStep
+from tests.evaluated_in_python import REWRITTEN
 from tests.quadrature import Tabulated, linear_gaussian, marginals, normals
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
 
@@ -282,7 +283,7 @@ def test_joint_normals_leave_the_joint_law_invariant():
         pm.Normal("y", a[GROUP] + b * X, 0.7, shape=6)
     [conditional] = read_conditionals(model, [m, a, b])
     given, outputs = list(conditional.given), list(conditional.parameters)
-    parameters = pymc_compile(given, outputs, mode="FAST_COMPILE")
+    parameters = pymc_compile(given, outputs, mode=REWRITTEN)
     at_data = [parameters(each) for each in y]
 
     def smallest_p_value(fault=lambda slopes, residuals: (slopes, residuals)):
