@@ -35,7 +35,9 @@ from pymc_dapper.records.kernels.walk_tuning import (
     best_number_of_sweeps,
     few_are_accepted,
     had_better_walk,
+    moments,
     next_reach,
+    share_that_follows,
 )
 from pymc_dapper.records.long_memory import SHORTEST_CHAIN, LongMemory
 from pymc_dapper.records.never_moved import NeverMoved
@@ -77,6 +79,8 @@ class DapperStepState(StepMethodState):
     n_walks: int
     tuning_accepted: list[float]
     tuning_seen: list[np.ndarray]
+    tuning_moments: list[np.ndarray]
+    tuning_parameters: list[np.ndarray]
 
 
 class DapperStep(Step):
@@ -423,9 +427,14 @@ class DapperStep(Step):
                 self.reach = next_reach(self.reach, accept, done - first)
         elif self.n_walks > 0 and done % spacing == 0:
             self._look(records, given)
+            self.tuning_moments.append(moments(records, self._reading.n_records))
+            parameters = given[: len(self._reading.parameters)]
+            self.tuning_parameters.append(np.concatenate([[], *map(np.ravel, parameters)]))
         if done == tune and self.n_walks > 0:
             looks, n = np.array(self.tuning_seen), self._reading.n_records
-            self.n_walks = best_number_of_sweeps(looks, spacing, n)
+            of_records = np.array(self.tuning_moments)
+            share = share_that_follows(np.array(self.tuning_parameters), of_records)
+            self.n_walks = best_number_of_sweeps(looks, of_records, share, spacing, n)
             self._forget_tuning()
 
     def _look(self, records: Sequence[np.ndarray], given: list[np.ndarray]) -> None:
@@ -440,6 +449,8 @@ class DapperStep(Step):
     def _forget_tuning(self) -> None:
         self.tuning_accepted: list[float] = []
         self.tuning_seen: list[np.ndarray] = []
+        self.tuning_moments: list[np.ndarray] = []
+        self.tuning_parameters: list[np.ndarray] = []
 
     def _walking_sweep(self) -> CompiledSweep | None:
         """Compile the sweep in which records walk, when it is first needed; None if none can."""

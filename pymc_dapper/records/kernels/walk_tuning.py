@@ -28,6 +28,18 @@ INDEPENDENT = 4
 
 MOST_SWEEPS = 64
 
+MOST_COLUMNS = 8
+"""Of records, whose covariances are looked at."""
+
+FEWEST_LOOKS = 3
+"""For each moment, to tell what in the parameters follows these."""
+
+ENOUGH = 0.5
+"""Effective draws that an iteration should be worth,"""
+
+NEARLY = 1.25
+"""if that counts no more than so many times as much for each of them."""
+
 # In units of some 10 ns, per record and in any case.
 SWEEP = np.array([15.0, 1_000.0])
 """A sweep."""
@@ -54,28 +66,69 @@ def had_better_walk(accepted: Sequence[float], seen: np.ndarray) -> bool:
     return few_are_accepted(accepted) and memory(seen) > LONG
 
 
+def moments(records: Sequence[np.ndarray], n_records: int) -> np.ndarray:
+    """Means and covariances of records, which is what parameters see of them, as a vector.
+
+    What factors see may forget sooner: of a record beyond the clamps, they don't see how far.
+    """
+    columns = np.concatenate([x.reshape(n_records, -1) for x in records], axis=1)[:, :MOST_COLUMNS]
+    means = columns.mean(axis=0)
+    centred = columns - means
+    covariances = centred.T @ centred / n_records
+    return np.concatenate([means, covariances[np.tril_indices(len(means))]])
+
+
 def next_reach(reach: float, accepted: float, n: int) -> float:
     """Adapt how far walks go, after n of them, by the share accepted (Robbins and Monro, 1951)."""
     return exp(min(0.0, max(-20.0, log(reach) + 3 * (accepted - TARGET) / (n + 10) ** 0.6)))
 
 
-def best_number_of_sweeps(seen: np.ndarray, spacing: int, n_records: int) -> int:
+def share_that_follows(parameters: np.ndarray, of_records: np.ndarray) -> float:
+    """Tell what share of a parameter's variance its records' moments explain: the largest one.
+
+    By a regression on n draws of parameters, shape (n, d), and of moments, shape (n, k); 0 where n
+    is too small for one.
+    """
+    n, k = of_records.shape
+    centred = parameters - parameters.mean(axis=0)
+    centred = centred[:, np.ptp(parameters, axis=0) > 0]
+    if n <= FEWEST_LOOKS * k or centred.size == 0:
+        return 0.0
+    by = of_records - of_records.mean(axis=0)
+    explained = by @ np.linalg.lstsq(by, centred)[0]
+    return float(((explained**2).sum(axis=0) / (centred**2).sum(axis=0)).max())
+
+
+def best_number_of_sweeps(
+    seen: np.ndarray, of_records: np.ndarray, share: float, spacing: int, n_records: int
+) -> int:
     """Choose how many sweeps of walks an iteration makes.
 
-    As many as give the most effective draws for their cost, where what is slowest forgets as an
-    autoregression does.
+    As many as give the most effective draws for their cost, of what the factors see and of the
+    parameters: the former forgets as an autoregression does, and so does the share of the latter
+    that follows the records. Where these are few for an iteration, and others cost little more for
+    each, the most of those: what other steps take isn't known, and more than is counted.
 
     Parameters
     ----------
     seen : ndarray, shape (n, k)
         What the factors saw, with one sweep between.
+    of_records : ndarray, shape (n, m)
+        The records' moments.
+    share : float
+        Of a parameter's variance, what follows the moments (:func:`share_that_follows`).
     spacing : int
         Of so many sweeps, one was kept.
     """
     if np.isnan(effective_draws(seen)).all():
         return 1
-    sweeps = spacing * memory(seen)
-    sweep, rest = (cost @ (n_records, 1.0) for cost in (SWEEP, REST_OF_ITERATION))
     numbers = 2 ** np.arange(int(np.log2(MOST_SWEEPS)) + 1)
-    gains = np.tanh(numbers / sweeps) / (rest + numbers * sweep)
-    return int(numbers[np.argmax(gains)])
+    kept = 1 / np.tanh(numbers / (spacing * memory(of_records)))
+    worth = np.tanh(numbers / (spacing * memory(seen)))
+    worth = np.minimum(worth, 1 / (1 + share * (kept - 1)))
+    sweep, rest = (cost @ (n_records, 1.0) for cost in (SWEEP, REST_OF_ITERATION))
+    pays = worth / (rest + numbers * sweep)
+    best = np.argmax(pays)
+    if worth[best] < ENOUGH:
+        best = np.argmax(np.where(pays * NEARLY >= pays[best], worth, 0.0))
+    return int(numbers[best])
