@@ -9,7 +9,6 @@ from pymc import NUTS
 from pymc.model import Model
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
-from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import (
     PointType,
@@ -19,15 +18,16 @@ from pymc_dapper.backend.internals import (
     dataclass_state,
 )
 from pymc_dapper.checks import options as options_of
-from pymc_dapper.collapsing.compiled.sums import compile_sums
-from pymc_dapper.collapsing.reading.model import read_collapsed
+from pymc_dapper.collapsing.compiled.sums import CompiledSums, compile_sums
+from pymc_dapper.collapsing.compiled.tree import TreeSums, compile_tree_sums
+from pymc_dapper.collapsing.reading.summed_out import read_summed_out
+from pymc_dapper.collapsing.reading.tree import CollapsedTree
 from pymc_dapper.counts.compiled.data import CountData
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.model_releases import ReleaseCheck
 from pymc_dapper.steps.base import Given, Step, miscompiled
 from pymc_dapper.steps.building import tells_why
-from pymc_dapper.steps.lean_nuts import nuts_on
 from pymc_dapper.steps.variables import check_given, count_values
 
 TOLERANCE = 1e-8
@@ -144,7 +144,7 @@ class CollapsedStep(Step):
                 raise ReadingError(
                     f"'{name}' isn't continuous, and NUTS can't move it: leave it to another step"
                 )
-        reading = self._reading or read_collapsed(model, parameters, summed, point)
+        reading = self._reading or read_summed_out(model, parameters, summed, point)
         self._reading = reading
         self._will_move([*summed, *parameters])
         self._data = CountData(reading, "CollapsedStep")
@@ -152,29 +152,23 @@ class CollapsedStep(Step):
         self._givens = [self._given]
         self._names = [x.name for x in summed]
         self._releases = ReleaseCheck(model, summed, "the counts")
-        self._when_read(partial(self._compile, parameters, options, point, nuts))
+        self._when_read(partial(self._compile, options, point, nuts))
 
     def _compile(
         self,
-        parameters: Sequence[TensorVariable],
         options: dict[str, Any],
         point: PointType,
         nuts: Mapping[str, Any],
     ) -> None:
         """Compile the sums, tabulate what they are of, and build NUTS."""
         self._stage("Compiling")
-        self._sums = compile_sums(self._reading, compile_kwargs=options)
-        self._sums.tabulate(self._counts(point), self._data.values)
-        model = self._reading.model
-        self.nuts = nuts_on(
-            self._sums.log_density,
-            parameters,
-            model.value_vars,
-            model,
-            point,
-            compile_kwargs=options,
-            **nuts,
-        )
+        self._sums: CompiledSums | TreeSums
+        if isinstance(self._reading, CollapsedTree):
+            self._sums = compile_tree_sums(self._reading, compile_kwargs=options)
+        else:
+            self._sums = compile_sums(self._reading, compile_kwargs=options)
+        self._give_start(point, self._sums.tabulate(self._counts(point), self._given(point)))
+        self.nuts = self._sums.nuts(point, options, **nuts)
         self._check_compiled(point)
 
     def _check_compiled(self, point: PointType) -> None:
@@ -186,9 +180,7 @@ class CollapsedStep(Step):
         inputs = [*reading.parameters, *reading.counts]
         written = compile_in_python(reading.model, inputs, [reading.written])
         for _ in range(2):
-            drawn, log_probability = self._sums.draw(
-                rng.random(self._n_counts(point)), self._given(point)
-            )
+            drawn, log_probability = self._sums.draw(rng, self._given(point))
             new = self._with_counts(point, drawn)
             collapsed = self._log_density(point)
             [expected] = written(*(new[x.name] for x in inputs))
@@ -215,7 +207,7 @@ class CollapsedStep(Step):
         factors = ", ".join(f"'{name}'" for name in reading.factors)
         return "\n".join(
             [
-                f"NUTS moves {moved}, with the counts {counts} summed out one by one.",
+                f"NUTS moves {moved}, with the counts {counts} summed out {reading.how}.",
                 "The counts are then drawn from their conditional distribution.",
                 f"What sees the counts: {factors}",
             ]
@@ -250,11 +242,10 @@ class CollapsedStep(Step):
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Move the parameters, and draw the counts given them."""
         if not self._tabulated:
-            self._sums.tabulate(self._counts(point), self._data.values)
+            self._sums.tabulate(self._counts(point), self._given(point))
             self._tabulated = True
         moved, stats = self.nuts.step(point)
-        uniforms = self.rng.random(self._n_counts(point))
-        counts, _ = self._sums.draw(uniforms, self._given(moved))
+        counts, _ = self._sums.draw(self.rng, self._given(moved))
         return self._with_counts(moved, counts), stats
 
     def _log_density(self, point: PointType) -> float:
@@ -262,8 +253,13 @@ class CollapsedStep(Step):
         log_density, _ = self.nuts._logp_dlogp_func([np.concatenate(values)], extra_vars=point)
         return float(log_density)
 
-    def _n_counts(self, point: PointType) -> int:
-        return sum(np.size(point[name]) for name in self._names)
+    def _give_start(self, point: PointType, counts: np.ndarray) -> None:
+        """Let chains start at counts with the known totals, if the model's own don't have them."""
+        start, model = self._with_counts(point, counts), self._reading.model
+        for name in self._names:
+            rv = model.values_to_rvs[{x.name: x for x in model.value_vars}[name]]
+            if model.rvs_to_initial_values[rv] is None and np.any(start[name] != point[name]):
+                model.set_initval(rv, start[name])
 
     def _counts(self, point: PointType) -> np.ndarray:
         return np.concatenate([np.ravel(point[name]) for name in self._names]).astype(np.int64)

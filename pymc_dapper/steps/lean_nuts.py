@@ -1,6 +1,6 @@
 """NUTS that evaluates only what depends on the variables it moves."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,12 +44,14 @@ def nuts_on(
     besides: Sequence[TensorVariable],
     model: Model,
     point: PointType,
+    *,
+    around: Callable[[ValueGradFunction], Callable] | None = None,
     **options: Any,
 ) -> NUTS:
     """Build PyMC's NUTS for some variables, with a log-density of one's own.
 
     What it depends on ``besides`` the values is taken by name from the points that NUTS gets, such
-    as this one.
+    as this one. NUTS calls what ``around`` makes of its function, if that is given.
     """
     values = list(values)
     stage(f"Compiling NUTS for {', '.join(f"'{model.values_to_rvs[x].name}'" for x in values)}")
@@ -73,6 +75,8 @@ def nuts_on(
     function.set_extra_values(point)
     function.trust_input = True
     _compile(function, [point[x.name] for x in values])
+    if around is not None:
+        function._pytensor_function = around(function)
     return NUTS(values, model=model, initial_point=point, logp_dlogp_func=function, **options)
 
 

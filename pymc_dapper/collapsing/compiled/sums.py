@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pymc import NUTS
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.internals import PointType
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.collapsing.compiled.op import SumCounts, Tabulate
 from pymc_dapper.collapsing.kernels.sums import NOT_CONCAVE, TOO_WIDE
@@ -19,6 +21,7 @@ from pymc_dapper.counts.compiled.sweep import context_of, layout_of, term_functi
 from pymc_dapper.counts.reading.description import name_cells
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.steps.lean_nuts import nuts_on
 
 MOST = 2**14
 """Counts that are tabulated to either side of the likeliest one, at most."""
@@ -44,21 +47,22 @@ class CompiledSums:
     _tabulate: JitFunction
     _draw: JitFunction
 
-    def tabulate(self, counts: np.ndarray, data: Sequence[np.ndarray]) -> None:
+    def tabulate(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> np.ndarray:
         """Tabulate the weights of counts, for all that is done from now on.
 
         Parameters
         ----------
         counts : ndarray of int64, shape (number of counts,)
-            Possible counts.
-        data : sequence of ndarray
-            Values of the shared data.
+            Possible counts, which are returned.
+        given : sequence of ndarray
+            Parameters, and the values of the shared data.
 
         Raises
         ------
         NotCollapsibleError
             If noise isn't log-concave or leaves too much open, or the counts aren't possible.
         """
+        data = given[len(self.reading.parameters) :]
         integers, numbers, faults = self._tabulate(counts, *data)
         if faults.any():
             raise self._at_fault(faults)
@@ -69,6 +73,7 @@ class CompiledSums:
             )
         for shared, table in zip(self.tables, (integers, numbers), strict=True):
             shared.set_value(table, borrow=True)
+        return counts
 
     def _at_fault(self, faults: np.ndarray) -> ReadingError:
         names = name_cells(self.reading.noise, faults == faults.max())
@@ -86,11 +91,27 @@ class CompiledSums:
             "where the chain starts. Give another start, as initval= of the variable"
         )
 
-    def draw(self, uniforms: np.ndarray, given: Sequence[np.ndarray]) -> tuple[np.ndarray, float]:
+    def draw(
+        self, rng: np.random.Generator, given: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray, float]:
         """Draw all counts given the parameters; return the log-probability of the draw, too."""
+        uniforms = rng.random(self.reading.noise.n_cells)
         tables = [table.get_value(borrow=True) for table in self.tables]
         counts, log_probability = self._draw(*tables, uniforms, *given)
         return counts, log_probability.item()
+
+    def nuts(self, point: PointType, compile_kwargs: dict[str, Any], **options: Any) -> NUTS:
+        """Build PyMC's NUTS for the parameters."""
+        model = self.reading.model
+        return nuts_on(
+            self.log_density,
+            self.reading.moved,
+            model.value_vars,
+            model,
+            point,
+            compile_kwargs=compile_kwargs,
+            **options,
+        )
 
 
 def compile_sums(

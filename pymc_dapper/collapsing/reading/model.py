@@ -68,6 +68,11 @@ class CollapsedModel:
     """Lengths of the model's dims when it was read."""
 
     @property
+    def how(self) -> str:
+        """How counts are summed out."""
+        return "one by one"
+
+    @property
     def rvs(self) -> list[TensorVariable]:
         """The random variables of the counts."""
         return [self.model.values_to_rvs[value] for value in self.counts]

@@ -143,8 +143,10 @@ class ModelTree:
         values = tables.values[tables.starts[seen] + at]
         return float(values.sum() + tables.tops.sum())
 
-    def derivatives(self, solved: SolvedCounts, given: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the derivatives of the log-sum by what terms depend on beside the counts."""
+    def derivatives(
+        self, solved: SolvedCounts, given: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the derivatives of the log-sum by what terms depend on, and that."""
         assert self._expect is not None
         messages, nodes = solved.messages, solved.nodes
         outward, error = descend(nodes, messages, np.ones(messages.widths[-1]))
@@ -153,8 +155,8 @@ class ModelTree:
             counts[self.cells] = solved.near[self.places]
             return self.derivatives(self.solve(counts, given, transforms=False), given)
         found = (messages.starts, messages.widths, messages.lowest, messages.values * outward)
-        expected, here = self._expect(solved.near, *found, *given)
-        return expected - here
+        expected, here, context = self._expect(solved.near, *found, *given)
+        return expected - here, context
 
     def tables(self, counts: np.ndarray, given: Sequence[np.ndarray], drop: float = DROP) -> Tables:
         """Tabulate the log-weights of all sums.
@@ -284,7 +286,7 @@ def compile_tree(
         of, arrays_of = _derivatives(reading, moved, layout.contexts, nodes, slopes)
         pmfs = [pt.lvector("starts"), pt.lvector("widths"), pt.lvector("lowest"), pt.dvector("p")]
         expected = ExpectDerivatives(of)(near, *pmfs, *map(pt.constant, arrays_of), context)
-        expect = JitFunction([near, *pmfs, *given], expected, **options)
+        expect = JitFunction([near, *pmfs, *given], [*expected, context], **options)
     return ModelTree(
         reading,
         tree,
