@@ -53,7 +53,7 @@ def geography(tracts):
 
 def seconds_per_sweep(model, sweeps):
     with model:
-        step = CountStep([model["x"]])
+        step = CountStep([model["x"]], tree=False)
     step.setup_chain(np.random.default_rng(1), tune=10, draws=sweeps)
     point = model.initial_point()
     for _ in range(10):
@@ -150,7 +150,7 @@ def released_table(sums, family):
             statistic = x if k == len(sums) else pt.dot(matrix, x)
             sigma, released = pm.Data(f"sigma{k}", 1.0), pm.Data(f"released{k}", matrix[:, 0])
             pm.Potential(f"privacy{k}", -0.5 * (((released - statistic) / sigma) ** 2).sum())
-        step = CountStep([x])
+        step = CountStep([x], tree=False)
     return model, step, weights
 
 

@@ -383,7 +383,7 @@ def of_mechanism(name):
 STOPS = {
     "DapperStep": ["records.step:read_model"],
     "CountStep": ["counts.step:read_counts", "counts.step:read_conditionals"],
-    "CollapsedStep": ["collapsing.step:read_collapsed"],
+    "CollapsedStep": ["collapsing.step:read_summed_out"],
     "InterweaveStep": ["interweaving.step:read_non_centred"],
     "ConjugateStep": ["conjugacy.step:read_conditionals"],
     "FunctionStep": ["steps.function:_CheckedDraw"],

@@ -57,6 +57,17 @@ LARGEST = {
 """Largest counts that are gone through: of a Poisson count, beyond what rounding leaves."""
 
 
+class Chosen:
+    """Uniform numbers in the place of a generator."""
+
+    def __init__(self, uniforms):
+        self.uniforms = np.array(uniforms)
+
+    def random(self, n):
+        assert n == self.uniforms.size
+        return self.uniforms
+
+
 def parameters_of(name, model):
     return [rv for rv in model.free_RVs if rv.name not in COUNTS[name]]
 

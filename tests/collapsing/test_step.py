@@ -11,7 +11,7 @@ import pymc_dapper as pmd
 from pymc_dapper.collapsing.reading import model as reading
 from pymc_dapper.collapsing.reading.model import NotCollapsibleError
 from pymc_dapper.collapsing.step import CollapsedStep
-from tests.collapsing.models import COUNTS, MODELS, joint, parameters_of
+from tests.collapsing.models import COUNTS, MODELS, Chosen, joint, parameters_of
 from tests.evaluated_in_python import evaluated_in_python
 
 
@@ -77,7 +77,7 @@ def test_counts_are_drawn_from_their_conditional(name):
         ]
         for uniform in (0.02, 0.3, 0.77, 0.98):
             drawn, log_probability = step._sums.draw(
-                np.full(tables.shape[1], uniform), step._given(point)
+                Chosen(np.full(tables.shape[1], uniform)), step._given(point)
             )
             expected = [np.searchsorted(np.cumsum(np.exp(x)), uniform, side="right") for x in each]
             assert drawn.tolist() == expected

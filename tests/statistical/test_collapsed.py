@@ -66,7 +66,7 @@ class DrawnBefore(CollapsedStep):
     def step(self, point):
         before = self._given(point)
         new, stats = super().step(point)
-        counts, _ = self._sums.draw(self.rng.random(len(PEOPLE)), before)
+        counts, _ = self._sums.draw(self.rng, before)
         return self._with_counts(new, counts), stats
 
 

@@ -44,10 +44,11 @@ class CollapsedTree:
     """The log-density at the anchors, of all factors that see counts or parameters."""
     written: TensorVariable
     """The same with the counts, as the model has it."""
-    parameters: tuple[TensorVariable, ...]
-    """Value variables of all parameters that the graphs depend on."""
-    if_it_pays: bool = False
-    """Whether counts are summed out only if that takes fewer operations than to move them."""
+
+    @property
+    def parameters(self) -> tuple[TensorVariable, ...]:
+        """Value variables of the parameters that terms depend on."""
+        return self.noise.parameters
 
     @property
     def model(self) -> Model:
@@ -129,9 +130,6 @@ def read_collapsed_tree(
     written = pt.add(*(graph.sum() for graph in seen.values()), *others)
     [log_density] = rebuild([written], at_anchors)
     log_density, written = rebuild([log_density, written], frozen_dims(model, dim_lengths(model)))
-    inputs = {x.name for x in explicit_graph_inputs([written])}
-    inputs |= {x.name for x in reading.parameters}
-    own = {value.name for value in counts}
     return CollapsedTree(
         noise=reading,
         tree=tree,
@@ -140,5 +138,4 @@ def read_collapsed_tree(
         anchors=anchors,
         log_density=log_density,
         written=written,
-        parameters=tuple(x for x in model.value_vars if x.name in inputs and x.name not in own),
     )

@@ -5,7 +5,7 @@ import pytest
 
 from pymc_dapper.collapsing.compiled.sums import compile_sums
 from pymc_dapper.collapsing.reading.model import NotCollapsibleError, read_collapsed
-from tests.collapsing.models import binomial
+from tests.collapsing.models import Chosen, binomial
 from tests.evaluated_in_python import evaluated_in_python
 
 
@@ -17,14 +17,14 @@ def sums():
         yield compile_sums(read_collapsed(model, *values, model.initial_point()))
 
 
-def data_of(sums):
-    return [x.get_value() for x in sums.reading.data]
+def given_of(sums):
+    return [np.array([-0.4, 0.9]), *(x.get_value() for x in sums.reading.data)]
 
 
 def test_tables_do_not_depend_on_where_they_begin(sums):
     tables = []
     for counts in ([0, 0], [6, 2], [3, 9]):
-        sums.tabulate(np.array(counts), data_of(sums))
+        sums.tabulate(np.array(counts), given_of(sums))
         tables.append([table.get_value() for table in sums.tables])
     for other in tables[1:]:
         for table, expected in zip(other, tables[0], strict=True):
@@ -32,10 +32,10 @@ def test_tables_do_not_depend_on_where_they_begin(sums):
 
 
 def test_draws_are_by_a_uniform_number_each(sums):
-    sums.tabulate(np.array([1, 1]), data_of(sums))
-    given = [np.array([-0.4, 0.9]), *data_of(sums)]
+    sums.tabulate(np.array([1, 1]), given_of(sums))
+    given = given_of(sums)
     drawn = [
-        sums.draw(np.array(uniforms), given)[0].tolist()
+        sums.draw(Chosen(uniforms), given)[0].tolist()
         for uniforms in ([0.1, 0.1], [0.9, 0.1], [0.1, 0.9], [0.9, 0.9])
     ]
     low, high = drawn[0], drawn[3]
@@ -48,4 +48,4 @@ def test_draws_are_by_a_uniform_number_each(sums):
 def test_tables_that_would_be_too_large_are_refused(sums, monkeypatch):
     monkeypatch.setattr("pymc_dapper.collapsing.compiled.sums.LARGEST_TABLES", 20)
     with pytest.raises(NotCollapsibleError, match="'x' can't be summed out: noise leaves too many"):
-        sums.tabulate(np.array([1, 1]), data_of(sums))
+        sums.tabulate(np.array([1, 1]), given_of(sums))

@@ -1,0 +1,44 @@
+"""What is read of counts on a tree that are to be summed out, and what is refused."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_dapper.collapsing.reading.model import NotCollapsibleError
+from pymc_dapper.collapsing.reading.tree import read_collapsed_tree
+from tests.counts.trees.models import COUNTS, MODELS
+
+
+def read(model, parameters, counts):
+    values = [
+        [model.rvs_to_values[model[name]] for name in names] for names in (parameters, counts)
+    ]
+    return read_collapsed_tree(model, *values, model.initial_point())
+
+
+def test_what_is_read():
+    model = MODELS["families"]()
+    reading = read(model, ["mu", "alpha"], COUNTS["families"])
+    assert reading.factors == ["all", "some", "one"]
+    assert [x.name for x in reading.moved] == ["mu", "alpha_log__"]
+    assert {x.name for x in reading.parameters} == {"mu", "alpha_log__", "sigma_log__"}
+    assert [rv.name for rv in reading.rvs] == COUNTS["families"]
+    # At the anchors it's what the model has at these counts.
+    point = model.initial_point()
+    at = {x: point[x.name] for x in model.value_vars}
+    counts = np.concatenate([np.ravel(point[name]) for name in COUNTS["families"]])
+    written = reading.written.eval(at, mode="FAST_COMPILE")
+    at = {x: y for x, y in at.items() if x not in reading.counts} | {reading.anchors: counts}
+    assert reading.log_density.eval(at, mode="FAST_COMPILE") == pytest.approx(written, rel=1e-14)
+
+
+def test_what_cannot_be_summed_out_is_refused_with_the_reason():
+    model = MODELS["latent totals"]()
+    with pytest.raises(NotCollapsibleError, match="a total of theirs depends on 'n'"):
+        read(model, ["rate"], ["x"])
+    with pm.Model() as model:
+        pm.Normal("effect")
+        x = pm.Poisson("x", 3.0, shape=2)
+        pm.Normal("sum", x.sum(), 2.0, observed=5.0)
+    with pytest.raises(NotCollapsibleError, match="depends on none of the parameters"):
+        read(model, ["effect"], ["x"])

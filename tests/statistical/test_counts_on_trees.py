@@ -1,0 +1,90 @@
+"""Counts on a tree: CountStep's draws beside its moves, CollapsedStep's beside quadrature."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import special
+
+import pymc_dapper as pmd
+from pymc_dapper.collapsing.step import CollapsedStep
+from tests.counts.trees.models import MODELS, log_densities, tables_of
+from tests.monte_carlo import smallest_ess
+
+pytestmark = pytest.mark.long
+
+
+def sampled(step, model, draws, chains=2):
+    return pm.sample(
+        draws=draws,
+        tune=300,
+        chains=chains,
+        cores=1,
+        step=[step],
+        model=model,
+        random_seed=4,
+        progressbar=False,
+        compute_convergence_checks=False,
+    ).posterior
+
+
+def nested():
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(6))
+        x = pm.Multinomial("x", n=90, p=p)
+        pmd.DiscreteGaussianMechanism(6.0).potential("cells", x, released=[3, 30, -4, 25, 9, 21])
+        pmd.DiscreteGaussianMechanism(1.5).potential("half", x[:3].sum(), released=37)
+    return model
+
+
+def test_draws_agree_with_moves():
+    """Also with the probabilities integrated out, which are drawn afterwards."""
+    found = []
+    for tree in (True, False):
+        model = nested()
+        step = pmd.CountStep([model["x"]], integrate=[model["p"]], model=model, tree=tree)
+        posterior = sampled(step, model, 4_000)
+        values = np.concatenate([posterior["x"].values, posterior["p"].values], axis=-1)
+        values = np.concatenate([values, values[..., :6] ** 2], axis=-1)
+        ess = np.array([smallest_ess(values[..., k]) for k in range(values.shape[-1])])
+        if tree:
+            assert ess.min() > 0.7 * values.shape[0] * values.shape[1]
+        found.append((values.mean(axis=(0, 1)), values.std(axis=(0, 1)) / np.sqrt(ess)))
+    (a, x), (b, y) = found
+    assert np.abs((a - b) / np.sqrt(x**2 + y**2)).max() < 4.5
+
+
+class DrawnBefore(CollapsedStep):
+    """Draws the counts given the parameters as they were before the move."""
+
+    def step(self, point):
+        before = self._given(point)
+        new, stats = super().step(point)
+        counts, _ = self._sums.draw(self.rng, before)
+        return self._with_counts(new, counts), stats
+
+
+def test_parameters_and_counts_have_their_exact_posterior():
+    model = MODELS["levels"]()
+    joint, tables, grid = (
+        log_densities("levels", model),
+        tables_of("levels"),
+        np.linspace(-4, 4, 401),
+    )
+    logs = np.array([joint({"effect": np.array(e)}, tables) for e in grid])
+    weights = np.exp(logs - special.logsumexp(logs))
+    e, x = grid[:, None], tables[None, :, 0]
+    means = (weights * e).sum(), (weights * x).sum()
+    moments = [(weights * f).sum() for f in ((e - means[0]) ** 2, (e - means[0]) * (x - means[1]))]
+    step = CollapsedStep([model["effect"]], counts=[model["x"]], model=model)
+
+    def z_scores():
+        posterior = sampled(step, model, 2_000)
+        e, x = posterior["effect"].values - means[0], posterior["x"].values[..., 0, 0] - means[1]
+        return [
+            (values.mean() - expected) / (values.std() / np.sqrt(smallest_ess(values)))
+            for values, expected in zip((e, x, e**2, e * x), (0, 0, *moments), strict=True)
+        ]
+
+    assert np.abs(z_scores()).max() < 4
+    step.__class__ = DrawnBefore
+    assert np.abs(z_scores()).max() > 6
