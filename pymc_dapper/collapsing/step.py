@@ -50,9 +50,11 @@ class CollapsedStep(Step):
     counts are drawn afterwards from their conditional distribution. Together, that is a move of
     both.
 
-    It works for Binomial and Poisson counts, each with noise of its own: noisy counts per area with
-    area effects, say. Counts that are known through sums, or whose own total is known, are for
-    :class:`CountStep`.
+    Binomial and Poisson counts, each with noise of its own, are summed out one by one: noisy counts
+    per area with area effects, say. Other counts are where they lie on a tree: all that is known is
+    of nested or disjoint sums, some perhaps exactly, as of :class:`CountTree`. That takes longer,
+    and pays where chains that move counts and parameters in turn crawl. Counts that are known
+    through sums that cross are for :class:`CountStep`.
 
     Parameters
     ----------
