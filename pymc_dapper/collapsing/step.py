@@ -52,9 +52,10 @@ class CollapsedStep(Step):
 
     Binomial and Poisson counts, each with noise of its own, are summed out one by one: noisy counts
     per area with area effects, say. Other counts are where they lie on a tree: all that is known is
-    of nested or disjoint sums, some perhaps exactly, as of :class:`CountTree`. That takes longer,
-    and pays where chains that move counts and parameters in turn crawl. Counts that are known
-    through sums that cross are for :class:`CountStep`.
+    of nested or disjoint sums, some perhaps exactly, as of :class:`CountTree`. A draw takes
+    a hundred times as long: that is to check chains that move counts and parameters in turn, or in
+    their place where they stand still. Counts that are known through sums that cross are for
+    :class:`CountStep`.
 
     Parameters
     ----------
