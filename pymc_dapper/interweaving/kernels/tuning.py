@@ -65,6 +65,10 @@ REST, REST_OF_PARAMETER, REST_OF_ENTRY = 30_000.0, 20_000.0, 20.0
 """The other steps: the sampling loop, each parameter's own step, and noise and decisions of a sweep
 for each entry of the records."""
 
+REST_WITH_FRAMES = 5.0
+"""So many times as long the other steps are taken to be where frames move and draws are few all the
+same: the parameters' own step may be NUTS, which takes several times what is counted."""
+
 PASSES = 2.0
 """How often the other steps go over what an evaluation does, at least: a sweep makes proposals, and
 adds up what is present and what is proposed."""
@@ -193,6 +197,9 @@ def best_numbers_of_moves(
     pays = worth / taken
     best = np.argmax(pays)
     if worth.flat[best] < ENOUGH:
+        if len(paths) > 1:
+            pays = worth / (taken + (REST_WITH_FRAMES - 1) * costs[0].rest)
+            best = np.argmax(pays)
         best = np.argmax(np.where(pays * NEARLY >= pays.flat[best], worth, 0.0))
     return [int(k) for k in np.unravel_index(best, left.shape)]
 

@@ -160,6 +160,17 @@ def test_of_two_kinds_of_moves_those_are_made_that_pay(elsewhere, first, second,
     assert all(k in allowed for k, allowed in zip(chosen, expected, strict=True))
 
 
+def test_where_frames_move_other_steps_may_take_longer_than_is_counted(monkeypatch):
+    """A chain that hardly moves isn't left alone for what its moves cost beside a quick step."""
+    seen = two_kinds([0.8, 0.8], [0.99, 0.99], [0.8, 0.8])
+    dear = [Costs(3_000.0, 27_000.0, 90_000.0), Costs(100_000.0, 16_000.0, 125_000.0)]
+    [_, chosen] = best_numbers_of_moves(*seen, dear)
+    assert chosen > 0
+    monkeypatch.setattr("pymc_dapper.interweaving.kernels.tuning.REST_WITH_FRAMES", 1.0)
+    [_, without] = best_numbers_of_moves(*seen, dear)
+    assert without < chosen
+
+
 def test_a_memory_longer_than_autocorrelations_tell_takes_as_many_moves_as_there_are():
     """Of draws that leave a mode only now and then, but move within it."""
     rng = np.random.default_rng(2)
