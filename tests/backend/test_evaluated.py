@@ -2,6 +2,7 @@
 
 import tracemalloc
 
+import cloudpickle
 import numpy as np
 import pymc as pm
 import pytensor
@@ -121,6 +122,15 @@ def test_an_operation_leaves_no_notes_with_the_model_and_evaluating_no_values():
     assert all(cell == [None] for cell in (*evaluated._given, *evaluated._computed))
     with pytest.raises(np.linalg.LinAlgError):
         function([pt.linalg.inv(A)])(*VALUES[:2], np.zeros((2, 2)))
+
+
+def test_it_can_be_sent_to_another_process():
+    evaluated = function([pt.add(X, X, X), pt.gammaln(X).astype("float32"), pt.linalg.inv(A)])
+    expected = evaluated(*VALUES)  # which operations keep notes of
+    for one, other in zip(
+        cloudpickle.loads(cloudpickle.dumps(evaluated))(*VALUES), expected, strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_arrays_are_let_go_when_they_are_last_needed():
