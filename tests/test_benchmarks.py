@@ -297,6 +297,9 @@ def test_noisy_measurements_are_measured():
     row = noisy_measurements.measured(1, 2, by_quarters=False, draws=10)
     assert row[:3] == ("1", "2", "504")
     assert len(row) == len(noisy_measurements.HEADER)
+    row = noisy_measurements.measured_races(1, 2, draws=10)
+    assert row[:3] == ("1", "2", "252")
+    assert len(row) == len(noisy_measurements.RACES_HEADER)
 
 
 # An unknown number of records --------------------------------------------------------------------
