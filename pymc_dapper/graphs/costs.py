@@ -7,8 +7,8 @@ machine on which `benchmarks/move_costs.py` was run last.
 from math import prod, sqrt
 
 import pytensor.scalar as ps
+from pytensor.graph import FunctionGraph
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.fg import AbstractFunctionGraph
 from pytensor.scalar import math as special
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.subtensor import Subtensor
@@ -41,7 +41,7 @@ SERIES = (
 )
 
 
-def nanoseconds(graph: AbstractFunctionGraph) -> float:
+def nanoseconds(graph: FunctionGraph) -> float:
     """Count what it takes to evaluate a graph, beside what any call takes.
 
     An axis of unknown length is taken to be as long as that of what it was made from.
