@@ -451,7 +451,8 @@ class InterweaveStep(Step):
             kinds = range(len(self.n_moves))
             measured = [self._measured(which, half) for which in kinds]
             paths, evaluations = zip(*measured, strict=True)
-            ends = np.array(self._late(self.tuning_ends, half))
+            # A frame that forgets slowly does no harm where the parameters don't.
+            ends = np.array(self._late(self.tuning_ends, half))[..., : paths[0].shape[-1]]
             costs = [self._kind(which).costs for which in kinds]
             best = best_numbers_of_moves(paths, evaluations, ends, costs)
             # Where nothing else moves the parameters, some moves must be made.
