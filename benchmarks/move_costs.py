@@ -11,7 +11,6 @@ iteration; and CPU time beside it. What matters is the ratio of the first and th
 
 import argparse
 import logging
-import warnings
 from time import process_time
 
 import numpy as np
@@ -152,7 +151,6 @@ def costs_of(model, iterations):
 def main(*, models, iterations):
     """Print the table."""
     logging.getLogger("pymc").setLevel(logging.ERROR)
-    warnings.simplefilter("ignore")
     lines = []
     for name in models or MODELS:
         counted, measured = costs_of(MODELS[name](), iterations)

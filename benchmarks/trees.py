@@ -7,7 +7,6 @@ Run it alone on the machine: python -m benchmarks.trees [--page docs/latent-coun
 """
 
 import argparse
-import warnings
 from pathlib import Path
 from time import process_time
 
@@ -125,7 +124,6 @@ HEADER = ["ms per draw", "effective draws per draw", "per second"]
 
 def main(*, draws, page):
     """Measure and print; write what stands there into a page if one is given."""
-    warnings.filterwarnings("ignore")
     tables = {"trees": compare_draws(draws), "trees summed out": compare_rates(draws)}
     print("\n\n".join(tables.values()))
     markdown.fill_file(page, tables)
