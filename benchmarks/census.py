@@ -8,6 +8,8 @@ told with ends counted in part, as often as 95 % needs them (by a random number)
 
     python -m benchmarks.census                        400,000 blocks, a twentieth
     python -m benchmarks.census --page docs/census.md  and write what is found there
+    python -m benchmarks.census --tracts 3 --blocks 2400000 --page docs/census.md
+                                                       coverage of many small counties
     python -m benchmarks.census --blocks 8132968       the whole: some gigabytes
     python -m benchmarks.census --draws 100            draws in the place of marginals
     python -m benchmarks.census --growth               cost from 10,000 blocks on, tenfold each time
@@ -57,7 +59,7 @@ class Clock:
         return self.at
 
 
-def marginals(census, module, executor, rng, page):
+def marginals(census, module, executor, rng, page, table):
     """Time the marginals, and print how often intervals hold the truth and how wide they are."""
     clock = Clock()
     tree = pmd.CountTree(census.parent, census.released, census.sigma, prior=module.log_prior())
@@ -98,7 +100,7 @@ def marginals(census, module, executor, rng, page):
         *("level", "areas", "coverage", "of closed intervals", "mean width"),
         *("of least squares: coverage", "mean width"),
     ]
-    markdown.fill_file(page, {"census levels": markdown.table(header, rows, words=1)})
+    markdown.fill_file(page, {table: markdown.table(header, rows, words=1)})
 
 
 def draws(census, module, executor, n):
@@ -207,7 +209,7 @@ def peak_gib():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def main(blocks=400_000, threads=2, n_draws=0, grows=False, to_files=False, page=None):
+def main(blocks=400_000, threads=2, n_draws=0, grows=False, to_files=False, page=None, tracts=None):
     """Make the replica, and measure."""
     module = example("census_blocks")
     if to_files:
@@ -223,12 +225,14 @@ def main(blocks=400_000, threads=2, n_draws=0, grows=False, to_files=False, page
             growth(module, executor, blocks, page)
             return
         clock = Clock()
-        census = module.replicate(blocks, rng)
+        splits = module.SPLITS | ({"tract": tracts} if tracts else {})
+        census = module.replicate(blocks, rng, splits)
         clock.told("replica")
         if n_draws:
             draws(census, module, executor, n_draws)
         else:
-            marginals(census, module, executor, rng, page)
+            table = "census small counties" if tracts else "census levels"
+            marginals(census, module, executor, rng, page, table)
 
 
 if __name__ == "__main__":
@@ -236,8 +240,14 @@ if __name__ == "__main__":
     parser.add_argument("--blocks", type=int, default=400_000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--draws", type=int, default=0)
+    parser.add_argument(
+        "--tracts", type=float, help="tracts of a county; 27 on average if not given"
+    )
     parser.add_argument("--growth", action="store_true")
     parser.add_argument("--files", action="store_true")
     parser.add_argument("--page", type=Path, help="page to write the tables into")
     given = parser.parse_args()
-    main(given.blocks, given.threads, given.draws, given.growth, given.files, given.page)
+    main(
+        *(given.blocks, given.threads, given.draws, given.growth, given.files),
+        *(given.page, given.tracts),
+    )

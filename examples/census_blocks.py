@@ -63,10 +63,10 @@ class Census:
     truth: np.ndarray
 
 
-def replicate(blocks, rng):
+def replicate(blocks, rng, splits=SPLITS):
     """Draw about so many blocks with all that is above them, and what is released."""
     sizes = [blocks]
-    for split in list(SPLITS.values())[::-1]:
+    for split in list(splits.values())[::-1]:
         sizes.insert(0, max(1, round(sizes[0] / split)))
     starts = np.cumsum([0, *sizes])
     parent = np.full(starts[-1], -1)

@@ -284,7 +284,7 @@ def test_jobs_are_measured_in_seconds():
 
 
 def test_the_census_is_measured(capsys):
-    for options in ({}, {"n_draws": 3}, {"grows": True}):
+    for options in ({}, {"tracts": 3}, {"n_draws": 3}, {"grows": True}):
         census.main(blocks=300 if not options.get("grows") else 10_000, threads=1, **options)
     printed = capsys.readouterr().out
     for level in ("state", "county", "tract", "block group", "block"):
