@@ -61,6 +61,25 @@ class Root(NamedTuple):
     sums: Sums = NO_SUMS
 
 
+class Outward(NamedTuple):
+    """What the rest of the tree says of the count of a subtree's root, on a window."""
+
+    lowest: int
+    values: np.ndarray
+
+    def on(self, lowest: int, width: int) -> np.ndarray:
+        """Return it on the window of the subtree's own message: neither needs to hold the other."""
+        found, begin = np.zeros(width), self.lowest - lowest
+        low, high = max(begin, 0), min(begin + self.values.size, width)
+        found[low:high] = self.values[low - begin : high - begin]
+        return found
+
+
+def said_of(messages: Messages, values: np.ndarray, i: int) -> Outward:
+    """Return what ``values``, of messages down, have of a node."""
+    return Outward(int(messages.lowest[i]), values[messages.starts[i] :][: messages.widths[i]])
+
+
 class Asked(NamedTuple):
     """Which summaries are wanted."""
 
@@ -119,11 +138,13 @@ def to_root(nodes: Nodes, settings: Settings) -> Root:
 
 
 def outward_of(
-    nodes: Nodes, settings: Settings, outward: np.ndarray | None, sums: Sums = NO_SUMS
+    nodes: Nodes, settings: Settings, outward: Outward | None, sums: Sums = NO_SUMS
 ) -> tuple[Messages, np.ndarray]:
     """Return all messages of a subtree, up and down."""
     messages = ascend(nodes, *settings, True, sums)
-    inside = np.ones(messages.widths[-1]) if outward is None else outward
+    inside = np.ones(messages.widths[-1])
+    if outward is not None:
+        inside = outward.on(int(messages.lowest[-1]), inside.size)
     values, error = descend(nodes, messages, inside)
     if error > TAIL_MASS:
         return outward_of(nodes, settings._replace(transforms=False), outward)
@@ -133,7 +154,7 @@ def outward_of(
 def summaries_of(
     nodes: Nodes,
     settings: Settings,
-    outward: np.ndarray | None,
+    outward: Outward | None,
     sums: Sums,
     chosen: np.ndarray,
     asked: Asked,
@@ -226,18 +247,17 @@ class Forest:
                 (second, 0.0, np.float64),
             )
         ]
-        highest = np.empty(left.size, dtype=np.int64)
+        highest = np.full(left.size, np.iinfo(np.int64).max)
         self.nodes = Nodes(left, right, ~named, *arrays, highest, *tables)  # type: ignore[call-arg]
         sizes, ends = cut(left, right, most)
         self._stops = np.flatnonzero(ends) + 1
         self._starts = self._stops - sizes[self._stops - 1]
         self.size = parent.size
-
-    def endless(self, drop: float = DROP) -> int | None:
-        """Limit all counts; return a node that has no limit, None if there is none."""
-        self.nodes.highest[:] = np.iinfo(np.int64).max
-        at = limit(self.nodes, drop)
-        return None if at < 0 else self._name(at)
+        # As wide as can be: what is released of a sum mustn't cut its parts closer than itself, or
+        # the sum's message would know nothing of what was cut off.
+        at = limit(self.nodes, LARGEST_DROP)
+        self.endless = None if at < 0 else self._name(at)
+        """A node that has no limit, None if there is none."""
 
     def _name(self, at: int) -> int:
         """Return the number of a node, or of the next above it that has one."""
@@ -269,7 +289,6 @@ class Forest:
 
     def solve_with(self, settings: Settings, executor: Executor | None = None) -> Solved | int:
         """Pass messages up in given windows; return a node that no count is possible at."""
-        self.endless(settings.drop)
         roots: list[Root] = []
         for k, root in enumerate(
             in_order(executor, to_root, ((part, settings) for part in self._parts()))
@@ -356,7 +375,7 @@ class Forest:
         solved: Solved,
         asked: Asked,
         executor: Executor | None = None,
-        outward: np.ndarray | None = None,
+        outward: Outward | None = None,
     ) -> Summaries:
         """Summarise the marginal pmfs of all nodes, given what is known of a root from outside."""
         found = Summaries(
@@ -379,7 +398,7 @@ class Forest:
             (
                 part,
                 solved.settings,
-                values[messages.starts[root] :][: messages.widths[root]],
+                said_of(messages, values, root),
                 sums,
                 chosen,
                 _of_nodes(asked, numbers),
@@ -400,7 +419,7 @@ class Forest:
         inside = np.flatnonzero((self._starts <= at) & (at < self._stops))
         if inside.size:
             [k] = inside
-            outward = values[messages.starts[roots[k]] :][: messages.widths[roots[k]]]
+            outward = said_of(messages, values, roots[k])
             start, stop = self._starts[k], self._stops[k]
             messages, values = outward_of(self.nodes.part(start, stop), solved.settings, outward)
             place = at - start

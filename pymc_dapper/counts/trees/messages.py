@@ -339,7 +339,10 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
             neglected = below + above + absolute
             if cuts_noise:
                 neglected += cut * outside * math.exp(min(-best, 600.0))
-            if left < 0 and nodes.prior[i] in (POISSON, NEGATIVE_BINOMIAL):
+            if left < 0 and (
+                nodes.prior[i] in (POISSON, NEGATIVE_BINOMIAL)
+                or (nodes.prior[i] == OF_TABLE and min(high, high_noise) > nodes.highest[i])
+            ):
                 neglected += cut * math.exp(min(-best, 600.0))
             if left < 0 and nodes.prior[i] == OF_TABLE:
                 neglected += nodes.second[i] * math.exp(min(-best, 600.0))

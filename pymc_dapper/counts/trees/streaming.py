@@ -24,11 +24,13 @@ from pymc_dapper.counts.trees import weights
 from pymc_dapper.counts.trees.forest import (
     Asked,
     Forest,
+    Outward,
     Root,
     Settings,
     Solved,
     Summaries,
     outward_of,
+    said_of,
     wider,
 )
 from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS
@@ -397,14 +399,14 @@ class Top:
             self._at = int(joined["node"][solved])
             return
         self.solved: Solved = solved
-        self.leaves, self.roots = leaves, [root for root, _, _ in roots]
+        self.leaves, below = leaves, [root for root, _, _ in roots]
         largest = [solved.largest[int(leaf)] for leaf in leaves]
-        mosts = [x + root.most for x, root in zip(largest, self.roots, strict=True)]
+        mosts = [x + root.most for x, root in zip(largest, below, strict=True)]
         self.most = max([solved.most, *mosts])
         self.total = solved.total + sum(
-            np.exp(min(x, 600.0)) * root.total for x, root in zip(largest, self.roots, strict=True)
+            np.exp(min(x, 600.0)) * root.total for x, root in zip(largest, below, strict=True)
         )
-        self.log_evidence = solved.log_evidence + sum(root.log_evidence for root in self.roots)
+        self.log_evidence = solved.log_evidence + sum(root.log_evidence for root in below)
 
     def impossible(self) -> str:
         """Say which node no count is possible at."""
@@ -415,7 +417,7 @@ class Top:
 
     def finish(
         self, wanted: Wanted, rng: np.random.Generator
-    ) -> tuple[Summaries, np.ndarray, list[np.ndarray], list[np.ndarray]]:
+    ) -> tuple[Summaries, np.ndarray, list[Outward], list[np.ndarray]]:
         """Return the results of the top, its draws, what it says of subtrees' roots, and theirs."""
         asked = Asked(wanted.quantiles, np.zeros(0))
         found = self.forest.summarise(self.solved, asked)
@@ -424,16 +426,7 @@ class Top:
             drawn = self.forest.draw(self.solved, wanted.draws, rng)
         messages, values = outward_of(self.solved.top, self.solved.settings, None)
         place = {int(node): i for i, node in enumerate(self.forest.origin) if node >= 0}
-        outward = []
-        for leaf, root in zip(self.leaves, self.roots, strict=True):
-            i = place[int(leaf)]
-            # On the window of the subtree's message, of which this one may have been cut.
-            whole = np.zeros(root.message.size)
-            begin = messages.lowest[i] - root.lowest
-            whole[begin : begin + messages.widths[i]] = values[messages.starts[i] :][
-                : messages.widths[i]
-            ]
-            outward.append(whole)
+        outward = [said_of(messages, values, place[int(leaf)]) for leaf in self.leaves]
         results = Summaries(*(x[: self.n] for x in found))
         return results, drawn[:, : self.n].T, outward, [drawn[:, leaf] for leaf in self.leaves]
 
@@ -442,7 +435,7 @@ def write_part(
     task: Task,
     name: str,
     wanted: Wanted,
-    outward: np.ndarray,
+    outward: Outward,
     given: np.ndarray,
     seed: np.random.SeedSequence,
 ) -> None:

@@ -140,7 +140,7 @@ class CountTree:
         is_leaf = np.ones(n, dtype=bool)
         is_leaf[parents[parents >= 0]] = False
         self._forest = self._make(parents, kinds, values, scales, is_leaf, prior)
-        endless = self._forest.endless()
+        endless = self._forest.endless
         if endless is not None:
             raise ValueError(
                 f"{self._name(endless)} has no limit: its prior is flat, and nothing was released "
@@ -169,7 +169,6 @@ class CountTree:
         flat = forest(read_prior("flat", n_leaves, zeros))
         if isinstance(prior, str) and prior == "flat":
             return flat
-        flat.endless(LARGEST_DROP)
         largest = np.full(parents.size, weights.ENDLESS)
         named = flat.origin >= 0
         largest[flat.origin[named]] = flat.nodes.highest[named]

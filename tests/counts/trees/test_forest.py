@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from pymc_dapper.counts.trees import forest as module
 from pymc_dapper.counts.trees import weights
 from pymc_dapper.counts.trees.forest import Asked, Forest, Settings
 from pymc_dapper.counts.trees.priors import NO_TABLES, to_tables
+from pymc_dapper.counts.trees.tree import CountTree
 from tests.counts.trees.by_enumeration import enumerate_tree
 
 PARENT = np.array([-1, 0, 0, 0, 1, 1, 2, 0])
@@ -78,6 +79,56 @@ def test_draws_have_these_marginals_and_add_up(enumerated, most):
     for node, pmf in enumerate(enumerated[1]):
         shares = np.bincount(drawn[:, node], minlength=len(pmf)) / n
         assert np.all(np.abs(shares - pmf) <= 5 * np.sqrt(pmf / n) + 1e-12)
+
+
+def flat_groups(most):
+    """A noisy total of groups of flat counts, of which little is known."""
+    parent = np.array([-1, 0, 0, 0, 1, 1, 2, 2, 3, 3])
+    kinds, scale = np.where(np.arange(10) < 4, 2, 0), np.full(10, 20.0)
+    released = np.array([500.0, 130, 170, 210, *np.zeros(6)])
+    return Forest(parent, kinds, released, scale, *np.zeros((3, 10)), NO_TABLES, most)
+
+
+def by_place(self, lowest, width):
+    """As if both windows began at the same count."""
+    return np.resize(self.values, width)
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_what_is_said_of_roots_is_said_of_the_same_counts(fault, monkeypatch):
+    """Where ends of windows hold much more than the rest above lets them keep."""
+    if fault:
+        monkeypatch.setattr(module.Outward, "on", by_place)
+    asked, means = Asked(np.array([0.5]), np.zeros(0)), []
+    for most in (1024, 3):
+        made = flat_groups(most)
+        means.append(made.summarise(made.solve(), asked).means)
+    assert np.allclose(means[1], means[0], rtol=1e-10) is not fault
+
+
+CHAINS = {
+    "a flat count": ("flat", -999.0, 100.0),
+    "counts of which the likely ones are unlikely above": (
+        np.append(np.full(10, -np.inf), [np.log(1e-9), np.log1p(-1e-9)]),
+        0.0,
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", [False, True])
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_count_that_is_cut_where_its_sum_is_isnt_taken_for_the_whole(name, fault):
+    """A sum of one count. Were counts cut at the edge of the sum's window, none would be beyond."""
+    prior, released, scale = CHAINS[name]
+    made = CountTree([-1, 0], [released, np.nan], [scale, 1.0], noise="gaussian", prior=prior)
+    if fault:
+        weights.limit.py_func(made._forest.nodes, module.DROP)
+    x = np.arange(3_000) if name == "a flat count" else np.arange(len(prior))
+    logs = stats.norm.logpdf(released, x, scale) + (0 if name == "a flat count" else prior)
+    right = abs(made.log_evidence() - special.logsumexp(logs)) < 1e-11
+    assert right is not fault
+    assert made.tail_mass < 1e-12
 
 
 def a_message_twice(made):
@@ -164,7 +215,6 @@ def test_families_summed_by_transform(released):
 def test_draws_of_families_summed_by_transform(fault):
     """With one part's message tilted once more, they are others."""
     made, n = family(500.0), 20_000
-    made.endless()
     settings = Settings(module.DROP, True)
     [part] = made._parts()
     messages = module.ascend(part, *settings, True, module.NO_SUMS)

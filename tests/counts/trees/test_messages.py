@@ -17,7 +17,6 @@ def made(released):
 
 
 def evidence(forest, drop):
-    forest.endless(drop)
     messages = ascend(forest.nodes, drop, False, True, NO_SUMS)
     assert messages.impossible < 0
     return messages.log_totals.sum(), bound_neglected(forest.nodes, messages)
