@@ -30,6 +30,9 @@ from pymc_dapper.backend.optimised_once import is_under_way
 CLOSED = -1
 """In the place of an end of a pipe."""
 
+MOST_SHARED = 256
+"""Tasks whose number is a byte; any more are done by this process alone."""
+
 PATIENCE = 2.0
 """Seconds without any work after which the second process is given up."""
 
@@ -40,7 +43,7 @@ def in_two_processes[R](tasks: Sequence[Callable[[], R]]) -> list[R]:
     Parameters
     ----------
     tasks : sequence of callable
-        What to do, in any order; 256 at most. They are begun with from the end.
+        What to do, in any order. They are begun with from the end.
 
     Returns
     -------
@@ -50,7 +53,7 @@ def in_two_processes[R](tasks: Sequence[Callable[[], R]]) -> list[R]:
     """
     done: dict[int, R] = {}
     if len(tasks) > 1 and can_be_shared():
-        with _SecondProcess(tasks) as second:
+        with _SecondProcess(tasks[:MOST_SHARED]) as second:
             for number in chain(second.take(), second.wait()):
                 done[number] = tasks[number]()
     return [done[k] if k in done else task() for k, task in enumerate(tasks)]

@@ -7,8 +7,7 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
-import pytensor
-
+from pymc_dapper.backend.flags import changed_flag
 from pymc_dapper.backend.jit import damaged_cache, numba_by_default, numba_mode
 from pymc_dapper.graphs.asked_once import asked_once
 
@@ -138,7 +137,7 @@ def without_traces() -> Iterator[None]:
     PyTensor's errors tell those lines. Ours would say nothing to a user; what a model was written
     with keeps its own.
     """
-    with pytensor.config.change_flags(traceback__limit=0):
+    with changed_flag("traceback__limit", 0):
         yield
 
 
@@ -152,7 +151,7 @@ def without_c_compiler(*, unless: bool = False) -> Iterator[None]:
     if unless:
         yield
         return
-    with pytensor.config.change_flags(cxx=""):
+    with changed_flag("cxx", ""):
         yield
 
 
@@ -166,7 +165,7 @@ def whole_graphs(*, unless: bool = False) -> Iterator[None]:
     if unless or not numba_by_default():
         yield
         return
-    with pytensor.config.change_flags(mode=numba_mode(None)):
+    with changed_flag("mode", numba_mode(None)):
         yield
 
 

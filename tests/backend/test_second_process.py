@@ -108,6 +108,14 @@ def test_a_single_task_and_the_last_one_need_no_second_process(tmp_path):
     assert tasks.begun() == ([0], [])
 
 
+def test_what_are_too_many_to_be_shared_are_done_here(tmp_path):
+    tasks = Tasks(tmp_path, n=300)
+    assert in_two_processes(tasks.tasks) == [k**2 for k in range(300)]
+    here, there = tasks.begun()
+    assert sorted(here) == list(range(300))
+    assert max(there, default=0) < 256
+
+
 @pytest.mark.parametrize("cannot", ["share", "fork"])
 def test_all_is_done_here_where_there_can_be_no_second_process(cannot, tmp_path, monkeypatch):
     def no_fork(process):
