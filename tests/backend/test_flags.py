@@ -15,11 +15,18 @@ def limit():
 
 def test_a_setting_is_as_it_was_afterwards():
     before = limit()
-    with pytest.raises(KeyboardInterrupt), changed_flag("traceback__limit", before + 1):
+
+    def interrupted():
         with changed_flag("traceback__limit", before + 1):
-            pass
-        assert limit() == before + 1
-        raise KeyboardInterrupt
+            with changed_flag("traceback__limit", before + 1):
+                pass
+            found.append(limit())
+            raise KeyboardInterrupt
+
+    found = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert found == [before + 1]
     assert limit() == before
     with config.change_flags(traceback__limit=before + 2):  # a user's own, before or between
         with changed_flag("traceback__limit", before + 1):
@@ -52,7 +59,7 @@ def test_a_setting_that_is_none_of_pytensors_is_refused_and_a_wrong_value_change
     before = limit()
     with pytest.raises(AttributeError), changed_flag("no_such_setting", 1):
         pass
-    with pytest.raises(ValueError, match="."), changed_flag("traceback__limit", "many"):
+    with pytest.raises(ValueError, match="many"), changed_flag("traceback__limit", "many"):
         pass
     assert limit() == before
     with changed_flag("traceback__limit", before + 1):
