@@ -13,6 +13,7 @@ thread and even while another function is being compiled.
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
 from typing import Any
 from weakref import ref
 
@@ -25,6 +26,9 @@ from numba.core.cpu import CPUContext
 from numba.core.dispatcher import Dispatcher
 from numba.core.environment import lookup_environment
 from numba.core.registry import cpu_target
+from numba.core.targetconfig import TargetConfig
+
+from pymc_dapper.backend.quick_flags import hash_of_flags, same_flags
 
 ENVIRONMENT = "_ZN08NumbaEnv"
 """What the names of variables begin with in which machine code looks for its function's globals."""
@@ -65,6 +69,12 @@ class Whole(JITCodeLibrary):
                 if environment is not None:
                     codegen.set_env(variable.name, environment)
                     self._environments.append(environment)  # which must live as long
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Pass over what is defined: numba makes passes for ten times as much that is declared."""
+        ll_module.data_layout = self.codegen._data_layout
+        defined = [function for function in ll_module.functions if not function.is_declaration]
+        super()._optimize_functions(SimpleNamespace(functions=defined))
 
     def _get_module_for_linking(self) -> Any:
         if self._finalized:
@@ -132,6 +142,8 @@ def optimised_once() -> Iterator[None]:
             stack.enter_context(_replaced(CPUContext, "get_executable", _executable))
             stack.enter_context(_replaced(Dispatcher, "add_overload", _add_overload))
             stack.enter_context(_replaced(Cache, "save_overload", _save_overload))
+            stack.enter_context(_replaced(TargetConfig, "__eq__", same_flags))
+            stack.enter_context(_replaced(TargetConfig, "__hash__", hash_of_flags))
         yield
 
 

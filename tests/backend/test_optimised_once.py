@@ -11,6 +11,7 @@ from numba.core.cpu import CPUContext
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError
 from numba.core.registry import cpu_target
+from numba.core.targetconfig import TargetConfig
 from numba.extending import overload
 
 from pymc_dapper.backend.optimised_once import outermost
@@ -46,6 +47,7 @@ def patched():
     return [
         cpu_target.target_context.codegen()._library_class,
         *(CPUContext.get_executable, Dispatcher.add_overload, Cache.save_overload),
+        *(TargetConfig.__eq__, TargetConfig.__hash__),
     ]
 
 
@@ -71,6 +73,22 @@ def test_passes_run_over_the_outermost_function_only(optimised):
     caller, *_ = pair()
     caller(X)
     assert {name.split(".")[-1] for name in optimised} >= {"caller", "roots", "root"}
+
+
+def test_functions_that_are_only_declared_are_passed_over(monkeypatch):
+    seen, optimise = [], CPUCodeLibrary._optimize_functions
+
+    def look(self, module):
+        seen.extend(function.is_declaration for function in module.functions)
+        optimise(self, module)
+
+    monkeypatch.setattr(CPUCodeLibrary, "_optimize_functions", look)
+    caller, *_ = pair()
+    outermost(caller)(X)
+    assert {*seen} == {False}
+    caller, *_ = pair()
+    caller(X)
+    assert {*seen} == {False, True}
 
 
 def test_a_function_that_python_calls_after_all_is_completed():

@@ -1,0 +1,30 @@
+"""numba's flags, told apart by those that are set.
+
+While numba finds out types, it looks up by its flags what it has compiled already, tens of
+thousands of times for one model. Each time, it makes a dictionary of all options there are, to
+hash it or to compare it with another one. Here what is set alike is the same, and the hash is kept.
+"""
+
+from functools import cache
+from typing import Any
+
+from numba.core.targetconfig import TargetConfig
+
+SAME = TargetConfig.__eq__
+"""numba's own."""
+
+
+def same_flags(flags: TargetConfig, other: Any) -> bool:
+    """Say whether flags are equal."""
+    alike = type(flags) is type(other) and flags._values == other._values
+    return alike or SAME(flags, other)
+
+
+def hash_of_flags(flags: TargetConfig) -> int:
+    """Hash what numba does: the names of all options, be they set or not."""
+    return _hash_of(type(flags))
+
+
+@cache
+def _hash_of(kind: Any) -> int:
+    return hash(tuple(sorted(kind.options)))
