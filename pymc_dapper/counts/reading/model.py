@@ -26,7 +26,7 @@ from scipy import sparse
 
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.conjugacy.marginal import integrate_out
-from pymc_dapper.counts.reading.totals import Totals, find_totals
+from pymc_dapper.counts.reading.totals import Totals, find_totals, tidy
 from pymc_dapper.graphs.checks import localise_checks
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_static_shape
@@ -297,19 +297,42 @@ def read_factors(
 def _terms(name: str, part: Part) -> Terms:
     """Take apart what is linear: sums of counts here, offsets and scales into the function."""
     fixed = dict(part.terms.fixed)
+    scaled = {x: _scale(rows.matrix) for x, rows in part.terms.linear.items() if rows.matrix.nnz}
     linear: dict[Variable, sparse.csr_array] = {}
-    scalars: dict[bytes, Variable] = {}
+    scalars: dict[Variable, Variable] = {}
+    for x, (_, matrix) in scaled.items():
+        for scalar, other in linear.items():
+            joined = _joined(other, matrix)
+            if joined is not None:
+                scalars[x], linear[scalar] = scalar, joined
+                break
+        else:
+            scalars[x] = pt.dscalar()
+            linear[scalars[x]] = matrix
     replaced: dict[Variable, Variable] = {}
     for x, rows in part.terms.linear.items():
         value = _argument(rows.offset, fixed)
-        if rows.matrix.nnz:
-            scale, matrix = _scale(rows.matrix)
-            scalar = scalars.setdefault(_bytes(matrix), pt.dscalar())
-            linear[scalar] = matrix
-            value = value + _argument(pt.constant(scale), fixed) * scalar
+        if x in scaled:
+            scale, matrix = scaled[x]
+            left_out = (np.diff(matrix.indptr) == 0) & (np.diff(linear[scalars[x]].indptr) > 0)
+            scale[left_out] = 0.0
+            value = value + _argument(pt.constant(scale), fixed) * scalars[x]
         replaced[x] = value.astype(x.type.dtype)
     [function] = rebuild([part.terms.function], replaced)
     return Terms((name,), function, linear, fixed)
+
+
+def _joined(first: sparse.csr_array, second: sparse.csr_array) -> sparse.csr_array | None:
+    """Return rows that both matrices have, but for those of zeros; None if they differ.
+
+    A coefficient may happen to be 0 in a row, such as the logarithm of a rate of 1.
+    """
+    in_first, in_second = np.diff(first.indptr) > 0, np.diff(second.indptr) > 0
+    both = in_first & in_second
+    if (first[both] != second[both]).nnz:
+        return None
+    added = sparse.diags_array((~in_first).astype(float)) @ second
+    return tidy(first + added)
 
 
 def _scale(matrix: sparse.csr_array) -> tuple[np.ndarray, sparse.csr_array]:

@@ -44,6 +44,8 @@ TAIL_MASS = 1e-12
 """Largest share of the posterior that a window, or a sum by transform, may neglect."""
 DROP = 50.0
 """Logarithm of what windows cut off at first."""
+LARGEST_EXPONENT = 700.0
+"""Of what float64 holds; more than what windows ever cut off."""
 
 
 class Sums(NamedTuple):
@@ -337,15 +339,17 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
                 above += out[end - 1]
                 end -= 1
             neglected = below + above + absolute
+            # Weights are relative to the best that is here.
+            away = math.exp(min(-best, LARGEST_EXPONENT))
             if cuts_noise:
-                neglected += cut * outside * math.exp(min(-best, 600.0))
+                neglected += cut * outside * away
             if left < 0 and (
                 nodes.prior[i] in (POISSON, NEGATIVE_BINOMIAL)
                 or (nodes.prior[i] == OF_TABLE and min(high, high_noise) > nodes.highest[i])
             ):
-                neglected += cut * math.exp(min(-best, 600.0))
+                neglected += cut * away
             if left < 0 and nodes.prior[i] == OF_TABLE:
-                neglected += nodes.second[i] * math.exp(min(-best, 600.0))
+                neglected += nodes.second[i] * away
             log_neglected[i] = math.log(neglected / total) if neglected > 0 else -np.inf
             if how.size:
                 sizes[i], tilts[i] = how.size, how.tilt

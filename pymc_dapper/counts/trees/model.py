@@ -29,7 +29,7 @@ from pymc_dapper.counts.trees.forest import LARGEST_DROP, Settings, to_draw, wid
 from pymc_dapper.counts.trees.messages import DROP, NO_SUMS, TAIL_MASS, Messages
 from pymc_dapper.counts.trees.nodes import Nodes
 from pymc_dapper.counts.trees.op import ExpectDerivatives, TabulateTree
-from pymc_dapper.counts.trees.tables import GROWS, IMPOSSIBLE, Tables
+from pymc_dapper.counts.trees.tables import GROWS, IMPOSSIBLE, TOO_WIDE, Tables
 from pymc_dapper.graphs.errors import ReadingError
 
 
@@ -179,7 +179,7 @@ class ModelTree:
             integers, numbers = self._tabulate(near, np.asarray(drop), np.asarray(tilted), *given)
             fault, at = integers[-2:].tolist()
             first = (at, fault) if first is None else first
-            if fault != GROWS:
+            if fault not in (GROWS, TOO_WIDE):
                 break
         if fault:
             assert first is not None

@@ -146,14 +146,16 @@ def prior_window(nodes: Nodes, i: int, drop: float) -> tuple[int, int]:
 def limit(nodes: Nodes, drop: float) -> int:
     """Write the largest counts that remain possible; return a node that has no limit, or -1.
 
-    Counts aren't negative, so none is larger than what it is a part of.
+    Counts aren't negative, so none is larger than what it is a part of. Where noise limits a sum,
+    its parts may have one more than that: so the sum's message knows that it is cut.
     """
     for i in range(nodes.left.size - 1, -1, -1):
-        _, highest = noise_window(nodes, i, drop)
-        nodes.highest[i] = highest = min(nodes.highest[i], highest)
+        _, own = noise_window(nodes, i, drop)
+        of_parts = min(nodes.highest[i], own if nodes.noise[i] == EXACT else own + 1)
+        nodes.highest[i] = highest = min(nodes.highest[i], own)
         for child in (nodes.left[i], nodes.right[i]):
             if child >= 0:
-                nodes.highest[child] = min(nodes.highest[child], highest)
+                nodes.highest[child] = min(nodes.highest[child], of_parts)
         if nodes.left[i] < 0:
             nodes.highest[i] = highest = min(highest, prior_window(nodes, i, drop)[1])
             if highest >= ENDLESS:

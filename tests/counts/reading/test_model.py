@@ -30,6 +30,18 @@ def test_terms_of_the_same_cells_are_added_up_and_totals_are_invariants():
     np.testing.assert_array_equal(known.rows.offset.eval(mode="FAST_COMPILE"), [-30, -40])
 
 
+def test_what_is_seen_with_a_coefficient_of_0_is_seen_as_elsewhere():
+    """Such as a Poisson count with a rate of 1, beside others."""
+    with pm.Model() as model:
+        x = pm.Poisson("x", [1.0, 3.0, 0.5])
+        pm.Normal("released", x[1] + np.array([0.0, 1.0]) * x[2], 1.0, observed=np.ones(2))
+    terms = read(model, "x").terms
+    assert [[x.toarray().tolist() for x in each.linear.values()] for each in terms] == [
+        [np.eye(3).tolist()],
+        [[[0, 1, 0], [0, 1, 1]]],
+    ]
+
+
 def test_a_total_is_found_whatever_its_probabilities_depend_on():
     with pm.Model() as model:
         x = pm.Poisson("x", 3.0)

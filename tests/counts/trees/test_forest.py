@@ -131,6 +131,13 @@ def test_a_count_that_is_cut_where_its_sum_is_isnt_taken_for_the_whole(name, fau
     assert made.tail_mass < 1e-12
 
 
+def test_what_is_cut_in_the_widest_windows_is_known_too():
+    """Here a count of 2 lies just beyond them, with 2e-9 of the posterior: that is refused."""
+    made = CountTree([-1, 0], [-110, np.nan], [3.0, 1.0], prior=stats.poisson(20))
+    with pytest.raises(ValueError, match="no counts can have led"):
+        made.log_evidence()
+
+
 def a_message_twice(made):
     """One child's message in the place of both."""
     both = made.nodes.right >= 0

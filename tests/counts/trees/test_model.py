@@ -77,6 +77,29 @@ def test_the_log_sum_is_that_over_all_tables(name):
                 assert logs[k] - special.logsumexp(logs) < -28
 
 
+def test_sums_whose_noise_has_the_tails_of_their_parts():
+    """Parts that nothing else is known of; tilted by as much as the noise bends, they have no end.
+
+    And a rate of 1, of which the logarithm is 0: the terms see all cells the same way.
+    """
+    with pm.Model() as model:
+        x = pm.Poisson("x", [1.0, 3.0])
+        y = pm.NegativeBinomial("y", n=3.0, p=0.6, shape=2)
+        pmd.LaplaceMechanism(1.0).potential("light", x.sum(), released=3.3)
+        pmd.LaplaceMechanism(1.0).potential("heavy", y.sum(), released=4.2)
+    tree, k, start = tree_of(model, ["x", "y"]), np.arange(200), np.array([1, 2, 0, 3])
+    found = tree.solve(start, given_of(tree.reading, model.initial_point())).log_sum
+    heavy = stats.nbinom(3.0, 0.6)
+    for law, released, parts, here in (
+        (stats.poisson(4.0), 3.3, (stats.poisson(1.0), stats.poisson(3.0)), start[:2]),
+        (stats.nbinom(6.0, 0.6), 4.2, (heavy, heavy), start[2:]),
+    ):
+        found += sum(part.logpmf(n) for part, n in zip(parts, here, strict=True))
+        found += stats.laplace.logpdf(released, here.sum())
+        found -= special.logsumexp(law.logpmf(k) + stats.laplace.logpdf(released, k))
+    assert abs(found) < 1e-11
+
+
 def judged(tree, name, solve=ModelTree.solve, n=4_000):
     """Log of the p-value that draws have the tables' distribution, and the log-sum's error."""
     point = built(name)[0].initial_point()
