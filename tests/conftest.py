@@ -7,6 +7,10 @@ from pathlib import Path
 # There is a worker for each core: more threads than that would wait for each other. Read by what
 # NumPy is built on, as soon as it is imported.
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# What isn't compiled with numba is evaluated in Python; but for graphs within graphs, for which
+# PyTensor calls a C compiler if there is one. It takes half a second for each operation, also in
+# processes that tests start.
+os.environ["PYTENSOR_FLAGS"] = f"{os.environ.get('PYTENSOR_FLAGS', '')},cxx=".lstrip(",")
 
 import pytensor
 import pytest
@@ -25,9 +29,6 @@ from pymc_dapper.interweaving.compiled.counts import CountNoise, CountQuantile
 from pymc_dapper.steps import lean_nuts
 from tests.evaluated_in_python import evaluated_in_python
 
-# What isn't compiled with numba is evaluated in Python; but for graphs within graphs, for which
-# PyTensor calls a C compiler if there is one. It takes half a second for each operation.
-pytensor.config.cxx = ""
 # To rewrite a graph takes longer than a few evaluations of it.
 mode.FAST_COMPILE = mode.predefined_modes["FAST_COMPILE"] = AS_WRITTEN
 for op in (CountNoise, CountQuantile):  # numba would take five seconds, in each process

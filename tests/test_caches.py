@@ -14,6 +14,7 @@ from multiprocessing import get_context
 import cloudpickle
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from numba.core import event
@@ -66,31 +67,37 @@ def compiled_in(work):
     return compilations.names, result
 
 
-def in_worker(pickled):
-    """What a worker compiles to use a step that it is sent, and what the step says."""
-    return compiled_in(lambda: log_density(cloudpickle.loads(pickled)))
+def in_worker(density, pickled):
+    """What a worker compiles for a step that it builds, and for one that it is sent; what both say.
+
+    It is a process of its own, so nothing is in its memory.
+    """
+    return {
+        "built": compiled_in(lambda: log_density(build_step(density))),
+        "sent": compiled_in(lambda: log_density(cloudpickle.loads(pickled))),
+    }
 
 
-def report(densities, workers):
-    """Print what one process computes and compiles: the body of a process of its own."""
-    print(json.dumps([report_of(density, workers) for density in densities]))
+def report(densities):
+    """Print what one process computes and compiles, and a worker after it: the process's body."""
+    found = [report_of(density) for density in densities]
+    # By now the cache holds what is needed, and code of other models that came later.
+    step = build_step(densities[0])
+    with get_context("spawn").Pool(1) as pool:
+        worker = pool.apply(in_worker, [densities[0], cloudpickle.dumps(step)])
+    print(json.dumps([found, worker]))
 
 
-def report_of(density, workers):
+def report_of(density):
     """What a process computes and compiles for one model."""
     names, step = compiled_in(lambda: build_step(density))
     names_again, step_again = compiled_in(lambda: build_step(density))
-    found = {
+    return {
         "log_density": log_density(step),
         "log_density_again": log_density(step_again),
         "compiled": names,
         "compiled_again": names_again,
-        "workers": {},
     }
-    for method in workers:
-        with get_context(method).Pool(1) as pool:
-            found["workers"][method] = pool.apply(in_worker, [cloudpickle.dumps(step)])
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -100,54 +107,45 @@ def cache(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def reports(cache):
-    """What processes report that use one cache directory, one after another."""
-    flags = f"base_compiledir={cache}"
+    """What a process and its worker report, which use one cache directory after each other."""
+    code = f"from tests.test_caches import report; report({[*DENSITIES]!r})"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env=environment(cache),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
-    def run(*densities, workers=()):
-        code = f"from tests.test_caches import report; report({densities!r}, {workers!r})"
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", code],
-            env=os.environ | {"PYTENSOR_FLAGS": flags, "PYTHONPATH": "."},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return list(zip(densities, json.loads(done.stdout), strict=True))
 
-    return [
-        *run(*DENSITIES),
-        # By now the cache holds what is needed, and code of other models that came later.
-        *run("laplace", workers=("spawn",)),
-    ]
+def environment(cache):
+    flags = f"base_compiledir={cache},cxx={pytensor.config.cxx}"
+    return os.environ | {"PYTENSOR_FLAGS": flags, "PYTHONPATH": "."}
 
 
 def test_each_model_runs_its_own_code(reports):
     """Fails if the key of a cached kernel leaves out the density, or constants of it."""
-    for density, found in reports:
+    for density, found in zip(DENSITIES, reports[0], strict=True):
         assert found["log_density"] == pytest.approx(EXPECTED[density])
         assert found["log_density_again"] == pytest.approx(EXPECTED[density])
 
 
 def test_nothing_is_compiled_twice_in_a_process(reports):
     """Fails if a kernel has no key, so that each step compiles it anew."""
-    for _, found in reports:
+    for found in reports[0]:
         assert found["compiled_again"] == []
     # The count does count.
-    assert len(reports[0][1]["compiled"]) > 10
+    assert len(reports[0][0]["compiled"]) > 10
 
 
-def test_another_process_finds_what_was_compiled(reports):
-    assert reports[-1][1]["compiled"] == []
-
-
-def test_workers_find_what_was_compiled(reports):
+@pytest.mark.parametrize("step", ["built", "sent"])
+def test_another_process_finds_what_was_compiled(reports, step):
     """Fails if a key changes when a graph is pickled, as that of an empty constant does."""
-    density, found = reports[-1]
-    for method in ("spawn",):
-        names, value = found["workers"][method]
-        assert names == []
-        assert value == pytest.approx(EXPECTED[density])
+    names, value = reports[1][step]
+    assert names == []
+    assert value == pytest.approx(EXPECTED[next(iter(DENSITIES))])
 
 
 WHOLE = "one_function"
@@ -245,7 +243,7 @@ def test_two_processes_may_compile_the_same_model_at_once(tmp_path):
     def start():
         return subprocess.Popen(
             [sys.executable, "-W", "error", "-c", "from tests.test_caches import *; draw_counts()"],
-            env=os.environ | {"PYTENSOR_FLAGS": f"base_compiledir={tmp_path}", "PYTHONPATH": "."},
+            env=environment(tmp_path),
             stdout=subprocess.PIPE,
             text=True,
         )
