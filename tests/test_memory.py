@@ -102,8 +102,12 @@ def test_moves_of_parameters(movable):
     fit = unfitted(np.zeros(2))
     variates = draw_variates(np.random.default_rng(0), 5, 2)
     start = np.array([0.3, 1.0])
+
+    def log_density(context, theta):
+        return of_sums(theta, context)
+
     one, other = whatever_was_in_memory(
-        lambda: in_python(move_parameters)(of_sums, (), start, movable, fit, variates)
+        lambda: in_python(move_parameters)(log_density, (), start, movable, fit, variates)
     )
     for before, after in zip(one, other, strict=True):
         np.testing.assert_array_equal(before, after)

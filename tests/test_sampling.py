@@ -167,14 +167,18 @@ def test_a_second_process_compiles_small_models_unless_there_is_to_be_one(
     given, few, shared, admissions, passed_on, monkeypatch
 ):
     def in_two(tasks):
-        called.append(len(tasks))
+        called.append(tasks)
         return [task() for task in tasks]
 
     called = []
     monkeypatch.setattr("pymc_dapper.assignment.in_two_processes", in_two)
     monkeypatch.setattr("pymc_dapper.assignment.FEW_VALUES", few)
     pmd.sample(model=admissions, **given)
-    assert called == ([len(passed_on["step"])] if shared else [])
+    assert len(called) == shared
+    for tasks in called:  # begun with from the end
+        order = [type(task.args[0]) for task in tasks]
+        assert order == [ConjugateStep, DapperStep, InterweaveStep]
+    assert [type(x) for x in passed_on["step"]] == [DapperStep, ConjugateStep, InterweaveStep]
 
 
 @pytest.mark.parametrize("given", [{"target_accept": 0.95}, {"nuts": {"target_accept": 0.95}}])

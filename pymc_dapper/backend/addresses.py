@@ -271,7 +271,7 @@ def _array(cg: Any, builder: Any, of: types.Array, data: Any, length: Any) -> An
 
 
 def _borrowed(cg: Any, builder: Any, of: Any, value: Any) -> Any:
-    """Don't count references to arrays, which belong to who called the kernel."""
+    """Don't count references to arrays, which belong to who called the kernel; all else stays."""
     if isinstance(of, types.BaseTuple):
         kinds: Any = of
         parts = cgutils.unpack_tuple(builder, value)
@@ -281,7 +281,7 @@ def _borrowed(cg: Any, builder: Any, of: Any, value: Any) -> Any:
         array = make_array(of)(cg, builder, value)
         array.meminfo = cgutils.get_null_value(array.meminfo.type)
         return array._getvalue()
-    raise TypeError(f"arrays are passed by their address, not {of}")
+    return value
 
 
 @lower_builtin(FunctionAt, FunctionAt, types.VarArg(types.Any))

@@ -75,6 +75,18 @@ def test_functions_with_arrays_of_any_kind_are_called_by_one_kernel(case, outsid
     assert "kernel" not in names
 
 
+def test_numbers_come_with_arrays(outside):
+    """Of what is passed on, only arrays have references that could be counted."""
+
+    @njit
+    def shifted(context, x, k):
+        scale, shift = context
+        return scale * x[k] + shift[k]
+
+    call = calling(shifted, outside)
+    np.testing.assert_array_equal(call(X, 2, np.array([0.5, 1.0, 1.5])), [3.5, 6.0, 8.5])
+
+
 def test_errors_come_back_and_arrays_stay_who_owns_them(outside):
     call = calling(scaled, outside)
     scales, offset, x = np.ones((4, 1)), np.array(0.0), np.ones(4)

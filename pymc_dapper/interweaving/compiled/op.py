@@ -1,14 +1,27 @@
-"""The moves of parameters as a PyTensor operation; why it is one, `records.compiled.op` says."""
+"""The moves of parameters as a PyTensor operation; why it is one, `records.compiled.op` says.
+
+The moves are compiled once, and given the model's log-density by its address.
+"""
 
 from collections.abc import Callable
 
+import numpy as np
 import pytensor.tensor as pt
+from numba import types
 from pytensor.graph.basic import Apply, Variable
 
+from pymc_dapper.backend.addresses import FunctionAt, Outside, address, by_address
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
+from pymc_dapper.backend.kernel_key import kernel_key
 from pymc_dapper.backend.numba_ops import compiles, function_of, numba_njit
-from pymc_dapper.interweaving.kernels.moves import Fit, Variates, move_parameters
+from pymc_dapper.interweaving.kernels.moves import (
+    MAX_SHRINKS,
+    NORMALS,
+    Fit,
+    Variates,
+    move_parameters,
+)
 
 
 class ParameterMoves(KernelOp):
@@ -39,20 +52,49 @@ class ParameterMoves(KernelOp):
         return Apply(self, list(inputs), outputs)
 
 
+NUMBERS = types.float64[::1]
+LOG_DENSITY = types.float64(NUMBERS)
+"""What a log-density takes besides its context, and returns."""
+
+
+def moves_compiled_once() -> Outside:
+    """Have the moves compiled for all models: they take the log-density by its address."""
+
+    @numba_njit
+    def moved(  # type: ignore[no-untyped-def]
+        log_density, context, start, movable, location, scale, skewness, factor, normals, angles
+    ):
+        dim, n_moves = start.size, angles.size // MAX_SHRINKS
+        fit = Fit(location, scale, skewness, factor.reshape((dim, dim)))
+        variates = Variates(
+            normals.reshape((n_moves, NORMALS + 2 * dim)), angles.reshape((n_moves, MAX_SHRINKS))
+        )
+        return move_parameters(log_density, context, start, movable, fit, variates)
+
+    key = kernel_key(moved)
+    assert key is not None  # as nothing of a model is in it
+    density = FunctionAt(LOG_DENSITY.return_type(address, *LOG_DENSITY.args))
+    returned = types.Tuple((types.float64[:, ::1], NUMBERS))
+    arguments = (density, address, NUMBERS, types.boolean, *(NUMBERS,) * 6)
+    return Outside(moved, returned(*arguments), key)
+
+
 @compiles(ParameterMoves)
 def _parameter_moves(op: ParameterMoves) -> Callable:
     model_log_density = function_of(op.log_density, "noise_held_fixed")
+    moved = moves_compiled_once()
+    passed = by_address(LOG_DENSITY)
 
     @numba_njit
-    def log_density(theta, context):  # type: ignore[no-untyped-def]
+    def log_density(context, theta):  # type: ignore[no-untyped-def]
         return model_log_density(theta, *context).item()
 
     @numba_njit
     def parameter_moves(  # type: ignore[no-untyped-def]
         start, movable, location, scale, skewness, factor, normals, angles, *context
     ):
-        fit = Fit(location, scale, skewness, factor)
-        variates = Variates(normals, angles)
-        return move_parameters(log_density, context, start, movable.item(), fit, variates)
+        function, at = passed(log_density, context)
+        matrices = np.ravel(factor), np.ravel(normals), np.ravel(angles)
+        return moved(function, at, start, movable.item(), location, scale, skewness, *matrices)
 
     return parameter_moves

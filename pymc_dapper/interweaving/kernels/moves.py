@@ -29,6 +29,9 @@ from pymc_dapper.kernels.fast_math import is_finite
 DEGREES_OF_FREEDOM = 4
 """Of the t distribution. Few, since from tails heavier than its own there are hardly any moves."""
 
+NORMALS = DEGREES_OF_FREEDOM + 2
+"""How many a move takes besides two for each dimension."""
+
 MAX_SHRINKS = 24
 """After as many the value stays; a slice is then some 1e-7 of the ellipse long."""
 
@@ -51,7 +54,7 @@ class Variates(NamedTuple):
     """All that is random about k moves."""
 
     normals: np.ndarray
-    """Float64, shape (k, 2 * d + DEGREES_OF_FREEDOM + 2): standard normal. First d for the ellipse;
+    """Float64, shape (k, 2 * d + NORMALS): standard normal. First d for the ellipse;
     then as many as the scale has degrees of freedom, whose sum of squares it is; then two whose sum
     of squares is twice a standard exponential variate: how far below the present log-density the
     slice lies."""
@@ -63,7 +66,7 @@ class Variates(NamedTuple):
 def draw_variates(rng: np.random.Generator, k: int, dim: int) -> Variates:
     """Draw what k moves in ``dim`` dimensions need."""
     return Variates(
-        rng.standard_normal((k, 2 * dim + DEGREES_OF_FREEDOM + 2)),
+        rng.standard_normal((k, 2 * dim + NORMALS)),
         rng.random((k, MAX_SHRINKS)),
     )
 
@@ -95,8 +98,7 @@ def log_slope(y: float, skewness: float) -> float:
     return np.log(np.cosh(skewness) + y / np.sqrt(1 + y * y) * np.sinh(skewness))
 
 
-# Inlined throughout, as in `record_sweep`: a function passed on as a value can't be cached on disk.
-@njit(inline="always")
+@njit
 def move_parameters(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
@@ -110,7 +112,7 @@ def move_parameters(
     Parameters
     ----------
     log_density : callable
-        ``log_density(theta, context) -> float``, compiled by numba.
+        ``log_density(context, theta) -> float``, compiled by numba.
     context : tuple of ndarray
         What the log-density depends on besides the parameters (the noise, released values).
     start : ndarray of float64, shape (d,)
@@ -140,7 +142,7 @@ def move_parameters(
     proposed = np.empty(dim)
     for i in range(dim):
         path[0, i] = proposed[i] = start[i]
-    present = log_density(proposed, context) if movable else -np.inf
+    present = log_density(context, proposed) if movable else -np.inf
     log_volume = 0.0
     for i in range(dim):
         rest = skewed((start[i] - location[i]) / scales[i], -skewness[i])
@@ -176,7 +178,7 @@ def move_parameters(
                     y += factor[i, j] * tried[j]
                 proposed[i] = location[i] + scales[i] * skewed(y, skewness[i])
                 volume_there += log_slope(y, skewness[i])
-            there, norm_there = log_density(proposed, context), sum_of_squares(tried)
+            there, norm_there = log_density(context, proposed), sum_of_squares(tried)
             if is_finite(there) and there + volume_there - log_t(norm_there, dim) > height:
                 present, squared_norm, log_volume = there, norm_there, volume_there
                 for i in range(dim):

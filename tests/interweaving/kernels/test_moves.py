@@ -16,7 +16,7 @@ from pymc_dapper.interweaving.kernels.moves import (
 
 
 @njit
-def truncated_ridge(theta, context):
+def truncated_ridge(context, theta):
     """A correlated normal, cut by a discontinuity: rotated independent normals, one positive."""
     a, b = theta[0] + theta[1], theta[0] - theta[1]
     return -0.5 * (a * a + 4 * b * b) if a > 0 else -np.inf
