@@ -13,5 +13,9 @@ class UnknownOperationError(ReadingError):
     """An operation on the record axis that the reader has no rule for."""
 
 
+class NotCollapsibleError(ReadingError):
+    """Counts can't be summed out of what parameters are moved by."""
+
+
 class NotConjugateError(ReadingError):
     """A parameter's conditional distribution isn't one that its prior is conjugate to."""

@@ -9,8 +9,8 @@ from scipy import special
 
 import pymc_dapper as pmd
 from pymc_dapper.collapsing.reading import model as reading
-from pymc_dapper.collapsing.reading.model import NotCollapsibleError
 from pymc_dapper.collapsing.step import CollapsedStep
+from pymc_dapper.graphs.errors import NotCollapsibleError
 from tests.collapsing.models import COUNTS, MODELS, Chosen, joint, parameters_of
 from tests.evaluated_in_python import evaluated_in_python
 

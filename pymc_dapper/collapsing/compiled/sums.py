@@ -16,10 +16,10 @@ from pymc_dapper.backend.internals import PointType
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.collapsing.compiled.op import SumCounts, Tabulate
 from pymc_dapper.collapsing.kernels.sums import NOT_CONCAVE, TOO_WIDE
-from pymc_dapper.collapsing.reading.model import CollapsedModel, NotCollapsibleError, refused
+from pymc_dapper.collapsing.reading.model import CollapsedModel, refused
 from pymc_dapper.counts.compiled.sweep import context_of, layout_of, term_function
 from pymc_dapper.counts.reading.description import name_cells
-from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.errors import NotCollapsibleError, ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.steps.lean_nuts import nuts_on
 

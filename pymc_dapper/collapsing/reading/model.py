@@ -18,7 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.counts.reading.model import CountReading, check_counts, read_factors
 from pymc_dapper.graphs.dependence import dependent_factors
-from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.errors import NotCollapsibleError
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.values import at_values, dim_lengths, frozen_dims, shared_data
 
@@ -27,10 +27,6 @@ NATURAL: dict[type, Callable[..., tuple[Variable, Variable]]] = {
     PoissonRV: lambda mu: (pt.log(mu), pt.constant(np.inf)),
 }
 """Natural parameter and largest value of the counts that can be summed out."""
-
-
-class NotCollapsibleError(ReadingError):
-    """Counts can't be summed out of what parameters are moved by."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,9 @@ import numpy as np
 from pymc import Model
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.collapsing.reading.model import (
-    CollapsedModel,
-    NotCollapsibleError,
-    read_collapsed,
-)
+from pymc_dapper.collapsing.reading.model import CollapsedModel, read_collapsed
 from pymc_dapper.collapsing.reading.tree import CollapsedTree, read_collapsed_tree
+from pymc_dapper.graphs.errors import NotCollapsibleError
 
 
 def read_summed_out(

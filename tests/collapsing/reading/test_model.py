@@ -6,7 +6,8 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
-from pymc_dapper.collapsing.reading.model import NotCollapsibleError, read_collapsed
+from pymc_dapper.collapsing.reading.model import read_collapsed
+from pymc_dapper.graphs.errors import NotCollapsibleError
 
 
 def read(model, parameters, counts=("x",)):

@@ -4,8 +4,8 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_dapper.collapsing.reading.model import NotCollapsibleError
 from pymc_dapper.collapsing.reading.tree import read_collapsed_tree
+from pymc_dapper.graphs.errors import NotCollapsibleError
 from tests.counts.trees.models import COUNTS, MODELS
 
 
