@@ -166,7 +166,7 @@ class ModelTree:
         counts, given
             As in :meth:`solve`.
         drop : float
-            Windows end where log-weights are that much below the largest.
+            Windows end where log-weights are that much below the largest, or more.
 
         Raises
         ------
@@ -175,12 +175,18 @@ class ModelTree:
         """
         near, n = self.members @ counts, self.size
         first: tuple[int, int] | None = None
-        for tilted in (True, False):
-            integers, numbers = self._tabulate(near, np.asarray(drop), np.asarray(tilted), *given)
-            fault, at = integers[-2:].tolist()
-            first = (at, fault) if first is None else first
-            if fault not in (GROWS, TOO_WIDE):
+        while True:
+            for tilted in (True, False):
+                arguments = np.asarray(drop), np.asarray(tilted)
+                integers, numbers = self._tabulate(near, *arguments, *given)
+                fault, at = integers[-2:].tolist()
+                first = (at, fault) if first is None else first
+                if fault not in (GROWS, TOO_WIDE):
+                    break
+            # In wider windows, parts come to more.
+            if fault != GROWS or drop >= LARGEST_DROP:
                 break
+            drop = min(4 * drop, LARGEST_DROP)
         if fault:
             assert first is not None
             raise self._at_fault(*first)

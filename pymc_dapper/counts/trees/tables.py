@@ -75,6 +75,8 @@ class Window(NamedTuple):
     """The largest log-weight."""
     beyond: float
     """Logarithm of a bound on the sum of the weights beyond."""
+    closed: bool
+    """Whether all weights beyond are 0."""
 
 
 class Tables(NamedTuple):
@@ -110,6 +112,7 @@ def find_window(
     near: int,
     base: float,
     tilt: float,
+    lowest: int,
     highest: int,
     drop: float,
 ) -> Window:
@@ -125,8 +128,8 @@ def find_window(
         A possible count.
     base, tilt : float
         ``base - tilt * (count - near)`` is taken from log-weights.
-    highest : int
-        The largest count.
+    lowest, highest : int
+        The least and the largest count.
     drop : float
         See above.
     """
@@ -134,7 +137,7 @@ def find_window(
     while step > 0 and climbed < CLIMBS:  # beyond 1e15, rounding makes peaks of its own
         improved = False
         for sign in (-1, 1):
-            k = min(max(peak + sign * step, 0), highest)
+            k = min(max(peak + sign * step, lowest), highest)
             value = log_weight(context, terms, i, k) - base + tilt * (k - near)
             if value > top:
                 peak, top, improved = k, value, True
@@ -142,10 +145,10 @@ def find_window(
                 break
         step = min(2 * step, ENDLESS) if improved else step // 2
 
-    edges, log_beyond = np.array([peak, peak]), -np.inf
+    edges, log_beyond, closed = np.array([peak, peak]), -np.inf, True
     for side in range(2):
         sign = -1 if side == 0 else 1
-        end = 0 if side == 0 else highest
+        end = lowest if side == 0 else highest
         edge, looking = peak, True
         while looking:
             looking = False
@@ -176,6 +179,7 @@ def find_window(
                     edge, looking = k, True
                     break
                 mass += abs(k - at) * math.exp(max(last, value) - top)
+                closed = closed and value == -np.inf
                 at, distance = k, 2 * distance
                 if -np.inf < value < top - FAR:
                     break
@@ -185,7 +189,7 @@ def find_window(
                     math.exp(log_beyond - most) + math.exp(log_mass - most)
                 )
         edges[side] = edge
-    return Window(edges[0], edges[1], top, log_beyond)
+    return Window(edges[0], edges[1], top, log_beyond, closed)
 
 
 @njit(inline="always")
@@ -334,6 +338,7 @@ def tabulate(
     starts, lowest = np.zeros(n + 1, dtype=np.int64), np.zeros(n, dtype=np.int64)
     least, most = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     tops, beyond, values = np.zeros(n), np.zeros(n), np.empty(1024)
+    closed = np.ones(n, dtype=np.bool_)  # whether no other counts are possible, whatever the drop
     for i in range(n):
         starts[i + 1] = starts[i]
         if fault:
@@ -343,23 +348,31 @@ def tabulate(
             if child >= 0:
                 least[i] += least[child]
                 most[i] = min(most[i] + most[child], highest[i])
+                closed[i] = closed[i] and closed[child]
         if terms.exact[i]:
             least[i] = most[i] = near[i]
         elif terms.starts[i] == terms.starts[i + 1]:
             continue
         first, last, tilt = near[i], near[i], 0.0
         if not terms.exact[i]:
-            tilt, end = tilts[i], highest[i]
-            if not is_leaf:
+            tilt, begin, end = tilts[i], 0, highest[i]
+            if not is_leaf and closed[i]:
+                begin, end = least[i], most[i]
+            elif not is_leaf:
                 reach = FARTHEST * (most[i] - least[i] + 1)
                 end = min(end, max(most[i], near[i]) + reach)
-            window = find_window(log_weight, context, terms, i, near[i], base[i], tilt, end, drop)
+            window = find_window(
+                log_weight, context, terms, i, near[i], base[i], tilt, begin, end, drop
+            )
             first, last, tops[i] = window.lowest, window.highest, window.top
             beyond[i] = math.exp(window.beyond - window.top)
-            if not is_leaf:
+            if is_leaf:
+                closed[i] = window.closed
+            else:
                 first, last = max(first, least[i]), min(last, most[i])
+                closed[i] = closed[i] and first == least[i] and last == most[i]
         if last < first or starts[i] + last - first + 1 > MOST:
-            fault, at = TOO_WIDE, i
+            fault, at = GROWS if last < first else TOO_WIDE, i
             continue
         stop = starts[i] + last - first + 1
         if stop > values.size:

@@ -100,6 +100,23 @@ def test_sums_whose_noise_has_the_tails_of_their_parts():
     assert abs(found) < 1e-11
 
 
+def test_a_sum_that_is_likely_beyond_the_first_windows_of_its_parts():
+    """A rate that is integrated out leaves a term of the total that grows as long as noise lets it.
+
+    That is likelier at a hundred people than where the parts are, which wider windows hold.
+    """
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", 2.0, 0.5)
+        x = pm.Poisson("x", rate * np.array([1.5, 2.0]))
+        pmd.GaussianMechanism(6.0).potential("all", x.sum(), released=-2.0)
+        step = pmd.CountStep([x], integrate=[rate], tree=True)
+    k, at = np.arange(400), np.array([2, 1])
+    logs = stats.nbinom.logpmf(k, 2, 0.5 / 4) + stats.norm.logpdf(-2.0, k, 6.0)
+    of_cells = stats.binom.logpmf(at[0], at.sum(), 1.5 / 3.5)
+    found = step._tree.solve(at, step._given(model.initial_point())).log_sum
+    assert found == pytest.approx(special.logsumexp(logs) - logs[at.sum()] - of_cells, abs=1e-11)
+
+
 def judged(tree, name, solve=ModelTree.solve, n=4_000):
     """Log of the p-value that draws have the tables' distribution, and the log-sum's error."""
     point = built(name)[0].initial_point()

@@ -29,7 +29,7 @@ def test_a_window_has_all_but_a_bounded_rest(law, drop):
     if law == "heavy tail":
         drop /= 2  # its window is as wide as that allows
     base = float(of(near))
-    window = FIND(lambda c, t, i, k: float(of(k)), None, None, 0, near, base, 0.0, 2**53, drop)
+    window = FIND(lambda c, t, i, k: float(of(k)), None, None, 0, near, base, 0.0, 0, 2**53, drop)
     inside = np.arange(window.lowest, window.highest + 1)
     logs = np.asarray(of(inside)) - base
     assert window.top == pytest.approx(logs.max())
@@ -91,6 +91,20 @@ def test_parts_of_a_known_total_are_likely_where_they_add_up_to_it():
         x, values = table(found, i)
         assert abs(x[values.argmax()] - 500_000) < 10
     assert table(found, 2)[0].tolist() == [10**6]
+
+
+@pytest.mark.parametrize("released", [-40, 90])
+def test_sums_that_are_released_where_they_cannot_be(released):
+    """Of parts with ends: what is said of other sums doesn't matter."""
+    parts = [stats.binom(6, 0.4).logpmf, stats.randint(3, 9).logpmf]
+    found = tabulated([*parts, stats.norm(released, 1.0).logpdf], (3, 5, 8), tilted=False)
+    assert found.fault == 0
+    sums, values = table(found, 2)
+    assert (sums[values.argmax()], values.max()) == ((3 if released < 0 else 14), 0.0)
+    # Of which more may be possible than their windows have, it does.
+    parts = [stats.norm(5, 0.1).logpdf] * 2
+    found = tabulated([*parts, stats.norm(released, 0.1).logpdf], (5, 5, 10), tilted=False)
+    assert found[-2:] == (module.GROWS, 2)
 
 
 def test_what_cannot_be_tabulated_is_told():
