@@ -20,6 +20,7 @@ from pytensor.tensor.random.basic import (
     PoissonRV,
 )
 from pytensor.tensor.random.type import RandomGeneratorType
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
@@ -425,6 +426,14 @@ def _whole(name: str, graph: TensorVariable, walk: CountWalk, reason: str) -> Wh
     for node in io_toposort([], [graph]):
         if isinstance(walk.role(node.outputs[0]), Linear | Fixed):
             continue
+        if isinstance(node.op, Subtensor | AdvancedSubtensor) and any(
+            isinstance(walk.role(x), Linear) for x in node.inputs[1:]
+        ):
+            raise ReadingError(
+                f"'{name}' looks up entries of a table by counts, and CountStep tries counts that "
+                "there may be no entry for. Say which entry those have, as in "
+                "table[pt.clip(counts, 0, last)]; or leave the counts to another step"
+            )
         for x in node.inputs:
             role = walk.role(x)
             if isinstance(role, Linear) and isinstance(x.type, TensorType):

@@ -4,8 +4,10 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from scipy.stats import norm
 
 from pymc_dapper.counts.reading import read_counts
+from pymc_dapper.graphs.errors import ReadingError
 from tests.counts.systems import read
 
 
@@ -51,6 +53,36 @@ def test_a_total_is_found_whatever_its_probabilities_depend_on():
     [known] = reading.invariants
     np.testing.assert_array_equal(known.rows.matrix.toarray(), [[0, 1, 1]])
     assert [whole.factor for whole in reading.wholes] == ["y"]
+
+
+def looks_up(index):
+    with pm.Model() as model:
+        n = pm.Binomial("n", 4, 0.3)
+        x = pm.Poisson("x", 2.0, shape=3)
+        table = pt.constant([0.0, 1.0, 4.0, 9.0, 16.0])
+        pm.Normal("fees", (table[index(n, x)] * x).sum(), 1.0, observed=5.0)
+    return model
+
+
+@pytest.mark.parametrize("index", [lambda n, x: n, lambda n, x: x])
+def test_counts_that_there_may_be_no_entry_for_are_no_indices(index):
+    """Ones that the prior rules out are evaluated, too; compiled, they would be out of bounds."""
+    with pytest.raises(ReadingError, match=r"'fees' looks up .*table\[pt.clip\(counts"):
+        read(looks_up(index), "n", "x")
+
+
+def test_a_count_with_bounds_may_be_an_index():
+    reading = read(looks_up(lambda n, x: pt.clip(n, 0, 4)), "n", "x")
+    [whole] = reading.wholes
+    inputs = {k: [0.0] * linear.matrix.shape[0] for k, linear in whole.linear.items()}
+    of_counts = {"n": np.array(2), "x": np.array([1, 0, 2])}
+    counts = np.concatenate([np.ravel(of_counts[x.name]) for x in reading.counts])
+    for scalar, linear in whole.linear.items():
+        offset = linear.offset.eval(mode="FAST_COMPILE")
+        entries = linear.matrix @ counts + np.ravel(offset)
+        inputs[scalar] = entries.reshape(linear.shape).astype(scalar.dtype)
+    found = whole.log_density.eval(inputs, mode="FAST_COMPILE")
+    np.testing.assert_allclose(found, norm.logpdf(5.0, 4.0 * 3))
 
 
 # Parameter checks ---------------------------------------------------------------------
