@@ -37,7 +37,12 @@ from pymc_dapper.interweaving.reading import NonCentredModel, read_movable, read
 from pymc_dapper.interweaving.step import InterweaveStep
 from pymc_dapper.records.reading.model import ModelReading, read_model
 from pymc_dapper.records.step import DapperStep
-from pymc_dapper.sizes.reading.model import SizeReading, find_sizes, read_size
+from pymc_dapper.sizes.reading.model import (
+    SizeReading,
+    check_scalars,
+    find_sizes,
+    read_size,
+)
 from pymc_dapper.sizes.step import SizeStep
 from pymc_dapper.steps.base import Step
 from pymc_dapper.steps.building import building, telling_of_memory
@@ -641,6 +646,7 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
     counted = {rv for rvs in sizes.values() for rv in rvs}  # each by its own number
     lengths = {rv.name: _length(model, rv) for rv in seen if rv not in counted}
     if None in lengths.values() or len(set(lengths.values())) > 1:
+        check_scalars(model, seen, readings.point)
         listed = ", ".join(
             f"'{name}' ({'a scalar' if n is None else f'{n} along its first axis'})"
             for name, n in lengths.items()

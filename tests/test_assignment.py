@@ -197,6 +197,15 @@ def test_records_are_not_guessed_where_there_is_doubt(group_model):
     assert assigned(group_model, [group_model["x"]])[0] == ("DapperStep", ["x"])
 
 
+def test_an_entry_of_a_vector_is_no_number_of_records():
+    with pm.Model() as model:
+        n = pm.Poisson("n", 3, shape=2)
+        x = pm.Normal("x", 0, 1, shape=4)
+        pm.Potential("privacy", -((pt.switch(pt.arange(4) < n[0], x, 0).sum() - 1) ** 2))
+    with pytest.raises(ReadingError, match=r"entry of 'n', .* a number of its own"):
+        pmd.assign_steps(model=model, progressbar=False)
+
+
 def test_a_scalar_that_the_mechanism_sees_leaves_doubt():
     with pm.Model() as model:
         scale = pm.HalfNormal("scale")

@@ -41,7 +41,8 @@ def localise_checks(
                     value = pt.switch(_per_value(condition, value), value, -np.inf)
                 else:
                     others.append(condition.all())
-        return [node.op(value, *others) if others else value]
+        # As one condition, as PyMC has it: of several, PyTensor can't evaluate many at once.
+        return [node.op(value, pt.stack(others).all()) if others else value]
 
     return rebuild(graphs, replace_node=replace_node)
 

@@ -5,7 +5,8 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from pymc.logprob.utils import ParameterValueError
-from scipy.stats import norm
+from pytensor.graph.replace import vectorize_graph
+from scipy.stats import binom, norm
 
 from pymc_dapper.graphs.checks import checks_of_records, localise_checks, valid_parameters
 
@@ -30,6 +31,18 @@ def test_a_check_of_other_parameters_stays_one_for_all():
     [same] = localise_checks([OF_A_PARAMETER], [X])
     with pytest.raises(ParameterValueError):
         same.eval({X: AT, SIGMA: -1.0}, mode="FAST_COMPILE")
+
+
+def test_checks_that_are_left_can_be_evaluated_at_many_values_at_once():
+    p = pt.scalar("p")
+    n = pt.lscalar("n")
+    log_density = pm.logp(pm.Binomial.dist(n, p), 2)  # checks n, and two bounds of p
+    [local] = localise_checks([log_density], [n])
+    at_all = vectorize_graph(local, {n: pt.constant([-1, 2, 3])})
+    found = at_all.eval({p: 0.3}, mode="FAST_COMPILE")
+    np.testing.assert_allclose(found, [-np.inf, *binom.logpmf(2, [2, 3], 0.3)])
+    with pytest.raises(ParameterValueError):
+        at_all.eval({p: 1.3}, mode="FAST_COMPILE")
 
 
 def test_the_conditions_on_records_are_told_apart_from_those_on_parameters():

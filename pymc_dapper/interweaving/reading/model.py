@@ -50,6 +50,8 @@ def read_non_centred(
     """
     everything = parameters
     parameters, numbers = _tell_apart(model, parameters, records, point)
+    if numbers and not (parameters and records):
+        raise ReadingError(_a_number_alone(numbers, records))
     if not records:
         return _read_alone(model, parameters, point)
     rvs = [model.values_to_rvs[value] for value in records]
@@ -284,6 +286,22 @@ def _tell_apart(
             )
         numbers[value] = seen
     return parameters, numbers
+
+
+def _a_number_alone(
+    numbers: Mapping[TensorVariable, Seen], records: Sequence[TensorVariable]
+) -> str:
+    names = ", ".join(
+        f"'{seen.model.values_to_rvs[value].name}'" for value, seen in numbers.items()
+    )
+    counted = ", ".join(dict.fromkeys(rv.name for seen in numbers.values() for rv in seen.rvs))
+    lacking = (
+        "parameters that these follow" if records else f"the records, as in records=[{counted}]"
+    )
+    return (
+        f"InterweaveStep moves {names}, a number of records, together with parameters and records: "
+        f"pass {lacking}, too. By itself, SizeStep draws it"
+    )
 
 
 def _nothing_moves(

@@ -1,6 +1,6 @@
 """Flags of rows: comparisons that are true, or false, of the first n rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +9,9 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import explicit_graph_inputs, io_toposort
+from pytensor.tensor.basic import ARange, Nonzero
 from pytensor.tensor.elemwise import Elemwise
-from pytensor.tensor.subtensor import Subtensor
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.entries import performed
@@ -59,8 +60,22 @@ def find_flags(graphs: Sequence[Variable], size: TensorVariable) -> dict[Variabl
         If row numbers are compared with the size, but it isn't the first rows of that number that
         are told from the others.
     """
+    return {
+        output: _flag(numbers, bound, size, is_true)
+        for output, numbers, bound, is_true in _compared(graphs, size)
+    }
+
+
+def compares_an_entry(graphs: Sequence[Variable], sizes: TensorVariable) -> bool:
+    """Whether row numbers are compared with an entry of a vector, or with a function of it."""
+    return any(True for _ in _compared(graphs, sizes))
+
+
+def _compared(
+    graphs: Sequence[Variable], size: TensorVariable
+) -> Iterator[tuple[Variable, np.ndarray, Variable, Compare]]:
+    """Find comparisons of row numbers with a single number that depends on the size only."""
     dependent = dependent_variables([size], graphs)
-    flags: dict[Variable, Flag] = {}
     for node in io_toposort([], list(graphs)):
         compare, swapped = _comparison(node)
         if compare is None or swapped is None:
@@ -71,11 +86,8 @@ def find_flags(graphs: Sequence[Variable], size: TensorVariable) -> dict[Variabl
             numbers = known_value(rows)
             if numbers is None or numbers.size < 2 or max(numbers.shape) < numbers.size:
                 continue
-            if numbers.ndim != node.outputs[0].type.ndim:
-                continue
-
-            flags[node.outputs[0]] = _flag(numbers, bound, size, compare if k == 0 else swapped)
-    return flags
+            if numbers.ndim == node.outputs[0].type.ndim:
+                yield node.outputs[0], numbers, bound, compare if k == 0 else swapped
 
 
 def _comparison(node: Apply) -> tuple[Compare | None, Compare | None]:
@@ -190,15 +202,24 @@ def is_zero(x: TensorVariable) -> bool:
     return value is not None and not value.any()
 
 
-def check_slices(graphs: Sequence[Variable], size: TensorVariable) -> None:
-    """Refuse slices whose length depends on the number of records."""
+def check_lengths(graphs: Sequence[Variable], size: TensorVariable) -> None:
+    """Refuse arrays whose length depends on the number of records."""
     dependent = dependent_variables([size], graphs)
     for node in io_toposort([], list(graphs)):
-        if not isinstance(node.op, Subtensor) or dependent.isdisjoint(node.inputs[1:]):
-            continue
-        if any(isinstance(index, slice) for index in node.op.idx_list):
+        if _has_length_of(node, dependent):
             raise ReadingError(
-                f"'{size.name}' is the bound of a slice, so that the length of an array depends on "
-                f"it. Write pt.switch(pmd.present({size.name}, size), x, 0).sum() in the place of "
+                f"the length of an array depends on '{size.name}', as that of a slice does. Write "
+                f"pt.switch(pmd.present({size.name}, size), x, 0).sum() in the place of "
                 f"x[:{size.name}].sum()"
             )
+
+
+def _has_length_of(node: Apply, dependent: set[Variable]) -> bool:
+    """Whether there are as many entries as something that depends on the number says."""
+    if isinstance(node.op, ARange | Nonzero):
+        return not dependent.isdisjoint(node.inputs)
+    if isinstance(node.op, AdvancedSubtensor):
+        return any(x in dependent and x.type.dtype == "bool" for x in node.inputs[1:])
+    if not isinstance(node.op, Subtensor) or dependent.isdisjoint(node.inputs[1:]):
+        return False
+    return any(isinstance(index, slice) for index in node.op.idx_list)

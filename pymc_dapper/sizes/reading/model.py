@@ -26,7 +26,14 @@ from pymc_dapper.records.reading.factors import (
 from pymc_dapper.records.reading.model import in_terms_of
 from pymc_dapper.sizes.reading.exchangeable import what_ties
 from pymc_dapper.sizes.reading.first_sums import first_sums
-from pymc_dapper.sizes.reading.flags import at_flags, check_slices, find_flags, is_zero
+from pymc_dapper.sizes.reading.flags import (
+    at_flags,
+    check_lengths,
+    compares_an_entry,
+    find_flags,
+    is_zero,
+)
+from pymc_dapper.sizes.reading.present import one_number_each
 
 
 @dataclass(frozen=True)
@@ -147,30 +154,57 @@ def find_sizes(
     return found
 
 
+def check_scalars(
+    model: Model, rvs: Sequence[TensorVariable], point: Mapping[str, np.ndarray]
+) -> None:
+    """Refuse vectors of which an entry says how many rows are there."""
+    values = _values(model, point)
+    known = in_terms_of(model, list(values.values()), dim_lengths(model))
+    graphs = _graphs(log_densities(model, [*model.basic_RVs, *model.potentials]), known)
+    for rv in rvs:
+        value = values[model.rvs_to_values[rv].name]
+        if value.type.ndim > 0 and compares_an_entry(graphs, value):
+            raise ReadingError(
+                f"row numbers are compared with an entry of {one_number_each(rv.name)}"
+            )
+
+
+def _values(model: Model, point: Mapping[str, np.ndarray]) -> dict[str, TensorVariable]:
+    """Return what stands for value variables, with static shapes, by their names."""
+    return {
+        x.name: x.type.clone(shape=np.shape(point[x.name]))(name=x.name) for x in model.value_vars
+    }
+
+
+def _graphs(
+    written: Sequence[TensorVariable], known: Mapping[Variable, Variable]
+) -> list[TensorVariable]:
+    return inline_symbolic_ops(
+        rebuild(rebuild(written, known), replace_node=with_static_shape),
+    )
+
+
 def see(model: Model, value: TensorVariable, point: Mapping[str, np.ndarray]) -> Seen | None:
     """Find how a variable tells rows from each other; None if it doesn't."""
     lengths = dim_lengths(model)
-    values = {
-        x.name: x.type.clone(shape=np.shape(point[x.name]))(name=x.name) for x in model.value_vars
-    }
+    values = _values(model, point)
     size = values[value.name]
     known = in_terms_of(model, list(values.values()), lengths)
     variables = [*model.basic_RVs, *model.potentials]
     written = log_densities(model, variables)
     if not _enters_others(model, value, written):
         return None
-    graphs = inline_symbolic_ops(
-        rebuild(rebuild(written, known), replace_node=with_static_shape),
-    )
-    check_slices(graphs, size)
+    graphs = _graphs(written, known)
+    check_lengths(graphs, size)
     flags = find_flags(graphs, size)
     if not flags:
         return None
     rooms = {flag.n_rows for flag in flags.values()}
     if len(rooms) > 1:
         raise ReadingError(
-            f"'{value.name}' is compared with the numbers of {' and of '.join(map(str, rooms))} "
-            "rows: give all records that it is the number of the same room"
+            f"'{value.name}' says how many of {' and of '.join(map(str, sorted(rooms)))} rows are "
+            "there: give all records that it is the number of the same room, such as "
+            f"{max(rooms)}"
         )
     [room] = rooms
     present = pt.vector("present", dtype="bool", shape=(room,))

@@ -55,12 +55,17 @@ def present(n: Variable | int, size: int) -> TensorVariable:
         )
     vector = _vector_of(n)
     if vector is not None:
-        raise TypeError(
-            f"n is an entry of '{vector.name}', which has several numbers: SizeStep draws scalars, "
-            "each given the records of its group. Give each group a number of its own, as in "
-            f"[pm.Poisson(f'{vector.name}_{{group}}', 500) for group in groups]"
-        )
+        raise TypeError(f"n is an entry of {one_number_each(vector.name)}")
     return pt.arange(size) < n
+
+
+def one_number_each(vector: str) -> str:
+    """Say what is wrong with a vector of numbers of records, and what to do."""
+    return (
+        f"'{vector}', which has several numbers: SizeStep draws scalars, each given the records of "
+        "its group. Give each group a number of its own, as in "
+        f"[pm.Poisson(f'{vector}_{{group}}', 500) for group in groups]"
+    )
 
 
 def _vector_of(n: TensorVariable) -> TensorVariable | None:

@@ -129,6 +129,14 @@ def test_numbers_of_records_move_with_their_parameters():
         check_noise(wrong, model.initial_point() | {"n": np.array(3)})
 
 
+def test_numbers_do_not_move_without_parameters_and_records():
+    model = MODELS["groups"]()
+    with pytest.raises(ReadingError, match=r"'n', a number of records, .*as in records=\[x\]"):
+        read(model, ["mu", "n"], [])
+    with pytest.raises(ReadingError, match=r"'n', a number of records, .*pass parameters"):
+        read(model, ["n"], ["x"])
+
+
 def test_numbers_that_there_is_no_room_for_are_not_looked_up():
     """Compiled, an entry beyond a table's end would be whatever lies there in memory."""
     with pm.Model() as model:

@@ -5,7 +5,12 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.sizes.reading.flags import at_flags, check_slices, find_flags
+from pymc_dapper.sizes.reading.flags import (
+    at_flags,
+    check_lengths,
+    compares_an_entry,
+    find_flags,
+)
 
 ROOM = 5
 rows = pt.arange(ROOM)
@@ -61,11 +66,26 @@ def test_what_is_compared_with_something_else_is_no_flag():
     assert flags_of(n < 3, n) == []
 
 
-def test_slices_up_to_n_are_refused():
+@pytest.mark.parametrize(
+    "first",
+    [
+        lambda x, n: x[:n],
+        lambda x, n: x[pt.arange(n)],
+        lambda x, n: x[pt.arange(ROOM) < n],
+        lambda x, n: x[pt.nonzero(pt.arange(ROOM) < n)],
+    ],
+)
+def test_arrays_of_length_n_are_refused(first):
     n, x = pt.lscalar("n"), pt.vector("x", shape=(ROOM,))
-    with pytest.raises(ReadingError, match=r"bound of a slice.*place of x\[:n\]"):
-        check_slices([x[:n].sum()], n)
-    check_slices([x[n] + x[1:].sum()], n)
+    with pytest.raises(ReadingError, match=r"length of an array depends on 'n'.*of x\[:n\]"):
+        check_lengths([first(x, n).sum()], n)
+    check_lengths([x[n] + x[1:].sum() + n * x[np.arange(ROOM) < 2].sum() + x[[n, 0]].sum()], n)
+
+
+def test_a_comparison_with_an_entry_of_a_vector_is_found():
+    n = pt.lvector("n")
+    assert compares_an_entry([(rows < n[1]).sum()], n)
+    assert not compares_an_entry([(n < 3).sum(), (rows < n[:, None]).sum()], n)
 
 
 def test_what_has_no_say_is_left_out():

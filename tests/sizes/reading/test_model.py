@@ -46,6 +46,25 @@ def test_log_weights_are_the_models_log_density(name, size):
         np.testing.assert_allclose(np.ptp(found[finite] - expected[finite]), 0, atol=1e-10)
 
 
+def test_a_number_may_depend_on_another_one():
+    with pm.Model() as model:
+        n = pm.Poisson("n", 3)
+        p = pm.Beta("p", 1, 1)
+        k = pm.Binomial("k", n, p)
+        x = pm.Bernoulli("x", 0.4, shape=5)
+        y = pm.Bernoulli("y", p, shape=4)
+        total = (pmd.present(n, 5) * x).sum() + (pmd.present(k, 4) * y).sum()
+        pmd.LaplaceMechanism(scale=1.0).potential("total", total, released=3.0)
+    reading, joint = read(model), log_joint(model)
+    point = some_point(model) | {"k": np.array(2)}
+    inputs = [*reading.records, *reading.parameters]
+    weights = compile_in_python(model, inputs, [reading.log_weights])
+    [found] = weights(*(np.asarray(point[x.name]) for x in inputs))
+    expected = np.array([joint(point | {"n": np.array(n)}) for n in range(6)])
+    np.testing.assert_array_equal(np.isfinite(found), [False, False, True, True, True, True])
+    np.testing.assert_allclose(np.ptp(found[2:] - expected[2:]), 0, atol=1e-10)
+
+
 def test_sizes_and_their_records_are_found():
     found = {
         name: {n.name: [x.name for x in xs] for n, xs in find_sizes(m, m.initial_point()).items()}
