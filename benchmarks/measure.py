@@ -12,6 +12,10 @@ import sys
 from multiprocessing import Value
 from time import perf_counter, process_time
 
+if __name__ == "__main__":
+    # Installed for tests. xarray imports it where it is, with the first result: 0.1 to 0.3 s.
+    sys.modules["dask"] = None
+
 began = perf_counter()
 import pymc as pm  # noqa: E402
 
@@ -64,10 +68,6 @@ def seconds_of(*works, at_least=5):
 # Time to first draw -------------------------------------------------------------------------------
 
 
-OF_TESTS = "dask"
-"""Installed for tests. xarray imports it where it is, with the first result: 0.1 to 0.3 s."""
-
-
 class Compilations(event.Listener):
     """Counts what numba compiles, in this process and those forked from it."""
 
@@ -86,18 +86,12 @@ class Compilations(event.Listener):
         pass
 
 
-def leave_out(library):
-    """Have a library not found, unless it is there already."""
-    sys.modules.setdefault(library, None)
-
-
 def first_draw(workload, way):
     """From the call of `pmd.sample`, or of `pm.sample` with PyMC's own steps, to one draw.
 
     With where the CPU time goes, the import of `pymc_dapper` among it. What it imports only when it
     is asked for counts there, or is part of the seconds in which the model is written.
     """
-    leave_out(OF_TESTS)
     began = perf_counter()
     model = first_draws.build(workload)
     seconds_writing = perf_counter() - began
