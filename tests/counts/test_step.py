@@ -406,6 +406,26 @@ def test_counts_on_a_tree_are_drawn_anew():
     assert np.all(runs[0].sum(axis=(1, 2)) == 14)
 
 
+def test_draws_on_a_tree_go_on_with_the_same_ones_from_messages_that_are_passed_anew():
+    """Where cells are alike, so that rounding decides which of their messages is the narrower."""
+    with pm.Model() as model:
+        x = pm.Poisson("x", 3.0, shape=6)
+        pmd.DiscreteGaussianMechanism(6.0).potential("all", x.sum(), released=40)
+    with evaluated_in_python():
+        step, other = (CountStep([x], model=model, tree=True) for _ in range(2))
+        for seed in range(8):
+            step.setup_chain(np.random.default_rng(seed), tune=0, draws=20)
+            point = model.initial_point()
+            for _ in range(5):
+                point, _ = step.step(point)
+            other.setup_chain(np.random.default_rng(9), tune=0, draws=20)
+            other.sampling_state, resumed = step.sampling_state, point
+            for _ in range(15):
+                point, _ = step.step(point)
+                resumed, _ = other.step(resumed)
+            np.testing.assert_array_equal(point["x"], resumed["x"])
+
+
 def test_messages_are_passed_again_when_data_change():
     model = nested()
     with evaluated_in_python():

@@ -126,8 +126,9 @@ def split_draws(
             for d in range(n_draws):
                 counts[left, d] = counts[i, d]
             continue
-        # The narrower is drawn, the wider decides: its largest value is the smaller one.
-        if messages.log_largest[left] < messages.log_largest[right]:
+        # The narrower is drawn, the wider decides: its largest value is the smaller one. For few
+        # draws it makes no difference: these mustn't hang on rounding, where both are the same.
+        if n_draws >= REPEATED and messages.log_largest[left] < messages.log_largest[right]:
             left, right = right, left
         a = messages.values[starts[left] : starts[left] + widths[left]]
         b = messages.values[starts[right] : starts[right] + widths[right]]
