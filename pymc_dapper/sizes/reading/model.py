@@ -15,6 +15,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.checks import localise_checks
 from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_static_shape
 from pymc_dapper.graphs.values import dim_lengths, shared_data
 from pymc_dapper.records.reading.factors import (
@@ -367,6 +368,12 @@ def _at_all_sizes(
         left = [x for x in seen.records if x in ancestors([absent])]
         if left:
             _refuse_unmasked(factor, left, seen)
+        nothing = known_value(absent)
+        if nothing is not None and np.isnan(nothing).any():
+            raise ReadingError(
+                f"rows that aren't there add nan to a sum in '{factor}', which is nan then: let "
+                "them add 0, as in pt.switch(present, x, 0)"
+            )
         both.append((there, absent))
         cumulated[total] = _cumulated(there, absent).astype(total.dtype)
     return _vectorised(factor, log_density, {**cumulated, seen.size: sizes}), both

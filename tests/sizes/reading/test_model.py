@@ -100,6 +100,10 @@ REFUSED = {
         lambda n, x, there: -pt.abs(pt.switch(there, x, 0.1 * x).sum()),
         "isn't a number of records",
     ),
+    "nan": (
+        lambda n, x, there: -pt.abs(pt.switch(there, x, np.nan).sum()),
+        "aren't there add nan to a sum in 'other'.*add 0",
+    ),
     "maximum": (
         lambda n, x, there: -pt.max(pt.switch(there, x, -9.0)),
         "'other' isn't a function of sums over the present",
