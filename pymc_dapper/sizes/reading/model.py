@@ -328,9 +328,9 @@ def _refuse_unmasked(factor: str, records: Sequence[TensorVariable], seen: Seen)
     listed = ", ".join(f"'{rv.name}'" for x, rv in named if x in records)
     name = seen.size.name
     raise ReadingError(
-        f"'{factor}' sees all rows of {listed}, also those that aren't there, while others see the "
-        f"first '{name}' only. Let it see the present ones only, as in "
-        f"pt.switch(pmd.present({name}, size), ..., 0)"
+        f"'{factor}' sees rows of {listed} that aren't there, while others see the first '{name}' "
+        f"only. Let it see these only, as in pt.switch(pmd.present({name}, size), ..., 0); of "
+        "another number, give it records of its own"
     )
 
 

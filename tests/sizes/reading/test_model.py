@@ -95,7 +95,14 @@ def build(of_records, prior=lambda: pm.Poisson("n", 3), released=1.0):
 
 
 REFUSED = {
-    "sees all": (lambda n, x, there: -pt.abs(x.sum()), "'other' sees all rows of 'x'"),
+    "sees all": (
+        lambda n, x, there: -pt.abs(x.sum()),
+        "'other' sees rows of 'x' that aren't there",
+    ),
+    "of another number": (
+        lambda n, x, there: -pt.abs(pt.switch(pmd.present(pm.Poisson("k", 2), 6), x, 0).sum()),
+        "'other' sees rows of 'x' that .* records of its own",
+    ),
     "sees some": (
         lambda n, x, there: -pt.abs(pt.switch(there, x, 0.1 * x).sum()),
         "isn't a number of records",
