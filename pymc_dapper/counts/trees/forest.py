@@ -147,7 +147,8 @@ def outward_of(
         inside = outward.on(int(messages.lowest[-1]), inside.size)
     values, error = descend(nodes, messages, inside)
     if error > TAIL_MASS:
-        return outward_of(nodes, settings._replace(transforms=False), outward)
+        # Sums written out cut more; these windows cut nothing that matters.
+        return outward_of(nodes, Settings(LARGEST_DROP, False), outward)
     return messages, values
 
 

@@ -82,7 +82,8 @@ class Messages(NamedTuple):
     log_neglected: np.ndarray
     """Float64, shape (number of nodes,): logarithm of a bound on what its window cuts off."""
     log_shares: np.ndarray
-    """Float64, shape (number of nodes,): logarithm of the mean weight that the noise gave."""
+    """Float64, shape (number of nodes,): logarithm of the mean weight that the noise gave, where
+    the largest that it gives to any count is 1."""
     log_sums: np.ndarray
     """Float64, shape (number of nodes,): logarithm of the sum of the noise's weights, by that."""
     log_largest: np.ndarray
@@ -294,7 +295,7 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
                     for j in range(width):
                         noise[j] = math.exp(noise[j] - best)
                         total_noise += noise[j]
-                    log_sums[i] = math.log(total_noise)
+                    log_sums[i] = math.log(total_noise) + best
                 if how.size:
                     if plan.places.size != how.size:
                         plan = plan_of(how.size)
@@ -372,7 +373,7 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
             log_totals[i] = math.log(total) + best
             if kind != NONE:
                 log_totals[i] -= log_normaliser(kind, nodes.scale[i])
-            log_shares[i] = math.log(total)
+            log_shares[i] = math.log(total) + best
             log_sums[i] -= log_shares[i]
             log_largest[i] = math.log(largest)
             if how.size and not keep:

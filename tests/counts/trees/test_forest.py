@@ -217,6 +217,18 @@ def test_families_summed_by_transform(released):
     np.testing.assert_allclose(found.below, expected.below, atol=1e-11)
 
 
+@pytest.mark.parametrize("drop", [module.DROP, 60.0, 80.0])
+def test_the_bound_holds_for_sums_by_transform_too(drop):
+    """What is cut counts for the more the less likely the sum is."""
+    made = family(3_000.0)
+    exact = made.solve_with(Settings(600.0, False)).log_evidence
+    solved = made.solve_with(Settings(drop, True))
+    assert len(solved.sums[0].at) > 0
+    assert abs(np.expm1(solved.log_evidence - exact)) <= solved.total + 2e-12
+    written_out = made.solve_with(Settings(drop, False))
+    assert solved.most == pytest.approx(written_out.most, abs=8)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("fault", [False, True])
 def test_draws_of_families_summed_by_transform(fault):
