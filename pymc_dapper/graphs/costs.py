@@ -10,7 +10,9 @@ import pytensor.scalar as ps
 from pytensor.graph import FunctionGraph
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.scalar import math as special
+from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.subtensor import Subtensor
 
 from pymc_dapper.graphs.ops import Keeps, Measures, Moves, Multiplies, Reduces, action_of
@@ -81,6 +83,10 @@ def _of_node(node: Apply, sizes: dict[Variable, float], entering: float) -> floa
             return 2 * ARITHMETIC * sqrt(made * prod(_size(x, sizes) for x in node.inputs))
         case Reduces(by=by):
             return entering * _of_scalar(by)
+    core = node.op.core_op if isinstance(node.op, Blockwise) else node.op
+    if isinstance(core, SolveTriangular):  # multiplied by half of a matrix
+        rows = node.inputs[0].type.shape[-1] or 1
+        return made * rows * ARITHMETIC
     return entering * OTHER
 
 

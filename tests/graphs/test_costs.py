@@ -37,6 +37,13 @@ def test_a_matrix_product_counts_its_multiplications():
     assert of(pt.dot(few, few)) == pytest.approx(2 * 64 * costs.ARITHMETIC)
 
 
+def test_a_triangular_system_counts_half_as_many():
+    solved = pt.linalg.solve_triangular(few, pt.matrix("rhs", shape=(4, 1_000)), lower=True)
+    assert of(solved) == pytest.approx(4 * 4_000 * costs.ARITHMETIC, rel=1e-2)
+    batch = pt.linalg.solve_triangular(few[None], pt.tensor3("rows", shape=(1_000, 4, 1)))
+    assert of(batch) == pytest.approx(4 * 4_000 * costs.ARITHMETIC, rel=1e-2)
+
+
 def test_rows_of_unknown_number_count_as_all_that_they_are_taken_from():
     n = pt.iscalar("n")
     assert of(pt.exp(x[:n]).sum()) == pytest.approx(1_000 * (costs.ELEMENTARY + costs.ARITHMETIC))

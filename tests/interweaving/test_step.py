@@ -362,6 +362,23 @@ def test_frames_move_after_a_quarter_of_tuning(with_frames):
     assert step.n_moves == [DEFAULT_MOVES]
 
 
+def test_what_has_to_forget_are_the_parameters(with_frames, monkeypatch):
+    """A frame that does so slowly takes no moves of frames, which would cost time."""
+    model, build = with_frames
+    step, asked = build(), []
+
+    def chosen(paths, evaluations, ends, costs):
+        asked.append(ends)
+        return [0, 0]
+
+    monkeypatch.setattr(interweave, "best_numbers_of_moves", chosen)
+    *_, (_, stat) = walk(step, several(model), np.random.default_rng(3), 1, tune=24)
+    assert stat["interweave_moves"] == 0
+    [ends] = asked
+    assert ends.shape == (12, 3, 1)  # of mu alone, and not of means and spreads
+    assert np.all(np.diff(ends[..., 0], axis=0).any(axis=1))
+
+
 def test_a_given_number_of_moves_is_of_those_with_the_noise_held_fixed(with_frames):
     model, _ = with_frames
     with model:

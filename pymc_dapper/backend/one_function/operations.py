@@ -120,6 +120,9 @@ def _elemwise(op: Elemwise, node: Apply, code: Code, inputs: list[Value]) -> Val
     for axis in range(node.outputs[0].type.ndim):
         own = [x.shape[axis] for x, b in zip(inputs, spread, strict=True) if not b[axis]]
         shape.append(unify(code, own, "Elemwise: shapes don't fit together") if own else 1)
+    whole = [x for x, b in zip(inputs, spread, strict=True) if not any(b)]
+    if not whole:  # each entry of the inputs is read several times
+        inputs = [x.ready() for x in inputs]
 
     def entry(index: Index) -> Term:
         terms = []
@@ -129,15 +132,20 @@ def _elemwise(op: Elemwise, node: Apply, code: Code, inputs: list[Value]) -> Val
 
     if not shape:
         return single(code, dtype, entry(()))
-    whole = [x for x, b in zip(inputs, spread, strict=True) if not any(b)]
     return Value(
         code,
         dtype,
         shape,
         entry,
         weight(op.scalar_op) + sum(x.weight for x in inputs if not x.small),
-        whole[0].fast if whole else None,
+        whole[0].fast if whole else _longest(shape),
     )
+
+
+def _longest(shape: Sequence[Length]) -> int:
+    """Axis with the most entries, the last one of several; it's taken to be one of unknown length."""
+    lengths = [n if isinstance(n, int) else np.inf for n in shape]
+    return max(range(len(shape)), key=lambda k: (lengths[k], k))
 
 
 @written.register(DimShuffle)
@@ -553,7 +561,7 @@ def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value
         terms = [code.evaluate(cast(name, acc, out)) for name in totals.values()]
         return _numbers(code, out, shape, terms)
     name = empty(code, shape, acc)
-    if kept == list(range(len(kept))) and x.fast not in kept:
+    if x.fast not in kept:
         with Loops(code, [n if k in kept else 1 for k, n in enumerate(x.shape)]) as outer:
             total = code.new_name("s")
             code.add(f"{total} = {start}")

@@ -40,7 +40,10 @@ ENOUGH = 0.5
 """Effective draws that an iteration should be worth,"""
 
 NEARLY = 1.1
-"""if that takes no more than so many times as long for each of them."""
+"""if that takes no more than so many times as long for each of them,"""
+
+ALIKE = 1.05
+"""and brings more than so many times as many."""
 
 LEVELS = np.arange(1, 64) / 64
 """Of the quantiles by which skewness is judged."""
@@ -154,7 +157,8 @@ def best_numbers_of_moves(
 ) -> list[int]:
     """Choose how many moves of each kind give the most effective draws for what they cost.
 
-    Where these are few for an iteration, and others cost hardly more for each, the most of those.
+    Where these are few for an iteration, and others cost hardly more for each, the most of those,
+    or nearly as many.
 
     Between the moves of one iteration and those of the next, other steps move the parameters. The
     autocorrelation of a whole iteration is about the product of what all leave: it is exactly
@@ -193,15 +197,21 @@ def best_numbers_of_moves(
     if len(paths) > 1:
         left = left ** _slower(left[(-1,) * len(paths)], ends[:, -1])
     left = left.max(axis=-1)
-    worth = (1 - left) / (1 + left)
+    worth = _worth(left)
     pays = worth / taken
     best = np.argmax(pays)
     if worth.flat[best] < ENOUGH:
         if len(paths) > 1:
             pays = worth / (taken + (REST_WITH_FRAMES - 1) * costs[0].rest)
-            best = np.argmax(pays)
-        best = np.argmax(np.where(pays * NEARLY >= pays.flat[best], worth, 0.0))
+        nearly = pays * NEARLY >= pays.max()
+        most = worth[nearly].max()
+        best = np.argmax(np.where(nearly & (worth * ALIKE >= most), pays, 0.0))
     return [int(k) for k in np.unravel_index(best, left.shape)]
+
+
+def _worth(left: np.ndarray) -> np.ndarray:
+    """Effective draws that an iteration is worth which leaves an autocorrelation."""
+    return (1 - left) / (1 + left)
 
 
 def _slower(left: np.ndarray, seen: np.ndarray) -> np.ndarray:
@@ -228,13 +238,13 @@ def forgets_slowly(seen: np.ndarray) -> bool:
 def moves_waste_time(paths: np.ndarray, evaluations: np.ndarray, costs: Costs) -> bool:
     """Whether it is clear before the end of tuning that no move is worth its cost.
 
-    That is where moves cost more than the rest of an iteration, and where the other steps leave an
-    autocorrelation below 1/2, so that moves could give at most three times as many effective draws.
-    Takes what :func:`best_numbers_of_moves` does of one kind, and what other steps leave in between
-    from the paths.
+    That is where moves cost more than the rest of an iteration, and where the other steps alone
+    give effective draws enough. Takes what :func:`best_numbers_of_moves` does of one kind, and what
+    other steps leave in between from the paths.
     """
     moves = costs.set_up + costs.evaluation * evaluations.sum(axis=1).mean()
-    return bool(moves > costs.rest and _correlation(paths[:-1, -1], paths[1:, 0]).max() < 0.5)
+    left = _correlation(paths[:-1, -1], paths[1:, 0]).max()
+    return bool(moves > costs.rest and _worth(left) > ENOUGH)
 
 
 def _within(path: np.ndarray) -> np.ndarray:

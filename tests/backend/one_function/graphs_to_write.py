@@ -146,6 +146,14 @@ def graphs(
         x.T.sum(0),
         x.T.sum(1),
     )
+    many, fewer = s * np.linspace(-1, 1, 40), s + np.linspace(-1, 1, 20)
+    pairs, below = pt.exp(many)[:, None] * fewer, many[:, None] <= fewer
+    add(
+        "sums of all pairs",
+        *(pairs.sum(0), pairs.sum(1), pairs.max(0), below.sum(0), below.T.sum(1), below.sum()),
+        *((v[:, None] * fewer).sum(0), (v * fewer[:, None]).sum(0), pairs[:, None].sum((0, 1))),
+        *((cube[..., None] * fewer).sum((0, 2)), (fewer[:, None, None] + x).sum(0)),
+    )
     add(
         "axes",
         v[None],

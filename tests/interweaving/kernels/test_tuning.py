@@ -79,6 +79,7 @@ def test_more_moves_are_made_where_draws_are_few_and_cost_hardly_more(monkeypatc
     [
         (0.2, 20, 100_000, True),  # other steps do well, and moves take long
         (0.95, 20, 100_000, False),  # the chain crawls without
+        (0.45, 20, 100_000, False),  # effective draws are few without
         (0.2, 1, 100_000, False),  # moves are cheap: tuning can go on
         (0.2, 10, 100, False),  # the rest of an iteration takes as long
     ],
@@ -169,6 +170,15 @@ def test_where_frames_move_other_steps_may_take_longer_than_is_counted(monkeypat
     monkeypatch.setattr("pymc_dapper.interweaving.kernels.tuning.REST_WITH_FRAMES", 1.0)
     [_, without] = best_numbers_of_moves(*seen, dear)
     assert without < chosen
+
+
+def test_moves_that_bring_hardly_any_effective_draws_are_not_made(monkeypatch):
+    """However little they cost beside steps that may take long."""
+    seen = two_kinds([0.4, 0.4], [0.999, 0.999], [0.99, 0.99])
+    some = [Costs(1_600.0, 9_700.0, 93_000.0), Costs(1_700.0, 15_800.0, 93_000.0)]
+    assert best_numbers_of_moves(*seen, some) == [0, 0]
+    monkeypatch.setattr("pymc_dapper.interweaving.kernels.tuning.ALIKE", 1.0)
+    assert best_numbers_of_moves(*seen, some) != [0, 0]
 
 
 def test_a_memory_longer_than_autocorrelations_tell_takes_as_many_moves_as_there_are():
