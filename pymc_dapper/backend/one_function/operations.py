@@ -143,7 +143,7 @@ def _elemwise(op: Elemwise, node: Apply, code: Code, inputs: list[Value]) -> Val
 
 
 def _longest(shape: Sequence[Length]) -> int:
-    """Axis with the most entries, the last one of several; it's taken to be one of unknown length."""
+    """Axis with the most entries, the last of several; one of unknown length is taken for that."""
     lengths = [n if isinstance(n, int) else np.inf for n in shape]
     return max(range(len(shape)), key=lambda k: (lengths[k], k))
 
