@@ -27,6 +27,7 @@ from pymc_dapper.interweaving.kernels.tuning import (
     MAX_FRAME_MOVES,
     MIN_MEASURED,
     Costs,
+    beside,
     best_numbers_of_moves,
     fit_draws,
     forgets_slowly,
@@ -37,6 +38,7 @@ from pymc_dapper.interweaving.kernels.tuning import (
 from pymc_dapper.interweaving.reading import NonCentredModel, read_non_centred
 from pymc_dapper.interweaving.reading.frame import (
     frame_coordinates,
+    noise_has_a_frame,
     read_frame,
     with_a_frame,
 )
@@ -61,7 +63,7 @@ class InterweaveStepState(StepMethodState):
 
 
 class Kind(NamedTuple):
-    """Moves with something of the records held fixed: the noise, or all but the frame."""
+    """Moves with something of the records held fixed: the noise, or all but a frame."""
 
     reading: NonCentredModel
     move: JitFunction
@@ -103,7 +105,8 @@ class InterweaveStep(Step):
     sums are seen to have a long memory in tuning, parameters also move together with the records'
     frame, their mean and the Cholesky factor of their covariance, the standardised records held
     fixed: all records are moved, stretched and sheared alike (Liu and Sabatti 2000). That is for
-    continuous records in as many rows, whatever their law.
+    continuous records in as many rows, whatever their law. Where they are normal or lognormal, the
+    frame of their noise moves with the parameters in the same way.
 
     Use it beside a :class:`DapperStep` for the records and any other step for the parameters
     (``pmd.sample`` does). Each is exact by itself; what one does slowly, another does fast.
@@ -251,9 +254,10 @@ class InterweaveStep(Step):
         self._kinds.append(kind)
 
     def _kind(self, which: int) -> Kind:
-        """Return a kind of moves; that of frames is compiled when it is first needed."""
-        if which == len(self._kinds):
-            reading = read_frame(self._reading, self._framed, self._point)
+        """Return a kind of moves; those of frames are compiled when they are first needed."""
+        while which >= len(self._kinds):
+            of_noise = len(self._kinds) > 1
+            reading = read_frame(self._reading, self._framed, self._point, of_noise)
             checked, given = check_noise(reading, self._point), self._given_of(reading)
             self._add_kind(reading, given, checked)
             self._givens = [*self._givens, given]
@@ -352,7 +356,7 @@ class InterweaveStep(Step):
         self.steps_done += 1
         if tuning:
             self.tuning_ends.append(np.array(ends))
-            self._tune(watched)
+            self._tune(point, watched)
         accept = made / looked_at if looked_at else np.nan
         return point, [{"interweave_accept": accept, "interweave_moves": made}]
 
@@ -402,7 +406,7 @@ class InterweaveStep(Step):
         parts += [np.log(np.ravel(point[x.name]) + 0.5) for x in self._reading.numbers]
         return np.concatenate(parts).astype(np.float64)
 
-    def _tune(self, watched: bool) -> None:
+    def _tune(self, point: PointType, watched: bool) -> None:
         """Fit the t distributions, more and more rarely; in the second half, count what pays."""
         done, half = self.steps_done, self.tuning_steps // 2
         if done == self.tuning_steps:
@@ -414,14 +418,21 @@ class InterweaveStep(Step):
             if 2 < done == half or (done < half and _is_doubling(done, FIRST_FIT)):
                 self._fit(done // 2)
             if done == self.tuning_steps // 4 and watched:
-                self._consider_frames()
+                self._consider_frames(point)
 
-    def _consider_frames(self) -> None:
-        """Move the records' frame, too, where parameters or frame forget slowly without."""
+    def _consider_frames(self, point: PointType) -> None:
+        """Move frames, too, where parameters or the records' frame forget slowly without."""
         seen = self._seen(self.steps_done // 2)
-        if forgets_slowly(seen):
+        if not forgets_slowly(seen):
+            return
+        self.fits.append(fit_draws(seen))
+        if noise_has_a_frame(self._reading, self._framed):
+            kind, rng = self._kind(2), np.random.default_rng(0)
+            *_, path, _ = kind.call(point, [], unfitted(np.zeros(kind.dim)), 0, rng)
+            n_rows = len(point[self._framed[0].name])
+            self.fits.append(beside(self.fits[0], path[0], n_rows))
+        for _ in self.fits[1:]:
             self.n_moves.append(DEFAULT_MOVES)
-            self.fits.append(fit_draws(seen))
             self.tuning_paths.append([])
             self.tuning_evaluations.append([])
 

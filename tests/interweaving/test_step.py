@@ -324,7 +324,7 @@ def test_the_progress_bar_shows_the_moves(step):
 
 @pytest.fixture
 def with_frames(monkeypatch):
-    """A model with records of which the frame is moved as soon as can be, in Python."""
+    """A model with records whose frames are moved as soon as can be, in Python."""
     monkeypatch.setattr(interweave, "forgets_slowly", lambda seen: True)
     monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda paths, *_: [1] * len(paths))
     monkeypatch.setattr(interweave, "FEWEST_FOR_FRAMES", 24)
@@ -357,7 +357,7 @@ def test_frames_move_after_a_quarter_of_tuning(with_frames):
         assert np.array_equal(after["y"], point["y"]) == (len(made) <= 6)
         assert np.isfinite(logps(after))
         point = after
-    assert made == [MAX_MOVES] * 6 + [MAX_MOVES + 2] * 18 + [2] * 4
+    assert made == [MAX_MOVES] * 6 + [MAX_MOVES + 4] * 18 + [3] * 4
     step.setup_chain(np.random.default_rng(3), tune=24, draws=5)
     assert step.n_moves == [DEFAULT_MOVES]
 
@@ -369,13 +369,13 @@ def test_what_has_to_forget_are_the_parameters(with_frames, monkeypatch):
 
     def chosen(paths, evaluations, ends, costs):
         asked.append(ends)
-        return [0, 0]
+        return [0] * len(paths)
 
     monkeypatch.setattr(interweave, "best_numbers_of_moves", chosen)
     *_, (_, stat) = walk(step, several(model), np.random.default_rng(3), 1, tune=24)
     assert stat["interweave_moves"] == 0
     [ends] = asked
-    assert ends.shape == (12, 3, 1)  # of mu alone, and not of means and spreads
+    assert ends.shape == (12, 4, 1)  # of mu alone, and not of means and spreads
     assert np.all(np.diff(ends[..., 0], axis=0).any(axis=1))
 
 

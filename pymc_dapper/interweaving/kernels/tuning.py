@@ -113,6 +113,24 @@ def unfitted(start: np.ndarray) -> Fit:
     return Fit(start.copy(), np.ones(dim), np.zeros(dim), np.eye(dim))
 
 
+def beside(fit: Fit, start: np.ndarray, n: int) -> Fit:
+    """Fit to start with, of what was fitted and, besides, of the frame of n rows of noise.
+
+    That is independent of the parameters where little is known, and tells means and factors by
+    1 / sqrt(n). ``start`` is the present value of all.
+    """
+    known, dim = len(fit.location), len(start)
+    rest = unfitted(start[known:])
+    factor = np.eye(dim)
+    factor[:known, :known] = fit.factor
+    return Fit(
+        np.concatenate([fit.location, rest.location]),
+        np.concatenate([fit.scale, rest.scale / np.sqrt(n)]),
+        np.concatenate([fit.skewness, rest.skewness]),
+        factor,
+    )
+
+
 def fit_draws(draws: np.ndarray) -> Fit:
     """Fit to more than one draw of the parameters, shape (n, d).
 

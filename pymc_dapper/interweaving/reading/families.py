@@ -1,6 +1,7 @@
 """Maps in closed form, one small rule per family."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
@@ -134,7 +135,7 @@ def _location_and_cholesky(location: int, covariance: int) -> RecordMap:
 
 
 RULES: dict[type[Op], tuple[RecordMap, int | None]] = {
-    NormalRV: (LOCATION_AND_SCALE, None),
+    NormalRV: (replace(LOCATION_AND_SCALE, is_normal=True), None),
     LaplaceRV: (LOCATION_AND_SCALE, None),
     LogisticRV: (LOCATION_AND_SCALE, None),
     CauchyRV: (LOCATION_AND_SCALE, None),
@@ -144,7 +145,7 @@ RULES: dict[type[Op], tuple[RecordMap, int | None]] = {
     ExponentialRV: (SCALE, None),
     HalfCauchyRV: (SCALE, None),
     UniformRV: (UNIFORM, None),
-    LogNormalRV: (LOG_NORMAL, None),
+    LogNormalRV: (replace(LOG_NORMAL, is_normal=True), None),
     WeibullBetaRV: (SHAPE_AND_SCALE, None),
     ParetoRV: (SHAPE_AND_SCALE, None),
     GammaRV: (SCALE_AFTER_SHAPE, 0),
@@ -153,7 +154,7 @@ RULES: dict[type[Op], tuple[RecordMap, int | None]] = {
     StudentTRV: (STUDENT_T, 0),
     SkewNormalRV: (SKEW_NORMAL, 2),
     AsymmetricLaplaceRV: (ASYMMETRIC_LAPLACE, 1),
-    MvNormalRV: (_location_and_cholesky(0, 1), None),
+    MvNormalRV: (replace(_location_and_cholesky(0, 1), is_normal=True), None),
     TruncatedNormalRV: (_truncated_normal(), None),
 }
 """Maps, and the parameter that each holds only while it stays: else the quantile function does."""

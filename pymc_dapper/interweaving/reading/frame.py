@@ -5,6 +5,11 @@ factor K of their covariance. With the standardised records held fixed, x_i = m 
 and frame have few dimensions, and they are what sums of records and of products of them depend on
 most. So where released sums tie parameters and records to each other, these move together.
 
+The frame of the records' noise, z_i = m + K w_i, serves as well where that is standard normal: the
+records follow parameters and noise. Of records of location and scale, both frames lead to the same
+states, by other coordinates. What the release fixes is nearly independent of the parameters in the
+one, what it leaves open in the other.
+
 For a normalised W = (w_1, ..., w_n)' the volume element of X is that of W times the product of
 K_jj^(n - 1 - j) over the columns j = 1, ..., p, times dm dK (Muirhead, 1982, "Aspects of
 multivariate statistical theory", theorem 2.1.13, for the n - 1 dimensions around the mean). This
@@ -24,6 +29,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.values import frozen_dims, shared_data
+from pymc_dapper.interweaving.reading.conditional_noise import prior_is_valid
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 
 MOST_COLUMNS = 8
@@ -54,33 +60,52 @@ def read_frame(
     reading: NonCentredModel,
     records: Sequence[TensorVariable],
     point: Mapping[str, np.ndarray],
+    of_noise: bool = False,
 ) -> NonCentredModel:
     """Write records as a function of their frame and of what it doesn't tell of them.
 
     Takes what was read of the model with the records' noise held fixed, for the parameters, and the
-    records' value variables (:func:`with_a_frame`).
+    records' value variables (:func:`with_a_frame`). The frame may be that of the noise
+    (:func:`noise_has_a_frame`): then it is of the noise of records that the parameters move, beside
+    the other records themselves, and the former follow.
     """
     model = reading.model
-    by_name = {x.name: x for x in reading.parameters}
+    noise_of = dict(zip(reading.records, reading.noise, strict=True)) if of_noise else {}
+    by_name = {x.name: x for x in (*reading.parameters, *noise_of)}
     sized = {x: by_name[x.name] for x in model.value_vars if x.name in by_name}
-    framed = [x.type.clone(shape=point[x.name].shape)(name=x.name) for x in records]
-    sized |= dict(zip(records, framed, strict=True))
+    for x in records:
+        sized.setdefault(x, x.type.clone(shape=point[x.name].shape)(name=x.name))
+    framed = [sized[x] for x in records]
     known = {**frozen_dims(model, reading.dim_lengths), **sized}
 
-    columns = [column for x in framed for column in _columns(x)]
-    frame, fixed, regular = _frame_of(columns)
-    proposed = [x.type(name=f"{x.name}_proposed") for x in (*reading.parameters, frame)]
-    *to_parameters, to_frame = proposed
+    own = rebuild([noise_of.get(x, x) for x in framed], sized)
+    own = [pt.specify_shape(y, x.type.shape) for x, y in zip(framed, own, strict=True)]
+    frame, fixed, regular = _frame_of([column for x in own for column in _columns(x)])
+    to_frame = frame.type(name="frame_proposed")
     moved_columns, log_volume, possible = _at_frame(to_frame, fixed)
-    moved = _joined(moved_columns, framed)
+    new = dict(zip(framed, _joined(moved_columns, framed), strict=True))
+    new |= dict(zip(reading.parameters, reading.proposed, strict=True))
+    if of_noise:
+        at = {noise_of.get(sized[x], x): new[sized[x]] for x in records}
+        followed = rebuild(reading.moved_records, at)
+        new |= dict(zip(noise_of, followed, strict=True))
+        # Their prior, which would say so, is left out.
+        rvs = [model[name] for name in reading.names(reading.records)]
+        finite = (pt.isfinite(x).all() for x in followed)
+        possible = reduce(pt.and_, finite, possible & prior_is_valid(model, rvs, known, new))
+    moved = [new[x] for x in framed]
 
-    new = dict(zip([*reading.parameters, *framed], [*to_parameters, *moved], strict=True))
-    values = [x for x in model.value_vars if x in sized]
-    factors = dependent_factors(model, values)
+    factors = dependent_factors(model, [x for x in model.value_vars if x in sized])
+    for name in reading.names(list(noise_of)):
+        del factors[name]
     total = pt.add(*(x.sum() for x in factors.values()))
     [total] = rebuild(rebuild([total], known), new)
-    log_density = pt.switch(possible, total.astype("float64") + log_volume, -np.inf)
+    normal = [x in noise_of for x in framed for _ in _columns(x)]
+    log_law = log_volume + _log_normal(to_frame, normal, fixed)
+    log_density = pt.switch(possible, total.astype("float64") + log_law, -np.inf)
     _, present_log_volume, _ = _at_frame(frame, fixed)
+    present_log_law = present_log_volume + _log_normal(frame, normal, fixed)
+    proposed = (*reading.proposed, to_frame)
     noise = pt.switch(regular, pt.stack(fixed, axis=1), np.nan)
     graphs = [noise, *moved, log_density]
     inputs = set(explicit_graph_inputs(graphs)) - set(proposed)
@@ -91,16 +116,21 @@ def read_frame(
         records=tuple(framed),
         uniforms=(),
         noise=(noise,) * len(framed),
-        proposed=tuple(proposed),
+        proposed=proposed,
         moved_records=tuple(moved),
         log_density=log_density,
-        log_law=-present_log_volume,
+        log_law=-present_log_law,
         factors=tuple(factors),
         given=tuple(x for x in model.value_vars if x in inputs),
         data=tuple(shared_data(graphs)),
         dim_lengths=reading.dim_lengths,
         frame=frame,
     )
+
+
+def noise_has_a_frame(reading: NonCentredModel, records: Sequence[TensorVariable]) -> bool:
+    """Whether all noise is standard normal and that of records which have a frame in common."""
+    return reading.is_normal and {x.name for x in reading.records} <= {x.name for x in records}
 
 
 def _columns(x: TensorVariable) -> list[TensorVariable]:
@@ -160,6 +190,19 @@ def _at_frame(
         volume.append((n - 1 - j) * log_own)
         regular.append(_is_regular(row, pt.exp(log_own)))
     return columns, pt.add(0.0, *volume), reduce(pt.and_, regular)
+
+
+def _log_normal(
+    frame: TensorVariable, normal: Sequence[bool], fixed: Sequence[TensorVariable]
+) -> TensorVariable:
+    """Log-density of the columns that are standard normal, by their frame, but for a constant."""
+    [n], squares, start = fixed[0].type.shape, [], len(normal)
+    for j, is_normal in enumerate(normal):
+        row, log_own = frame[start : start + j], frame[start + j]
+        start += j + 1
+        if is_normal:
+            squares.append(frame[j] ** 2 + (row**2).sum() + pt.exp(2 * log_own))
+    return -0.5 * n * pt.add(0.0, *squares)
 
 
 def _is_regular(row: Sequence[TensorVariable], own: TensorVariable) -> TensorVariable:

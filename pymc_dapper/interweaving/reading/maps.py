@@ -35,10 +35,13 @@ class RecordMap:
     records : callable
         ``records(noise, parameters) -> records``, its inverse. What doesn't come back as it was
         stays where it is: the step then leaves the parameters alone for this time.
+    is_normal : bool, default False
+        Whether the noise is standard normal, each number independent of all others.
     """
 
     noise: Callable[[TensorVariable, Parameters, TensorVariable | None], TensorVariable]
     records: Callable[[TensorVariable, Parameters], TensorVariable]
+    is_normal: bool = False
 
 
 @singledispatch

@@ -85,12 +85,13 @@ def read_non_centred(
         for (value, seen), new_value in zip(numbers.items(), proposed_numbers, strict=True)
     }
     there = {rv: new_numbers[sized[value]] for value, seen in numbers.items() for rv in seen.rvs}
-    uniforms, noise, finite = [], [], []
+    uniforms, noise, finite, normal = [], [], [], []
     for rv in moved:
         value, node = sized[model.rvs_to_values[rv]], rv.owner
         present = in_values(parameters_of(node))
         shifted = rebuild(present, new)
         rule = _map_of(rv, [a is not b for a, b in zip(present, shifted, strict=True)])
+        normal.append(rule.is_normal)
         uniform = None
         if not rv.dtype.startswith("float"):
             uniform = pt.tensor(f"{rv.name}_uniforms", shape=value.type.shape, dtype="float64")
@@ -139,6 +140,7 @@ def read_non_centred(
         dim_lengths=lengths,
         numbers=tuple(sized[value] for value in numbers),
         proposed_numbers=tuple(proposed_numbers),
+        is_normal=all(normal),
     )
 
 

@@ -51,12 +51,14 @@ class NonCentredModel:
     """Lengths of the model's dims when it was read; constants of the graphs."""
     frame: TensorVariable | None = None
     """Coordinates of the records that move besides the parameters, a vector computed from the
-    records: see :mod:`~pymc_dapper.interweaving.reading.frame`. What is held fixed, ``noise``, is
-    then what the frame doesn't tell of the records."""
+    records or from their noise: see :mod:`~pymc_dapper.interweaving.reading.frame`. What is held
+    fixed, ``noise``, is then what the frame doesn't tell of them."""
     numbers: tuple[TensorVariable, ...] = ()
     """Value variables of the numbers of records that move, too."""
     proposed_numbers: tuple[TensorVariable, ...] = ()
     """Inputs of ``log_density``: new values of ``numbers``, from 0 on."""
+    is_normal: bool = False
+    """Whether all noise is standard normal, as by the records' prior."""
 
     @property
     def moving(self) -> tuple[TensorVariable, ...]:

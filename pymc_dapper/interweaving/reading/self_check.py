@@ -114,8 +114,9 @@ def _moving(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> list[n
     """Return what moves, as it is at a point."""
     present = [np.asarray(point[x.name]) for x in reading.parameters]
     if reading.frame is not None:
-        frame_of = compile_in_python(reading.model, reading.records, [reading.frame])
-        present += frame_of(*(np.asarray(point[x.name]) for x in reading.records))
+        variables = [*reading.parameters, *reading.records, *reading.given]
+        frame_of = compile_in_python(reading.model, variables, [reading.frame])
+        present += frame_of(*(np.asarray(point[x.name]) for x in variables))
     return present
 
 

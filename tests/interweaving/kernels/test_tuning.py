@@ -8,6 +8,7 @@ from pymc_dapper.interweaving.kernels.tuning import (
     FEWEST_IN_TUNING,
     MAX_MOVES,
     Costs,
+    beside,
     best_numbers_of_moves,
     counted,
     fit_draws,
@@ -226,3 +227,15 @@ def test_skewness_is_found_and_made_symmetric():
     np.testing.assert_allclose(fit.location[2], 5, atol=0.02)
     np.testing.assert_allclose(fit.scale[2], 0.1, rtol=0.1)
     np.testing.assert_allclose(fit.factor @ fit.factor.T, np.eye(3), atol=0.15)
+
+
+def test_a_frame_of_noise_begins_independent_of_the_parameters():
+    draws = np.random.default_rng(3).normal(size=(200, 2)) @ np.array([[2.0, 0.0], [1.5, 0.3]])
+    fit = fit_draws(draws)
+    start = np.array([9.0, 9.0, 0.1, -0.2, 0.3])
+    begun = beside(fit, start, 25)
+    for before, after in zip(fit, begun, strict=True):
+        np.testing.assert_array_equal(after[(slice(2),) * after.ndim], before)
+    np.testing.assert_array_equal(begun.location[2:], start[2:])
+    np.testing.assert_allclose(begun.scale[2:], 0.2)
+    np.testing.assert_array_equal(begun.factor[2:], np.eye(5)[2:])

@@ -13,6 +13,7 @@ from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.interweaving.reading.frame import (
     MOST_COLUMNS,
     frame_coordinates,
+    noise_has_a_frame,
     read_frame,
     with_a_frame,
 )
@@ -23,9 +24,10 @@ N = 12
 FACTOR = np.array([[1.3, 0.0, 0.0], [0.4, 0.7, 0.0], [-0.6, 0.2, 1.1]])
 
 
-def frame_of(model, parameters, records):
+def frame_of(model, parameters, records, of_noise=False):
     values, point = values_of(model, *records), model.initial_point()
-    return read_frame(read(model, parameters, records), with_a_frame(values, point), point)
+    reading = read(model, parameters, records)
+    return read_frame(reading, with_a_frame(values, point), point, of_noise)
 
 
 def normal_rows():
@@ -67,20 +69,23 @@ def densities(reading, frames, mu=0.3):
     return np.array([float(evaluate(*at, frame)[0]) for frame in frames])
 
 
-def known_densities(frames, mu=0.3):
+RECORDS_FACTOR = np.array([[1.3, 0, 0], [0.4, 0.7, 0], [0.4, 0, 0.7]])
+
+
+def known_densities(frames, mu=0.3, of_noise=False):
     """Of mean and Cholesky factor of normal rows, by Bartlett's decomposition."""
-    factor = np.array([[1.3, 0, 0], [0.4, 0.7, 0], [0.4, 0, 0.7]])
+    location, factor = (0.0, np.eye(3)) if of_noise else (mu, RECORDS_FACTOR)
     found = []
     for m, rest in ((frame[:3], frame[3:]) for frame in frames):
         present = np.array([[np.exp(rest[0]), 0, 0], [rest[1], np.exp(rest[2]), 0], rest[3:]])
         present[2, 2] = np.exp(rest[5])
         standard = np.linalg.solve(factor, present) * np.sqrt(N)
-        logp = stats.norm.logpdf(np.linalg.solve(factor, m - mu) * np.sqrt(N)).sum()
+        logp = stats.norm.logpdf(np.linalg.solve(factor, m - location) * np.sqrt(N)).sum()
         for j in range(3):
             # Squares on the diagonal are chi-squared, with logs as coordinates.
             logp += stats.chi2.logpdf(standard[j, j] ** 2, N - 1 - j) + 2 * np.log(standard[j, j])
             logp += stats.norm.logpdf(standard[j, :j]).sum()
-        released = N * m.sum()
+        released = N * (mu + RECORDS_FACTOR @ m if of_noise else m).sum()
         found.append(logp + stats.norm.logpdf(0.0, released, 1.0))
     return np.array(found)
 
@@ -90,19 +95,66 @@ def some_frames():
     return rng.normal(0.0, 0.3, (20, 9))
 
 
-def disagreement(reading):
-    difference = densities(reading, some_frames()) - known_densities(some_frames())
-    return np.ptp(difference)
+def disagreement(reading, of_noise):
+    known = known_densities(some_frames(), of_noise=of_noise)
+    return np.ptp(densities(reading, some_frames()) - known)
 
 
-def test_the_frame_of_normal_records_has_the_law_that_is_known():
+@pytest.mark.parametrize("of_noise", [False, True])
+def test_the_frame_of_normal_records_has_the_law_that_is_known(of_noise):
     """Bartlett's decomposition; the density of what is held fixed doesn't change."""
-    assert disagreement(frame_of(normal_rows(), ["mu"], ["a", "x"])) < 1e-9
+    reading = frame_of(normal_rows(), ["mu"], ["a", "x"], of_noise)
+    assert disagreement(reading, of_noise) < 1e-9
 
 
+@pytest.mark.parametrize("of_noise", [False, True])
 @pytest.mark.parametrize("fault", [without_volume, of_equal_columns])
-def test_a_wrong_volume_element_is_told_apart(fault):
-    assert disagreement(fault(frame_of(normal_rows(), ["mu"], ["a", "x"]))) > 0.1
+def test_a_wrong_volume_element_is_told_apart(fault, of_noise):
+    reading = fault(frame_of(normal_rows(), ["mu"], ["a", "x"], of_noise))
+    assert disagreement(reading, of_noise) > 0.1
+
+
+def normal_families():
+    """All families whose noise is standard normal, and records that no parameter moves."""
+    with pm.Model() as model:
+        scale = pm.Gamma("scale", 3, 2)
+        still = pm.Normal("still", 0.5, 1.5, shape=N)
+        wage = pm.LogNormal("wage", 0.2 * still, scale, shape=N)
+        pair = pm.MvNormal("pair", np.ones(2), chol=scale * FACTOR[:2, :2], shape=(N, 2))
+        sums = pt.stack([still.sum(), wage.sum(), pair.prod(axis=1).sum()])
+        pm.Laplace("release", sums, 3.0, observed=np.ones(3))
+    return model
+
+
+def test_frames_of_records_and_of_their_noise_lead_to_the_same_states_with_the_same_densities():
+    """Parameters held fixed, each frame is an affine function of the other: of constant volume."""
+    model = normal_families()
+    names, scale = ("still", "wage", "pair"), np.array(0.4)
+    by_noise, by_records = (frame_of(model, ["scale"], names, way) for way in (True, False))
+    rng = np.random.default_rng(4)
+    records = [rng.normal(size=x.type.shape) for x in by_noise.records]
+    outputs = [*by_noise.moved_records, by_noise.log_density]
+    inputs = [*by_noise.parameters, *by_noise.records, *by_noise.proposed]
+    move = compile_in_python(model, inputs, outputs)
+    inputs = [*by_records.parameters, *by_records.records, *by_records.proposed]
+    density = compile_in_python(model, inputs, [by_records.log_density])
+    found = []
+    for frame in rng.normal(0, 0.3, (10, 14)):
+        a, b, c, logp = move(scale, *records, scale, frame)
+        there = frame_coordinates(np.column_stack([a, b, c]))
+        [other] = density(scale, *records, scale, there)
+        found.append(float(logp - other))
+    assert np.ptp(found) < 1e-8
+
+
+def test_noise_has_a_frame_where_it_is_normal_and_all_of_it_moves():
+    model = normal_families()
+    names = ("still", "wage", "pair")
+    reading, values = read(model, ["scale"], names), values_of(model, *names)
+    assert noise_has_a_frame(reading, values)
+    assert not noise_has_a_frame(reading, values[:2])
+    reading = read(mixed_rows(), ["theta"], MIXED)
+    assert not noise_has_a_frame(reading, values_of(reading.model, *MIXED))
 
 
 def mixed_rows():
