@@ -68,9 +68,9 @@ REST, REST_OF_PARAMETER, REST_OF_ENTRY = 30_000.0, 20_000.0, 20.0
 """The other steps: the sampling loop, each parameter's own step, and noise and decisions of a sweep
 for each entry of the records."""
 
-REST_WITH_FRAMES = 5.0
-"""So many times as long the other steps are taken to be where frames move and draws are few all the
-same: the parameters' own step may be NUTS, which takes several times what is counted."""
+LONGER = 5.0
+"""So many times as long as is counted may the other steps take: the parameters' own step may be
+NUTS. They are taken to do so in tuning, and where frames move and draws are few all the same."""
 
 PASSES = 2.0
 """How often the other steps go over what an evaluation does, at least: a sweep makes proposals, and
@@ -102,8 +102,8 @@ def counted(evaluation: float, set_up: float, n_entries: int, n_parameters: int)
 
 
 def moves_in_tuning(costs: Costs) -> int:
-    """As many moves an iteration as to take no longer than the rest of it, within bounds."""
-    as_long = costs.rest / (EVALUATIONS * costs.evaluation)
+    """As many moves an iteration as to take no longer than the rest of it may, within bounds."""
+    as_long = LONGER * costs.rest / (EVALUATIONS * costs.evaluation)
     return int(min(max(as_long, FEWEST_IN_TUNING), MAX_MOVES))
 
 
@@ -220,7 +220,7 @@ def best_numbers_of_moves(
     best = np.argmax(pays)
     if worth.flat[best] < ENOUGH:
         if len(paths) > 1:
-            pays = worth / (taken + (REST_WITH_FRAMES - 1) * costs[0].rest)
+            pays = worth / (taken + (LONGER - 1) * costs[0].rest)
         nearly = pays * NEARLY >= pays.max()
         most = worth[nearly].max()
         best = np.argmax(np.where(nearly & (worth * ALIKE >= most), pays, 0.0))

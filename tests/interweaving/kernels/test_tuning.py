@@ -104,7 +104,7 @@ def test_of_moves_that_leave_next_to_nothing_the_cheapest_are_made(seed):
 
 def test_moves_in_tuning_take_no_longer_than_the_rest_of_an_iteration_but_for_a_few():
     cheap, dear = counted(1_000, 0, 1_000, 2), counted(1e6, 0, 1_000, 2)
-    between = Costs(1_000.0, 0.0, 60_000.0)
+    between = Costs(1_000.0, 0.0, 12_000.0)
     assert [moves_in_tuning(x) for x in (cheap, between, dear)] == [
         MAX_MOVES,
         12,
@@ -168,7 +168,7 @@ def test_where_frames_move_other_steps_may_take_longer_than_is_counted(monkeypat
     dear = [Costs(3_000.0, 27_000.0, 90_000.0), Costs(100_000.0, 16_000.0, 125_000.0)]
     [_, chosen] = best_numbers_of_moves(*seen, dear)
     assert chosen > 0
-    monkeypatch.setattr("pymc_dapper.interweaving.kernels.tuning.REST_WITH_FRAMES", 1.0)
+    monkeypatch.setattr("pymc_dapper.interweaving.kernels.tuning.LONGER", 1.0)
     [_, without] = best_numbers_of_moves(*seen, dear)
     assert without < chosen
 
