@@ -77,13 +77,13 @@ def test_prior_and_volume_are_the_density_of_independent_variables(model, coordi
     assert not np.allclose(without - without[0], np.array(expected) - expected[0], atol=0.1)
 
 
-def furthest(model, draws=600):
+def furthest(model, draws=600, tune=200):
     """How far squares of deviations and correlations are from their prior means, in errors."""
     with evaluated_in_python():
         step = pmd.InterweaveStep([model["chol"]], model=model, moves=3)
     rng, point, seen = np.random.default_rng(3), model.initial_point(), []
-    step.setup_chain(rng, tune=200, draws=draws)
-    for _ in range(200 + draws):
+    step.setup_chain(rng, tune=tune, draws=draws)
+    for _ in range(tune + draws):
         point, _ = step.step(point)
         [value] = point.values()
         factor = np.zeros((P, P))
@@ -93,7 +93,7 @@ def furthest(model, draws=600):
         variances = np.diag(covariance)
         correlations = covariance / np.sqrt(np.outer(variances, variances))
         seen.append([*variances, *correlations[np.tril_indices(P, -1)] ** 2])
-    seen = np.array(seen[200:])
+    seen = np.array(seen[tune:])
     expected = np.repeat([SD**2, 1 / (2 * ETA + P - 1)], P)
     errors = seen.std(axis=0) / np.sqrt(effective_draws(seen))
     return np.abs((seen.mean(axis=0) - expected) / errors).max()
@@ -110,7 +110,8 @@ def test_without_the_volume_they_are_not(model, monkeypatch):
         return replace(coordinates_of(model, name), log_volume=ITSELF.log_volume)
 
     monkeypatch.setattr("pymc_dapper.interweaving.reading.non_centred.coordinates_of", without)
-    assert furthest(model) > 6
+    # Not more of them: what has no volume drifts to where digits end.
+    assert furthest(model, draws=100, tune=30) > 6
 
 
 def test_other_parameters_and_transforms_stay_themselves(model):
