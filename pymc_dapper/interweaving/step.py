@@ -27,6 +27,7 @@ from pymc_dapper.interweaving.kernels.tuning import (
     MAX_FRAME_MOVES,
     MIN_MEASURED,
     Costs,
+    are_few,
     beside,
     best_numbers_of_moves,
     fit_draws,
@@ -421,9 +422,10 @@ class InterweaveStep(Step):
                 self._consider_frames(point)
 
     def _consider_frames(self, point: PointType) -> None:
-        """Move frames, too, where parameters or the records' frame forget slowly without."""
+        """Move frames, too, where effective draws are few, and they or the parameters are slow."""
         seen = self._seen(self.steps_done // 2)
-        if not forgets_slowly(seen):
+        # A frame that forgets slowly does no harm where the parameters don't.
+        if not forgets_slowly(seen) or not are_few(seen[:, : len(self.fits[0].location)]):
             return
         self.fits.append(fit_draws(seen))
         if noise_has_a_frame(self._reading, self._framed):

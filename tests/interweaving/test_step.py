@@ -326,6 +326,7 @@ def test_the_progress_bar_shows_the_moves(step):
 def with_frames(monkeypatch):
     """A model with records whose frames are moved as soon as can be, in Python."""
     monkeypatch.setattr(interweave, "forgets_slowly", lambda seen: True)
+    monkeypatch.setattr(interweave, "are_few", lambda parameters: True)
     monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda paths, *_: [1] * len(paths))
     monkeypatch.setattr(interweave, "FEWEST_FOR_FRAMES", 24)
     monkeypatch.setattr(interweave, "MAX_FRAME_MOVES", 2)

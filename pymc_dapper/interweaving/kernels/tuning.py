@@ -250,7 +250,12 @@ def forgets_slowly(seen: np.ndarray) -> bool:
     """
     if not len(seen) or not np.isfinite(seen).all():
         return False
-    return memory(seen) > min(LONG, len(seen) / 10)
+    return memory(seen) > min(LONG, max(2.0, len(seen) / 20))
+
+
+def are_few(parameters: np.ndarray) -> bool:
+    """Say whether n iterations, shape (n, d), were worth few effective draws of the parameters."""
+    return memory(parameters) * ENOUGH > 1
 
 
 def moves_waste_time(paths: np.ndarray, evaluations: np.ndarray, costs: Costs) -> bool:

@@ -8,6 +8,7 @@ from pymc_dapper.interweaving.kernels.tuning import (
     FEWEST_IN_TUNING,
     MAX_MOVES,
     Costs,
+    are_few,
     beside,
     best_numbers_of_moves,
     counted,
@@ -200,6 +201,15 @@ def test_a_long_memory_is_seen():
     assert forgets_slowly(np.cumsum(noise, axis=0)[:20])  # the little that can be told
     assert not forgets_slowly(np.full((120, 2), np.nan))  # without a frame
     assert not forgets_slowly(noise[:0])
+
+
+def test_effective_draws_are_few_where_the_slowest_parameter_has_less_than_half_of_all():
+    rng = np.random.default_rng(4)
+    noise, path = rng.standard_normal((125, 3)), np.zeros((125, 1))
+    for k in range(1, 125):  # worth a ninth
+        path[k] = 0.8 * path[k - 1] + 0.6 * rng.standard_normal()
+    assert not are_few(noise)
+    assert are_few(np.concatenate([noise, path], axis=1))
 
 
 def test_the_fit_has_the_moments_of_many_draws_and_is_usable_for_few():
