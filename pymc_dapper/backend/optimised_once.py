@@ -25,10 +25,12 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
 from numba.core.dispatcher import Dispatcher
 from numba.core.environment import lookup_environment
+from numba.core.postproc import PostProcessor
 from numba.core.registry import cpu_target
 from numba.core.targetconfig import TargetConfig
 
 from pymc_dapper.backend.quick_flags import hash_of_flags, same_flags
+from pymc_dapper.backend.quick_lifetimes import process
 
 ENVIRONMENT = "_ZN08NumbaEnv"
 """What the names of variables begin with in which machine code looks for its function's globals."""
@@ -46,6 +48,11 @@ class Whole(JITCodeLibrary):
 
     _leads_to_recursion = False
 
+    def __init__(self, codegen: Any, name: str):
+        super().__init__(codegen, name)
+        self.wrappers: list[Callable[[], None]] = []
+        """Write functions by which Python and C call this one; left to do until it is complete."""
+
     def add_linking_library(self, library: Any) -> None:
         """Note what is called, as it is."""
         is_recursive = isinstance(library, Whole) and library._is_recursive()
@@ -60,6 +67,9 @@ class Whole(JITCodeLibrary):
 
     def finalize(self) -> None:
         """Link all that is called, directly or not; then optimise, and load."""
+        while self.wrappers:
+            self.wrappers[0]()
+            del self.wrappers[0]
         self._linking_libraries = self._called()
         super().finalize()
         codegen, self._environments = self.codegen, []
@@ -140,8 +150,12 @@ def optimised_once() -> Iterator[None]:
             stack.enter_context(event.install_listener("numba:compile", DEPTH))
             stack.enter_context(_replaced(codegen, "_library_class", Whole))
             stack.enter_context(_replaced(CPUContext, "get_executable", _executable))
+            for name in WRAPPERS:
+                stack.enter_context(_replaced(CPUContext, name, _written_later(name)))
             stack.enter_context(_replaced(Dispatcher, "add_overload", _add_overload))
             stack.enter_context(_replaced(Cache, "save_overload", _save_overload))
+            stack.enter_context(_replaced(PostProcessor, "run", process))
+            stack.enter_context(_replaced(llvm.ffi.lib._lock, "_cblist", []))
             stack.enter_context(_replaced(TargetConfig, "__eq__", same_flags))
             stack.enter_context(_replaced(TargetConfig, "__hash__", hash_of_flags))
         yield
@@ -193,6 +207,23 @@ def _executable(context: Any, library: Any, described: Any, environment: Any) ->
     return make(context, library, described, environment)
 
 
+def _written_later(name: str) -> Callable[..., None]:
+    """Have a wrapper written by what numba writes it with, once the function is complete."""
+    write = WRAPPERS[name]
+
+    def later(context: Any, library: Any, *parts: Any, **options: Any) -> None:
+        def now() -> None:
+            with context.push_code_library(library):
+                write(context, library, *parts, **options)
+
+        if DEPTH.now < 2 or not isinstance(library, Whole):
+            now()
+        else:
+            library.wrappers.append(now)
+
+    return later
+
+
 def _add_overload(dispatcher: Any, result: Any) -> None:
     if isinstance(result.entry_point, Incomplete):
         dispatcher.overloads[tuple(result.signature.args)] = result
@@ -208,6 +239,9 @@ def _save_overload(cache: Any, signature: Any, result: Any) -> None:
 
 EXECUTABLE, ADD_OVERLOAD = CPUContext.get_executable, Dispatcher.add_overload
 SAVE_OVERLOAD = Cache.save_overload
+WRAPPERS = {
+    name: getattr(CPUContext, name) for name in ("create_cpython_wrapper", "create_cfunc_wrapper")
+}
 """numba's own."""
 
 

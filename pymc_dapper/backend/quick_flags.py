@@ -2,7 +2,7 @@
 
 While numba finds out types, it looks up by its flags what it has compiled already, tens of
 thousands of times for one model. Each time, it makes a dictionary of all options there are, to
-hash it or to compare it with another one. Here what is set alike is the same, and the hash is kept.
+hash it or to compare it with another one. Here what is set is compared, and the hash is kept.
 """
 
 from functools import cache
@@ -16,8 +16,11 @@ SAME = TargetConfig.__eq__
 
 def same_flags(flags: TargetConfig, other: Any) -> bool:
     """Say whether flags are equal."""
-    alike = type(flags) is type(other) and flags._values == other._values
-    return alike or SAME(flags, other)
+    if type(flags) is not type(other):
+        return SAME(flags, other)
+    one, two = flags._values, other._values
+    # What is set in neither has the default of both.
+    return one == two or all(getattr(flags, k) == getattr(other, k) for k in one.keys() | two)
 
 
 def hash_of_flags(flags: TargetConfig) -> int:

@@ -11,6 +11,7 @@ from importlib import import_module
 from inspect import signature
 from pathlib import Path
 
+import llvmlite.binding as llvm
 import numpy as np
 import pymc as pm
 import pytensor
@@ -39,9 +40,12 @@ INTERNALS = {
     "numba.core.environment.lookup_environment": "give functions their globals",
     "numba.core.event": "see which function is compiled for another one",
     "numba.core.imputils.lower_constant": "refer to a kernel that is compiled by itself",
+    "numba.core.postproc.PostProcessor": "leave out what numba works out after each pass",
+    "numba.core.postproc.VariableLifetime": "work it out where it is asked for",
     "numba.core.registry.cpu_target": "compile for this processor",
     "numba.core.targetconfig.TargetConfig": "compare flags by what is set",
     "numba.core.typing.Signature": "say what functions take that are called by their addresses",
+    "numba.core.transforms.canonicalize_cfg": "do the rest of what numba does after a pass",
     "numba.np.arrayobj.make_array": "pass arrays to them",
     "numba.np.arrayobj.populate_array": "pass arrays to them",
     "numba.np.random.distributions.random_standard_normal": "draw normal noise by addresses",
@@ -167,6 +171,11 @@ def test_what_code_refers_to_can_be_loaded_before_it():
     """Else machine code from disk would refer to kernels that aren't in memory."""
     assert isinstance(cpu_target.target_context.codegen().create_library("empty")._reload_init, set)
     assert "reload_init" in signature(CompileResult._rebuild).parameters
+
+
+def test_llvm_has_a_list_of_who_hears_of_its_lock():
+    """Else numba tells of it tens of thousands of times, or who listened before hears no more."""
+    assert isinstance(llvm.ffi.lib._lock._cblist, list)
 
 
 def test_numba_links_and_optimises_where_it_is_told_not_to():

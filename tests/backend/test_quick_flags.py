@@ -22,6 +22,8 @@ MADE = [
     flags(nrt=True),
     flags(nrt=False),  # as it is where it isn't set
     flags(nrt=True, fastmath=True),
+    flags(nrt=False, fastmath=True),
+    flags(fastmath=True, boundscheck=False),
     flags(nrt=True, fastmath={"contract"}),
     flags(OtherFlags),
     flags(OtherFlags, nrt=True),

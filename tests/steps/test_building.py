@@ -19,6 +19,7 @@ from pymc_dapper.counts.reading import self_check as count_check
 from pymc_dapper.interweaving.reading import self_check as map_check
 from pymc_dapper.records.reading import self_check
 from pymc_dapper.steps.building import (
+    SEARCHED,
     OutOfMemoryError,
     searching_new_garbage_only,
     whole_graphs,
@@ -152,18 +153,27 @@ def test_no_handler_takes_lack_of_memory_for_something_else():
 
 
 def test_searches_for_garbage_are_as_they_were_afterwards_whatever_happens():
-    frozen = gc.get_freeze_count()
+    frozen, threshold = gc.get_freeze_count(), gc.get_threshold()
     gc.unfreeze()
+    gc.set_threshold(2000, 10, 10)
     try:
         with searching_new_garbage_only():
             with searching_new_garbage_only():
                 pass
             assert gc.get_freeze_count() > 0
+            assert gc.get_threshold() == (SEARCHED, 10, 10)
         assert gc.get_freeze_count() == 0
         with pytest.raises(MemoryError), searching_new_garbage_only():
             no_memory()
         assert gc.get_freeze_count() == 0
+        assert gc.get_threshold() == (2000, 10, 10)
+        for rarely in (0, 2 * SEARCHED):  # as somebody decided already
+            gc.set_threshold(rarely, 10, 10)
+            with searching_new_garbage_only():
+                assert gc.get_threshold() == (rarely, 10, 10)
+            assert gc.get_threshold() == (rarely, 10, 10)
     finally:
+        gc.set_threshold(*threshold)
         if frozen:
             gc.freeze()
 
