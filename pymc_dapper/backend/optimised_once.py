@@ -28,9 +28,11 @@ from numba.core.environment import lookup_environment
 from numba.core.postproc import PostProcessor
 from numba.core.registry import cpu_target
 from numba.core.targetconfig import TargetConfig
+from numba.core.typing.npydecl import NumpyRulesArrayOperator
 
 from pymc_dapper.backend.quick_flags import hash_of_flags, same_flags
 from pymc_dapper.backend.quick_lifetimes import process
+from pymc_dapper.backend.quick_operators import of_arrays
 
 ENVIRONMENT = "_ZN08NumbaEnv"
 """What the names of variables begin with in which machine code looks for its function's globals."""
@@ -155,6 +157,7 @@ def optimised_once() -> Iterator[None]:
             stack.enter_context(_replaced(Dispatcher, "add_overload", _add_overload))
             stack.enter_context(_replaced(Cache, "save_overload", _save_overload))
             stack.enter_context(_replaced(PostProcessor, "run", process))
+            stack.enter_context(_replaced(NumpyRulesArrayOperator, "generic", of_arrays))
             stack.enter_context(_replaced(llvm.ffi.lib._lock, "_cblist", []))
             stack.enter_context(_replaced(TargetConfig, "__eq__", same_flags))
             stack.enter_context(_replaced(TargetConfig, "__hash__", hash_of_flags))

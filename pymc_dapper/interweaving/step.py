@@ -84,8 +84,9 @@ class Kind(NamedTuple):
         rng: np.random.Generator,
     ) -> tuple[Any, ...]:
         """Move parameters and records; return them, the path, and what the kernel tells of it."""
-        variates = draw_variates(rng, n_moves, self.dim)
-        return self.move(*self.given(point), *uniforms, *fit, *variates)
+        *vectors, factor = fit
+        flat = [x.ravel() for x in (factor, *draw_variates(rng, n_moves, self.dim))]
+        return self.move(*self.given(point), *uniforms, *vectors, *flat)
 
 
 class InterweaveStep(Step):

@@ -44,6 +44,7 @@ INTERNALS = {
     "numba.core.postproc.VariableLifetime": "work it out where it is asked for",
     "numba.core.registry.cpu_target": "compile for this processor",
     "numba.core.targetconfig.TargetConfig": "compare flags by what is set",
+    "numba.core.typing.npydecl.NumpyRulesArrayOperator": "ask operators of arrays for arrays only",
     "numba.core.typing.Signature": "say what functions take that are called by their addresses",
     "numba.core.transforms.canonicalize_cfg": "do the rest of what numba does after a pass",
     "numba.np.arrayobj.make_array": "pass arrays to them",

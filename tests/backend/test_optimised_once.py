@@ -14,6 +14,7 @@ from numba.core.errors import TypingError
 from numba.core.postproc import PostProcessor
 from numba.core.registry import cpu_target
 from numba.core.targetconfig import TargetConfig
+from numba.core.typing.npydecl import NumpyRulesArrayOperator
 from numba.extending import overload
 
 from pymc_dapper.backend.optimised_once import WRAPPERS, outermost
@@ -51,6 +52,7 @@ def patched():
         *(CPUContext.get_executable, Dispatcher.add_overload, Cache.save_overload),
         *(CPUContext.create_cpython_wrapper, CPUContext.create_cfunc_wrapper),
         *(TargetConfig.__eq__, TargetConfig.__hash__, PostProcessor.run),
+        NumpyRulesArrayOperator.generic,
         *llvm.ffi.lib._lock._cblist,
     ]
 

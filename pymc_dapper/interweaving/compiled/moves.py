@@ -16,6 +16,7 @@ from pymc_dapper.graphs.joins import with_sums_before_joins
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.interweaving.compiled import counts  # noqa: F401  (registers maps)
 from pymc_dapper.interweaving.compiled.op import ParameterMoves
+from pymc_dapper.interweaving.kernels.moves import Fit, Variates
 from pymc_dapper.interweaving.kernels.tuning import Costs, counted
 from pymc_dapper.interweaving.reading import NonCentredModel
 from pymc_dapper.interweaving.reading.coordinates import Coordinates
@@ -39,8 +40,9 @@ def compile_moves(
 
     The function is called as ``moves(*parameters, *numbers, *records, *given, *data, *uniforms,
     *fractions, *fit, *variates) -> (*parameters, *numbers, *records, path, outcome)``: all after
-    the moves, and what the kernel returns. The path is of the parameters, of the frame, if there is
-    one, and of numbers, each in its coordinates; so is the log-density that the kernel returns.
+    the moves, and what the kernel returns. Matrices of the fit and of variates are flat. The path
+    is of the parameters, of the frame, if there is one, and of numbers, each in its coordinates; so
+    is the log-density that the kernel returns.
 
     A number n of records moves as a continuous one: as log(n + u), with u uniform, its entry of the
     vector of fractions, so that n is the whole part. On a logarithmic scale, since what is released
@@ -68,9 +70,8 @@ def compile_moves(
     context = frontier([theta], log_density)
     graph = rewritten([theta, *context], [log_density], mode)
     op = ParameterMoves(graph)
-    fit = [pt.vector(name, dtype="float64") for name in ("location", "scale", "skewness")]
-    fit.append(pt.matrix("factor", dtype="float64"))
-    variates = [pt.matrix("normals", dtype="float64"), pt.matrix("angles", dtype="float64")]
+    fit = [pt.vector(name, dtype="float64") for name in Fit._fields]
+    variates = [pt.vector(name, dtype="float64") for name in Variates._fields]
     movable = _come_back(reading)
     path, outcome = op(start, movable, *fit, *variates, *context)
 

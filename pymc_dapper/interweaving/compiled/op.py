@@ -5,7 +5,6 @@ The moves are compiled once, and given the model's log-density by its address.
 
 from collections.abc import Callable
 
-import numpy as np
 import pytensor.tensor as pt
 from numba import types
 from pytensor.graph.basic import Apply, Variable
@@ -42,6 +41,7 @@ class ParameterMoves(KernelOp):
     def make_node(self, *inputs: Variable) -> Apply:
         """Apply to start, movable, the fields of fit and of variates (see the kernel), context.
 
+        All of these fields are vectors: it takes numba long to compile what makes them of matrices.
         The outputs are the path of the parameters, a matrix, and the outcome, a vector.
         """
         [dim] = inputs[0].type.shape
@@ -94,7 +94,7 @@ def _parameter_moves(op: ParameterMoves) -> Callable:
         start, movable, location, scale, skewness, factor, normals, angles, *context
     ):
         function, at = passed(log_density, context)
-        matrices = np.ravel(factor), np.ravel(normals), np.ravel(angles)
-        return moved(function, at, start, movable.item(), location, scale, skewness, *matrices)
+        flat = factor, normals, angles
+        return moved(function, at, start, movable.item(), location, scale, skewness, *flat)
 
     return parameter_moves

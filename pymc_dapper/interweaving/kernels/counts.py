@@ -247,35 +247,35 @@ def cdf(k: float, family: int, first: float, second: float) -> float:
         return 0.0
     mean, _ = moments(family, first, second)
     p, q = second, 1 - second
+    is_lower = k <= mean  # the tail that is computed
+    sign, power, ratio, rate = 1.0, 0.0, 0.0, 0.0
     if family == POISSON:
-        if k + 1 <= mean:
-            integral = integrate(k + 1 - mean, mean, -1.0, 0.0, 0.0, 0.0)
-            return tail(mean, integral, log_probability(k, family, first, second))
-        integral = integrate(mean - k - 1, mean, 1.0, 0.0, 0.0, 0.0)
-        return 1 - tail(k + 1, integral, log_probability(k + 1, family, first, second))
-    if family == BINOMIAL:
-        n = first
-        if k >= n:
+        is_lower = k + 1 <= mean
+        if is_lower:
+            slope, bend, sign, factor = k + 1 - mean, mean, -1.0, mean
+        else:
+            slope, bend, factor = mean - k - 1, mean, k + 1
+    elif family == BINOMIAL:
+        if k >= first:
             return 1.0
-        if k <= mean:
-            integral = integrate((k - mean) / p, k * q / p, 1.0, k, q / p, n - k)
-            return tail(n - k, integral, log_probability(k, family, first, second))
-        rest = n - k - 1
-        integral = integrate((mean - k - 1) / q, rest * p / q, 1.0, rest, p / q, k + 1)
-        return 1 - tail(k + 1, integral, log_probability(k + 1, family, first, second))
-    r = first
-    if k <= mean:
-        integral = integrate((k * p - r * q) / q, k * p / q, 1.0, k, p / q, r)
-        return tail(k + r, integral, log_probability(k, family, first, second))
-    slope, bend = ((r - 1) * q - (k + 1) * p) / p, (r - 1) * q / p
-    integral = integrate(slope, bend, 1.0, r - 1, q / p, k + 1)
-    return 1 - tail((k + 1) / p, integral, log_probability(k + 1, family, first, second))
-
-
-@njit
-def tail(factor: float, integral: float, log_p: float) -> float:
-    """Compute a tail from the probability of the count where it begins."""
-    return min(1.0, factor * integral * np.exp(log_p))
+        if is_lower:
+            slope, bend = (k - mean) / p, k * q / p
+            power, ratio, rate = k, q / p, first - k
+        else:
+            power, ratio, rate = first - k - 1, p / q, k + 1
+            slope, bend = (mean - k - 1) / q, power * p / q
+        factor = rate
+    elif is_lower:
+        slope, bend = (k * p - first * q) / q, k * p / q
+        power, ratio, rate, factor = k, p / q, first, k + first
+    else:
+        slope, bend = ((first - 1) * q - (k + 1) * p) / p, (first - 1) * q / p
+        power, ratio, rate, factor = first - 1, q / p, k + 1, (k + 1) / p
+    # Called once, as LLVM would take over each call's function anew.
+    integral = integrate(slope, bend, sign, power, ratio, rate)
+    begins = k if is_lower else k + 1
+    tail = min(1.0, factor * integral * np.exp(log_probability(begins, family, first, second)))
+    return tail if is_lower else 1 - tail
 
 
 @njit
