@@ -23,7 +23,7 @@ from numba.core import cgutils
 from numba.core.compiler import CompileResult
 from numba.core.datamodel.models import OpaqueModel
 from numba.core.dispatcher import Dispatcher
-from numba.core.imputils import lower_constant
+from numba.core.imputils import impl_ret_borrowed, lower_constant
 from numba.core.typing import Signature
 from numba.extending import intrinsic, lower_builtin, overload, register_model, typeof_impl
 from numba.np.arrayobj import make_array, populate_array
@@ -204,6 +204,34 @@ def by_address(at: Signature) -> Callable[..., Any]:
         return lambda function, context, _lowered_by=None: lower(function, context)
 
     return passed
+
+
+def as_matrix(x, n_rows, n_columns, _lowered_by=LOWERED_BY):  # type: ignore[no-untyped-def]
+    """See a contiguous vector as a matrix, row by row; numba's ``reshape`` takes long to compile.
+
+    The vector must have as many entries as the matrix: that isn't checked.
+    """
+    return x.reshape((n_rows, n_columns))
+
+
+@intrinsic
+def _seen_as_matrix(typing, x, n_rows, n_columns):  # type: ignore[no-untyped-def]
+    matrix = types.Array(x.dtype, 2, "C")
+
+    def codegen(cg, builder, sig, args):  # type: ignore[no-untyped-def]
+        vector, result = make_array(x)(cg, builder, args[0]), make_array(matrix)(cg, builder)
+        size = ir.Constant(ir.IntType(64), cg.get_abi_sizeof(cg.get_data_type(x.dtype)))
+        strides = builder.mul(args[2], size), size
+        populate_array(result, vector.data, args[1:], strides, size, vector.meminfo, vector.parent)
+        return impl_ret_borrowed(cg, builder, matrix, result._getvalue())
+
+    return matrix(x, types.intp, types.intp), codegen
+
+
+@overload(as_matrix)
+def _as_matrix(x, n_rows, n_columns, _lowered_by=None):  # type: ignore[no-untyped-def]
+    seen: Any = _seen_as_matrix
+    return lambda x, n_rows, n_columns, _lowered_by=None: seen(x, n_rows, n_columns)
 
 
 def _address_maker(at: Signature) -> Any:

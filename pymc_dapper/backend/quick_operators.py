@@ -6,7 +6,7 @@ too. It looks for a loop of NumPy's over such numbers, and refuses it then, as t
 
 from typing import Any
 
-from numba.core.types import ArrayCompatible, Optional
+from numba import types
 from numba.core.typing.npydecl import NumpyRulesArrayOperator
 
 OF_ARRAYS = NumpyRulesArrayOperator.generic
@@ -15,7 +15,7 @@ OF_ARRAYS = NumpyRulesArrayOperator.generic
 
 def of_arrays(self: Any, args: Any, kws: Any) -> Any:
     """Give the type of an operator's result, if there is an array among what it is of."""
-    kinds = [x.type if isinstance(x, Optional) else x for x in args]
-    if not any(isinstance(kind, ArrayCompatible) for kind in kinds):
+    kinds = [x.type if isinstance(x, types.Optional) else x for x in args]
+    if not any(isinstance(kind, types.ArrayCompatible) for kind in kinds):
         return None
     return OF_ARRAYS(self, args, kws)

@@ -8,7 +8,7 @@ from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit
 
 from pymc_dapper.backend import addresses
-from pymc_dapper.backend.addresses import FunctionAt, Outside, address, by_address
+from pymc_dapper.backend.addresses import FunctionAt, Outside, address, as_matrix, by_address
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.backend.kernel_key import kernel_key
 
@@ -36,6 +36,11 @@ def scaled(context, x, k):
 @njit
 def summed(context, x, k):
     return context[0][k] + x[: k + 1].sum()
+
+
+@njit
+def as_matrix_of(x, n_rows, n_columns):
+    return as_matrix(x, n_rows, n_columns)
 
 
 def calling(term, outside):
@@ -95,6 +100,27 @@ def test_errors_come_back_and_arrays_stay_who_owns_them(outside):
             call(x, scales, offset)
     np.testing.assert_array_equal(x, 1)
     np.testing.assert_array_equal(scales, 1)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (1, 6), (0, 4)])
+def test_a_vector_is_seen_as_a_matrix(shape):
+    """Whose memory lives as long as the matrix does."""
+
+    @njit
+    def seen(x, n_rows, n_columns):
+        matrix = as_matrix(x.copy(), n_rows, n_columns)
+        for i in range(n_rows):
+            as_matrix(x, n_rows, n_columns)[i, i] += 10
+        return matrix
+
+    x = np.arange(float(np.prod(shape)))
+    expected = x.reshape(shape).copy()
+    for _ in range(100):
+        np.testing.assert_array_equal(seen(x, *shape), expected)
+        for i in range(shape[0]):
+            x.reshape(shape)[i, i] -= 10
+    np.testing.assert_array_equal(in_python(as_matrix_of)(x, *shape), expected)
+    np.testing.assert_array_equal(x.reshape(shape), expected)
 
 
 def test_what_has_another_signature_is_refused(outside):

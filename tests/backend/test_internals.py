@@ -39,6 +39,7 @@ INTERNALS = {
     "numba.core.dispatcher.Dispatcher": "tell numba's functions from Python's in the cache's key",
     "numba.core.environment.lookup_environment": "give functions their globals",
     "numba.core.event": "see which function is compiled for another one",
+    "numba.core.imputils.impl_ret_borrowed": "see a vector as a matrix",
     "numba.core.imputils.lower_constant": "refer to a kernel that is compiled by itself",
     "numba.core.postproc.PostProcessor": "leave out what numba works out after each pass",
     "numba.core.postproc.VariableLifetime": "work it out where it is asked for",

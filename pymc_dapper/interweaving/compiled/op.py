@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 from numba import types
 from pytensor.graph.basic import Apply, Variable
 
-from pymc_dapper.backend.addresses import FunctionAt, Outside, address, by_address
+from pymc_dapper.backend.addresses import FunctionAt, Outside, address, as_matrix, by_address
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
 from pymc_dapper.backend.kernel_key import kernel_key
@@ -65,9 +65,10 @@ def moves_compiled_once() -> Outside:
         log_density, context, start, movable, location, scale, skewness, factor, normals, angles
     ):
         dim, n_moves = start.size, angles.size // MAX_SHRINKS
-        fit = Fit(location, scale, skewness, factor.reshape((dim, dim)))
+        fit = Fit(location, scale, skewness, as_matrix(factor, dim, dim))
         variates = Variates(
-            normals.reshape((n_moves, NORMALS + 2 * dim)), angles.reshape((n_moves, MAX_SHRINKS))
+            as_matrix(normals, n_moves, NORMALS + 2 * dim),
+            as_matrix(angles, n_moves, MAX_SHRINKS),
         )
         return move_parameters(log_density, context, start, movable, fit, variates)
 

@@ -289,7 +289,7 @@ def integrate(
     limit for a large power and a small ratio instead, and with a negative sign, that for negative
     s: exp(slope * s - bend * (sign * s - 1 + exp(-sign * s))).
     """
-    scale = 1 / max(-slope, np.sqrt(abs(bend + power * ratio**2)))
+    scale = 1 / max(-slope, np.sqrt(abs(bend + power * (ratio * ratio))))
     total = 0.0
     start, width = 0.0, scale
     for _ in range(MAX_PANELS):
