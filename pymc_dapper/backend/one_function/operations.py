@@ -650,7 +650,9 @@ def _start(by: ps.ScalarOp, dtype: str) -> str:
 def _cumulated(op: CumOp, node: Apply, code: Code, inputs: list[Value]) -> Value:
     [x] = inputs
     dtype = _dtype(node)
-    if x.ndim != 1 or not x.small or x.dtype != dtype or dtype not in ("float64", "int64"):
+    if x.ndim != 1 or not x.small or x.shape == (0,):
+        raise NotWrittenError
+    if x.dtype != dtype or dtype not in ("float64", "int64"):
         raise NotWrittenError
     totals: list[Term] = []
     for [k] in indices(x.shape):

@@ -122,6 +122,10 @@ def read_collapsed(
         shape = np.shape(point[value.name])
         parameters_of = at_values(model, rv.owner.op.dist_params(rv.owner), {})
         natural, most = NATURAL[type(rv.owner.op)](*parameters_of)
+        followed = set(counts).intersection(explicit_graph_inputs([natural]))
+        if followed:
+            names = ", ".join(f"'{model.values_to_rvs[x].name}'" for x in counts if x in followed)
+            raise refused(names, f"the distribution of '{rv.name}' depends on them")
         if not set(model.value_vars).isdisjoint(explicit_graph_inputs([most])):
             raise refused(f"'{rv.name}'", "its n isn't known")
         naturals.append(pt.broadcast_to(natural.astype("float64"), shape).ravel())

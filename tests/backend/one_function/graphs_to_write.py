@@ -414,6 +414,7 @@ def graphs(
         pt.all(nobody > 0),
         w @ none.T,
         none.T @ none,
+        pt.cumsum(w[:0]),
     )
     add("all", pt.all(b), pt.any(b), pt.all(x > 0, axis=0), pt.any(x > 0, axis=1), pt.all(v > -9))
     add(

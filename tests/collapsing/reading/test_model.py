@@ -108,3 +108,26 @@ def test_counts_that_are_not_independent_are_refused():
         NotCollapsibleError, match="their distribution depends on none of the param"
     ):
         read(model, ["effect"], ["y"])
+
+
+def mean_of_another(x, effect):
+    return pm.Poisson("y", pt.exp(effect) * (1 + x), shape=3)
+
+
+def probability_of_another(x, effect):
+    return pm.Binomial("y", n=10, p=pm.math.sigmoid(effect - x), shape=3)
+
+
+@pytest.mark.parametrize("of", [mean_of_another, probability_of_another])
+def test_a_count_that_another_one_follows_is_not_summed_out_beside_it(of):
+    """Each is seen by noise of its own, but what is known of the one tells of the other."""
+    with pm.Model() as model:
+        effect = pm.Normal("effect")
+        x = pm.Poisson("x", 2.0, shape=3)
+        for count in (x, of(x, effect)):
+            pm.Normal(f"{count.name}_released", count, 2.0, observed=np.ones(3))
+    with pytest.raises(
+        NotCollapsibleError, match=r"counts 'x' can't .*the distribution of 'y' depends"
+    ):
+        read(model, ["effect"], ["x", "y"])
+    assert [x.name for x in read(model, ["effect"], ["y"]).counts] == ["y"]
