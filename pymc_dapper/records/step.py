@@ -157,10 +157,10 @@ class DapperStep(Step):
     sweep, pairs of records then exchange what keeps these sums. The statistic
     ``dapper_exchange_accept`` is the share of the exchanges that were made.
 
-    Where fewer than a tenth of the proposals are accepted in tuning, and what the mechanisms see of
-    the records forgets slowly, records with a normal, lognormal or multivariate normal prior are
-    proposed near where they are from then on, but for each fourth draw: their noise walks as an
-    autoregression, z' = sqrt(1 - r^2) z + r e, which leaves the prior as it is, so that what
+    Where fewer than 3 of 10 proposals are accepted in tuning, and what the mechanisms see of the
+    records forgets slowly, records with a normal, lognormal or multivariate normal prior are
+    proposed near where they are from then on, and in each fourth draw anew, too: their noise walks
+    as an autoregression, z' = sqrt(1 - r^2) z + r e, which leaves the prior as it is, so that what
     decides stays the same. How far, r, and how many such sweeps a draw makes are chosen in tuning
     of 100 draws or more, and frozen. Records of which parameters are drawn given the present ones
     alone (:class:`SizeStep`) don't walk: those that aren't there must be drawn anew. Where a draw
@@ -357,10 +357,13 @@ class DapperStep(Step):
         """Update all records once; the first step of a chain, until the state is a possible one."""
         n_variables = len(self._record_names)
         given = self._given(point)
-        walks = self.n_walks > 0 and self.sweeps_done % INDEPENDENT > 0
-        update = self._walk_on if walks else self._update
+        walks = self.n_walks > 0
         n_present = self._n_present(point)
-        after = update(self._records(point), given, self.rng, n_present)
+        after: tuple[np.ndarray, ...] = tuple(self._records(point))
+        if not walks or self.sweeps_done % INDEPENDENT == 0:
+            after = self._update(after, given, self.rng, n_present)
+        if walks:
+            after = self._walk_on(after[:n_variables], given, self.rng, n_present)
         accept, logp, *exchanged = after[n_variables].tolist()
         if self.sweeps_done == 0:
             sweeps = 1

@@ -1,4 +1,4 @@
-"""Whether records walk in the place of being drawn anew, how far, and how often.
+"""Whether records walk, in the place of being drawn anew each time, how far, and how often.
 
 All is counted, not timed, so that the same seed gives the same draws.
 """
@@ -13,18 +13,15 @@ from pymc_dapper.kernels.effective_draws import effective_draws, memory
 FEWEST_SWEEPS = 100
 """With fewer in tuning, records don't walk."""
 
-HELD = 0.1
-"""Records walk where a smaller share of the independent draws is accepted. At 1/4 or so, a walk
-gets no further: a jump that is accepted takes a record anywhere in its conditional distribution."""
+TARGET = 0.3
+"""The share of a walk's proposals that are to be accepted. Records walk where a smaller one is of
+those drawn anew: else these go as far, and anywhere in a record's conditional distribution."""
 
-LONG = 5.0
+LONG = 2.0
 """Records walk where what the factors see of them forgets in more sweeps than that."""
 
-TARGET = 0.3
-"""The share of a walk's proposals that are to be accepted."""
-
 INDEPENDENT = 4
-"""Each fourth iteration draws anew, so that a record can get from one mode to another."""
+"""Each fourth iteration draws anew first, so that a record can get from one mode to another."""
 
 MOST_SWEEPS = 64
 
@@ -50,7 +47,7 @@ REST_OF_ITERATION = np.array([5.0, 5_000.0])
 def few_are_accepted(accepted: Sequence[float]) -> bool:
     """Say whether what is released holds the records, by the shares accepted so far."""
     late = accepted[len(accepted) // 2 :]
-    return len(late) > 0 and sum(late) < HELD * len(late)
+    return len(late) > 0 and sum(late) < TARGET * len(late)
 
 
 def had_better_walk(accepted: Sequence[float], seen: np.ndarray) -> bool:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from pymc_dapper.records.kernels.walk_tuning import (
-    HELD,
     MOST_SWEEPS,
     TARGET,
     best_number_of_sweeps,
@@ -26,16 +25,16 @@ def walk(memory, n=500):
 
 
 def test_few_are_accepted_where_few_are_of_late():
-    assert few_are_accepted([1.0] * 50 + [HELD / 2] * 50)
-    assert not few_are_accepted([0.0] * 50 + [2 * HELD] * 50)
+    assert few_are_accepted([1.0] * 50 + [TARGET / 2] * 50)
+    assert not few_are_accepted([0.0] * 50 + [2 * TARGET] * 50)
     assert not few_are_accepted([])
 
 
 def test_records_walk_where_few_are_accepted_and_their_sums_forget_slowly():
-    few, many = [HELD / 2] * 100, [2 * HELD] * 100
+    few, many = [TARGET / 2] * 100, [2 * TARGET] * 100
     assert had_better_walk(few, walk(100))
     assert not had_better_walk(many, walk(100))
-    assert not had_better_walk(few, walk(1.5))
+    assert not had_better_walk(few, walk(1))
     assert had_better_walk(few, np.zeros((100, 3)))  # nothing has moved
 
 
