@@ -5,7 +5,7 @@ PY    := .venv/bin/python
 STAMP := .venv/.installed
 ARGS  :=
 
-.PHONY: help .venv example test test-all exactness benchmark docs links pages gallery notebook dist lint format clean
+.PHONY: help .venv example test test-all exactness benchmark docs links pages gallery notebook dist lint style types format clean
 
 help:
 	@echo "make example   run examples/admissions.py"
@@ -29,11 +29,12 @@ help:
 example: $(STAMP)
 	$(PY) examples/admissions.py
 
-test: lint
-	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not long" $(ARGS)
+# mypy takes half a minute of one core where nothing is cached: it runs beside the tests.
+test: style
+	sh .ci/beside "make types" $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not long" $(ARGS)
 
-test-all: lint
-	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+test-all: style
+	sh .ci/beside "make types" $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 exactness: $(STAMP)
 	$(PY) -m tests.exactness_table
@@ -65,9 +66,13 @@ dist: $(STAMP)
 	$(PY) -m twine check --strict dist/*
 	$(PY) .ci/check_dist.py dist
 
-lint: $(STAMP)
+lint: style types
+
+style: $(STAMP)
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
+
+types: $(STAMP)
 	$(PY) -m mypy
 	.venv/bin/lint-imports --no-cache
 
