@@ -15,7 +15,7 @@ same, and `InterweaveStep`. Drawn anew, with ``--anew`` and in the first five: a
 its place, which proposes parameters and all records anew (see `Refresh`). Writes the table of
 docs/small-budgets.md, with rows for the models that were run, and saves the figure there.
 
-    python benchmarks/budgets.py --page docs/small-budgets.md [--draws 1000] [--models abcdefg]
+    python benchmarks/budgets.py --page docs/small-budgets.md [--chains 4] [--models abcdefg]
     python benchmarks/budgets.py --page docs/small-budgets.md --anew      the other move, too
     python benchmarks/budgets.py --page docs/small-budgets.md --nutpie    beside nutpie, only
     python benchmarks/budgets.py --page docs/small-budgets.md --parts     where time goes, only
@@ -306,8 +306,28 @@ class Refresh(BlockedStep):
         return point, [{"refresh_accept": accepted / 8}]
 
 
-def measure(case, steps, draws, tune):
+def measure(case, steps, draws, tune, chains=1):
     """Effective draws of the slowest parameter and sum, per 1,000 iterations and per CPU second.
+
+    Means over chains, each of which has a tuning of its own; the least; and what they chose.
+    """
+    each = [one_chain(case, steps, draws, tune, seed) for seed in range(1, chains + 1)]
+    found = {key: [chain[key] for chain in each] for key in each[0]}
+    slowest = np.array(found["slowest"])
+    return {
+        "per_1000": 1000 * slowest.mean() / draws,
+        "least": 1000 * slowest.min() / draws,
+        "per_second": slowest.sum() / sum(found["seconds"]),
+        "sum_per_1000": 1000 * np.mean(found["slowest_sum"]) / draws,
+        "moves": found["moves"],
+        "frames": found["frames"],
+        "sweeps": found["sweeps"],
+        "told": sum(found["told"]),
+    }
+
+
+def one_chain(case, steps, draws, tune, seed):
+    """Sample a chain: effective draws, seconds, and what tuning chose.
 
     The time is from the first draw after tuning to the last: without what PyMC does of them then.
     """
@@ -322,24 +342,22 @@ def measure(case, steps, draws, tune):
             step=steps,
             var_names=[*case.parameters, *case.records],
             callback=noting(times, tune, draws),
-            random_seed=1,
+            random_seed=seed,
             progressbar=False,
             compute_convergence_checks=False,
         )
-    seconds = times[1] - times[0]
-    told = bool(TOLD)
-    slowest = min(effective_draws(idata.posterior[name].values[0]) for name in case.parameters)
+    posterior = idata.posterior
     # With the noise held fixed, and of frames.
     moves = [step.n_moves for step in steps if isinstance(step, InterweaveStep)]
     return {
-        "per_1000": 1000 * slowest / draws,
-        "per_second": slowest / seconds,
-        "sum_per_1000": 1000 * effective_draws(case.sums_of(idata.posterior)) / draws,
-        "moves": moves[0][0] if moves else None,
-        "frames": sum(moves[0][1:]) if moves else None,
+        "slowest": min(effective_draws(posterior[name].values[0]) for name in case.parameters),
+        "slowest_sum": effective_draws(case.sums_of(posterior)),
+        "seconds": times[1] - times[0],
+        "moves": moves[0][0] if moves else 0,
+        "frames": sum(moves[0][1:]) if moves else 0,
         # Of records that walk; 0 if they are drawn anew.
         "sweeps": next(step.n_walks for step in steps if isinstance(step, pmd.DapperStep)),
-        "told": told,
+        "told": bool(TOLD),
     }
 
 
@@ -364,7 +382,7 @@ def effective_draws(values):
     return min(sizes, default=np.nan)
 
 
-def compare(name, draws, tune, anew):
+def compare(name, draws, tune, anew, chains):
     """All budgets of one model."""
     case = CASES[name]()
     case.release(1)
@@ -382,7 +400,7 @@ def compare(name, draws, tune, anew):
     results = []
     for epsilon in EPSILONS:
         case.release(epsilon)
-        row = {way: measure(case, steps, draws, tune) for way, steps in ways.items()}
+        row = {way: measure(case, steps, draws, tune, chains) for way, steps in ways.items()}
         results.append({"model": name, "epsilon": epsilon, **row})
         print(" | ".join(table_row(results[-1])), flush=True)
     return results
@@ -509,21 +527,28 @@ PARTS_HEADER += [f"{step.__name__} alone" for step in PARTS]
 PEER_HEADER = ["model", "epsilon", "pymc_dapper", "nutpie", "nutpie, noise"]
 PEER_HEADER += ["pymc_dapper, per s", "nutpie, per s", "nutpie, noise, per s"]
 
-HEADER = ["model", "epsilon", "without", "with", "without, per s", "with, per s", "moves"]
-HEADER += ["frames", "sweeps", "slowest sum, with", "told"]
+HEADER = ["model", "epsilon", "without", "with", "least, with", "without, per s", "with, per s"]
+HEADER += ["moves", "frames", "sweeps", "slowest sum, without", "slowest sum, with", "told"]
 
 
 def table_row(row):
     without, with_ = row["without"], row["with"]
-    numbers = [f"{way['per_1000']:.0f}" for way in (without, with_)]
+    numbers = [f"{x:.0f}" for x in (without["per_1000"], with_["per_1000"], with_["least"])]
     numbers += [f"{way['per_second']:,.0f}" for way in (without, with_)]
+    numbers += [span(with_[chosen]) for chosen in ("moves", "frames", "sweeps")]
     # A sum that never changed is known for sure, or stands still: told says which.
-    slowest = "-" if np.isnan(with_["sum_per_1000"]) else f"{with_['sum_per_1000']:.0f}"
-    numbers += [str(with_[chosen]) for chosen in ("moves", "frames", "sweeps")]
-    numbers += [slowest, "yes" if with_["told"] else ""]
+    sums = [way["sum_per_1000"] for way in (without, with_)]
+    numbers += ["-" if np.isnan(x) else f"{x:.0f}" for x in sums]
+    numbers += [str(with_["told"] or "")]
     if "refresh" in row:
         numbers += [f"{row['refresh']['per_1000']:.0f}"]
     return [TITLES[row["model"]], f"{row['epsilon']:g}", *numbers]
+
+
+def span(numbers):
+    """What chains chose: the number, or the least and the largest."""
+    least, largest = min(numbers), max(numbers)
+    return f"{least}" if least == largest else f"{least}-{largest}"
 
 
 COLOURS = {"with": "#1b5fa6", "without": "#7a3e9d"}
@@ -580,7 +605,7 @@ class Listener(logging.Handler):
             TOLD.append(record.getMessage())
 
 
-def main(draws, tune, models, output, page, redraw, anew, nutpie, only_parts):
+def main(draws, tune, chains, models, output, page, redraw, anew, nutpie, only_parts):
     logger = logging.getLogger("pymc")
     logger.handlers, logger.propagate = [Listener(logging.WARNING)], False
     warnings.filterwarnings("ignore", message="Only one chain")
@@ -600,7 +625,8 @@ def main(draws, tune, models, output, page, redraw, anew, nutpie, only_parts):
     else:
         header = [*HEADER, "drawn anew"] if anew else HEADER
         print(" | ".join(header), flush=True)
-        rows = [table_row(row) for name in models for row in compare(name, draws, tune, anew)]
+        found = [row for name in models for row in compare(name, draws, tune, anew, chains)]
+        rows = [table_row(row) for row in found]
         for row in rows:
             row += ["-"] * (len(header) - len(row))
         markdown.fill_file(page, {"budgets": markdown.table(header, rows, words=1)})
@@ -611,6 +637,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--tune", type=int, default=1000)
+    parser.add_argument("--chains", type=int, default=4)
     parser.add_argument("--models", default="abcdefg")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "figures")
     parser.add_argument("--page", type=Path, help="page to write the table into")
