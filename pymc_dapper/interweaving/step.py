@@ -34,6 +34,7 @@ from pymc_dapper.interweaving.kernels.tuning import (
     forgets_slowly,
     moves_in_tuning,
     moves_waste_time,
+    others_do,
     unfitted,
 )
 from pymc_dapper.interweaving.reading import NonCentredModel, read_non_centred
@@ -417,6 +418,8 @@ class InterweaveStep(Step):
             self.n_moves, self.tuning_steps = [0], done
             self._forget_paths()
         else:
+            if done == half and len(self.n_moves) > 1:
+                self._reconsider_frames()
             if 2 < done == half or (done < half and _is_doubling(done, FIRST_FIT)):
                 self._fit(done // 2)
             if done == self.tuning_steps // 4 and watched:
@@ -438,6 +441,17 @@ class InterweaveStep(Step):
             self.n_moves.append(DEFAULT_MOVES)
             self.tuning_paths.append([])
             self.tuning_evaluations.append([])
+
+    def _reconsider_frames(self) -> None:
+        """Move frames no longer where the other steps do, which have been tuned, too, by now.
+
+        So what those see in the second half of tuning is what there will be.
+        """
+        dim = len(self.fits[0].location)
+        ends = np.array(self._late(self.tuning_ends, self.tuning_steps // 4))
+        if others_do(ends[..., :dim]):
+            for of_kinds in (self.n_moves, self.fits, self.tuning_paths, self.tuning_evaluations):
+                del of_kinds[1:]
 
     def _seen(self, since: int) -> np.ndarray:
         """All that is to forget, after each iteration of tuning from one on."""

@@ -65,7 +65,7 @@ LARGEST_ERROR = 1e-4
 """A log-density that is off by less changes the draws by less than can be seen in them."""
 ROUNDING = 1e-11
 """Of the model's own log-density, as a share of it: it may be a long sum."""
-MOST_LOOKS = 256
+MOST_LOOKS = 512
 """So often, at most, it is looked in tuning at what the factors see of walking records."""
 
 

@@ -327,6 +327,7 @@ def with_frames(monkeypatch):
     """A model with records whose frames are moved as soon as can be, in Python."""
     monkeypatch.setattr(interweave, "forgets_slowly", lambda seen: True)
     monkeypatch.setattr(interweave, "are_few", lambda parameters: True)
+    monkeypatch.setattr(interweave, "others_do", lambda parameters: False)
     monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda paths, *_: [1] * len(paths))
     monkeypatch.setattr(interweave, "FEWEST_FOR_FRAMES", 24)
     monkeypatch.setattr(interweave, "MAX_FRAME_MOVES", 2)
@@ -361,6 +362,25 @@ def test_frames_move_after_a_quarter_of_tuning(with_frames):
     assert made == [MAX_MOVES] * 6 + [MAX_MOVES + 4] * 18 + [3] * 4
     step.setup_chain(np.random.default_rng(3), tune=24, draws=5)
     assert step.n_moves == [DEFAULT_MOVES]
+
+
+def test_frames_are_given_up_at_half_of_tuning_where_other_steps_do(with_frames, monkeypatch):
+    """And nothing is left of them: neither in what is chosen at its end, nor in the state."""
+    model, build = with_frames
+    step, asked = build(), []
+
+    def others_do(parameters):
+        asked.append(parameters.shape)
+        return True
+
+    monkeypatch.setattr(interweave, "others_do", others_do)
+    walked = walk(step, several(model), np.random.default_rng(3), 4, tune=24)
+    made = [stat["interweave_moves"] for _, stat in walked]
+    assert asked == [(6, 4, 1)]  # since they move, of mu alone
+    assert made == [MAX_MOVES] * 6 + [MAX_MOVES + 4] * 6 + [MAX_MOVES] * 12 + [1] * 4
+    state = step.sampling_state
+    of_kinds = (state.n_moves, state.fits, state.tuning_paths, state.tuning_evaluations)
+    assert [len(each) for each in of_kinds] == [1] * 4
 
 
 def test_what_has_to_forget_are_the_parameters(with_frames, monkeypatch):

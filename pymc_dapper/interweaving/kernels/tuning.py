@@ -33,11 +33,17 @@ FIRST_FIT = 50
 FEWEST_FOR_FRAMES = 200
 """With fewer iterations of tuning, frames don't move."""
 
-LONG = 5.0
+LONG = 3.0
 """Frames move where what is slowest forgets in more iterations than that."""
+
+WITHOUT_FRAMES = 0.75
+"""Effective draws of an iteration of the other steps alone, with which frames aren't needed."""
 
 ENOUGH = 0.5
 """Effective draws that an iteration should be worth,"""
+
+PLENTY = 0.8
+"""or, where moves are made, be expected to: chains turn out to have fewer,"""
 
 NEARLY = 1.1
 """if that takes no more than so many times as long for each of them,"""
@@ -218,9 +224,9 @@ def best_numbers_of_moves(
     worth = _worth(left)
     pays = worth / taken
     best = np.argmax(pays)
-    if worth.flat[best] < ENOUGH:
-        if len(paths) > 1:
-            pays = worth / (taken + (LONGER - 1) * costs[0].rest)
+    if len(paths) > 1 and worth.flat[best] < ENOUGH:
+        pays = worth / (taken + (LONGER - 1) * costs[0].rest)
+    if worth.flat[best] < (ENOUGH if best == 0 else PLENTY):
         nearly = pays * NEARLY >= pays.max()
         most = worth[nearly].max()
         best = np.argmax(np.where(nearly & (worth * ALIKE >= most), pays, 0.0))
@@ -258,6 +264,19 @@ def are_few(parameters: np.ndarray) -> bool:
     return memory(parameters) * ENOUGH > 1
 
 
+def others_do(parameters: np.ndarray, enough: float = WITHOUT_FRAMES) -> bool:
+    """Say whether the other steps alone give effective draws enough.
+
+    Parameters
+    ----------
+    parameters : ndarray, shape (n, k, d)
+        Before the first move of each of n iterations, ..., and after the last.
+    enough : float, optional
+        Of an iteration.
+    """
+    return bool(_worth(_correlation(parameters[:-1, -1], parameters[1:, 0]).max()) > enough)
+
+
 def moves_waste_time(paths: np.ndarray, evaluations: np.ndarray, costs: Costs) -> bool:
     """Whether it is clear before the end of tuning that no move is worth its cost.
 
@@ -266,8 +285,7 @@ def moves_waste_time(paths: np.ndarray, evaluations: np.ndarray, costs: Costs) -
     other steps leave in between from the paths.
     """
     moves = costs.set_up + costs.evaluation * evaluations.sum(axis=1).mean()
-    left = _correlation(paths[:-1, -1], paths[1:, 0]).max()
-    return bool(moves > costs.rest and _worth(left) > ENOUGH)
+    return bool(moves > costs.rest and others_do(paths, ENOUGH))
 
 
 def _within(path: np.ndarray) -> np.ndarray:

@@ -96,6 +96,16 @@ def share_that_follows(parameters: np.ndarray, of_records: np.ndarray) -> float:
     return float(((explained**2).sum(axis=0) / (centred**2).sum(axis=0)).max())
 
 
+def worth_of(times: np.ndarray, forgets: float) -> np.ndarray:
+    """Tell what draws so many times as far apart are worth of an autoregression, each.
+
+    Of draws one apart, it takes ``forgets`` for an effective one: their autocorrelation r has
+    (1 + r) / (1 - r) = forgets.
+    """
+    left = (1 - 2 / (forgets + 1)) ** times
+    return (1 - left) / (1 + left)
+
+
 def best_number_of_sweeps(
     seen: np.ndarray, of_records: np.ndarray, share: float, spacing: int, n_records: int
 ) -> int:
@@ -120,8 +130,8 @@ def best_number_of_sweeps(
     if np.isnan(effective_draws(seen)).all():
         return 1
     numbers = 2 ** np.arange(int(np.log2(MOST_SWEEPS)) + 1)
-    kept = 1 / np.tanh(numbers / (spacing * memory(of_records)))
-    worth = np.tanh(numbers / (spacing * memory(seen)))
+    kept = 1 / worth_of(numbers / spacing, memory(of_records))
+    worth = worth_of(numbers / spacing, memory(seen))
     worth = np.minimum(worth, 1 / (1 + share * (kept - 1)))
     sweep, rest = (cost @ (n_records, 1.0) for cost in (SWEEP, REST_OF_ITERATION))
     pays = worth / (rest + numbers * sweep)

@@ -16,6 +16,7 @@ from pymc_dapper.interweaving.kernels.tuning import (
     forgets_slowly,
     moves_in_tuning,
     moves_waste_time,
+    others_do,
 )
 
 
@@ -74,6 +75,27 @@ def test_more_moves_are_made_where_draws_are_few_and_cost_hardly_more(monkeypatc
     assert all(more >= fewer for fewer, more in pairs)
     assert pairs[-1] == ([0], [0])
     assert any(more > fewer for fewer, more in pairs)
+
+
+def test_where_moves_are_made_more_are_unless_draws_are_plenty(monkeypatch):
+    """Expected effective draws are more than chains turn out to have."""
+    chosen = {}
+    for plenty in (0.5, 0.8):
+        monkeypatch.setattr("pymc_dapper.interweaving.kernels.tuning.PLENTY", plenty)
+        chosen[plenty] = [
+            best(paths(0.99, inside, k=16), np.full((400, 16), 6), 1_000)
+            for inside in (0.1, 0.3, 0.7, 0.8)  # of the former two, a few leave next to nothing
+        ]
+    assert chosen[0.8][:2] == chosen[0.5][:2]
+    pairs = list(zip(chosen[0.5], chosen[0.8], strict=True))
+    assert all(more > fewer for fewer, more in pairs[2:])
+
+
+@pytest.mark.parametrize(("elsewhere", "expected"), [(0.0, True), (0.3, False), (0.95, False)])
+def test_others_do_where_they_alone_give_effective_draws_enough(elsewhere, expected):
+    """Whatever moves do in between."""
+    assert others_do(paths(elsewhere, 0.0, m=250)) == expected
+    assert others_do(paths(elsewhere, 1.0, m=250)) == expected
 
 
 @pytest.mark.parametrize(

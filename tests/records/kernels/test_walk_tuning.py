@@ -13,6 +13,7 @@ from pymc_dapper.records.kernels.walk_tuning import (
     moments,
     next_reach,
     share_that_follows,
+    worth_of,
 )
 
 
@@ -77,6 +78,19 @@ def test_what_forgets_at_once_takes_one_sweep_and_what_hardly_forgets_many():
 
 def test_sweeps_are_counted_between_looks():
     assert sweeps(walk(5), 10, 50) > sweeps(walk(5), 1, 50)
+
+
+@pytest.mark.parametrize("forgets", [1.5, 4.0, 30.0])
+def test_draws_further_apart_are_worth_what_they_are_of_an_autoregression(forgets):
+    """By the sum of its autocorrelations; of the draws themselves, one of as many as it takes."""
+    correlation = (forgets - 1) / (forgets + 1)
+    for times in (0.5, 1, 4):
+        later = correlation ** (times * np.arange(1, 10_000))
+        expected = 1 / (1 + 2 * later.sum())
+        assert worth_of(np.array([times]), forgets)[0] == pytest.approx(expected)
+    assert worth_of(np.array([1.0]), forgets)[0] == pytest.approx(1 / forgets)
+    assert worth_of(np.array([1.0, 8.0]), np.inf).tolist() == [0, 0]
+    assert worth_of(np.array([1.0, 8.0]), 1.0).tolist() == [1, 1]
 
 
 def test_more_sweeps_are_made_where_parameters_follow_records_that_forget_slowly():
