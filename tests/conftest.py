@@ -64,11 +64,11 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: rank.get(item.path, len(rank)))
 
 
-def pytest_collection_finish(session):
+def pytest_sessionstart(session):
     """Spend less on what tests don't look at.
 
-    Cycles of garbage are looked for seldom: compiling makes objects by the million. To search a
-    million at once takes half of what it takes to search them in tenths.
+    Cycles of garbage are looked for seldom: reading tests and compiling make objects by the
+    million. To search a million at once takes half of what it takes to search them in tenths.
     What is there already isn't frozen: to count what is frozen, as our steps do, takes as long as
     to go through it. And variables of graphs don't note where they were made.
     """

@@ -17,10 +17,12 @@ LISTED = """
 import sys
 import pymc
 before = set(sys.modules)
-import pymc_dapper as pmd
-{code}
-print(*sorted(set(sys.modules) - before))
+for code in {codes!r}:
+    exec(code)
+    print(*sorted(set(sys.modules) - before))
 """
+
+IMPORT = "import pymc_dapper as pmd"
 
 MODEL = """
 with pymc.Model():
@@ -32,28 +34,39 @@ with pymc.Model():
 pmd.sample, pmd.assign_steps, pmd.DapperStep, pmd.CountStep, pmd.InterweaveStep
 """
 
+PLOTS = "import pymc_dapper.plots"
+
 HEAVY = ("arviz_plots", "arviz_stats", "matplotlib", "scipy.optimize", "scipy.stats")
 OF_OURS = ("diagnostics", "planning", "plots", "reference", "studies")
 
 
-def imported_by(code):
-    """Names of the modules that are imported by code after PyMC, in a process of its own."""
-    script = LISTED.format(code=code)
+@pytest.fixture(scope="module")
+def imported():
+    """Names of the modules that are imported after PyMC, one piece of code after the other."""
+    codes = [IMPORT, MODEL, PLOTS]  # in a process of its own, which takes seconds to start
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        [sys.executable, "-c", LISTED.format(codes=codes)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    return done.stdout.split()
+    lines = [line.split() for line in done.stdout.splitlines()]
+    return dict(zip(codes, lines, strict=True))
 
 
-def test_importing_the_package_imports_nothing_else():
-    assert imported_by("") == ["lazy_loader", "pymc_dapper"]
+def test_importing_the_package_imports_nothing_else(imported):
+    assert imported[IMPORT] == ["lazy_loader", "pymc_dapper"]
 
 
-def test_a_model_and_its_steps_import_nothing_for_what_comes_after_sampling():
-    imported = imported_by(MODEL)
-    assert "pymc_dapper.assignment" in imported
+def test_a_model_and_its_steps_import_nothing_for_what_comes_after_sampling(imported):
+    assert "pymc_dapper.assignment" in imported[MODEL]
     unused = (*HEAVY, *(f"pymc_dapper.{name}" for name in OF_OURS))
-    assert [name for name in imported if name.startswith(unused)] == []
+    assert [name for name in imported[MODEL] if name.startswith(unused)] == []
+
+
+def test_importing_the_plots_imports_no_plotting_library(imported):
+    assert "pymc_dapper.plots" in imported[PLOTS]
+    assert {"arviz_plots", "matplotlib"}.isdisjoint(imported[PLOTS])
 
 
 def test_every_public_name_leads_somewhere_and_type_checkers_see_the_same():

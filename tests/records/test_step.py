@@ -12,6 +12,7 @@ from pymc.step_methods.state import equal_dataclass_values
 
 from pymc_dapper import DapperStep, ReadingError
 from tests.models import RELEASED, admissions_model
+from tests.preloaded import preloaded
 from tests.records.refusals import refuse, with_mechanism
 
 
@@ -46,7 +47,11 @@ def sequential(model, step):
     return sample(model, step)
 
 
-@pytest.mark.parametrize("options", [{}, {"cores": 2}, {"cores": 2, "mp_ctx": "spawn"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"cores": 2}, {"cores": 2, "mp_ctx": preloaded()}],
+    ids=["here", "forked", "in processes of their own"],
+)
 def test_the_same_seed_gives_the_same_draws(model, step, sequential, options):
     assert same_draws(sample(model, step, **options), sequential)
 

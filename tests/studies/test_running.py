@@ -4,7 +4,14 @@ import os
 import subprocess
 import sys
 import time
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +21,7 @@ from distributed import Client, LocalCluster
 
 from pymc_dapper.studies import running, study
 from pymc_dapper.studies.cell import CellResult
+from tests.preloaded import preloaded
 from tests.studies import functions, runs
 from tests.studies.runs import REPLICATES
 
@@ -36,9 +44,13 @@ def expected():
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A worker process; no dashboard, and a port of the system's choice."""
+    """A worker process; no dashboard, and ports of the system's choice."""
     cluster = LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=1,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
+        scheduler_kwargs={"dashboard_address": ":0"},
     )
     with cluster, Client(cluster) as client:
         yield client
@@ -83,8 +95,10 @@ def test_a_dask_worker_that_dies_loses_its_cell_only(expected, cluster, tmp_path
     assert begun_twice(tmp_path) == 1
 
 
-def test_a_process_that_dies_loses_its_cell_only(expected, tmp_path):
+def test_a_process_that_dies_loses_its_cell_only(expected, tmp_path, monkeypatch):
     """Two processes, of which one dies, give the same as one that doesn't."""
+    new = partial(ProcessPoolExecutor, 1, preloaded(), initializer=running._die_with_parent)
+    monkeypatch.setattr(running, "_one_process", new)
     store = tmp_path / "store"
     simulate = partial(functions.simulate_and_die, folder=tmp_path, store=store)
     assert functions.same(run(simulate, executor=2, store=store), expected)
@@ -262,7 +276,7 @@ def test_a_study_whose_main_process_is_killed_is_finished_by_another(tmp_path):
             before, workers = functions.notes(noted)
             waiting = second.submit(run_here, simulate, store=store, on_change="reuse")
             functions.wait_until(lambda: len(list(store.glob("*.parquet"))) == 2 * REPLICATES - 1)
-            time.sleep(2)
+            time.sleep(1)
             assert set(functions.notes(noted)[0].values()) == {1}
             assert not waiting.done()
         finally:
