@@ -65,7 +65,7 @@ def step(steps):
 
 @pytensor.config.change_flags(mode=REWRITTEN)  # of PyMC's own: our steps are compiled
 def sample(model, steps, **kwargs):
-    options = {"draws": 30, "tune": 60, "chains": 2, "cores": 1, "random_seed": 5} | kwargs
+    options = {"draws": 20, "tune": 30, "chains": 2, "cores": 1, "random_seed": 5} | kwargs
     with model:
         others = [pm.Metropolis([model["mu"], model["tau"]]), pm.Metropolis([model["sigma"]])]
         return pm.sample(
