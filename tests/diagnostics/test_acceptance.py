@@ -17,13 +17,13 @@ OPTIONS |= {"random_seed": 4, "compute_convergence_checks": False}
 EPSILON = 0.8
 
 
-def sampled(sensitivity):
+def sampled(sensitivity, **options):
     with evaluated_in_python(), pm.Model():
         x = pm.Uniform("x", shape=40)
         statistic = sensitivity * (x.sum() - 18.0)
         mechanism = pmd.LaplaceMechanism(1 / EPSILON, budget=pmd.PureDP(EPSILON))
         mechanism.potential("release", statistic, released=0.0)
-        return pmd.sample(**OPTIONS)
+        return pmd.sample(**OPTIONS | options)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_rates_are_above_the_floor_of_the_right_budget(calibrated):
 
 def test_too_small_a_scale_is_found_out():
     # Calibrated as if the sensitivity were a twentieth of what it is: far below the floor.
-    result = sampled(sensitivity=20.0)
+    result = sampled(sensitivity=20.0, draws=50, tune=10)
     with pytest.warns(UserWarning, match="below 0.449.*sensitivity or the scale.*wrongly"):
         found = acceptance(result)
     assert found.below_floor

@@ -231,6 +231,7 @@ def exact_p(keep):
     return Tabulated(p, beta.logpdf(p, 2, 2) + log_likelihood)
 
 
+@pytest.mark.long  # what draws the records is compared with their exact conditional above
 def test_the_posterior_is_exact(model, step):
     with model:
         draws = pm.sample(

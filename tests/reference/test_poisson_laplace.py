@@ -164,12 +164,15 @@ def sampled_model():
     return model, step
 
 
+# The posterior is held against sums above, and samplers with Laplace noise against other answers.
+@pytest.mark.long
 def test_the_sampler_agrees(sampled_model):
     model, step = sampled_model
     exact = PoissonLaplacePosterior(37.4, 5, 25, 1)
     assert_agrees(compare(model, [step], {"theta": exact}))
 
 
+@pytest.mark.long
 def test_a_sampler_with_half_the_log_ratio_is_told_apart(sampled_model):
     model, step = sampled_model
     exact = PoissonLaplacePosterior(37.4, 5, 25, 1)

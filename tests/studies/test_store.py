@@ -27,7 +27,7 @@ def run(simulate=functions.simulate, grid=None, **options):
     with ThreadPoolExecutor(1) as executor:
         return study(
             simulate,
-            functions.build,
+            functions.build_light,  # what is sampled isn't the matter
             functions.GRID if grid is None else grid,
             executor=executor,
             progressbar=False,
