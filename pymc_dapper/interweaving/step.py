@@ -156,10 +156,11 @@ class InterweaveStep(Step):
     -----
     A move is an elliptical slice of a multivariate t distribution that is fitted to the parameters
     in tuning, and frozen after it (Nishihara et al. 2014). How many moves an iteration makes, from
-    0 to 16, is chosen in tuning, too, and so is how many of frames: as many as give the most
-    effective draws for the operations that they take, which are counted. Where an evaluation takes
-    long, it is 8 at most. Frames take 200 iterations of tuning or more. Where moves take longer
-    than all else in tuning and the other steps do well, tuning ends early, with 0.
+    0 to 16, is chosen in tuning, too, and so is how many of frames, 0 to 32 of each: as many as
+    give the most effective draws for the operations that they take, which are counted. Where an
+    evaluation takes long, it is 8 at most. Frames take 200 iterations of tuning or more. Where
+    moves take longer than all else in tuning and the other steps do well, tuning ends early, with
+    0.
 
     A number n of records moves on a logarithmic scale, as log(n + u) with u uniform, drawn anew
     before each iteration. Records that aren't there have their noise, too: use the step after a
@@ -420,18 +421,21 @@ class InterweaveStep(Step):
         else:
             if done == half and len(self.n_moves) > 1:
                 self._reconsider_frames()
-            if 2 < done == half or (done < half and _is_doubling(done, FIRST_FIT)):
+            # Frames begin late, where chains move slowly: what they are fitted to first is poor.
+            again = len(self.n_moves) > 1 and done == half + half // 2
+            if again or 2 < done == half or (done < half and _is_doubling(done, FIRST_FIT)):
                 self._fit(done // 2)
             if done == self.tuning_steps // 4 and watched:
                 self._consider_frames(point)
 
     def _consider_frames(self, point: PointType) -> None:
         """Move frames, too, where effective draws are few, and they or the parameters are slow."""
-        seen = self._seen(self.steps_done // 2)
+        # Of what was early, too: a long memory isn't seen in every short stretch.
+        seen = self._seen(self.steps_done // 4)
         # A frame that forgets slowly does no harm where the parameters don't.
         if not forgets_slowly(seen) or not are_few(seen[:, : len(self.fits[0].location)]):
             return
-        self.fits.append(fit_draws(seen))
+        self.fits.append(fit_draws(self._seen(self.steps_done // 2)))
         if noise_has_a_frame(self._reading, self._framed):
             kind, rng = self._kind(2), np.random.default_rng(0)
             *_, path, _ = kind.call(point, [], unfitted(np.zeros(kind.dim)), 0, rng)

@@ -364,6 +364,15 @@ def test_frames_move_after_a_quarter_of_tuning(with_frames):
     assert step.n_moves == [DEFAULT_MOVES]
 
 
+def test_frames_are_fitted_at_half_and_three_quarters_of_tuning_and_at_its_end(with_frames):
+    model, build = with_frames
+    step = build()
+    walked = walk(step, several(model), np.random.default_rng(3), 6, tune=24)
+    fitted = [step.fits[1].location if len(step.fits) > 1 else None for _ in walked]
+    changed = [k for k in range(7, 30) if not np.array_equal(fitted[k - 1], fitted[k])]
+    assert [k + 1 for k in changed] == [12, 18, 24]
+
+
 def test_frames_are_given_up_at_half_of_tuning_where_other_steps_do(with_frames, monkeypatch):
     """And nothing is left of them: neither in what is chosen at its end, nor in the state."""
     model, build = with_frames

@@ -16,7 +16,10 @@ MAX_MOVES = 16
 """The same, where they are cheap beside the rest of an iteration."""
 
 MAX_FRAME_MOVES = 16
-"""The same, of frames."""
+"""The same in tuning, of each frame,"""
+
+MORE_FRAME_MOVES = 2
+"""and afterwards at most so many times as many, where these aren't enough."""
 
 EVALUATIONS = 5.0
 """What a move takes, more or less."""
@@ -211,17 +214,22 @@ def best_numbers_of_moves(
     taken = np.array(costs[0].rest)
     for kind, (path, made) in enumerate(zip(paths, evaluations, strict=True)):
         if len(paths) == 1:
-            inside = _within(path)
+            inside, times = _within(path), np.cumsum(made.mean(axis=0))
         else:
-            shares = np.arange(path.shape[1])[:, None] / made.shape[1]
-            inside = _correlation(ends[:, kind], ends[:, kind + 1]) ** shares
+            numbers = np.arange(1 + made.shape[1] * (MORE_FRAME_MOVES if kind > 0 else 1))
+            whole = _correlation(ends[:, kind], ends[:, kind + 1])
+            inside = whole ** (numbers / made.shape[1])[:, None]
+            times = numbers[1:] * made.mean()
         left = left[..., None, :] * inside
-        moves = costs[kind].set_up + costs[kind].evaluation * np.cumsum(made.mean(axis=0))
+        moves = costs[kind].set_up + costs[kind].evaluation * times
         taken = taken[..., None] + np.concatenate([[0.0], moves])
     if len(paths) > 1:
-        left = left ** _slower(left[(-1,) * len(paths)], ends[:, -1])
-    left = left.max(axis=-1)
-    worth = _worth(left)
+        in_tuning = tuple(made.shape[1] for made in evaluations)
+        left = left ** _slower(left[in_tuning], ends[:, -1])
+    worth = _worth(left.max(axis=-1))
+    as_in_tuning = tuple(slice(made.shape[1] + 1) for made in evaluations)
+    if worth[as_in_tuning].max() > ENOUGH:
+        worth, taken = worth[as_in_tuning], taken[as_in_tuning]
     pays = worth / taken
     best = np.argmax(pays)
     if len(paths) > 1 and worth.flat[best] < ENOUGH:
@@ -230,7 +238,7 @@ def best_numbers_of_moves(
         nearly = pays * NEARLY >= pays.max()
         most = worth[nearly].max()
         best = np.argmax(np.where(nearly & (worth * ALIKE >= most), pays, 0.0))
-    return [int(k) for k in np.unravel_index(best, left.shape)]
+    return [int(k) for k in np.unravel_index(best, worth.shape)]
 
 
 def _worth(left: np.ndarray) -> np.ndarray:

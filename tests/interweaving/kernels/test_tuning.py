@@ -178,6 +178,7 @@ def two_kinds(elsewhere, first, second, m=600, k=4):
         ([0.99, 0.99], [0.5, 0.5], [0.99, 0.99], [{2, 3, 4}, {0}]),  # one kind does
         ([0.99, 0.99], [0.99, 0.99], [0.5, 0.5], [{0}, {2, 3, 4}]),
         ([0.99, 0.99], [0.4, 0.99], [0.99, 0.4], [{1, 2, 3, 4}] * 2),  # each does its own
+        ([0.99, 0.99], [0.99, 0.99], [0.9, 0.9], [{0}, {7, 8}]),  # 4 aren't enough
     ],
 )
 def test_of_two_kinds_of_moves_those_are_made_that_pay(elsewhere, first, second, expected):
@@ -198,7 +199,7 @@ def test_where_frames_move_other_steps_may_take_longer_than_is_counted(monkeypat
 
 def test_moves_that_bring_hardly_any_effective_draws_are_not_made(monkeypatch):
     """However little they cost beside steps that may take long."""
-    seen = two_kinds([0.4, 0.4], [0.999, 0.999], [0.99, 0.99])
+    seen = two_kinds([0.4, 0.4], [0.999, 0.999], [0.995, 0.995])
     some = [Costs(1_600.0, 9_700.0, 93_000.0), Costs(1_700.0, 15_800.0, 93_000.0)]
     assert best_numbers_of_moves(*seen, some) == [0, 0]
     monkeypatch.setattr("pymc_dapper.interweaving.kernels.tuning.ALIKE", 1.0)
@@ -212,7 +213,7 @@ def test_a_memory_longer_than_autocorrelations_tell_takes_as_many_moves_as_there
     ends = 0.8 * modes[:, None, None] + rng.standard_normal((600, 3, 1))
     inside = [ends[:, [0, 1]].repeat([1, 4], axis=1), ends[:, [1, 2]].repeat([1, 4], axis=1)]
     made = [np.full((600, 4), 2)] * 2
-    assert best_numbers_of_moves(inside, made, ends, [costs(10)] * 2) == [4, 4]
+    assert best_numbers_of_moves(inside, made, ends, [costs(10)] * 2) == [4, 8]
 
 
 def test_a_long_memory_is_seen():
