@@ -143,7 +143,7 @@ def noise_by_sums(count: float, uniform: float, log_p0: float, a: float, b: floa
         p *= ratio
         if p <= 0 or (ratio < 1 and p < NEGLIGIBLE * below):
             break  # what comes is lost in rounding
-        if below > LARGE:
+        if max(below, p) > LARGE:  # p may be 10^19 times as large in the next round
             below, p, log_scale = below / LARGE, p / LARGE, log_scale + np.log(LARGE)
     scale = np.exp(log_scale)
     return below * scale + uniform * ((below + p) * scale - below * scale)
@@ -163,7 +163,7 @@ def quantile_by_sums(noise: float, log_p0: float, a: float, b: float) -> float:
         p *= ratio
         if p <= 0 or (ratio < 1 and p < NEGLIGIBLE * below):
             return np.nan  # beyond the largest count, or lost in rounding
-        if below > LARGE:
+        if max(below, p) > LARGE:
             below, p, log_scale = below / LARGE, p / LARGE, log_scale + np.log(LARGE)
             scale = np.exp(log_scale)
     return float(k)
@@ -374,6 +374,8 @@ def log_binomial(k: float, n: float, p: float, q: float) -> float:
 @njit
 def deviance(x: float, mean: float) -> float:
     """Compute x log(x / mean) + mean - x."""
+    if mean < 0.01 * x:  # whose share of x would be lost beside 1
+        return x * (np.log(x) - np.log(mean)) + mean - x
     return -x * log_remainder((mean - x) / x)
 
 

@@ -135,3 +135,20 @@ def test_impossible_parameters_give_nan(law):
 def test_counts_far_beyond_the_distribution_take_no_longer():
     assert count_noise(1e15, 0.5, POISSON, 3.0, 0.0) == pytest.approx(1)
     assert np.isnan(count_noise(-1.0, 0.5, POISSON, 1e9, 0.0))
+
+
+@pytest.mark.parametrize("n", [10.0, 300.0, 1000.0, 1999.0])
+def test_trials_that_hardly_ever_fail_are_summed_up_without_overflow(n):
+    """From 0 trials on, each count is up to 10^19 times as probable as the one before."""
+    law = BINOMIAL, n, np.nextafter(1.0, 0.0)
+    assert [count_quantile(u, *law) for u in (1e-5, 0.3, 0.99)] == [n] * 3
+    assert count_quantile(count_noise(n, 0.5, *law), *law) == n
+    np.testing.assert_allclose(count_noise(n, 0.5, *law), 0.5, rtol=1e-9)
+
+
+@pytest.mark.parametrize("k", [0.0, 1.0, 2.0, 7.0])
+@pytest.mark.parametrize("successes", [0.5, 1.0, 3.0])
+def test_counts_far_below_their_mean_are_as_probable_as_scipy_says(successes, k):
+    law = successes, 1e-12
+    expected = stats.nbinom(*law).cdf(k)
+    np.testing.assert_allclose(cdf(k, NEGATIVE_BINOMIAL, *law), expected, rtol=1e-9)
