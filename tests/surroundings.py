@@ -1,0 +1,63 @@
+"""What tests of any folder may ask for, and what PyTensor and PyMC do differently in all."""
+
+import pytensor
+import pytest
+from pytensor.compile import mode
+
+from pymc_dapper import DapperStep, InterweaveStep, SizeStep
+from pymc_dapper.backend import second_process
+from pymc_dapper.backend.in_python import in_python
+from pymc_dapper.collapsing.step import CollapsedStep
+from pymc_dapper.conjugacy import step as conjugate
+from pymc_dapper.counts.compiled.sweep import CompiledCountSweep
+from pymc_dapper.counts.kernels.sweep import Packed
+from pymc_dapper.counts.step import CountStep
+from pymc_dapper.graphs.evaluation import AS_WRITTEN
+from pymc_dapper.interweaving.compiled.counts import CountNoise, CountQuantile
+from pymc_dapper.steps import lean_nuts
+from tests.evaluated_in_python import evaluated_in_python
+
+# To rewrite a graph takes longer than a few evaluations of it.
+mode.FAST_COMPILE = mode.predefined_modes["FAST_COMPILE"] = AS_WRITTEN
+for op in (CountNoise, CountQuantile):  # numba would take five seconds, in each process
+    op.impl = staticmethod(in_python(op.kernel))
+# Variables of graphs don't note where they were made.
+pytensor.config.traceback__limit = 0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_process():
+    """Nothing is compiled in a second process: there is a worker for each core."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(second_process, "can_be_shared", lambda: False)
+        yield
+
+
+@pytest.fixture
+def in_python():
+    """Steps are evaluated in Python: for what they are asked, say and keep."""
+    with evaluated_in_python():
+        yield
+
+
+@pytest.fixture
+def uncompiled():
+    """Steps are built, but not compiled: for how models are read, and which step takes what.
+
+    What is called all the same is evaluated in Python.
+    """
+    with evaluated_in_python(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DapperStep, "_update", _nothing)
+        patch.setattr(DapperStep, "_check_compiled", _nothing)
+        patch.setattr(InterweaveStep, "_check_compiled", _nothing)
+        patch.setattr(CollapsedStep, "_check_compiled", _nothing)
+        patch.setattr(lean_nuts, "_compile", _nothing)
+        patch.setattr(conjugate._Draw, "update", _nothing)
+        patch.setattr(SizeStep, "_compile", _nothing)
+        patch.setattr(CountStep, "_check", lambda *_, **__: Packed(None, None))
+        patch.setattr(CompiledCountSweep, "__call__", _nothing)
+        yield
+
+
+def _nothing(*arguments, **options):
+    pass
