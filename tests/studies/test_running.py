@@ -256,8 +256,9 @@ def _is_running(pid):
         return False
 
 
-def test_a_study_whose_main_process_is_killed_is_finished_by_another(tmp_path):
+def test_a_study_whose_main_process_is_killed_is_finished_by_another(tmp_path, monkeypatch):
     """Which doesn't run what the first is running, while that lives."""
+    monkeypatch.setattr(sys.modules["pymc_dapper.studies.study"], "PAUSE", 0.2)
     noted, store, script = (tmp_path / name for name in ("noted", "store", "script.py"))
     noted.mkdir()
     script.write_text(SCRIPT)
@@ -276,7 +277,7 @@ def test_a_study_whose_main_process_is_killed_is_finished_by_another(tmp_path):
             before, workers = functions.notes(noted)
             waiting = second.submit(run_here, simulate, store=store, on_change="reuse")
             functions.wait_until(lambda: len(list(store.glob("*.parquet"))) == 2 * REPLICATES - 1)
-            time.sleep(1)
+            time.sleep(1)  # in which it looks several times
             assert set(functions.notes(noted)[0].values()) == {1}
             assert not waiting.done()
         finally:
