@@ -32,6 +32,7 @@ from numba.core.typing.npydecl import NumpyRulesArrayOperator
 
 from pymc_dapper.backend.quick_flags import hash_of_flags, same_flags
 from pymc_dapper.backend.quick_lifetimes import process
+from pymc_dapper.backend.quick_loading import load_overload
 from pymc_dapper.backend.quick_operators import of_arrays
 
 ENVIRONMENT = "_ZN08NumbaEnv"
@@ -156,6 +157,7 @@ def optimised_once() -> Iterator[None]:
                 stack.enter_context(_replaced(CPUContext, name, _written_later(name)))
             stack.enter_context(_replaced(Dispatcher, "add_overload", _add_overload))
             stack.enter_context(_replaced(Cache, "save_overload", _save_overload))
+            stack.enter_context(_replaced(Cache, "load_overload", load_overload))
             stack.enter_context(_replaced(PostProcessor, "run", process))
             stack.enter_context(_replaced(NumpyRulesArrayOperator, "generic", of_arrays))
             stack.enter_context(_replaced(llvm.ffi.lib._lock, "_cblist", []))

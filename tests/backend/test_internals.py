@@ -44,6 +44,7 @@ INTERNALS = {
     "numba.core.postproc.PostProcessor": "leave out what numba works out after each pass",
     "numba.core.postproc.VariableLifetime": "work it out where it is asked for",
     "numba.core.registry.cpu_target": "compile for this processor",
+    "numba.core.runtime.rtsys": "load code that allocates arrays, with nothing compiled before",
     "numba.core.targetconfig.TargetConfig": "compare flags by what is set",
     "numba.core.typing.npydecl.NumpyRulesArrayOperator": "ask operators of arrays for arrays only",
     "numba.core.typing.Signature": "say what functions take that are called by their addresses",
@@ -343,7 +344,12 @@ def test_numba_functions_show_what_they_are_made_of():
 def test_numba_loads_code_where_damage_is_looked_for():
     """Else a damaged cache is no longer told from other errors."""
     caching = import_module("numba.core.caching")
-    assert callable(caching.Cache._load_overload)
+    assert [*signature(caching.Cache._load_overload).parameters] == [
+        "self",
+        "sig",
+        "target_context",
+    ]
+    assert callable(caching.Cache._guard_against_spurious_io_errors)
     assert isinstance(caching.Cache.cache_path, property)
     assert callable(caching.IndexDataCacheFile._load_index)
     assert caching.IndexDataCacheFile("folder", "file", None)._cache_path == "folder"

@@ -49,7 +49,8 @@ def libraries(function):
 def patched():
     return [
         cpu_target.target_context.codegen()._library_class,
-        *(CPUContext.get_executable, Dispatcher.add_overload, Cache.save_overload),
+        *(CPUContext.get_executable, Dispatcher.add_overload),
+        *(Cache.save_overload, Cache.load_overload),
         *(CPUContext.create_cpython_wrapper, CPUContext.create_cfunc_wrapper),
         *(TargetConfig.__eq__, TargetConfig.__hash__, PostProcessor.run),
         NumpyRulesArrayOperator.generic,
