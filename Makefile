@@ -5,6 +5,9 @@ PY    := .venv/bin/python
 STAMP := .venv/.installed
 ARGS  :=
 
+# Some forty processes of the tests load the same modules: the first compiles them for all.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help .venv example test test-all exactness benchmark docs links pages gallery notebook dist lint style types format clean
 
 help:

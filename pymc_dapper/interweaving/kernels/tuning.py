@@ -19,7 +19,10 @@ MAX_FRAME_MOVES = 16
 """The same in tuning, of each frame,"""
 
 MORE_FRAME_MOVES = 2
-"""and afterwards at most so many times as many, where these aren't enough."""
+"""and afterwards at most so many times as many,"""
+
+TOO_FEW = 0.65
+"""where with these an iteration is expected to be worth fewer effective draws."""
 
 EVALUATIONS = 5.0
 """What a move takes, more or less."""
@@ -228,7 +231,7 @@ def best_numbers_of_moves(
         left = left ** _slower(left[in_tuning], ends[:, -1])
     worth = _worth(left.max(axis=-1))
     as_in_tuning = tuple(slice(made.shape[1] + 1) for made in evaluations)
-    if worth[as_in_tuning].max() > ENOUGH:
+    if worth[as_in_tuning].max() > TOO_FEW:
         worth, taken = worth[as_in_tuning], taken[as_in_tuning]
     pays = worth / taken
     best = np.argmax(pays)
