@@ -78,6 +78,7 @@ class DapperStepState(StepMethodState):
     reach: float
     n_walks: int
     tuning_accepted: list[float]
+    tuning_before: list[np.ndarray]
     tuning_seen: list[np.ndarray]
     tuning_moments: list[np.ndarray]
     tuning_parameters: list[np.ndarray]
@@ -359,7 +360,8 @@ class DapperStep(Step):
         given = self._given(point)
         walks = self.n_walks > 0
         n_present = self._n_present(point)
-        after: tuple[np.ndarray, ...] = tuple(self._records(point))
+        before = self._records(point)
+        after: tuple[np.ndarray, ...] = tuple(before)
         if not walks or self.sweeps_done % INDEPENDENT == 0:
             after = self._update(after, given, self.rng, n_present)
         if walks:
@@ -380,7 +382,7 @@ class DapperStep(Step):
                 )
         self.sweeps_done += 1
         if self.sweeps_done <= self.tuning_sweeps:
-            self._tune(after[:n_variables], given, accept, walks)
+            self._tune(before, after[:n_variables], given, accept, walks)
         drawn = self.sweeps_done - self.tuning_sweeps
         if drawn > 0 and self.sweep.as_written is not None:
             self._check_digits(float(self.sweep.as_written(*after[:n_variables], *given)[0]), logp)
@@ -406,6 +408,7 @@ class DapperStep(Step):
 
     def _tune(
         self,
+        before: Sequence[np.ndarray],
         records: Sequence[np.ndarray],
         given: list[np.ndarray],
         accept: float,
@@ -420,29 +423,31 @@ class DapperStep(Step):
         if done <= first:
             self.tuning_accepted.append(accept)
             if 2 * done > first and few_are_accepted(self.tuning_accepted):
-                self._look(records, given)
+                self.tuning_before.append(self._look(before, given))
+                self.tuning_seen.append(self._look(records, given))
             if done == first:
-                if had_better_walk(self.tuning_accepted, np.array(self.tuning_seen)):
+                looks = np.array(self.tuning_before), np.array(self.tuning_seen)
+                if had_better_walk(self.tuning_accepted, *looks):
                     self.n_walks = int(self._walking_sweep() is not None)
                 self._forget_tuning()
         elif self.n_walks > 0 and done <= half:
             if walked:
                 self.reach = next_reach(self.reach, accept, done - first)
         elif self.n_walks > 0 and done % spacing == 0:
-            self._look(records, given)
+            self.tuning_seen.append(self._look(records, given))
             self.tuning_moments.append(moments(records, self._reading.n_records))
             parameters = given[: len(self._reading.parameters)]
             self.tuning_parameters.append(np.concatenate([[], *map(np.ravel, parameters)]))
         if done == tune and self.n_walks > 0:
-            looks, n = np.array(self.tuning_seen), self._reading.n_records
+            seen, n = np.array(self.tuning_seen), self._reading.n_records
             of_records = np.array(self.tuning_moments)
             share = share_that_follows(np.array(self.tuning_parameters), of_records)
-            self.n_walks = best_number_of_sweeps(looks, of_records, share, spacing, n)
+            self.n_walks = best_number_of_sweeps(seen, of_records, share, spacing, n)
             self._forget_tuning()
 
-    def _look(self, records: Sequence[np.ndarray], given: list[np.ndarray]) -> None:
-        parameters = given[: len(self._reading.parameters)]
-        self.tuning_seen.append(self._what_is_seen()(records, parameters))
+    def _look(self, records: Sequence[np.ndarray], given: list[np.ndarray]) -> np.ndarray:
+        """Return what the factors see of records."""
+        return self._what_is_seen()(records, given[: len(self._reading.parameters)])
 
     def _what_is_seen(self) -> Seen:
         if self._seen is None:
@@ -451,6 +456,7 @@ class DapperStep(Step):
 
     def _forget_tuning(self) -> None:
         self.tuning_accepted: list[float] = []
+        self.tuning_before: list[np.ndarray] = []
         self.tuning_seen: list[np.ndarray] = []
         self.tuning_moments: list[np.ndarray] = []
         self.tuning_parameters: list[np.ndarray] = []

@@ -17,8 +17,9 @@ TARGET = 0.3
 """The share of a walk's proposals that are to be accepted. Records walk where a smaller one is of
 those drawn anew: else these go as far, and anywhere in a record's conditional distribution."""
 
-LONG = 2.0
-"""Records walk where what the factors see of them forgets in more sweeps than that."""
+LONG = 2.5
+"""Records walk where what the factors see of them forgets in more sweeps than that, by these alone:
+moves of parameters, with which records move, may not be made after tuning."""
 
 INDEPENDENT = 4
 """Each fourth iteration draws anew first, so that a record can get from one mode to another."""
@@ -50,17 +51,31 @@ def few_are_accepted(accepted: Sequence[float]) -> bool:
     return len(late) > 0 and sum(late) < TARGET * len(late)
 
 
-def had_better_walk(accepted: Sequence[float], seen: np.ndarray) -> bool:
+def had_better_walk(accepted: Sequence[float], before: np.ndarray, after: np.ndarray) -> bool:
     """Say whether records are held, and what the factors see of them forgets slowly.
 
     Parameters
     ----------
     accepted : sequence of float
         The shares of independent draws accepted.
-    seen : ndarray, shape (n, k)
-        What the factors saw after the last n sweeps.
+    before, after : ndarray, shape (n, k)
+        What the factors saw before each of n sweeps, and after it.
     """
-    return few_are_accepted(accepted) and memory(seen) > LONG
+    return few_are_accepted(accepted) and memory_of_sweeps(before, after) > LONG
+
+
+def memory_of_sweeps(before: np.ndarray, after: np.ndarray) -> float:
+    """Tell in how many sweeps the slowest forgets, of what changes: as an autoregression would.
+
+    Whatever moves records between one sweep and the next. Infinity where nothing changes.
+    """
+    centred = before - before.mean(axis=0), after - after.mean(axis=0)
+    sizes = np.sqrt([(x**2).sum(axis=0) for x in centred]).prod(axis=0)
+    changes = (np.ptp(before, axis=0) > 0) & (sizes > 0)
+    if not changes.any():
+        return np.inf
+    left = ((centred[0] * centred[1]).sum(axis=0)[changes] / sizes[changes]).max()
+    return float((1 + left) / max(1 - left, 1e-9))
 
 
 def moments(records: Sequence[np.ndarray], n_records: int) -> np.ndarray:

@@ -10,6 +10,7 @@ from pymc_dapper.records.kernels.walk_tuning import (
     few_are_accepted,
     had_better_walk,
     memory,
+    memory_of_sweeps,
     moments,
     next_reach,
     share_that_follows,
@@ -31,12 +32,37 @@ def test_few_are_accepted_where_few_are_of_late():
     assert not few_are_accepted([])
 
 
+def sweeps_of(memory, elsewhere=0.0, n=500):
+    """Sums before each sweep and after it, and what other steps leave in between."""
+    rng, now, seen = np.random.default_rng(0), np.zeros(3), ([], [])
+    for _ in range(n):
+        for k, left in enumerate((elsewhere, (memory - 1) / (memory + 1))):
+            now = left * now + np.sqrt(1 - left**2) * rng.normal(size=3)
+            seen[k].append(now)
+    return map(np.array, seen)
+
+
 def test_records_walk_where_few_are_accepted_and_their_sums_forget_slowly():
     few, many = [TARGET / 2] * 100, [2 * TARGET] * 100
-    assert had_better_walk(few, walk(100))
-    assert not had_better_walk(many, walk(100))
-    assert not had_better_walk(few, walk(1))
-    assert had_better_walk(few, np.zeros((100, 3)))  # nothing has moved
+    assert had_better_walk(few, *sweeps_of(100))
+    assert not had_better_walk(many, *sweeps_of(100))
+    assert not had_better_walk(few, *sweeps_of(1))
+    assert had_better_walk(few, np.zeros((100, 3)), np.zeros((100, 3)))  # nothing has moved
+
+
+@pytest.mark.parametrize("elsewhere", [0.0, 0.5, 0.95])
+def test_other_steps_have_no_say_in_whether_they_walk(elsewhere):
+    """Moves of parameters may make sums forget in tuning, and not be made after it."""
+    assert memory_of_sweeps(*sweeps_of(5, elsewhere, 20_000)) == pytest.approx(5, rel=0.1)
+    assert had_better_walk([TARGET / 2] * 100, *sweeps_of(5, elsewhere))
+    assert not had_better_walk([TARGET / 2] * 100, *sweeps_of(1.5, elsewhere))
+
+
+def test_what_is_known_for_sure_has_no_say_either():
+    before, after = sweeps_of(5)
+    constant = np.ones((500, 1))
+    both = [np.hstack([x, constant]) for x in (before, after)]
+    assert memory_of_sweeps(*both) == memory_of_sweeps(before, after)
 
 
 def test_memory_is_counted_in_sweeps():
