@@ -13,14 +13,15 @@ from xarray import DataTree
 
 from pymc_dapper.assignment import Latent, Readings, choose_steps, find_latent, find_tables
 from pymc_dapper.backend.jit import numba_by_default
+from pymc_dapper.backend.rewriters import rewriters_found_once
 from pymc_dapper.checks import flag, names, random_generator, whole_number
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import model_to_read
+from pymc_dapper.garbage import searching_new_garbage_only
 from pymc_dapper.model_releases.budgets import ATTRIBUTE, read_releases
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.building import (
     building,
-    searching_new_garbage_only,
     telling_of_damage,
     whole_graphs,
     without_c_compiler,
@@ -109,6 +110,8 @@ def _table(
     return table
 
 
+@searching_new_garbage_only()
+@rewriters_found_once()
 def sample(
     draws: int | Model = 1000,
     *,
@@ -232,7 +235,6 @@ def sample(
     chosen = own_mode or not numba_by_default()
     with (
         telling_of_damage(),
-        searching_new_garbage_only(),
         whole_graphs(unless=chosen),
         without_c_compiler(unless=chosen),
     ):

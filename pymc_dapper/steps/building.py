@@ -1,14 +1,14 @@
 """Steps say why they can't be built, where the model isn't to blame."""
 
-import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
 from pymc_dapper.backend.flags import changed_flag
 from pymc_dapper.backend.jit import damaged_cache, numba_by_default, numba_mode
+from pymc_dapper.backend.rewriters import rewriters_found_once
+from pymc_dapper.garbage import searching_new_garbage_only
 from pymc_dapper.graphs.asked_once import asked_once
 
 REMEDIES = {
@@ -29,11 +29,6 @@ REMEDIES = {
     "less room, or take a statistic with fewer entries",
 }
 """What needs less memory than a step does, by the step."""
-
-SEARCHED = 100_000
-"""Objects made since the last search for garbage, from which on there is another one."""
-
-_searched_less: ContextVar[bool] = ContextVar("searched_less", default=False)
 
 
 class OutOfMemoryError(MemoryError):
@@ -107,36 +102,11 @@ def building(*, own_mode: bool) -> Iterator[None]:
     with (
         searching_new_garbage_only(),
         asked_once(),
+        rewriters_found_once(),
         without_c_compiler(unless=own_mode),
         without_traces(),
     ):
         yield
-
-
-@contextmanager
-def searching_new_garbage_only() -> Iterator[None]:
-    """Leave what exists already out of searches for garbage.
-
-    Graphs are made of so many objects that Python searches again and again, and a search through
-    all libraries takes longer than what is done in between. Few of them are garbage: those are
-    searched many at a time, and once.
-    """
-    # As somebody decided already; to count how much takes as long as a search does.
-    if _searched_less.get() or gc.get_freeze_count() > 0:
-        yield
-        return
-    token = _searched_less.set(True)
-    newest, *older = gc.get_threshold()
-    gc.freeze()
-    if 0 < newest < SEARCHED:  # not where nothing is searched
-        gc.set_threshold(SEARCHED, *older)
-    try:
-        yield
-    finally:
-        gc.set_threshold(newest, *older)
-        gc.freeze()  # what was made is as old as all else
-        gc.unfreeze()
-        _searched_less.reset(token)
 
 
 @contextmanager

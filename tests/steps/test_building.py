@@ -1,7 +1,6 @@
 """Where memory runs out, that is said, and nothing else is blamed."""
 
 import ast
-import gc
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +18,7 @@ from pymc_dapper.counts.reading import self_check as count_check
 from pymc_dapper.interweaving.reading import self_check as map_check
 from pymc_dapper.records.reading import self_check
 from pymc_dapper.steps.building import (
-    SEARCHED,
     OutOfMemoryError,
-    searching_new_garbage_only,
     whole_graphs,
     without_c_compiler,
     without_traces,
@@ -150,49 +147,6 @@ def test_no_handler_takes_lack_of_memory_for_something_else():
                     wrong.append(f"{file.name}:{handler.lineno}")
     assert found > 5
     assert wrong == []
-
-
-def nothing_is_searched():
-    """Whether all that is old is left out: to count that takes a second."""
-    return not gc.get_objects(generation=2)
-
-
-def test_searches_for_garbage_are_as_they_were_afterwards_whatever_happens():
-    frozen, threshold = gc.get_freeze_count(), gc.get_threshold()
-    gc.unfreeze()
-    gc.set_threshold(2000, 10, 10)
-    try:
-        with searching_new_garbage_only():
-            with searching_new_garbage_only():
-                pass
-            assert nothing_is_searched()
-            assert gc.get_threshold() == (SEARCHED, 10, 10)
-        assert gc.get_freeze_count() == 0
-        with pytest.raises(MemoryError), searching_new_garbage_only():
-            no_memory()
-        assert gc.get_freeze_count() == 0
-        assert gc.get_threshold() == (2000, 10, 10)
-        for rarely in (0, 2 * SEARCHED):  # as somebody decided already
-            gc.set_threshold(rarely, 10, 10)
-            with searching_new_garbage_only():
-                assert gc.get_threshold() == (rarely, 10, 10)
-            assert gc.get_threshold() == (rarely, 10, 10)
-    finally:
-        gc.set_threshold(*threshold)
-        if frozen:
-            gc.freeze()
-
-
-def test_what_somebody_else_left_out_of_searches_stays_out():
-    frozen = gc.get_freeze_count()
-    gc.freeze()
-    try:
-        with searching_new_garbage_only():
-            pass
-        assert nothing_is_searched()
-    finally:
-        if not frozen:
-            gc.unfreeze()
 
 
 def test_variables_note_where_they_are_made_except_in_our_graphs():

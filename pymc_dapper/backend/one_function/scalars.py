@@ -1,5 +1,6 @@
 """Operations on numbers, as expressions with the values that PyTensor's own functions give."""
 
+import re
 from ast import literal_eval
 from collections.abc import Callable, Sequence
 from math import erf, erfc, lgamma
@@ -23,6 +24,9 @@ _NATIVE = {"bool", "int64", "float64"}
 _CHEAP = (ps.Add, ps.Mul, ps.Sub, ps.Neg, ps.Sqr, ps.Cast, ps.Switch, ps.Second, ps.Identity,
           ps.LT, ps.GT, ps.LE, ps.GE, ps.EQ, ps.NEQ, ps.AND, ps.OR, ps.XOR, ps.Invert, ps.Abs,
           ps.Maximum, ps.Minimum, ps.Clip)  # fmt: skip
+
+
+_LITERAL = re.compile(r"[-+.e()\d]+|True|False")
 
 
 def literal(value: Any) -> str:
@@ -57,6 +61,8 @@ def cast(text: str, old: str, new: str) -> str:
 def _number(text: str) -> Any:
     """Return the number that a literal stands for; None if it is none."""
     text = text.removeprefix("np.float32")
+    if not _LITERAL.fullmatch(text):  # as most aren't, and to parse one takes long
+        return None
     try:
         return literal_eval(text)
     except (ValueError, SyntaxError):

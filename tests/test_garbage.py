@@ -1,0 +1,73 @@
+"""Searches for garbage leave out what is old, and are as they were afterwards."""
+
+import gc
+import subprocess
+import sys
+
+import pytest
+
+from pymc_dapper.garbage import SEARCHED, searching_new_garbage_only
+
+
+def nothing_is_searched():
+    """Whether all that is old is left out: to count that takes a second."""
+    return not gc.get_objects(generation=2)
+
+
+def test_searches_for_garbage_are_as_they_were_afterwards_whatever_happens():
+    frozen, threshold = gc.get_freeze_count(), gc.get_threshold()
+    gc.unfreeze()
+    gc.set_threshold(2000, 10, 10)
+    try:
+        with searching_new_garbage_only():
+            with searching_new_garbage_only():
+                pass
+            assert nothing_is_searched()
+            assert gc.get_threshold() == (SEARCHED, 10, 10)
+        assert gc.get_freeze_count() == 0
+        with pytest.raises(MemoryError), searching_new_garbage_only():
+            raise MemoryError
+        assert gc.get_freeze_count() == 0
+        assert gc.get_threshold() == (2000, 10, 10)
+        for rarely in (0, 2 * SEARCHED):  # as somebody decided already
+            gc.set_threshold(rarely, 10, 10)
+            with searching_new_garbage_only():
+                assert gc.get_threshold() == (rarely, 10, 10)
+            assert gc.get_threshold() == (rarely, 10, 10)
+    finally:
+        gc.set_threshold(*threshold)
+        if frozen:
+            gc.freeze()
+
+
+def test_what_somebody_else_left_out_of_searches_stays_out():
+    frozen = gc.get_freeze_count()
+    gc.freeze()
+    try:
+        with searching_new_garbage_only():
+            pass
+        assert nothing_is_searched()
+    finally:
+        if not frozen:
+            gc.unfreeze()
+
+
+IMPORTS = """
+import gc
+import pymc
+import pymc_dapper as pmd
+gc.collect()
+gc.freeze()  # to count what is searched
+gc.unfreeze()
+searched = []
+gc.callbacks.append(lambda phase, info: searched.append((phase, info["generation"])))
+gc.set_threshold(1, 1, 1)
+pmd.sample, pmd.LaplaceMechanism
+print(searched, gc.get_threshold(), gc.get_freeze_count())
+"""
+
+
+def test_what_exists_is_not_searched_while_names_are_imported():
+    done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("] ")[1] == "(1, 1, 1) 0\n"
