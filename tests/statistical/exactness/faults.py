@@ -170,7 +170,9 @@ class _GivenOldRecords:
     def __init__(self, conjugate, names):
         self._conjugate, self._names = conjugate, names
         self._before = None
-        self.setup_chain = conjugate.setup_chain
+
+    def __getattr__(self, name):
+        return getattr(self._conjugate, name)
 
     def step(self, point):
         now = {name: point[name] for name in self._names}

@@ -81,15 +81,18 @@ class Sampler:
             yield rv.name, self.model.rvs_to_values[rv].name, TRANSFORMS[transform]
 
     def set_release(self, rng, released):
-        """Swap released values in, and start a chain."""
+        """Swap released values in, and start a chain with a generator that is new."""
         for name, value in released.items():
             data = self.model[name]
             data.set_value(np.asarray(value, dtype=data.type.dtype))
         for step in self.steps:
-            # What was tuned would forget it. NUTS is given no factor that depends on data.
-            if isinstance(step, pmd.InterweaveStep):
-                step._given.data.read()
-            elif not isinstance(step, NUTS):
+            if isinstance(step, NUTS):  # which is given no factor that depends on data
+                continue
+            # What InterweaveStep has tuned, a new chain would forget.
+            if step.rng is rng or isinstance(step, pmd.InterweaveStep):
+                for given in step._givens:
+                    given.data.read()
+            else:
                 step.setup_chain(rng, 0, 0)
 
     def advance(self, point):
