@@ -4,6 +4,8 @@ import gc
 import os
 from pathlib import Path
 
+import pytest
+
 # There is a worker for each core: more threads than that would wait for each other. Read by what
 # NumPy is built on, as soon as it is imported.
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -47,9 +49,18 @@ def pytest_sessionstart(session):
 
     Cycles of garbage are looked for seldom: reading tests and compiling make objects by the
     million. To search a million at once takes half of what it takes to search them in tenths.
-    What is there already isn't frozen: to count what is frozen, as our steps do, takes as long as
-    to go through it.
     """
     gc.set_threshold(1_000_000, 5, 100)
     if not session.config.pluginmanager.hasplugin("dsession"):  # which only hands tests to workers
         session.config.pluginmanager.import_plugin("tests.surroundings")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Let go of what the tests of a file leave behind, and never look at the rest again.
+
+    Else pytest goes through all of it in the end, for ten seconds.
+    """
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()

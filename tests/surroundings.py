@@ -1,10 +1,12 @@
 """What tests of any folder may ask for, and what PyTensor and PyMC do differently in all."""
 
+import gc
+
 import pytensor
 import pytest
 from pytensor.compile import mode
 
-from pymc_dapper import DapperStep, InterweaveStep, SizeStep
+from pymc_dapper import DapperStep, InterweaveStep, SizeStep, garbage
 from pymc_dapper.backend import second_process
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.collapsing.step import CollapsedStep
@@ -23,6 +25,27 @@ for op in (CountNoise, CountQuantile):  # numba would take five seconds, in each
     op.impl = staticmethod(in_python(op.kernel))
 # Variables of graphs don't note where they were made.
 pytensor.config.traceback__limit = 0
+# As within one call of `pmd.sample`: tests/conftest.py says when garbage is searched for.
+garbage._searched_less.set(True)
+
+
+@pytest.fixture
+def searches_as_users_have_them():
+    """Garbage is searched for as it is where no tests run."""
+    frozen, threshold, token = (
+        gc.get_freeze_count(),
+        gc.get_threshold(),
+        garbage._searched_less.set(False),
+    )
+    gc.unfreeze()
+    gc.set_threshold(2000, 10, 10)
+    try:
+        yield
+    finally:
+        garbage._searched_less.reset(token)
+        gc.set_threshold(*threshold)
+        if frozen:
+            gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

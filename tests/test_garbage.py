@@ -14,42 +14,34 @@ def nothing_is_searched():
     return not gc.get_objects(generation=2)
 
 
+@pytest.mark.usefixtures("searches_as_users_have_them")
 def test_searches_for_garbage_are_as_they_were_afterwards_whatever_happens():
-    frozen, threshold = gc.get_freeze_count(), gc.get_threshold()
-    gc.unfreeze()
-    gc.set_threshold(2000, 10, 10)
-    try:
+    with searching_new_garbage_only():
         with searching_new_garbage_only():
-            with searching_new_garbage_only():
-                pass
-            assert nothing_is_searched()
-            assert gc.get_threshold() == (SEARCHED, 10, 10)
-        assert gc.get_freeze_count() == 0
-        with pytest.raises(MemoryError), searching_new_garbage_only():
-            raise MemoryError
-        assert gc.get_freeze_count() == 0
-        assert gc.get_threshold() == (2000, 10, 10)
-        for rarely in (0, 2 * SEARCHED):  # as somebody decided already
-            gc.set_threshold(rarely, 10, 10)
-            with searching_new_garbage_only():
-                assert gc.get_threshold() == (rarely, 10, 10)
+            pass
+        assert nothing_is_searched()
+        assert gc.get_threshold() == (SEARCHED, 10, 10)
+    assert gc.get_freeze_count() == 0
+    with pytest.raises(MemoryError), searching_new_garbage_only():
+        raise MemoryError
+    assert gc.get_freeze_count() == 0
+    assert gc.get_threshold() == (2000, 10, 10)
+    for rarely in (0, 2 * SEARCHED):  # as somebody decided already
+        gc.set_threshold(rarely, 10, 10)
+        with searching_new_garbage_only():
             assert gc.get_threshold() == (rarely, 10, 10)
-    finally:
-        gc.set_threshold(*threshold)
-        if frozen:
-            gc.freeze()
+        assert gc.get_threshold() == (rarely, 10, 10)
 
 
+@pytest.mark.usefixtures("searches_as_users_have_them")
 def test_what_somebody_else_left_out_of_searches_stays_out():
-    frozen = gc.get_freeze_count()
     gc.freeze()
     try:
         with searching_new_garbage_only():
             pass
         assert nothing_is_searched()
     finally:
-        if not frozen:
-            gc.unfreeze()
+        gc.unfreeze()
 
 
 IMPORTS = """

@@ -14,10 +14,14 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.traversal import io_toposort
+from pytensor.graph.type import Type
 from pytensor.link.c.op import COp
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dapper.backend.internals import CheckParameterValue
+
+NUMPY_OPERANDS = 32
+"""As many inputs and outputs a function of NumPy's has at most; PyTensor refuses others."""
 
 type Cell = list[Any]
 """Holds the value of a variable, as long as it is needed."""
@@ -54,6 +58,7 @@ class Evaluated:
         self, inputs: Iterable[Variable], outputs: Sequence[Variable], *, check_bounds: bool
     ):
         self._inputs = list(inputs)
+        self._filters = [_filter(x.type) for x in self._inputs]
         nodes = list(io_toposort(self._inputs, list(outputs)))
         cells: dict[Variable, Cell] = {x: [None] for x in self._inputs}
         computed = {x: [None] for node in nodes for x in node.outputs if x not in cells}
@@ -89,8 +94,8 @@ class Evaluated:
 
     def __call__(self, *values: Any) -> list[Any]:
         """Evaluate the outputs."""
-        for x, cell, value in zip(self._inputs, self._given, values, strict=True):
-            cell[0] = x.type.filter(value)
+        for take, cell, value in zip(self._filters, self._given, values, strict=True):
+            cell[0] = take(value)
         for shared, cell in self._shared:
             cell[0] = shared.get_value(borrow=True)
         try:
@@ -113,7 +118,21 @@ class Evaluated:
                 shared.add(id(value))
                 yield value if is_own else value.copy()
             else:
-                yield deepcopy(value)
+                yield value if isinstance(value, np.generic) else deepcopy(value)
+
+
+def _filter(kind: Type) -> Callable[[Any], Any]:
+    """Take what can be a value of a type, and refuse others."""
+    if not isinstance(kind, ps.ScalarType):
+        return kind.filter
+    number = np.dtype(kind.dtype).type
+
+    def take(value: Any) -> Any:
+        taken = number(value)
+        # PyTensor asks more of each number: a graph of a few operations would take twice as long.
+        return taken if taken == value else kind.filter(value)
+
+    return take
 
 
 def _evaluation(node: Apply, check_bounds: bool) -> Evaluation:
@@ -124,8 +143,54 @@ def _evaluation(node: Apply, check_bounds: bool) -> Evaluation:
         return partial(_clamped, node.outputs[0].type.dtype)
     # Operations leave notes with a node, which are not to stay with the model.
     own = node.clone()
+    if isinstance(op, Elemwise) and len(node.outputs) == 1 and node.nin + 1 <= NUMPY_OPERANDS:
+        return Elementwise(own)
     op.prepare_node(own, None, None, "py")
     return partial(op.perform, own)
+
+
+class Elementwise:
+    """A function of NumPy's, in the place of PyTensor's own way to call it.
+
+    Which function that is, and with what, PyTensor finds out anew at each call: that takes longer
+    than the call itself does.
+    """
+
+    def __init__(self, node: Apply):
+        self._node, op = node, node.op
+        op.prepare_node(node, None, None, "py")
+        options = {}
+        if op.nfunc and node.nin == op.nfunc_spec[1]:
+            self._calculate = op.nfunc
+            if hasattr(node.tag, "sig"):
+                options["sig"] = node.tag.sig
+        else:
+            self._calculate = op.ufunc or node.tag.ufunc
+        self._options = options
+        self._dtype = np.dtype(node.outputs[0].type.dtype)
+        self._not_one = [
+            (k, dim)
+            for k, x in enumerate(node.inputs)
+            for dim, is_one in enumerate(x.type.broadcastable)
+            if not is_one
+        ]
+
+    def __call__(self, inputs: list[Any], outputs: list[Cell]) -> None:
+        """Evaluate all entries."""
+        with np.errstate(all="ignore"):
+            value = np.asarray(self._calculate(*inputs, **self._options), dtype=self._dtype)
+        for k, dim in self._not_one:
+            if inputs[k].shape[dim] == 1 != value.shape[dim]:
+                self._node.op._check_runtime_broadcast(self._node, inputs)  # which refuses it
+        outputs[0][0] = value if value.flags.owndata else value.copy()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the function behind, which has no name."""
+        return {"node": self._node}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Find it again."""
+        self.__init__(state["node"])  # type: ignore[misc]
 
 
 def _clamped(dtype: str, inputs: list[Any], outputs: list[Cell]) -> None:

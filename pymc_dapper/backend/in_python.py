@@ -18,6 +18,8 @@ from pytensor.graph.op import Op
 from pytensor.scalar.basic import Composite
 
 from pymc_dapper.backend.addresses import Outside
+from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
+from pymc_dapper.backend.internals import CheckParameterValue
 from pymc_dapper.backend.numba_ops import MODEL_PARTS, numba_function
 
 
@@ -85,6 +87,10 @@ def _function_of(part: FrozenFunctionGraph | Composite) -> Callable:
     if isinstance(part, Composite):
         return part.impl
     graph = part.unfreeze()
+    checked = any(isinstance(node.op, CheckParameterValue) for node in graph.apply_nodes)
+    if can_be_evaluated(graph.inputs, graph.outputs) and not checked:
+        evaluated = Evaluated(graph.inputs, graph.outputs, check_bounds=True)
+        return evaluated if len(graph.outputs) > 1 else lambda *values: evaluated(*values)[0]
     outputs = graph.outputs if len(graph.outputs) > 1 else graph.outputs[0]
     return pytensor.function(
         list(graph.inputs),

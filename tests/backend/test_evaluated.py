@@ -1,6 +1,7 @@
 """Graphs evaluated in Python."""
 
 import tracemalloc
+from functools import partial
 
 import cloudpickle
 import numpy as np
@@ -35,6 +36,8 @@ def function(outputs, inputs=(X, N, A), check_bounds=True):
         pt.clip(N, 3, 1.5),
         pt.clip(pt.floor(X).astype("int8"), 0, 1),
         pt.sqrt(N) + pt.gammaln(N + X**2),
+        pt.true_div(X.astype("int8"), np.int8(3)) + pt.abs(A).max(),
+        pt.maximum(X, pt.erfinv(X / 4)) ** 3,
         (X[:, None] * X).sum(axis=0)[::-1],
         pt.linalg.solve(pt.stack([A, A + 1]), pt.ones((2, 2, 1))),
         pt.set_subtensor(X[N], 7.0),
@@ -112,6 +115,26 @@ def test_an_input_that_is_missing_or_misshapen_is_refused():
         function([X * 2])(np.ones((2, 2)), *VALUES[1:])
     with pytest.raises(ValueError, match="zip"):
         function([X * 2])(VALUES[0])
+
+
+def test_an_axis_of_length_one_that_isnt_known_to_be_is_refused_as_by_pytensor():
+    y = pt.vector("y")
+    for shapes in ((3, 1), (1, 3), (1, 0), (2, 3)):
+        values = [np.ones(n) for n in shapes]
+        for make in (Evaluated, partial(pytensor.function, mode=AS_WRITTEN)):
+            options = {"check_bounds": True} if make is Evaluated else {}
+            with pytest.raises(ValueError, match=r"Runtime broadcasting|broadcast together"):
+                make([X, y], [X + y], **options)(*values)
+    [total] = Evaluated([X, y], [X + y], check_bounds=True)(np.ones(1), np.ones(1))
+    np.testing.assert_array_equal(total, [2.0])
+
+
+def test_numpy_takes_no_more_operands_than_pytensor_says():
+    many = [x + k for k, x in enumerate([X] * 40)]
+    [total] = function([pt.add(*many[:31])])(*VALUES)
+    np.testing.assert_allclose(total, 31 * VALUES[0] + sum(range(31)))
+    with pytest.raises(NotImplementedError, match="32"):
+        function([pt.add(*many)])(*VALUES)
 
 
 def test_an_operation_leaves_no_notes_with_the_model_and_evaluating_no_values():

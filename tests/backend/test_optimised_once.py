@@ -173,18 +173,14 @@ def test_python_may_call_one_while_another_is_compiled():
 
 
 def test_nothing_keeps_a_function_alive():
-    gc.freeze()  # to search what other tests left takes seconds
-    try:
-        caller, roots, root = pair()
-        outermost(caller)(X)
-        root(4.0)
-        kept = [ref(function) for function in (caller, roots, root)]
-        assert None not in [function() for function in kept]
-        del caller, roots, root
-        gc.collect()
-        assert [function() for function in kept] == [None, None, None]
-    finally:
-        gc.unfreeze()
+    caller, roots, root = pair()
+    outermost(caller)(X)
+    root(4.0)
+    kept = [ref(function) for function in (caller, roots, root)]
+    assert None not in [function() for function in kept]
+    del caller, roots, root
+    gc.collect()
+    assert [function() for function in kept] == [None, None, None]
 
 
 def test_errors_have_their_arguments():

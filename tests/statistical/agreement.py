@@ -7,6 +7,9 @@ import pymc as pm
 
 from tests.monte_carlo import smallest_ess, z_scores
 
+FEW = 1_500
+"""Draws of each chain by which most faults show at more than twice the limit."""
+
 
 @dataclass(frozen=True)
 class Agreement:

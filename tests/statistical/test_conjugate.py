@@ -24,7 +24,7 @@ from pymc_dapper.conjugacy.names import family_name
 from pymc_dapper.conjugacy.step import ConjugateStep
 from tests.evaluated_in_python import REWRITTEN
 from tests.quadrature import Tabulated, linear_gaussian, marginals, normals
-from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
+from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, compare
 
 N = 60_000
 FALSE_ALARM = 1e-5
@@ -341,7 +341,7 @@ def test_mean_and_variance_of_normal_data():
     # Written back without the logarithm.
     *_, of_v = step._draws
     of_v._to_values = None
-    assert_disagrees(compare(model, [step], exact))
+    assert_disagrees(compare(model, [step], exact, draws=FEW))
 
 
 def test_regression_coefficients():
@@ -366,7 +366,7 @@ def test_regression_coefficients():
         return [np.vstack([rows[:-1], np.roll(rows[-1], 1)])]
 
     draw._parameters = rolled
-    assert_disagrees(compare(model, [step], exact, draws=2_000, tune=0))
+    assert_disagrees(compare(model, [step], exact, draws=FEW, tune=0))
 
 
 def test_rate_beside_a_variable_that_pymc_samples():

@@ -19,7 +19,7 @@ from pymc_dapper import DapperStep
 from pymc_dapper.reading import read_model
 from tests import broken
 from tests.quadrature import Normal, Tabulated
-from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
+from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, compare
 from tests.statistical.parameters import Given, slice_sample
 from tests.statistical.twins import with_decide, with_propose
 from tests.sweep_parts import PythonFunction, take_apart
@@ -86,7 +86,7 @@ def total_of(total, value):
     return np.exp(2 * value if total is half_normal else value).sum()
 
 
-def run(model, step, exact, total=exponential):
+def run(model, step, exact, total=exponential, **kwargs):
     """The total follows Gamma(shape, rate), so the rate given it is a gamma variable, too."""
     [value] = step.vars
 
@@ -94,7 +94,9 @@ def run(model, step, exact, total=exponential):
         given = rng.gamma(2 + SHAPES[total]) / (1 + total_of(total, point[value.name]))
         return [np.log(given)]
 
-    return compare(model, [step, Given([model["rate"]], rate, model=model)], {"rate": exact})
+    return compare(
+        model, [step, Given([model["rate"]], rate, model=model)], {"rate": exact}, **kwargs
+    )
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +149,7 @@ def test_proposals_written_without_the_transform_are_told_apart(model, step):
         return [np.exp(log_record)]
 
     twin = with_propose(step, untransformed)
-    assert_disagrees(run(model, twin, exact_rate(N)))
+    assert_disagrees(run(model, twin, exact_rate(N), draws=FEW))
 
 
 def test_a_jacobian_that_decides_on_proposals_is_told_apart(model, step):
@@ -155,7 +157,8 @@ def test_a_jacobian_that_decides_on_proposals_is_told_apart(model, step):
     def with_jacobian(decide, records, proposals, log_uniforms, given):
         return decide(*records, *proposals, log_uniforms - (proposals[0] - records[0]), *given)
 
-    assert_disagrees(run(model, with_decide(step, with_jacobian), exact_rate(N)))
+    twin = with_decide(step, with_jacobian)
+    assert_disagrees(run(model, twin, exact_rate(N), draws=FEW))
 
 
 @pytest.mark.long
@@ -220,12 +223,12 @@ def draw_upper(rng, point):
     return [slice_sample(rng, float(point["upper_log__"]), log_density, 1.0)]
 
 
-def run_uniform(model, step):
+def run_uniform(model, step, draws=8_000):
     return compare(
         model,
         [step, Given([model["upper"]], draw_upper, model=model)],
         {"upper": exact_upper()},
-        draws=8_000,
+        draws=draws,
     )
 
 
@@ -244,7 +247,8 @@ def test_a_transform_with_the_bound_at_the_start_is_told_apart(uniform_model, un
         clipped = np.clip(record, 1e-9, 1 - 1e-9)
         return [np.log(clipped) - np.log1p(-clipped)]
 
-    assert_disagrees(run_uniform(uniform_model, with_propose(uniform_step, at_start)))
+    twin = with_propose(uniform_step, at_start)
+    assert_disagrees(run_uniform(uniform_model, twin, draws=FEW))
 
 
 # A transform that isn't the prior's own cuts the prior off ---------------------------------------
@@ -288,7 +292,7 @@ def test_draws_moved_to_the_inside_are_told_apart(cut_step):
         [value] = propose(rng, *given)
         return [np.where(np.isnan(value), -3.0, value)]
 
-    assert z_of_count(with_propose(cut_step, moved)) > 4
+    assert z_of_count(with_propose(cut_step, moved), sweeps=5_000) > 4
 
 
 def ends_of_a_beta():

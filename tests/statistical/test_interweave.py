@@ -28,7 +28,7 @@ from tests.quadrature import (
     marginals,
     normals,
 )
-from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
+from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, compare
 
 pytestmark = pytest.mark.filterwarnings("ignore:InterweaveStep is the only step")
 
@@ -88,7 +88,7 @@ def test_a_given_number_of_moves(clipped, moves):
     ids=["no jacobian of the transform", "jacobian of the records", "stale sums", "no mechanism"],
 )
 def test_a_fault_in_the_move_is_told_apart(clipped, fault, monkeypatch):
-    assert_disagrees(run(*clipped, twins.with_fault(fault, monkeypatch), draws=5_000))
+    assert_disagrees(run(*clipped, twins.with_fault(fault, monkeypatch), draws=FEW))
 
 
 # A released sum, and one public outcome per record: two kinds of factors, all normal.
@@ -119,7 +119,7 @@ def test_separable_factors_decide_too(with_outcomes):
 @pytest.mark.long
 def test_a_separable_factor_left_out_is_told_apart(with_outcomes, monkeypatch):
     fault = twins.with_fault(twins.without_factor("outcome"), monkeypatch)
-    assert_disagrees(run(*with_outcomes, fault))
+    assert_disagrees(run(*with_outcomes, fault, draws=FEW))
 
 
 # Records with few values, each with a randomised answer: integrated out, but for the noisy total.

@@ -18,7 +18,7 @@ from tests import broken
 from tests.enumerate_sweep import transition_matrix
 from tests.evaluated_in_python import evaluated_in_python
 from tests.quadrature import Tabulated
-from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
+from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, compare
 from tests.statistical.parameters import Given, regression
 from tests.statistical.twins import with_decide, with_propose
 from tests.sweep_parts import PythonFunction, broken_parts, parts_of
@@ -50,8 +50,8 @@ def exact_p():
     return {"p": Tabulated(p, beta.logpdf(p, 2, 2) + log_likelihood)}
 
 
-def run_yes_no(model, step, exact):
-    return compare(model, [step, Given([model["p"]], share, model=model)], exact)
+def run_yes_no(model, step, exact, **kwargs):
+    return compare(model, [step, Given([model["p"]], share, model=model)], exact, **kwargs)
 
 
 def share(rng, point):
@@ -66,7 +66,7 @@ def test_share_given_randomised_response(yes_no_model, yes_no_step, exact_p):
 
 def test_answers_ignored_are_told_apart(yes_no_model, yes_no_step, exact_p):
     twin = with_propose(yes_no_step, from_prior)
-    assert_disagrees(run_yes_no(yes_no_model, twin, exact_p))
+    assert_disagrees(run_yes_no(yes_no_model, twin, exact_p, draws=FEW))
 
 
 def from_prior(propose, rng, log_odds):
@@ -89,7 +89,7 @@ def test_answers_that_count_twice_are_told_apart(yes_no_model, yes_no_step, exac
         return *kept, accepted, decide(*kept, *kept, log_uniforms, *given)[-1]
 
     twin = with_decide(yes_no_step, by_the_answers_again)
-    assert_disagrees(run_yes_no(yes_no_model, twin, exact_p))
+    assert_disagrees(run_yes_no(yes_no_model, twin, exact_p, draws=FEW))
 
 
 def deviations_from_conditional(step, draws=20_000):
@@ -194,7 +194,7 @@ def next_one(propose, rng, *given):
 @pytest.mark.long
 def test_cells_taken_as_told_are_told_apart(cell_model, cell_step, exact_cells):
     twin = with_propose(cell_step, lambda propose, rng, *given: [CELL_ANSWERS.copy()])
-    assert_disagrees(compare(cell_model, [twin], exact_cells, draws=4_000))
+    assert_disagrees(compare(cell_model, [twin], exact_cells, draws=FEW))
 
 
 # Randomised response and a noisy total: conditional draws, then a decision ------------------------
@@ -367,14 +367,16 @@ def test_acceptance_upside_down_is_told_apart(micro_model, micro_step, exact_mic
         *_, accepted, logp = decide(*proposals, *records, log_uniforms, *given)
         return np.where(accepted, proposals[0], records[0]), accepted, logp
 
-    assert_disagrees(run_micro(micro_model, with_decide(micro_step, upside_down), exact_micro))
+    twin = with_decide(micro_step, upside_down)
+    assert_disagrees(run_micro(micro_model, twin, exact_micro, draws=FEW))
 
 
 def test_microdata_ignored_are_told_apart(micro_model, micro_step, exact_micro):
     def ignored(decide, records, proposals, log_uniforms, given):
         return decide(*records, *proposals, np.full_like(log_uniforms, -np.inf), *given)
 
-    assert_disagrees(run_micro(micro_model, with_decide(micro_step, ignored), exact_micro))
+    twin = with_decide(micro_step, ignored)
+    assert_disagrees(run_micro(micro_model, twin, exact_micro, draws=FEW))
 
 
 def test_answers_of_the_next_record_are_told_apart(micro_model, micro_step, exact_micro):
@@ -386,4 +388,4 @@ def test_answers_of_the_next_record_are_told_apart(micro_model, micro_step, exac
         return np.where(accepted, proposals[0], records[0]), accepted, logp
 
     twin = with_decide(micro_step, next_record)
-    assert_disagrees(run_micro(micro_model, twin, exact_micro))
+    assert_disagrees(run_micro(micro_model, twin, exact_micro, draws=FEW))

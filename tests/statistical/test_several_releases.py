@@ -11,7 +11,7 @@ import pytest
 from pymc_dapper import DapperStep
 from tests import broken
 from tests.quadrature import linear_gaussian, normals
-from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
+from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, compare
 from tests.statistical.parameters import Given, regression
 
 N = 6
@@ -78,4 +78,4 @@ def test_parameters_and_records_given_all_releases(model, exact):
 )
 def test_a_forgotten_release_is_told_apart(model, exact, fault):
     step = broken.broken_step(fault)([model["record"]], model=model)
-    assert_disagrees(run(model, step, exact))
+    assert_disagrees(run(model, step, exact, draws=FEW))
