@@ -4,6 +4,7 @@ For what is evaluated a few times at most: PyTensor's functions take four times 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -128,9 +129,12 @@ def _filter(kind: Type) -> Callable[[Any], Any]:
     number = np.dtype(kind.dtype).type
 
     def take(value: Any) -> Any:
-        taken = number(value)
         # PyTensor asks more of each number: a graph of a few operations would take twice as long.
-        return taken if taken == value else kind.filter(value)
+        with suppress(TypeError, ValueError, OverflowError):
+            taken = number(value)
+            if taken == value:
+                return taken
+        return kind.filter(value)
 
     return take
 

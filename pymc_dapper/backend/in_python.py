@@ -1,7 +1,7 @@
 """Operations that numba compiles, evaluated in Python: slow to run, and nothing to compile.
 
 A kernel is a function of Python's, too. So PyTensor's Python modes evaluate an operation by the
-very source that numba compiles, and the model's graphs in it by PyTensor's own `perform`.
+very source that numba compiles, and the model's graphs in it operation by operation.
 """
 
 from collections.abc import Callable

@@ -7,6 +7,7 @@ import cloudpickle
 import numpy as np
 import pymc as pm
 import pytensor
+import pytensor.scalar as ps
 import pytensor.tensor as pt
 import pytest
 from pytensor import ifelse
@@ -115,6 +116,18 @@ def test_an_input_that_is_missing_or_misshapen_is_refused():
         function([X * 2])(np.ones((2, 2)), *VALUES[1:])
     with pytest.raises(ValueError, match="zip"):
         function([X * 2])(VALUES[0])
+
+
+def test_numbers_are_taken_where_they_are_of_their_type():
+    n, x = ps.int64("n"), ps.float64("x")
+    evaluated = function([n + 1, 2 * x], [n, x])
+    for whole in (3, 3.0, np.float32(3), np.array(3)):
+        more, twice = evaluated(whole, np.nan)
+        assert (more, type(more), type(twice)) == (4, np.int64, np.float64)
+        assert np.isnan(twice)
+    for wrong in (2.5, np.nan, "three"):
+        with pytest.raises(TypeError):
+            evaluated(wrong, 1.0)
 
 
 def test_an_axis_of_length_one_that_isnt_known_to_be_is_refused_as_by_pytensor():
