@@ -23,7 +23,14 @@ def test_missing_information_is_that_of_the_diagnostics():
     )
     model = functions.build(released, **cell.settings)
     idata = pmd.sample(
-        2000, model=model, keep_records=True, chains=2, cores=1, progressbar=False, random_seed=2
+        2000,
+        model=model,
+        keep_records=True,
+        chains=2,
+        cores=1,
+        progressbar=False,
+        random_seed=2,
+        compute_convergence_checks=False,
     )
     expected, error = pmd.diagnostics.missing_information(idata, model, random_seed=3)["p"].values
     entry = one(cell).parameters[0]
@@ -47,7 +54,12 @@ def test_missing_information_of_parameters_above_counts(integrated_out):
         lambda rng, share: (functions.simulate(rng, share)[0], {}),
         with_table,
         var_names=("p",),
-        sample_kwargs={**functions.FAST, **DEFAULTS, "conjugate": integrated_out},
+        sample_kwargs={
+            **functions.FAST,
+            **DEFAULTS,
+            "conjugate": integrated_out,
+            "collapse": False,
+        },
     )
     [cell] = read_grid({"share": [0.3]}, 1).cells
     result = run(cell)
