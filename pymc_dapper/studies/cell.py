@@ -34,6 +34,7 @@ STEP_OPTIONS = (
     "counts",
     "conjugate",
     "interweave",
+    "collapse",
     "dapper",
     "nuts",
     "target_accept",

@@ -1,15 +1,22 @@
 """How a study is called, and what it shows."""
 
 import sys
+from inspect import signature
 
 import pytest
 
+from pymc_dapper import assign_steps
 from pymc_dapper.studies import study
-from pymc_dapper.studies.cell import CellResult
+from pymc_dapper.studies.cell import STEP_OPTIONS, CellResult
 from tests.studies import functions
 from tests.studies.runs import run
 
 studies = sys.modules[study.__module__]
+
+
+def test_a_study_takes_all_that_says_which_steps_sample():
+    options = signature(assign_steps).parameters.keys() - {"model", "progressbar"}
+    assert {*STEP_OPTIONS} == options | {"target_accept"}
 
 
 def test_slow_cells_have_a_time_left(monkeypatch):
