@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pymc_dapper.kernels.effective_draws import effective_draws, effective_if_autoregressive
+from pymc_dapper.records.reading.known_totals import KnownTotals
 from pymc_dapper.records.reading.model import ModelReading
 from pymc_dapper.records.reading.seen import Seen
 
@@ -27,15 +28,24 @@ class LongMemory:
 
     That is each sum over records, and the log-density of factors that see them in another way. The
     looks are as many however long a chain is: a memory that is short beside the chain does no harm.
-    What is to be looked at is kept until it is worth a call.
+    What is to be looked at is kept until it is worth a call. Sums that are known exactly have
+    nothing to forget: they move by rounding, within what an equation leaves open.
     """
 
-    def __init__(self, reading: ModelReading, seen: Seen, tune: int, draws: int):
+    def __init__(
+        self,
+        reading: ModelReading,
+        seen: Seen,
+        tune: int,
+        draws: int,
+        known: KnownTotals | None = None,
+    ):
         self._reading = reading
         self._draws = draws
         self._looks = iter((tune + np.linspace(draws / LOOKS, draws, LOOKS).astype(int)).tolist())
         self._next = next(self._looks, None)
         self._look = seen
+        self._known = [] if known is None else seen.positions(known.single_sums())
         self._kept: list[tuple[list[np.ndarray], list[np.ndarray]]] = []
         self._seen: list[NDArray[np.float64]] = []
         self._accepted: list[float] = []
@@ -67,6 +77,7 @@ class LongMemory:
         names = ", ".join(f"'{name}'" for name in reading.record_names)
         chain = f"this chain of {self._draws} draws"
         effective = least_effective(np.array(self._seen))
+        effective[self._known] = np.nan
         if (effective < FEWEST).any():
             # nan, where a sum is constant, isn't below anything.
             slowest = self._look.names[int(np.nanargmin(effective))]

@@ -378,7 +378,11 @@ class DapperStep(Step):
             self._never_moved = self._watch(after[:n_variables])
             if self._draws >= SHORTEST_CHAIN:
                 self._long_memory = LongMemory(
-                    self._reading, self._what_is_seen(), self.tuning_sweeps, self._draws
+                    self._reading,
+                    self._what_is_seen(),
+                    self.tuning_sweeps,
+                    self._draws,
+                    None if self._pairs is None else self._pairs.known,
                 )
         self.sweeps_done += 1
         if self.sweeps_done <= self.tuning_sweeps:

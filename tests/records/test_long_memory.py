@@ -15,6 +15,7 @@ from pymc_dapper.records.long_memory import (
     least_effective,
 )
 from pymc_dapper.records.reading import seen as seen_module
+from pymc_dapper.records.reading.known_totals import find_known_totals
 from pymc_dapper.records.reading.seen import Seen
 from tests.evaluated_in_python import evaluated_in_python
 
@@ -30,9 +31,9 @@ def read(mechanism, prior=pm.Normal, **parameters):
     return read_model(model, model.value_vars, model.initial_point())
 
 
-def told(reading, chain, accepted=0.01):
+def told(reading, chain, accepted=0.01, known=None):
     """What is said at the end of a chain of states of the records."""
-    watch = LongMemory(reading, Seen(reading), TUNE, len(chain))
+    watch = LongMemory(reading, Seen(reading), TUNE, len(chain), known)
     messages = [
         watch.look(TUNE + k, [np.asarray(state)], [], accepted)
         for k, state in enumerate(chain, start=1)
@@ -47,6 +48,20 @@ def states(first, second):
 
 def powers(x):
     return -(((pt.stack([x.sum(), (x**2).sum()]) - 1.0) / 0.1) ** 2).sum()
+
+
+def test_a_sum_that_is_known_has_nothing_to_forget():
+    """It moves by rounding, within what its equation leaves open."""
+    with pm.Model() as model:
+        x = pm.Normal("x", shape=3)
+        pm.Potential("total", pt.switch(pt.abs(x.sum() - 1.0) < 1e-6, 0.0, -np.inf))
+        pm.Potential("privacy", -pt.abs((x**2).sum() - 2.0))
+    reading = read_model(model, model.value_vars, model.initial_point())
+    known = find_known_totals(reading.additive_factors, reading.sums)
+    drifting, slow = states(1e-7 * SLOW + FAST, 1.0 - FAST), states(SLOW, 1.0 - SLOW)
+    assert "effective draws of the sum of x." in told(reading, drifting)
+    assert told(reading, drifting, known=known) is None
+    assert "effective draws of the sum of (x ** 2)." in told(reading, slow, known=known)
 
 
 def test_the_slowest_sum_is_named_with_what_holds_the_records():

@@ -76,6 +76,7 @@ def frames_only(monkeypatch, request):
     """Four moves of one of both frames, and none with the noise held fixed."""
     monkeypatch.setattr(interweave, "forgets_slowly", lambda seen: True)
     monkeypatch.setattr(interweave, "are_few", lambda parameters: True)
+    monkeypatch.setattr(interweave, "others_do", lambda parameters: False)
     monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda *_: list(request.param))
     return request.param
 
@@ -85,6 +86,7 @@ def frames_too(monkeypatch):
     """Two moves of each frame, wherever these might be of use."""
     monkeypatch.setattr(interweave, "forgets_slowly", lambda seen: True)
     monkeypatch.setattr(interweave, "are_few", lambda parameters: True)
+    monkeypatch.setattr(interweave, "others_do", lambda parameters: False)
     monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda *_: [1, 2, 2])
     return monkeypatch
 

@@ -42,6 +42,11 @@ class KnownTotals:
         offset = self.offset[np.flatnonzero(chosen)]
         return KnownTotals(factors, self.matrix[chosen], offset, self.tolerances[chosen])
 
+    def single_sums(self) -> list[int]:
+        """Return the sums that are known by themselves, as columns of the matrix."""
+        is_in = self.matrix[np.count_nonzero(self.matrix, axis=1) == 1] != 0
+        return np.flatnonzero(is_in.any(axis=0)).tolist()
+
 
 def find_known_totals(
     factors: Sequence[AdditiveFactor], sums: Sequence[RecordSum]

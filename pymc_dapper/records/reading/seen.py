@@ -56,6 +56,10 @@ class Seen:
         flat = np.concatenate([np.ravel(x) for x in values]).astype(np.float64)
         return flat[:: self._every]
 
+    def positions(self, sums: Sequence[int]) -> list[int]:
+        """Say where sums are among these numbers, of all sums flattened and joined."""
+        return [k // self._every for k in sums if k % self._every == 0]
+
     def of_all(
         self, states: Sequence[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]]
     ) -> NDArray[np.float64]:
