@@ -12,14 +12,16 @@ Seven models, eleven budgets:
 
 Without: `DapperStep` and the step for the parameters that `pmd.assign_steps` chooses. With: the
 same, and `InterweaveStep`. Drawn anew, with ``--anew`` and in the first five: another move takes
-its place, which proposes parameters and all records anew (see `Refresh`). Writes the table of
-docs/small-budgets.md, with rows for the models that were run, and saves the figure there.
+its place, which proposes parameters and all records anew (see `Refresh`).
 
-    python benchmarks/budgets.py --page docs/small-budgets.md [--chains 4] [--models abcdefg]
-    python benchmarks/budgets.py --page docs/small-budgets.md --anew      the other move, too
-    python benchmarks/budgets.py --page docs/small-budgets.md --nutpie    beside nutpie, only
-    python benchmarks/budgets.py --page docs/small-budgets.md --parts     where time goes, only
-    python benchmarks/budgets.py --page docs/small-budgets.md --redraw    the figure only
+    PAGE=docs/evidence/small-budgets.md
+    python benchmarks/budgets.py --page $PAGE [--chains 4] [--models abcdefg]
+    python benchmarks/budgets.py --page $PAGE --anew      the other move, too
+    python benchmarks/budgets.py --page $PAGE --nutpie    beside nutpie, only
+    python benchmarks/budgets.py --page $PAGE --parts     where time goes, only
+    python benchmarks/budgets.py --page $PAGE --redraw    the figure only
+
+Writes the page's tables, with rows for models that were run, and saves docs/figures/budgets.png.
 """
 
 import argparse
@@ -555,20 +557,16 @@ COLOURS = {"with": "#1b5fa6", "without": "#7a3e9d"}
 
 
 def draw(rows):
-    """One panel per model: effective draws per 1,000 iterations against the budget.
+    """Effective draws against the budget: a line for each model and way.
 
     ``rows`` are those of the table.
     """
-    names = list(dict.fromkeys(row[0] for row in rows))
-    figure, panels = plt.subplots(
-        1, len(names), figsize=(2.1 * len(names), 3.2), sharey=True, layout="constrained"
-    )
-    columns = {"with": HEADER.index("with"), "without": HEADER.index("without")}
+    figure, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
     styles = {"with": ("-", "o"), "without": ("--", "s")}
-    for axis, name in zip(np.atleast_1d(panels), names, strict=True):
-        shown = [row for row in rows if row[0] == name]
-        for way, column in columns.items():
-            line, marker = styles[way]
+    for way, (line, marker) in styles.items():
+        column = HEADER.index(way)
+        for k, name in enumerate(dict.fromkeys(row[0] for row in rows)):
+            shown = [row for row in rows if row[0] == name]
             axis.plot(
                 [float(row[1]) for row in shown],
                 # An effective draw at least: the axis is logarithmic.
@@ -577,20 +575,18 @@ def draw(rows):
                 marker=marker,
                 color=COLOURS[way],
                 markersize=4,
-                label=f"{way} InterweaveStep",
+                linewidth=1.2,
+                label=f"{way} InterweaveStep" if k == 0 else None,
             )
-        axis.set(xscale="log", yscale="log", ylim=(1, 3000))
-        axis.set_title(name, fontsize=10, loc="left")
-        axis.set_xticks([0.01, 1, 100], ["0.01", "1", "100"])
-        axis.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
-        axis.minorticks_off()
-        axis.grid(axis="y", color="#e5e5e5", linewidth=0.8)
-        axis.spines[["top", "right"]].set_visible(False)
-    first = np.atleast_1d(panels)[0]
-    first.set_ylabel("effective draws\nper 1,000 iterations")
-    figure.supxlabel("privacy budget, epsilon", fontsize=10)
-    handles, labels = first.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=2, frameon=False)
+    axis.set(xscale="log", yscale="log", ylim=(0.8, 2000))
+    axis.set_xticks([0.01, 0.1, 1, 10, 100, 1000], ["0.01", "0.1", "1", "10", "100", "1,000"])
+    axis.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
+    axis.minorticks_off()
+    axis.grid(axis="y", color="#e5e5e5", linewidth=0.8)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.set_xlabel("privacy budget, epsilon")
+    axis.set_ylabel("effective draws per 1,000 iterations\n(slowest parameter)")
+    axis.legend(loc="lower right", frameon=False)
     return figure
 
 
