@@ -1,4 +1,7 @@
-"""docs/performance.md, its figures and a table for users of R, from what was measured."""
+"""docs/performance.md, docs/evidence/performance.md, their figures and a table for users of R.
+
+All from what was measured: the first is a summary, the second has all of it.
+"""
 
 import json
 from dataclasses import dataclass
@@ -11,12 +14,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from benchmarks._models import example
-from benchmarks.parts import OTHERS, PARTS
+from benchmarks.parts import PARTS
 
 markdown, save = example("_markdown"), example("_figures").save
 
 DOCS = Path(__file__).parents[1] / "docs"
 TEMPLATE = Path(__file__).parent / "page.md"
+SUMMARY = Path(__file__).parent / "summary.md"
 BEFORE = Path(__file__).parent / "first_draws_before.json"
 """First draws of an earlier commit, measured once."""
 TITLES = {
@@ -257,18 +261,18 @@ def median(results, what, **wanted):
     return float(np.median(values)) if values else None
 
 
-def gaps(before):
-    """What isn't in the earlier version's bars."""
-    without = [
-        TITLES[job["workload"]]
-        for job, result in before.all("first_draw", caches="cold")
-        if OTHERS not in result["parts"]
-    ]
-    if not without:
-        return ""
-    return (
-        f"With an empty cache, the seconds of {OTHERS} were not recorded of {'; '.join(without)}. "
-    )
+def where_time_goes(results):
+    """CPU seconds to the first draw by what they go to: the median over the models."""
+    rows = []
+    for part in PARTS:
+        cells = []
+        for caches in CACHES:
+            found = [first_draw(results, workload, caches) for workload in TITLES]
+            seconds = [x["parts"].get(part, 0.0) for x in found if x and "parts" in x]
+            cells.append(number(float(np.median(seconds))) if seconds else "")
+        if any(cells):
+            rows.append([part, *cells])
+    return table(["CPU seconds, median of the models", *CACHES.values()], rows)
 
 
 def earlier():
@@ -469,27 +473,21 @@ def draw_sweeps(results):
     return figure
 
 
-def draw_first_draws(before, results):
-    """Bars of CPU seconds to the first draw, by model, before and now, with what they go to."""
-    figure, axes = plt.subplots(1, 3, figsize=(9, 5.5), layout="constrained", sharey=True)
-    colours = dict(zip(PARTS, plt.get_cmap("tab10").colors, strict=False))
-    for axis, (caches, title) in zip(axes, CACHES.items(), strict=True):
-        for place, workload in enumerate(TITLES):
-            for found, y in ((before, place - 0.2), (results, place + 0.2)):
-                result = first_draw(found, workload, caches)
-                start = 0.0
-                for part, seconds in (result or {}).get("parts", {}).items():
-                    axis.barh(y, seconds, left=start, color=colours[part], height=0.36)
-                    start += seconds
-        axis.set(title=title, xlabel="CPU seconds")
-        axis.tick_params(axis="y", length=0)
-        axis.spines[["top", "right", "left"]].set_visible(False)
-    axes[0].set_yticks(
-        range(len(TITLES)), [title.replace(", ", ",\n") for title in TITLES.values()]
-    )
-    axes[0].invert_yaxis()
-    handles = [plt.Rectangle((0, 0), 1, 1, color=colours[part]) for part in PARTS]
-    figure.legend(handles, PARTS, loc="outside lower center", ncols=4, frameon=False)
+def draw_first_draws(results):
+    """Seconds to the first draw with an empty cache, ours and PyMC's alone."""
+    figure, axis = plt.subplots(figsize=(7, 4.6), layout="constrained")
+    for way, name, shift in ((OURS, "pmd.sample", -0.2), (PYMC, "pm.sample alone", 0.2)):
+        found = [first_draw(results, workload, "cold", way) for workload in TITLES]
+        places = [place + shift for place, x in enumerate(found) if x]
+        seconds = [x["seconds"] for x in found if x]
+        bars = axis.barh(places, seconds, height=0.36, color=WAYS[way], label=name)
+        axis.bar_label(bars, [number(x) for x in seconds], padding=3, fontsize=8)
+    axis.set_yticks(range(len(TITLES)), TITLES.values())
+    axis.set_xlabel("seconds from the call to the first draw, nothing compiled before")
+    axis.invert_yaxis()
+    axis.tick_params(axis="y", length=0)
+    axis.spines[["top", "right", "left"]].set_visible(False)
+    axis.legend(loc="lower right", frameon=False)
     return figure
 
 
@@ -497,7 +495,7 @@ def draw_first_draws(before, results):
 
 
 def text(found):
-    """The whole page."""
+    """The page with all that was measured."""
     results = Results(found)
     before, commit = earlier()
     versions = ", ".join(f"{name} {number_}" for name, number_ in found["versions"].items())
@@ -523,11 +521,51 @@ def text(found):
         first_draws_since=first_draws_since(before, results),
         before=commit,
         busy=busy(results),
-        gaps=gaps(before),
+        where_time_goes=where_time_goes(results),
         import_pymc=number(median(results, "import_pymc")),
         import_pymc_dapper=number(median(results, "import_pymc_dapper")),
         writing=number(median(results, "writing", way=OURS)),
     )
+
+
+def summary(found):
+    """The page for users: ten rows of what is measured."""
+    results = Results(found)
+    rows = [*_rates_in_short(results), *_costs_in_short(results)]
+    header = ["what", "`pmd.sample`", "best other sampler in Python", "R's dapper"]
+    return SUMMARY.read_text(encoding="utf-8").format(summary=table(header, rows), note=R_NOTE)
+
+
+def _rates_in_short(results):
+    for workload in list(TITLES)[:5]:
+        [n, *_] = results.sizes(workload) or [None]
+        if results.rate(workload, n, OURS) is None:
+            continue
+        peers = {way: results.rate(workload, n, way) for way in list(WAYS)[2:5]}
+        peers = {way: rate for way, rate in peers.items() if rate is not None}
+        best = max(peers, key=peers.get, default=None)
+        other = "" if best is None else f"{number(peers[best])} ({best})"
+        of_r = number(results.of_r(workload)[0]) if workload in R_EARLIER else ""
+        what = f"effective draws per second: {label(workload, n)}"
+        yield [what, number(results.rate(workload, n, OURS)), other, of_r]
+
+
+def _costs_in_short(results):
+    found = {job["n"]: result for job, result in results.all("sweep", workload="admissions")}
+    if found:
+        n = max(found)
+        per_record = number(1e9 * found[n]["ours"] / n)
+        yield [f"ns per record of a sweep, {label('admissions', n)}", per_record, "", ""]
+    for step, seconds in list((results.one("overhead") or {}).items())[:1]:
+        yield [f"us per draw of {step}, however few the records", number(1e6 * seconds), "", ""]
+    for caches, name in CACHES.items():
+        cells = []
+        for way in (OURS, PYMC):
+            timed = [first_draw(results, workload, caches, way) for workload in TITLES]
+            seconds = [x["seconds"] for x in timed if x]
+            cells.append(number(float(np.median(seconds))) if seconds else "")
+        if any(cells):
+            yield [f"seconds to the first draw, {name}: median of nine models", *cells, ""]
 
 
 def write(found):
@@ -535,7 +573,8 @@ def write(found):
     results = Results(found)
     save(draw_rates(results), DOCS / "figures" / "performance_rates.png")
     save(draw_sweeps(results), DOCS / "figures" / "performance_sweeps.png")
-    save(draw_first_draws(earlier()[0], results), DOCS / "figures" / "performance_first_draws.png")
-    (DOCS / "performance.md").write_text(text(found), encoding="utf-8")
+    save(draw_first_draws(results), DOCS / "figures" / "performance_first_draws.png")
+    (DOCS / "performance.md").write_text(summary(found), encoding="utf-8")
+    (DOCS / "evidence" / "performance.md").write_text(text(found), encoding="utf-8")
     tables = {"effective draws per second": beside_r(results).rstrip("\n")}
     markdown.fill_file(DOCS / "tutorials" / "from-dapper.md", tables)

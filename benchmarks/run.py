@@ -1,4 +1,4 @@
-"""Measure the package and its peers, and write docs/performance.md with its figures.
+"""Measure the package and its peers, and write the pages on speed with their figures.
 
     python -m benchmarks.run            half an hour, on a machine with nothing else to do
     python -m benchmarks.run --short    a few minutes: small sizes, few draws; for trying out

@@ -9,6 +9,7 @@ import pymc_dapper
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
+import navigation  # noqa: E402
 import pages  # noqa: E402
 
 project = "pymc_dapper"
@@ -16,8 +17,12 @@ author = "The pymc_dapper developers"
 copyright = author
 version = release = pymc_dapper.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_design"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
+extensions += ["sphinx.ext.napoleon", "sphinx_design"]
 exclude_patterns = ["_build"]
+# `api.md` lists the public names; each gets a page of its own in `api/`.
+templates_path = ["_templates"]
+
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
 
@@ -49,10 +54,9 @@ def read_as_sphinx(app, page, source):
         source[0] = with_thumbnails(source[0])
     if page.startswith("tutorials/") and app.config.run_tutorials:
         source[0] = as_run_now(source[0], page.removeprefix("tutorials/"))
-    # Each section of the first page lists pages: they make the table of contents.
     if page == "index":
-        first, *sections = source[0].split("\n## ")
-        source[0] = "\n## ".join([first, *(with_toctree(section) for section in sections)])
+        source[0] = with_cards(source[0])
+    source[0] += navigation.toctree(page)
 
 
 def as_run_now(source, stem):
@@ -65,11 +69,16 @@ def as_run_now(source, stem):
     return source
 
 
-def with_toctree(section):
-    """Add a hidden table of contents to a section: the pages that it links to."""
-    title = section.partition("\n")[0]
-    pages = re.findall(r"\]\(([\w/-]+)\.md\)", section)
-    return "\n".join([section, "```{toctree}", ":hidden:", f":caption: {title}\n", *pages, "```\n"])
+def with_cards(first_page):
+    """The links of the first page's last section, as cards."""
+    start, title, section = first_page.rpartition("\n## Where to go\n")
+    links = re.findall(r"^- \[([^]]+)\]\(([\w/-]+)\.md\): (.*?)$", section, re.MULTILINE)
+    cards = "".join(
+        f":::{{grid-item-card}} {name}\n:link: {page}\n:link-type: doc\n{text}\n:::\n"
+        for name, page, text in links
+    )
+    rest = section.rpartition("\n\n")[2]
+    return f"{start}{title}\n::::{{grid}} 1 2 2 3\n:gutter: 2\n{cards}::::\n\n{rest}"
 
 
 def with_thumbnails(gallery):

@@ -32,7 +32,7 @@ EXAMPLES = {
     "budget_study": ["--output", "budget_study.png", "--page", "../studies.md"],
     # These name their figures themselves.
     "published_methods": ["--output", "."],
-    "paper": ["--figures", ".", "--page", "../paper.md"],
+    "paper": ["--figures", ".", "--page", "../evidence/paper.md"],
 }
 
 

@@ -1,10 +1,11 @@
 """The paper on dapper, reproduced: Eng, Awan, Ju, Rao and Gong (2024), arXiv:2412.14503.
 
 Examples 1, 2 and 3 with the paper's data, chains and draws, and the toy model of its section 6. The
-script prints the tables of docs/paper.md and saves the figures paper_*.png and regression.png.
+script prints the tables of docs/evidence/paper.md and saves the figures paper_*.png and
+regression.png.
 
     python examples/paper.py                                  figures to examples/output
-    python examples/paper.py --page docs/paper.md --figures docs/figures    makes the page anew
+    python examples/paper.py --page docs/evidence/paper.md --figures docs/figures
 """
 
 import argparse

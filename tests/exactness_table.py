@@ -1,4 +1,4 @@
-"""Run all tests of exactness on all samplers, and write docs/exactness.md.
+"""Run all tests of exactness on all samplers, and write docs/evidence/exactness.md.
 
     python -m tests.exactness_table          20 minutes on two cores
     python -m tests.exactness_table --short  some minutes, with less power
@@ -23,7 +23,7 @@ from tests.statistical.exactness.cases import CASES
 from tests.statistical.exactness.faults import FAULTS
 from tests.statistical.exactness.reference import REFERENCES, compare
 
-PAGE = Path(__file__).parents[1] / "docs" / "exactness.md"
+PAGE = Path(__file__).parents[1] / "docs" / "evidence" / "exactness.md"
 AGREEMENT = "agreement"
 RULES = "rules of ConjugateStep"
 

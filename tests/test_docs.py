@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pymc_dapper as pmd
-from docs import pages
+from docs import navigation, pages
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {name: path.read_text("utf-8") for name, path in pages.with_code().items()}
@@ -71,10 +71,18 @@ def test_each_page_is_at_most_two_clicks_from_the_first():
     assert set(DOCS.rglob("*.md")) - set((DOCS / "_build").rglob("*")) <= near
 
 
+def test_the_table_of_contents_has_each_page_once_and_ten_at_the_top():
+    listed = [page for children in navigation.CHILDREN.values() for page in children]
+    pages_there = set(DOCS.rglob("*.md")) - set((DOCS / "_build").rglob("*"))
+    names = {path.relative_to(DOCS).with_suffix("").as_posix() for path in pages_there}
+    assert sorted([*listed, "index"]) == sorted(names)
+    assert len(navigation.CHILDREN["index"]) == 10
+
+
 def test_the_api_page_has_every_public_name():
     page = (DOCS / "api.md").read_text()
     modules = {"conjugacy", "diagnostics", "releases", "statistics"}
     names = [name for name in pmd.__all__ if not inspect.ismodule(getattr(pmd, name))]
     names += [f"{module}.{name}" for module in modules for name in getattr(pmd, module).__all__]
-    missing = [n for n in names if not re.search(rf":: pymc_dapper\.(\w+\.)*{n}$", page, re.M)]
+    missing = [n for n in names if not re.search(rf" pymc_dapper\.(\w+\.)*{n}$", page, re.M)]
     assert not missing

@@ -1,4 +1,4 @@
-"""The paper's reproduction: the script runs, and docs/paper.md shows what it computes.
+"""The paper's reproduction: the script runs, and docs/evidence/paper.md shows what it computes.
 
 Exact numbers on the page are compared with what is computed now. Sampled ones, which a run put
 there, are compared with the exact ones, allowing for their Monte Carlo error.
@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGE = (DOCS / "paper.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "evidence" / "paper.md").read_text(encoding="utf-8")
 STANDARD_ERRORS = 4.5
 
 
@@ -151,7 +151,7 @@ def test_the_naive_analysis_of_sums_without_noise_is_the_confidential_one(exampl
 
 
 def test_every_figure_of_the_page_is_there():
-    figures = re.findall(r"\]\((figures/\S+?\.png)\)", PAGE)
+    figures = re.findall(r"\]\(\.\./(figures/\S+?\.png)\)", PAGE)
     assert len(figures) == 6
     for figure in figures:
         assert (DOCS / figure).stat().st_size > 10_000

@@ -106,7 +106,7 @@ def regression(
 
 
 def regression_labels(p: int) -> list[str]:
-    """Name the entries of :func:`regression`, in their order.
+    """Name the entries of :func:`~pymc_dapper.statistics.regression`, in their order.
 
     Parameters
     ----------

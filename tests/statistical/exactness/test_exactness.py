@@ -1,7 +1,7 @@
 """Each form's sampler passes all tests of exactness, and each fault is caught by one.
 
 `python -m tests.exactness_table` runs all tests of all samplers, exact and faulty, for longer, and
-writes what they find into docs/exactness.md.
+writes what they find into docs/evidence/exactness.md.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ CAUGHT = {
     "missing Jacobian, NUTS": ("Geweke", "compound with NUTS"),
     "theta given the old records": ("Geweke", "compound with NUTS"),
 }
-"""A test, and a form, that catches a fault soon. docs/exactness.md has them all."""
+"""A test, and a form, that catches a fault soon. docs/evidence/exactness.md has them all."""
 
 IN_EVERY_RUN = {
     "stale cached sum",
@@ -59,7 +59,8 @@ def test_each_fault_is_caught(fault):
 
 
 def test_the_page_is_of_these_forms_and_faults():
-    page = (Path(__file__).parents[3] / "docs" / "exactness.md").read_text(encoding="utf-8")
+    folder = Path(__file__).parents[3] / "docs" / "evidence"
+    page = (folder / "exactness.md").read_text(encoding="utf-8")
     titles = [line[4:].lower() for line in page.splitlines() if line.startswith("### ")]
     assert titles == [name.lower() for name in (*CASES, *REFERENCES)]
     assert all(f"| {fault} |" in page for fault in FAULTS)
