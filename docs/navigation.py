@@ -41,6 +41,7 @@ CHILDREN = {
         "with-pymc",
         "performance",
         "reading-a-model",
+        "operations",
     ],
     "what-can-go-wrong": ["naive-fitting", "plots"],
     "methods": [

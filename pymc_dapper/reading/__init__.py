@@ -1,4 +1,4 @@
-"""How a PyMC model is read, for who teaches the reader more: see docs/reading-a-model.md."""
+"""For those who teach the reader an operation of their own: see docs/operations.md."""
 
 from pymc_dapper.graphs.errors import (
     NotAdditiveError,
