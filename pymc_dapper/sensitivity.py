@@ -1,6 +1,7 @@
 """How far one record can move a statistic: in each norm, and in the one that a noise needs."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
@@ -10,7 +11,15 @@ from pymc_dapper.checks import shown
 Neighbours = Literal["replace", "add_remove"]
 Norm = Literal["l1", "l2", "linf"]
 
+CHANGE = {"replace": "one person changes", "add_remove": "one person joins or leaves"}
+"""What makes two data sets neighbours, in words."""
+
 _NAMES = {"l1": "L1", "l2": "L2", "linf": "L-infinity"}
+
+_TOO_LARGE = (
+    "the statistic's sensitivity is too large for a float: scale the records, and narrow the "
+    "limits that they are clamped to"
+)
 
 
 class Sensitivity(float):
@@ -30,19 +39,29 @@ class Sensitivity(float):
         (rounded up). Otherwise no pair is farther apart, but perhaps none is as far.
     neighbours : {"replace", "add_remove"}
         Which data sets are neighbours, as of `Sensitivities`.
+    if_joined : Sensitivity, optional
+        The one for ``"add_remove"``, if nobody has said yet which data sets are neighbours. The
+        number itself is then for ``"replace"``.
     """
 
-    __slots__ = ("_exact", "_neighbours", "_norm")
+    __slots__ = ("_exact", "_if_joined", "_neighbours", "_norm")
     _exact: bool
+    _if_joined: "Sensitivity | None"
     _neighbours: Neighbours
     _norm: Norm
 
     def __new__(
-        cls, value: float, *, norm: Norm, exact: bool, neighbours: Neighbours = "replace"
+        cls,
+        value: float,
+        *,
+        norm: Norm,
+        exact: bool,
+        neighbours: Neighbours = "replace",
+        if_joined: "Sensitivity | None" = None,
     ) -> "Sensitivity":
         """Make a float that knows its norm, whether it is exact, and for which neighbours."""
         self = super().__new__(cls, value)
-        self._norm, self._exact = norm, exact
+        self._norm, self._exact, self._if_joined = norm, exact, if_joined
         self._neighbours = check_neighbours(neighbours)
         return self
 
@@ -61,24 +80,50 @@ class Sensitivity(float):
         """Which data sets are neighbours."""
         return self._neighbours
 
+    @property
+    def if_joined(self) -> "Sensitivity | None":
+        """The one for one person who joins or leaves, if nobody has said who neighbours are."""
+        return self._if_joined
+
     def __repr__(self) -> str:
-        relation = "" if self.neighbours == "replace" else f", neighbours={self.neighbours!r}"
-        return f"Sensitivity({float(self)!r}, norm={self.norm!r}, exact={self.exact}{relation})"
+        told = f"{float(self)!r} if {CHANGE[self.neighbours]}"
+        if self.if_joined is not None:
+            told += f", {float(self.if_joined)!r} if {CHANGE['add_remove']}"
+        return f"Sensitivity({told}, norm={self.norm!r}, exact={self.exact})"
 
     def __str__(self) -> str:
         return str(float(self))
 
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:
         """Let it be pickled and copied."""
-        options = {"norm": self.norm, "exact": self.exact, "neighbours": self.neighbours}
-        return (float(self),), options
+        return (float(self),), self._options(if_joined=self.if_joined)
+
+    def _options(self, *, if_joined: "Sensitivity | None") -> dict[str, Any]:
+        told = {"norm": self.norm, "exact": self.exact, "neighbours": self.neighbours}
+        return {**told, "if_joined": if_joined}
+
+    def times(self, factor: Fraction) -> "Sensitivity":
+        """Return the one of the statistic times a number other than zero, rounded up."""
+        scaled = _round_up(Fraction(float(self)) * abs(factor))
+        joined = None if self.if_joined is None else self.if_joined.times(factor)
+        return Sensitivity(scaled, **self._options(if_joined=joined))
+
+    def among(self, neighbours: Neighbours) -> "Sensitivity":
+        """Return the one for some neighbours, if nobody had said which; else this one."""
+        if self.if_joined is None:
+            return self
+        if neighbours == "add_remove":
+            return self.if_joined
+        return Sensitivity(float(self), **self._options(if_joined=None))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sensitivities:
     """How far a statistic's values for two neighbouring data sets can lie apart.
 
-    Mechanisms and `pymc_dapper.budget` take it whole, and pick the norm that they need.
+    Mechanisms and `pymc_dapper.budget` take it whole, and pick the norm that they need. If the
+    statistic was made without ``neighbours=``, it holds the numbers for both relations: a
+    calibration takes those for the neighbours that its budget names.
 
     Attributes
     ----------
@@ -90,13 +135,30 @@ class Sensitivities:
         Largest difference of a single entry: for L-infinity noise.
     neighbours : {"replace", "add_remove"}
         Which data sets are neighbours: those that differ in the values of one record, or those of
-        which one has one record more.
+        which one has one record more. ``"replace"`` if nobody has said it.
     """
 
     l1: Sensitivity
     l2: Sensitivity
     linf: Sensitivity
     neighbours: Neighbours = "replace"
+
+    def __repr__(self) -> str:
+        told = [("replace", self)] if self.l1.if_joined else [(self.neighbours, self)]
+        if self.l1.if_joined:
+            told.append(("add_remove", self.among("add_remove")))
+        parts = (
+            f"l1={each.l1:.6g}, l2={each.l2:.6g}, linf={each.linf:.6g} if {CHANGE[relation]}"
+            for relation, each in told
+        )
+        return f"Sensitivities({'; '.join(parts)})"
+
+    def among(self, neighbours: Neighbours) -> "Sensitivities":
+        """Return those for some neighbours, if nobody had said which; else these."""
+        if self.l1.if_joined is None:
+            return self
+        each = (one.among(neighbours) for one in (self.l1, self.l2, self.linf))
+        return Sensitivities(*each, neighbours)
 
     def times(self, factor: Fraction) -> "Sensitivities":
         """Return those of the statistic times a number other than zero, rounded up.
@@ -106,8 +168,23 @@ class Sensitivities:
         ValueError
             If one is too large for a float.
         """
-        l1, l2, linf = (Fraction(float(x)) * abs(factor) for x in (self.l1, self.l2, self.linf))
-        return sensitivities(l1, l2 * l2, linf, self.neighbours, exact=self.l1.exact)
+        try:
+            each = [one.times(factor) for one in (self.l1, self.l2, self.linf)]
+        except OverflowError:
+            raise ValueError(_TOO_LARGE) from None
+        return Sensitivities(*each, self.neighbours)
+
+
+def for_either(
+    neighbours: Neighbours | None, of: Callable[[Neighbours], Sensitivities]
+) -> Sensitivities:
+    """Return a statistic's sensitivities for some neighbours; for both, if nobody says which."""
+    if neighbours is not None:
+        return of(check_neighbours(neighbours))
+    changed, joined = of("replace"), of("add_remove")
+    pairs = ((changed.l1, joined.l1), (changed.l2, joined.l2), (changed.linf, joined.linf))
+    each = (Sensitivity(one, norm=one.norm, exact=one.exact, if_joined=j) for one, j in pairs)
+    return Sensitivities(*each)
 
 
 def check_neighbours(neighbours: Any) -> Neighbours:
@@ -121,21 +198,18 @@ def check_neighbours(neighbours: Any) -> Neighbours:
 
 
 def neighbours_of(sensitivity: Any) -> Neighbours | None:
-    """Which data sets a sensitivity compares; None of a plain number, which doesn't say."""
-    known = isinstance(sensitivity, Sensitivity | Sensitivities)
-    return sensitivity.neighbours if known else None
+    """Which data sets a sensitivity compares; None if nobody has said, as of a plain number."""
+    one = sensitivity.l1 if isinstance(sensitivity, Sensitivities) else sensitivity
+    said = isinstance(one, Sensitivity) and one.if_joined is None
+    return one.neighbours if said else None
 
 
 def as_l1(sensitivity: Any) -> Any:
     """Take a sensitivity for the L1 one: the rule for the noise of another norm is the same."""
     if not isinstance(sensitivity, Sensitivity):
         return sensitivity
-    return Sensitivity(
-        float(sensitivity),
-        norm="l1",
-        exact=sensitivity.exact,
-        neighbours=sensitivity.neighbours,
-    )
+    options = sensitivity._options(if_joined=as_l1(sensitivity.if_joined))
+    return Sensitivity(float(sensitivity), **{**options, "norm": "l1"})
 
 
 def in_norm(sensitivity: Any, norm: Norm, owner: str) -> Any:
@@ -172,10 +246,7 @@ def sensitivities(
     try:
         values = _round_up(Fraction(l1)), _root_up(Fraction(l2_squared)), _round_up(Fraction(linf))
     except OverflowError:
-        raise ValueError(
-            "the statistic's sensitivity is too large for a float: scale the records, and narrow "
-            "the limits that they are clamped to"
-        ) from None
+        raise ValueError(_TOO_LARGE) from None
     return Sensitivities(
         Sensitivity(values[0], norm="l1", exact=exact, neighbours=neighbours),
         Sensitivity(values[1], norm="l2", exact=exact, neighbours=neighbours),

@@ -23,12 +23,16 @@ def test_what_is_shown_is_escaped():
 @pytest.mark.parametrize(
     ("given", "shown"),
     [
-        (pmd.PureDP(0.5), "PureDP epsilon 0.5 neighbours replace"),
-        (pmd.ApproxDP(1, 1e-6, neighbours="add_remove"), "epsilon 1 delta 1e-06 neighbours add_re"),
+        (pmd.PureDP(0.5), "PureDP epsilon 0.5 if one person changes"),
+        (
+            pmd.ApproxDP(1, 1e-6, neighbours="add_remove"),
+            "delta 1e-06 if one person joins or leaves",
+        ),
         (pmd.LaplaceMechanism(2.0), "LaplaceMechanism scale 2"),
         (
             pmd.GaussianMechanism.calibrate(pmd.ZCDP(0.5), sensitivity=3).rounded(5),
-            "GaussianMechanism sigma 3 budget ZCDP(rho=0.5) published rounded(5)",
+            "GaussianMechanism sigma 3 budget ZCDP(rho=0.5, one person changes) "
+            "published rounded(5)",
         ),
         (pmd.LaplaceMechanism(np.array([1.0, 2.0])), "LaplaceMechanism scale [1. 2.]"),
     ],

@@ -11,10 +11,27 @@ import numpy as np
 from pymc_dapper.budget.bounds import Bound, conversion
 from pymc_dapper.budget.numbers import TINY, held, positive, probability
 from pymc_dapper.html import table
-from pymc_dapper.sensitivity import Neighbours, check_neighbours, neighbours_of
+from pymc_dapper.sensitivity import (
+    CHANGE,
+    Neighbours,
+    Norm,
+    Sensitivity,
+    check_neighbours,
+    in_norm,
+    neighbours_of,
+)
 
-_NEIGHBOURS: Any = field(default="replace", kw_only=True)
-_COMPARED = {"replace": "one record replaced", "add_remove": "one record added or removed"}
+
+class _Unsaid(str):
+    """The neighbours of a budget that was made without ``neighbours=``."""
+
+    __slots__ = ()
+
+
+UNSAID: Any = _Unsaid("replace")
+"""What a budget is for by default. It is told from "replace" only where the choice matters."""
+
+_NEIGHBOURS: Any = field(default=UNSAID, kw_only=True)
 
 
 class _Budget:
@@ -50,9 +67,9 @@ class _Budget:
         Examples
         --------
         >>> ZCDP(0.5).split(2)
-        (ZCDP(rho=0.25), ZCDP(rho=0.25))
+        (ZCDP(rho=0.25, one person changes), ZCDP(rho=0.25, one person changes))
         >>> PureDP(1).split([3, 1])
-        (PureDP(epsilon=0.75), PureDP(epsilon=0.25))
+        (PureDP(epsilon=0.75, one person changes), PureDP(epsilon=0.25, one person changes))
         """
         amounts = _amounts(self)
         shares = [[amount / divisor for amount in amounts] for divisor in _divisors(parts)]
@@ -68,7 +85,7 @@ class _Budget:
         Examples
         --------
         >>> ZCDP(0.5).compose(ZCDP(0.25), ZCDP(0.25))
-        ZCDP(rho=1.0)
+        ZCDP(rho=1.0, one person changes)
         """
         return compose(self, *others)
 
@@ -81,17 +98,31 @@ class _Budget:
     def _repr_html_(self) -> str:
         amounts = zip(_amount_fields(self), _amounts(self), strict=True)
         rows = [(one.name, f"{amount:.6g}") for one, amount in amounts]
-        return table(type(self).__name__, (), [*rows, ("neighbours", self.neighbours)])
+        return table(type(self).__name__, (), [*rows, ("if", CHANGE[self.neighbours])])
 
-    def _shown(self, form: str) -> str:
-        """Show it as it is typed: the neighbours only where they aren't the default."""
+    def _shown(self, form: str, neighbours: Neighbours | None = None) -> str:
+        """Show the amounts, and in words what changes; or as it is typed for some neighbours."""
         parts = [
             f"{one.name}={amount!r}" if form == "r" else f"{one.name}={amount:{form}}"
             for one, amount in zip(_amount_fields(self), _amounts(self), strict=True)
         ]
-        if self.neighbours != "replace":
-            parts.append(f"neighbours={self.neighbours!r}")
-        return f"{type(self).__name__}({', '.join(parts)})"
+        told = f"neighbours={neighbours!r}" if neighbours else CHANGE[self.neighbours]
+        return f"{type(self).__name__}({', '.join([*parts, told])})"
+
+    def among(self, neighbours: Neighbours | None) -> Self:
+        """Return the budget for some neighbours, as ``neighbours=`` of a calibration says.
+
+        Raises
+        ------
+        ValueError
+            If it is for others, or if `neighbours` is unknown.
+        """
+        if neighbours is None:
+            return self
+        said = not isinstance(self.neighbours, _Unsaid)
+        if said and self.neighbours != check_neighbours(neighbours):
+            raise ValueError(f"neighbours={neighbours!r} contradicts the budget, {self}")
+        return replace(self, neighbours=neighbours)
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,7 +137,9 @@ class PureDP(_Budget):
     epsilon : float
         Privacy loss, positive and finite.
     neighbours : {"replace", "add_remove"}
-        What it is to change one record: to give it other values, or to add or remove it.
+        What it is to change one record: to give it other values, or to add or remove it. If it
+        isn't given, the budget is for ``"replace"``, and a calibration by a statistic whose
+        sensitivity depends on it is refused.
 
     Raises
     ------
@@ -122,7 +155,7 @@ class PureDP(_Budget):
     Examples
     --------
     >>> PureDP(1).to_zcdp()
-    ZCDP(rho=0.5)
+    ZCDP(rho=0.5, one person changes)
     """
 
     epsilon: float
@@ -152,11 +185,12 @@ class PureDP(_Budget):
         Examples
         --------
         >>> PureDP(0.5, neighbours="add_remove").to_replace()
-        PureDP(epsilon=1.0)
+        PureDP(epsilon=1.0, one person changes)
         """
         if self.neighbours == "replace":
             return self
-        return type(self)(held(2 * self.epsilon, f"epsilon of {self} for a replaced record"))
+        epsilon = held(2 * self.epsilon, f"epsilon of {self} for a replaced record")
+        return type(self)(epsilon, neighbours="replace")
 
     def to_zcdp(self) -> "ZCDP":
         """Return the zCDP budget that every mechanism with this budget keeps: epsilon^2 / 2.
@@ -216,7 +250,9 @@ class ZCDP(_Budget):
     rho : float
         Privacy loss, positive and finite.
     neighbours : {"replace", "add_remove"}
-        What it is to change one record: to give it other values, or to add or remove it.
+        What it is to change one record: to give it other values, or to add or remove it. If it
+        isn't given, the budget is for ``"replace"``, and a calibration by a statistic whose
+        sensitivity depends on it is refused.
 
     Raises
     ------
@@ -232,9 +268,9 @@ class ZCDP(_Budget):
     Examples
     --------
     >>> print(ZCDP(0.1).to_approx(delta=1e-10))
-    ApproxDP(epsilon=3.13485, delta=1e-10)
+    ApproxDP(epsilon=3.13485, delta=1e-10, one person changes)
     >>> print(ZCDP(0.1).to_approx(delta=1e-10, bound="tight"))
-    ApproxDP(epsilon=2.88183, delta=1e-10)
+    ApproxDP(epsilon=2.88183, delta=1e-10, one person changes)
     """
 
     rho: float
@@ -264,11 +300,12 @@ class ZCDP(_Budget):
         Examples
         --------
         >>> ZCDP(0.5, neighbours="add_remove").to_replace()
-        ZCDP(rho=2.0)
+        ZCDP(rho=2.0, one person changes)
         """
         if self.neighbours == "replace":
             return self
-        return type(self)(held(4 * self.rho, f"rho of {self} for a replaced record"))
+        rho = held(4 * self.rho, f"rho of {self} for a replaced record")
+        return type(self)(rho, neighbours="replace")
 
     def to_approx(
         self,
@@ -336,7 +373,9 @@ class ApproxDP(_Budget):
     delta : float
         Above 0 (not below 2.2e-308, where floats lose precision) and below 1.
     neighbours : {"replace", "add_remove"}
-        What it is to change one record: to give it other values, or to add or remove it.
+        What it is to change one record: to give it other values, or to add or remove it. If it
+        isn't given, the budget is for ``"replace"``, and a calibration by a statistic whose
+        sensitivity depends on it is refused.
 
     Raises
     ------
@@ -352,7 +391,7 @@ class ApproxDP(_Budget):
     Examples
     --------
     >>> print(ApproxDP(1, 1e-6).to_zcdp())
-    ZCDP(rho=0.0174689)
+    ZCDP(rho=0.0174689, one person changes)
     """
 
     epsilon: float
@@ -386,7 +425,7 @@ class ApproxDP(_Budget):
         Examples
         --------
         >>> print(ApproxDP(1, 1e-6, neighbours="add_remove").to_replace())
-        ApproxDP(epsilon=2, delta=3.71828e-06)
+        ApproxDP(epsilon=2, delta=3.71828e-06, one person changes)
         """
         if self.neighbours == "replace":
             return self
@@ -396,7 +435,7 @@ class ApproxDP(_Budget):
             raise ValueError(
                 f"{self} promises nothing to a replaced record: delta would be 1 or more."
             )
-        return type(self)(epsilon, math.exp(log_delta))
+        return type(self)(epsilon, math.exp(log_delta), neighbours="replace")
 
     def to_zcdp(self, *, bound: Bound = "simple") -> ZCDP:
         """Return the largest zCDP budget that is enough for this budget.
@@ -459,7 +498,7 @@ def compose[B: _Budget](*budgets: B) -> B:
     Examples
     --------
     >>> compose(PureDP(0.25), PureDP(0.5))
-    PureDP(epsilon=0.75)
+    PureDP(epsilon=0.75, one person changes)
     """
     if not budgets:
         raise TypeError("compose needs at least one budget, got none.")
@@ -492,6 +531,17 @@ def largest[B: _Budget](budgets: Sequence[B]) -> B:
     return max(budgets, key=_amounts)
 
 
+def is_below(budget: _Budget, other: _Budget) -> bool:
+    """Whether a budget promises more than another of its kind; rounding is let pass.
+
+    Budgets of different kinds aren't compared.
+    """
+    if type(budget) is not type(other):
+        return False
+    pairs = list(zip(_amounts(budget), _amounts(other), strict=True))
+    return all(a <= b * (1 + 1e-9) for a, b in pairs) and any(a < b * (1 - 1e-9) for a, b in pairs)
+
+
 def check_alike(budgets: Iterable[_Budget]) -> None:
     """Refuse budgets that don't compare the same data sets."""
     first, *others = budgets
@@ -499,25 +549,63 @@ def check_alike(budgets: Iterable[_Budget]) -> None:
         if other.neighbours != first.neighbours:
             changed, moved = sorted((first, other), key=lambda one: one.neighbours == "add_remove")
             raise ValueError(
-                f"budgets for different neighbours don't go together: {changed} is for "
-                f"{_COMPARED['replace']}, {moved} for {_COMPARED['add_remove']}. What the latter "
-                "promises to a replaced record is its .to_replace()"
+                f"budgets for different neighbours don't go together: {changed} and {moved}. What "
+                "the latter promises if one person changes is its .to_replace()"
             )
 
 
-def check_neighbours_of(budget: _Budget, sensitivity: object) -> None:
-    """Refuse a sensitivity for other neighbours than the budget's: noise by it isn't enough.
+def needed(budget: _Budget, sensitivity: Any, norm: Norm, owner: str) -> Any:
+    """Take a sensitivity in a norm, for a budget's neighbours. A plain number is taken as it is.
 
-    A plain number is taken for the budget's own.
+    Raises
+    ------
+    ValueError
+        If the sensitivity is for other neighbours than the budget's. Or if neither the budget nor
+        the statistic was given ``neighbours=``, and the sensitivity depends on them.
     """
-    compared = neighbours_of(sensitivity)
-    if compared in (None, budget.neighbours):
-        return
-    raise ValueError(
-        f"sensitivity is for {_COMPARED[compared]}, but {budget} is for "
-        f"{_COMPARED[budget.neighbours]}. Say which is meant in both: "
-        f"{replace(budget, neighbours=compared)}, or the statistic with "
-        f"neighbours={budget.neighbours!r}"
+    one = in_norm(sensitivity, norm, owner)
+    if not isinstance(one, Sensitivity):
+        return one
+    if one.if_joined is not None:
+        if isinstance(budget.neighbours, _Unsaid) and one.if_joined != one:
+            typed = [budget._shown(".6g", each) for each in ("replace", "add_remove")]
+            raise ValueError(
+                f"{_differs(one)}, and the budget doesn't say which it is for. Write {typed[0]} if "
+                f"the number of people is public, or {typed[1]} if it isn't, as for releases of "
+                "OpenDP, Tumult and PipelineDP"
+            )
+        return one.among(budget.neighbours)
+    if one.neighbours != budget.neighbours:
+        raise ValueError(
+            f"sensitivity is for neighbours of which {CHANGE[one.neighbours]}, but the budget is "
+            f"{budget}. Say the same in both: {budget._shown('.6g', one.neighbours)}, or the "
+            f"statistic with neighbours={str(budget.neighbours)!r}"
+        )
+    return one
+
+
+def spent_by(sensitivity: Any, norm: Norm, owner: str) -> tuple[Any, Neighbours]:
+    """Take a sensitivity in a norm, with the neighbours for which a budget by it is.
+
+    Raises
+    ------
+    ValueError
+        If the statistic was made without ``neighbours=``, and the sensitivity depends on them.
+    """
+    one = in_norm(sensitivity, norm, owner)
+    if isinstance(one, Sensitivity) and one.if_joined is not None and one.if_joined != one:
+        raise ValueError(
+            f"{_differs(one)}. Say which the privacy loss is for: give the statistic "
+            "neighbours='replace' if the number of people is public, or neighbours='add_remove' if "
+            "it isn't"
+        )
+    return one, neighbours_of(one) or UNSAID
+
+
+def _differs(one: Sensitivity) -> str:
+    return (
+        f"the statistic's sensitivity is {one:.6g} if {CHANGE['replace']} and {one.if_joined:.6g} "
+        f"if {CHANGE['add_remove']}"
     )
 
 
@@ -525,8 +613,8 @@ def check_replace(budget: _Budget, owner: str, why: str) -> None:
     """Refuse a budget for added or removed records where nothing is known to keep it."""
     if budget.neighbours != "replace":
         raise ValueError(
-            f"{owner} keeps no budget for {_COMPARED[budget.neighbours]}, got {budget}: "
-            f"{why}. Give a budget with neighbours='replace'"
+            f"{owner} keeps no budget for neighbours of which {CHANGE[budget.neighbours]}, got "
+            f"{budget}: {why}. Give a budget with neighbours='replace'"
         )
 
 

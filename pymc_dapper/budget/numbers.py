@@ -8,7 +8,6 @@ from numbers import Integral, Real
 import numpy as np
 
 from pymc_dapper.checks import shown
-from pymc_dapper.sensitivity import Norm, in_norm
 
 TINY = sys.float_info.min
 """Smallest float of full precision, 2.2e-308. It stands for a smaller epsilon or delta."""
@@ -58,9 +57,8 @@ def _number(value: object, name: str) -> float:
         return math.inf
 
 
-def sensitivity_of(value: object, norm: Norm, owner: str) -> float:
-    """Return a sensitivity in a norm, rounded up: noise must not be too small."""
-    value = in_norm(value, norm, owner)
+def sensitivity_of(value: object) -> float:
+    """Return a sensitivity as a float, rounded up: noise must not be too small."""
     number = positive(value, "sensitivity")
     whole = int(value) if isinstance(value, Integral) else value
     if isinstance(whole, int | Fraction) and Fraction(number) < whole:
@@ -70,7 +68,7 @@ def sensitivity_of(value: object, norm: Norm, owner: str) -> float:
 
 def whole_sensitivity(value: object) -> int:
     """Return a sensitivity that is a positive whole number."""
-    number = sensitivity_of(value, "l1", "discrete Laplace noise")
+    number = sensitivity_of(value)
     if not number.is_integer():
         raise ValueError(
             f"sensitivity must be a whole number for noise of whole numbers, got {value!r}. "

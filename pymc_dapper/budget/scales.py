@@ -11,11 +11,12 @@ from pymc_dapper.budget.kinds import (
     ApproxDP,
     PureDP,
     approx_budget,
-    check_neighbours_of,
     check_pure,
+    needed,
+    spent_by,
 )
 from pymc_dapper.budget.numbers import held, positive, sensitivity_of, whole_sensitivity
-from pymc_dapper.sensitivity import Neighbours, Sensitivities, neighbours_of
+from pymc_dapper.sensitivity import Sensitivities
 
 
 def laplace_scale(budget: PureDP, *, sensitivity: float | Sensitivities) -> float:
@@ -40,7 +41,7 @@ def laplace_scale(budget: PureDP, *, sensitivity: float | Sensitivities) -> floa
     TypeError
         If `budget` isn't pure, or if `sensitivity` isn't a number.
     ValueError
-        If `sensitivity` isn't positive and finite, or is for other neighbours than the budget.
+        If `sensitivity` isn't positive and finite, or doesn't go with the budget's neighbours.
 
     References
     ----------
@@ -52,8 +53,7 @@ def laplace_scale(budget: PureDP, *, sensitivity: float | Sensitivities) -> floa
     4.0
     """
     check_pure(budget, "laplace_scale")
-    check_neighbours_of(budget, sensitivity)
-    delta_1 = sensitivity_of(sensitivity, "l1", "Laplace noise")
+    delta_1 = sensitivity_of(needed(budget, sensitivity, "l1", "Laplace noise"))
     return held(delta_1 / budget.epsilon, f"scale for {budget} and sensitivity {delta_1:.6g}")
 
 
@@ -83,11 +83,12 @@ def laplace_budget(scale: float, *, sensitivity: float | Sensitivities) -> PureD
     Examples
     --------
     >>> laplace_budget(4, sensitivity=2)
-    PureDP(epsilon=0.5)
+    PureDP(epsilon=0.5, one person changes)
     """
-    b, delta_1 = positive(scale, "scale"), sensitivity_of(sensitivity, "l1", "Laplace noise")
+    b, (one, neighbours) = positive(scale, "scale"), spent_by(sensitivity, "l1", "Laplace noise")
+    delta_1 = sensitivity_of(one)
     epsilon = held(delta_1 / b, f"epsilon for scale {b:.6g} and sensitivity {delta_1:.6g}")
-    return PureDP(epsilon, neighbours=_compared(sensitivity))
+    return PureDP(epsilon, neighbours=neighbours)
 
 
 def discrete_laplace_scale(budget: PureDP, *, sensitivity: int | Sensitivities) -> float:
@@ -113,7 +114,7 @@ def discrete_laplace_scale(budget: PureDP, *, sensitivity: int | Sensitivities) 
     TypeError
         If `budget` isn't pure, or if `sensitivity` isn't a number.
     ValueError
-        If `sensitivity` isn't a positive whole number, or is for other neighbours than the budget.
+        If `sensitivity` isn't a positive whole number, or doesn't go with the budget's neighbours.
 
     References
     ----------
@@ -125,8 +126,8 @@ def discrete_laplace_scale(budget: PureDP, *, sensitivity: int | Sensitivities) 
     2.0
     """
     check_pure(budget, "discrete_laplace_scale")
-    check_neighbours_of(budget, sensitivity)
-    return laplace_scale(budget, sensitivity=whole_sensitivity(sensitivity))
+    one = needed(budget, sensitivity, "l1", "discrete Laplace noise")
+    return laplace_scale(budget, sensitivity=whole_sensitivity(one))
 
 
 def discrete_laplace_budget(scale: float, *, sensitivity: int | Sensitivities) -> PureDP:
@@ -155,10 +156,11 @@ def discrete_laplace_budget(scale: float, *, sensitivity: int | Sensitivities) -
     Examples
     --------
     >>> discrete_laplace_budget(2, sensitivity=1)
-    PureDP(epsilon=0.5)
+    PureDP(epsilon=0.5, one person changes)
     """
-    spent = laplace_budget(scale, sensitivity=whole_sensitivity(sensitivity))
-    return replace(spent, neighbours=_compared(sensitivity))
+    one, neighbours = spent_by(sensitivity, "l1", "discrete Laplace noise")
+    spent = laplace_budget(scale, sensitivity=whole_sensitivity(one))
+    return replace(spent, neighbours=neighbours)
 
 
 def gaussian_sigma(
@@ -191,7 +193,7 @@ def gaussian_sigma(
     TypeError
         If `budget` is pure or no budget, or if `sensitivity` isn't a number.
     ValueError
-        If `sensitivity` isn't positive and finite, or is for other neighbours than the budget, or
+        If `sensitivity` isn't positive and finite, or doesn't go with the budget's neighbours, or
         if `bound` is unknown.
 
     See Also
@@ -214,15 +216,14 @@ def gaussian_sigma(
     if isinstance(budget, PureDP):
         raise TypeError(
             f"gaussian_sigma needs a ZCDP or an ApproxDP budget, got {budget}: no Gaussian noise "
-            f"keeps a pure budget. If what follows from it is enough, pass {budget}.to_zcdp()."
+            f"keeps a pure budget. If what follows from it is enough, pass its .to_zcdp()."
         )
     if not isinstance(budget, ZCDP | ApproxDP):
         raise TypeError(
             f"gaussian_sigma needs a ZCDP or an ApproxDP budget, got {budget!r}. "
             "Write ZCDP(rho=...) or ApproxDP(epsilon=..., delta=...)."
         )
-    check_neighbours_of(budget, sensitivity)
-    delta_2 = sensitivity_of(sensitivity, "l2", "Gaussian noise")
+    delta_2 = sensitivity_of(needed(budget, sensitivity, "l2", "Gaussian noise"))
     rho = budget.rho if isinstance(budget, ZCDP) else budget.to_zcdp(bound=bound).rho
     return held(delta_2 / math.sqrt(2 * rho), f"sigma for {budget} and sensitivity {delta_2:.6g}")
 
@@ -257,12 +258,13 @@ def gaussian_budget(sigma: float, *, sensitivity: float | Sensitivities) -> ZCDP
     Examples
     --------
     >>> gaussian_budget(4, sensitivity=2)
-    ZCDP(rho=0.125)
+    ZCDP(rho=0.125, one person changes)
     """
-    sd, delta_2 = positive(sigma, "sigma"), sensitivity_of(sensitivity, "l2", "Gaussian noise")
+    sd, (one, neighbours) = positive(sigma, "sigma"), spent_by(sensitivity, "l2", "Gaussian noise")
+    delta_2 = sensitivity_of(one)
     ratio = delta_2 / sd
     rho = held(ratio * ratio / 2, f"rho for sigma {sd:.6g} and sensitivity {delta_2:.6g}")
-    return ZCDP(rho, neighbours=_compared(sensitivity))
+    return ZCDP(rho, neighbours=neighbours)
 
 
 def analytic_gaussian_sigma(budget: ApproxDP, *, sensitivity: float | Sensitivities) -> float:
@@ -289,7 +291,7 @@ def analytic_gaussian_sigma(budget: ApproxDP, *, sensitivity: float | Sensitivit
     TypeError
         If `budget` isn't approximate, or if `sensitivity` isn't a number.
     ValueError
-        If `sensitivity` isn't positive and finite, or is for other neighbours than the budget.
+        If `sensitivity` isn't positive and finite, or doesn't go with the budget's neighbours.
 
     References
     ----------
@@ -305,8 +307,7 @@ def analytic_gaussian_sigma(budget: ApproxDP, *, sensitivity: float | Sensitivit
             f"analytic_gaussian_sigma needs an ApproxDP budget, got {budget!s}. "
             "For a ZCDP budget use gaussian_sigma."
         )
-    check_neighbours_of(budget, sensitivity)
-    delta_2 = sensitivity_of(sensitivity, "l2", "Gaussian noise")
+    delta_2 = sensitivity_of(needed(budget, sensitivity, "l2", "Gaussian noise"))
     rho = budget.to_zcdp(bound="tight").rho
     ratio = largest_ratio(budget.epsilon, -math.log(budget.delta), at_least=math.sqrt(2 * rho))
     return held(delta_2 / ratio, f"sigma for {budget} and sensitivity {delta_2:.6g}")
@@ -355,9 +356,10 @@ def analytic_gaussian_budget(
     Examples
     --------
     >>> print(analytic_gaussian_budget(6.32, sensitivity=2, delta=1e-10))
-    ApproxDP(epsilon=1.91073, delta=1e-10)
+    ApproxDP(epsilon=1.91073, delta=1e-10, one person changes)
     """
-    sd, delta_2 = positive(sigma, "sigma"), sensitivity_of(sensitivity, "l2", "Gaussian noise")
+    sd, (one, neighbours) = positive(sigma, "sigma"), spent_by(sensitivity, "l2", "Gaussian noise")
+    delta_2 = sensitivity_of(one)
     owner = f"Gaussian noise of sigma {sd:.6g} at sensitivity {delta_2:.6g}"
     ratio = math.sqrt(2 * gaussian_budget(sd, sensitivity=delta_2).rho)
     return approx_budget(
@@ -366,10 +368,5 @@ def analytic_gaussian_budget(
         delta=delta,
         epsilon=epsilon,
         owner=owner,
-        neighbours=_compared(sensitivity),
+        neighbours=neighbours,
     )
-
-
-def _compared(sensitivity: object) -> Neighbours:
-    """Return which data sets a budget by a sensitivity compares; by a number, those replaced."""
-    return neighbours_of(sensitivity) or "replace"

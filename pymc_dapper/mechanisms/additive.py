@@ -19,7 +19,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper import budget as accounting
 from pymc_dapper.backend.named_dims import as_plain
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.budget.kinds import check_neighbours_of
+from pymc_dapper.budget.kinds import needed, spent_by
 from pymc_dapper.checks import (
     choice,
     finite_number,
@@ -45,13 +45,19 @@ from pymc_dapper.mechanisms.base import (
     positive,
     whole_release,
 )
-from pymc_dapper.mechanisms.groups import SensitivityLike, by_group, largest_loss, one_scale
+from pymc_dapper.mechanisms.groups import (
+    SensitivityLike,
+    by_group,
+    largest_loss,
+    one_scale,
+    told_neighbours,
+)
 from pymc_dapper.mechanisms.published import PublishedByRules
 from pymc_dapper.mechanisms.released import labelled_axes, with_suppressed
 from pymc_dapper.mechanisms.rules import SUPPRESSED, Publication, Ranges
 from pymc_dapper.mechanisms.spans import End, Span, Value, both, either, no, one_of
 from pymc_dapper.mechanisms.whole import has_fractions
-from pymc_dapper.sensitivity import Sensitivities, in_norm, neighbours_of
+from pymc_dapper.sensitivity import Neighbours, Sensitivities
 
 Law = Callable[..., TensorVariable]
 """A function of a value and of the parameters of noise."""
@@ -463,7 +469,13 @@ class LaplaceNoise(AdditiveNoise):
     _budget_of: ClassVar[Callable[..., PureDP]]
 
     @classmethod
-    def calibrate(cls, budget: PureDP, *, sensitivity: SensitivityLike) -> Self:
+    def calibrate(
+        cls,
+        budget: PureDP,
+        *,
+        sensitivity: SensitivityLike,
+        neighbours: Neighbours | None = None,
+    ) -> Self:
         """Choose the noise for a budget.
 
         Parameters
@@ -473,7 +485,16 @@ class LaplaceNoise(AdditiveNoise):
         sensitivity : Sensitivities, float, or an array of either
             The statistic's, of which the L1 sensitivity is taken; or that number, a whole one for
             noise of integers. An array is for groups of records, see the notes of `by_group`.
+        neighbours : {"replace", "add_remove"}, optional
+            Which data sets the budget compares, if it doesn't say so itself.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the budget isn't pure or the sensitivity isn't positive. If they are for different
+            neighbours. If the sensitivity depends on them, and neither says which are meant.
         """
+        budget = told_neighbours(cls, budget, neighbours)
         scale = by_group(lambda s: cls._scale_for(budget, sensitivity=s), sensitivity)
         return cls(scale, budget=budget)
 
@@ -591,6 +612,7 @@ class GaussianNoise(AdditiveNoise):
         *,
         sensitivity: SensitivityLike,
         bound: accounting.Bound = "simple",
+        neighbours: Neighbours | None = None,
     ) -> Self:
         """Choose the noise for a budget.
 
@@ -603,7 +625,16 @@ class GaussianNoise(AdditiveNoise):
             groups of records, see the notes of `by_group`.
         bound : {"simple", "tight"}
             How an approximate budget is taken to zCDP.
+        neighbours : {"replace", "add_remove"}, optional
+            Which data sets the budget compares, if it doesn't say so itself.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the budget is pure or the sensitivity isn't positive. If they are for different
+            neighbours. If the sensitivity depends on them, and neither says which are meant.
         """
+        budget = told_neighbours(cls, budget, neighbours)
         sigma = by_group(
             lambda s: accounting.gaussian_sigma(budget, sensitivity=s, bound=bound), sensitivity
         )
@@ -709,7 +740,13 @@ class TulapMechanism(AdditiveNoise):
             )
 
     @classmethod
-    def calibrate(cls, budget: PureDP | ApproxDP, *, sensitivity: int | Sensitivities = 1) -> Self:
+    def calibrate(
+        cls,
+        budget: PureDP | ApproxDP,
+        *,
+        sensitivity: int | Sensitivities = 1,
+        neighbours: Neighbours | None = None,
+    ) -> Self:
         """Choose the noise for a budget.
 
         Parameters
@@ -718,16 +755,18 @@ class TulapMechanism(AdditiveNoise):
             The budget.
         sensitivity : int or Sensitivities
             Must be 1: the noise is made for counts that one record changes by one at most.
+        neighbours : {"replace", "add_remove"}, optional
+            Which data sets the budget compares, if it doesn't say so itself.
 
         References
         ----------
         Awan and Slavkovic (2018), Theorem 3.2: b = exp(-epsilon) and
         q = 2 delta b / (1 - b + 2 delta b).
         """
-        _check_unit(sensitivity)
         if not isinstance(budget, ApproxDP):
             accounting.check_pure(budget, cls.__name__)
-        check_neighbours_of(budget, sensitivity)
+        budget = told_neighbours(cls, budget, neighbours)
+        _check_unit(needed(budget, sensitivity, "l1", "Tulap noise"))
         b = float(np.exp(-budget.epsilon))
         if not 0 < b < 1:
             raise ValueError(
@@ -746,15 +785,15 @@ class TulapMechanism(AdditiveNoise):
         After :meth:`~.PublishedByRules.nonempty`, ``rows`` is the most rows that one record can be
         in.
         """
-        _check_unit(sensitivity)
+        one, neighbours = spent_by(sensitivity, "l1", "Tulap noise")
+        _check_unit(one)
         b, q = one_scale(self.b), one_scale(self.q)
         epsilon = -float(np.log(b))
         delta = q * (1 - b) / (2 * b * (1 - q))
-        compared = neighbours_of(sensitivity) or "replace"
         spent = (
-            PureDP(epsilon, neighbours=compared)
+            PureDP(epsilon, neighbours=neighbours)
             if q == 0
-            else ApproxDP(epsilon, delta, neighbours=compared)
+            else ApproxDP(epsilon, delta, neighbours=neighbours)
         )
         return self._with_new_rows(spent, rows)
 
@@ -763,7 +802,7 @@ class TulapMechanism(AdditiveNoise):
 
 
 def _check_unit(sensitivity: Any) -> None:
-    sensitivity = finite_number(in_norm(sensitivity, "l1", "Tulap noise"), "sensitivity")
+    sensitivity = finite_number(sensitivity, "sensitivity")
     if sensitivity != 1:
         raise ValueError(
             f"Tulap noise is made for counts, of sensitivity 1, got {sensitivity:g}. For another "

@@ -34,6 +34,7 @@ from pymc_dapper.mechanisms.released import (
     release_dims,
 )
 from pymc_dapper.mechanisms.rules import MAX_RELEASE
+from pymc_dapper.mechanisms.told_budget import tell_budget
 
 Budget = PureDP | ZCDP | ApproxDP
 
@@ -333,6 +334,7 @@ class Mechanism(ABC):
         data = as_release(name, self._taken(name, released))
         statistic = as_tensor(given)
         self._release_check(name, statistic, data)()
+        tell_budget(name, self, given)
         if not isinstance(data, SharedVariable):
             data = self._as_kept(name, data)
         shape = self._released_shape(name, statistic)

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.budget.kinds import largest
-from pymc_dapper.checks import as_array
-from pymc_dapper.sensitivity import Sensitivities
+from pymc_dapper.checks import as_array, shown
+from pymc_dapper.sensitivity import Neighbours, Sensitivities
 
 SensitivityLike = Sensitivities | ArrayLike
 
@@ -50,6 +51,18 @@ def by_group(scale_of: Callable[[Any], float], sensitivity: SensitivityLike) -> 
         return scale_of(sensitivity)
     groups = _as_groups(sensitivity)
     return np.array([scale_of(each) for each in groups.flat]).reshape(groups.shape)
+
+
+def told_neighbours(mechanism: type, budget: Any, neighbours: Neighbours | None) -> Any:
+    """Give a budget the neighbours that a calibration names; None leaves it as it is."""
+    if neighbours is None:
+        return budget
+    if not isinstance(budget, PureDP | ZCDP | ApproxDP):
+        raise TypeError(
+            f"{mechanism.__name__}.calibrate needs a budget, such as pmd.PureDP(epsilon=0.5), got "
+            f"{shown(budget)}"
+        )
+    return budget.among(neighbours)
 
 
 def _is_by_group(sensitivity: Any) -> bool:

@@ -21,7 +21,7 @@ from pymc_dapper.mechanisms.base import (
     check_broadcast,
     positive,
 )
-from pymc_dapper.sensitivity import Norm, Sensitivities, as_l1, in_norm
+from pymc_dapper.sensitivity import Neighbours, Norm, Sensitivities, as_l1, in_norm
 
 NORMS = (1, 2, np.inf)
 
@@ -75,7 +75,7 @@ class KNormMechanism(Mechanism):
     Examples
     --------
     >>> KNormMechanism.calibrate(PureDP(0.5), sensitivity=3.0, norm=2)
-    KNormMechanism(scale=6, norm=2, budget=PureDP(epsilon=0.5))
+    KNormMechanism(scale=6, norm=2, budget=PureDP(epsilon=0.5, one person changes))
     """
 
     scale: float
@@ -101,7 +101,12 @@ class KNormMechanism(Mechanism):
 
     @classmethod
     def calibrate(
-        cls, budget: PureDP, *, sensitivity: float | Sensitivities, **options: Any
+        cls,
+        budget: PureDP,
+        *,
+        sensitivity: float | Sensitivities,
+        neighbours: Neighbours | None = None,
+        **options: Any,
     ) -> Self:
         """Choose the noise for a budget: its scale is sensitivity / epsilon.
 
@@ -113,6 +118,8 @@ class KNormMechanism(Mechanism):
             The statistic's, of which the one in the mechanism's norm is taken; or that number. A
             larger number will do: the L1 sensitivity for each norm, the L2 sensitivity for the
             L-infinity norm.
+        neighbours : {"replace", "add_remove"}, optional
+            Which data sets the budget compares, if it doesn't say so itself.
         **options
             ``norm``, of a `KNormMechanism`.
 
@@ -126,13 +133,15 @@ class KNormMechanism(Mechanism):
         TypeError
             If the budget isn't pure: the message names a pure budget that is enough for it.
         ValueError
-            If the sensitivity isn't positive and finite.
+            If the sensitivity isn't positive and finite, or doesn't go with the budget's
+            neighbours.
 
         References
         ----------
         Hardt and Talwar (2010), Section 4.
         """
         accounting.check_pure(budget, cls.__name__)
+        budget = budget.among(neighbours)
         number = _in_own_norm(sensitivity, options.get("norm", getattr(cls, "norm", None)))
         scale = accounting.laplace_scale(budget, sensitivity=number)
         return cls(scale, budget=budget, **options)
@@ -284,7 +293,7 @@ class LInfMechanism(KNormMechanism):
     Examples
     --------
     >>> LInfMechanism.calibrate(PureDP(0.5), sensitivity=1)
-    LInfMechanism(scale=2, budget=PureDP(epsilon=0.5))
+    LInfMechanism(scale=2, budget=PureDP(epsilon=0.5, one person changes))
     """
 
     norm: float = field(default=np.inf, init=False)

@@ -11,9 +11,19 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
+from pymc_dapper.budget.kinds import needed
 from pymc_dapper.checks import choice, flag, places, shown, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor, positive
-from pymc_dapper.sensitivity import Sensitivities, as_l1, in_norm, neighbours_of
+from pymc_dapper.sensitivity import (
+    Neighbours,
+    Sensitivities,
+    Sensitivity,
+    as_l1,
+    in_norm,
+    neighbours_of,
+)
+
+OWNER = "report noisy max"
 
 MaxNoise = Literal["gumbel", "exponential", "laplace"]
 
@@ -101,7 +111,7 @@ class NoisyMaxMechanism(Mechanism):
     Examples
     --------
     >>> NoisyMaxMechanism.calibrate(PureDP(1.0), sensitivity=1, candidates=5)
-    NoisyMaxMechanism(scale=2, candidates=5, budget=PureDP(epsilon=1))
+    NoisyMaxMechanism(scale=2, candidates=5, budget=PureDP(epsilon=1, one person changes))
     """
 
     scale: float
@@ -143,6 +153,7 @@ class NoisyMaxMechanism(Mechanism):
         noise: MaxNoise = "gumbel",
         ordered: bool = True,
         one_way: bool = False,
+        neighbours: Neighbours | None = None,
     ) -> Self:
         """Choose the noise for a budget: its scale is 2 k sensitivity / epsilon.
 
@@ -158,6 +169,8 @@ class NoisyMaxMechanism(Mechanism):
             Whether one record changes all scores in the same direction, as where neighbouring data
             sets differ by a record that is there or isn't, and scores are counts. Half the scale is
             then enough.
+        neighbours : {"replace", "add_remove"}, optional
+            Which data sets the budget compares, if it doesn't say so itself.
 
         Returns
         -------
@@ -179,8 +192,9 @@ class NoisyMaxMechanism(Mechanism):
         of the k keeps the choice.
         """
         accounting.check_pure(budget, cls.__name__)
-        times = whole_number(k, "k", at_least=1) * _ways(one_way, sensitivity)
-        largest = _in_max_norm(sensitivity)
+        budget = budget.among(neighbours)
+        largest = as_l1(needed(budget, sensitivity, "linf", OWNER))
+        times = whole_number(k, "k", at_least=1) * _ways(one_way, largest)
         scale = times * accounting.laplace_scale(budget, sensitivity=largest)
         return cls(scale, candidates, k, noise, ordered, budget=budget)
 
@@ -199,8 +213,10 @@ class NoisyMaxMechanism(Mechanism):
         PureDP
             2 k sensitivity / scale, or half of it.
         """
-        times = self.k * _ways(one_way, sensitivity)
-        largest = _in_max_norm(sensitivity)
+        largest = as_l1(in_norm(sensitivity, "linf", OWNER))
+        if flag(one_way, "one_way") and isinstance(largest, Sensitivity):
+            largest = largest.among("add_remove")
+        times = self.k * _ways(one_way, largest)
         return accounting.laplace_budget(self.scale / times, sensitivity=largest)
 
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
@@ -394,11 +410,7 @@ def _ways(one_way: bool, sensitivity: Any) -> int:
     if neighbours_of(sensitivity) == "replace":
         raise ValueError(
             "one_way is for scores that one record changes in the same direction, but the "
-            "sensitivity is for one record replaced, which takes from one score and adds to "
-            "another. Take the statistic with neighbours='add_remove'"
+            "sensitivity is for a person who changes, which takes from one score and adds to "
+            "another. Take the statistic and the budget with neighbours='add_remove'"
         )
     return 1
-
-
-def _in_max_norm(sensitivity: Any) -> Any:
-    return as_l1(in_norm(sensitivity, "linf", "report noisy max"))

@@ -73,7 +73,7 @@ class NoisyStats(Mechanism):
     Examples
     --------
     >>> NoisyStats.calibrate(PureDP(1.5), n=100)
-    NoisyStats(epsilon=1.5, n=100, budget=PureDP(epsilon=1.5))
+    NoisyStats(epsilon=1.5, n=100, budget=PureDP(epsilon=1.5, one person changes))
     """
 
     epsilon: float

@@ -65,9 +65,9 @@ class RandomizedResponse(Mechanism):
 
     >>> sex = status = RandomizedResponse(0.75, categories=2)
     >>> print(sex.privacy_loss())
-    PureDP(epsilon=1.09861)
+    PureDP(epsilon=1.09861, one person changes)
     >>> print(sex.privacy_loss().compose(status.privacy_loss()))
-    PureDP(epsilon=2.19722)
+    PureDP(epsilon=2.19722, one person changes)
 
     As factors of a model, with four records of which both are answered:
 

@@ -46,7 +46,7 @@ def budget_of_event(event: Any, neighbours: Neighbours = "add_remove") -> PureDP
     Examples
     --------
     >>> budget_of_event(dp_accounting.GaussianDpEvent(noise_multiplier=5.0))
-    ZCDP(rho=0.02, neighbours='add_remove')
+    ZCDP(rho=0.02, one person joins or leaves)
     """
     check_neighbours(neighbours)
     budgets = list(_budgets(event, 1, neighbours))

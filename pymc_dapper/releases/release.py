@@ -11,6 +11,7 @@ import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP, compose
+from pymc_dapper.budget.kinds import is_below
 from pymc_dapper.budget.written import budget_from_dict, budget_to_dict
 from pymc_dapper.checks import shown, text
 from pymc_dapper.releases.labels import as_coords
@@ -48,6 +49,8 @@ class Release:
     ------
     TypeError, ValueError
         If there is no query, two have the same name, or a dim has other labels in another query.
+        If the budget contradicts those of the mechanisms: it is for other neighbours, below one of
+        them, or, of epsilon alone or of rho, below their sum.
 
     Examples
     --------
@@ -78,6 +81,8 @@ class Release:
             budget = _added_up([query.mechanism.budget for query in queries])
         elif not isinstance(budget, Budget):
             raise TypeError(f"budget must be a PureDP, ZCDP or ApproxDP, got {shown(budget)}")
+        else:
+            _check_budget(budget, queries)
         object.__setattr__(self, "queries", tuple(queries))
         object.__setattr__(self, "budget", budget)
 
@@ -363,6 +368,33 @@ def _check_dims(queries: Sequence[Query]) -> None:
                     f"'{query.name}': dim '{dim}' has other labels, or another length, than in "
                     f"'{first}'. Give dims that differ different names"
                 )
+
+
+def _check_budget(budget: Budget, queries: Sequence[Query]) -> None:
+    """Refuse a stated budget that those of the queries' mechanisms contradict.
+
+    Approximate budgets are compared one by one only: the sum of epsilons is far from the least that
+    holds for all of them.
+    """
+    for query in queries:
+        own = query.mechanism.budget
+        if own is None:
+            continue
+        if own.neighbours != budget.neighbours:
+            raise ValueError(
+                f"budget: {budget} is for other neighbours than that of '{query.name}', {own}. "
+                "Give both the same neighbours=, or leave budget= out and have the queries' "
+                "budgets added up"
+            )
+        if is_below(budget, own):
+            raise ValueError(f"budget: {budget} is below that of '{query.name}' alone, {own}")
+    total = _added_up([query.mechanism.budget for query in queries])
+    if total is not None and not isinstance(total, ApproxDP) and is_below(budget, total):
+        raise ValueError(
+            f"budget: {budget} is below what the queries spend together, {total}. If each person "
+            "is in one query only, the largest of them holds: make mechanisms by their scale then, "
+            "as in LaplaceMechanism(4), which know no budget to be added up"
+        )
 
 
 def _added_up(budgets: Sequence[Budget | None]) -> Budget | None:

@@ -8,7 +8,7 @@ from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import as_array, shown, whole_number
-from pymc_dapper.sensitivity import Neighbours, Sensitivities, check_neighbours
+from pymc_dapper.sensitivity import Neighbours, Sensitivities, check_neighbours, for_either
 from pymc_dapper.statistics.arrays import (
     Records,
     as_records,
@@ -29,7 +29,7 @@ INSIDE = Fraction(1, 2**40)
 
 
 def clamped_sum(
-    x: Records, lower: ArrayLike, upper: ArrayLike, *, neighbours: Neighbours = "replace"
+    x: Records, lower: ArrayLike, upper: ArrayLike, *, neighbours: Neighbours | None = None
 ) -> Statistic:
     """Clamp the records to an interval and add them up.
 
@@ -39,9 +39,10 @@ def clamped_sum(
         The records: one number each, or m.
     lower, upper : float, or array_like of shape (m,)
         The interval, for all columns or for each.
-    neighbours : {"replace", "add_remove"}
+    neighbours : {"replace", "add_remove"}, optional
         Which data sets the sensitivity compares: one record with other values (the number of
-        records is public), or one record more or less.
+        records is public), or one record more or less. If it isn't given, a
+        calibration goes by the budget's ``neighbours``.
 
     Returns
     -------
@@ -62,7 +63,8 @@ def clamped_sum(
     array(1.5)
     """
     records, low, high = _with_limits(x, lower, upper)
-    check_neighbours(neighbours)
+    if neighbours is not None:
+        check_neighbours(neighbours)
     _check_sum(records, low, high, 1)
     value = _clamp(records, low, high).sum(axis=0)
     if isinstance(records, np.ndarray):
@@ -76,7 +78,7 @@ def clamped_moments(
     upper: ArrayLike,
     order: int = 2,
     *,
-    neighbours: Neighbours = "replace",
+    neighbours: Neighbours | None = None,
 ) -> Statistic:
     """Clamp the records to an interval and add up their powers 1, ..., ``order``.
 
@@ -89,9 +91,10 @@ def clamped_moments(
         [-1, 1] or [0, 1] first, or the highest power takes most of the noise.
     order : int, default 2
         The highest power.
-    neighbours : {"replace", "add_remove"}
+    neighbours : {"replace", "add_remove"}, optional
         Which data sets the sensitivity compares: one record with other values (the number of
-        records is public), or one record more or less.
+        records is public), or one record more or less. If it isn't given, a
+        calibration goes by the budget's ``neighbours``.
 
     Returns
     -------
@@ -125,7 +128,8 @@ def clamped_moments(
     """
     order = whole_number(order, "order", at_least=1)
     records, low, high = _with_limits(x, lower, upper)
-    check_neighbours(neighbours)
+    if neighbours is not None:
+        check_neighbours(neighbours)
     low, high = low.astype(np.float64), high.astype(np.float64)
     _check_sum(records, low, high, order)
     clamped = _clamp(records, low, high)
@@ -192,11 +196,13 @@ def _check_sum(records: Array, low: np.ndarray, high: np.ndarray, order: int) ->
 
 
 def _sensitivities(
-    low: np.ndarray, high: np.ndarray, order: int, neighbours: Neighbours
+    low: np.ndarray, high: np.ndarray, order: int, neighbours: Neighbours | None
 ) -> Sensitivities:
-    largest = _largest_change if neighbours == "replace" else _largest_value
-    by_column = [largest(a, b, order) for a, b in _fractions(low, high)]
-    return exact_sensitivities(by_column, neighbours)
+    def of(which: Neighbours) -> Sensitivities:
+        largest = _largest_change if which == "replace" else _largest_value
+        return exact_sensitivities([largest(a, b, order) for a, b in _fractions(low, high)], which)
+
+    return for_either(neighbours, of)
 
 
 def _largest_value(a: Fraction, b: Fraction, order: int) -> tuple[Fraction, Fraction, Fraction]:

@@ -6,13 +6,13 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dapper.checks import places, whole_number
-from pymc_dapper.sensitivity import Neighbours, check_neighbours
+from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either
 from pymc_dapper.statistics.arrays import Records, as_records, module_of, n_columns, n_records
 from pymc_dapper.statistics.statistic import Statistic, exact_sensitivities
 
 
 def bounded_counts(
-    record: Records, k: int, *, at_most: int, neighbours: Neighbours = "replace"
+    record: Records, k: int, *, at_most: int, neighbours: Neighbours | None = None
 ) -> Statistic:
     """Count records in each of ``k`` categories, of each person a bounded number of them.
 
@@ -25,9 +25,10 @@ def bounded_counts(
         Number of categories, at least 2.
     at_most : int
         The most records that a person contributes, from 1 to m: the first that are there.
-    neighbours : {"replace", "add_remove"}
+    neighbours : {"replace", "add_remove"}, optional
         Which data sets the sensitivity compares: one person with other records (the number of
-        persons is public), or one person more or less.
+        persons is public), or one person more or less. If it isn't given, a
+        calibration goes by the budget's ``neighbours``.
 
     Returns
     -------
@@ -79,6 +80,9 @@ def bounded_counts(
         x[..., None] == np.arange(k) if module_of(x) is np else pt.eq(x[..., None], np.arange(k))
     )
     value = (equal & is_counted[..., None]).sum(axis=1).sum(axis=0)
-    replaced = check_neighbours(neighbours) == "replace"
-    one = (2 * c, 2 * c**2, c) if replaced else (c, c**2, c)
-    return Statistic(value, exact_sensitivities([one], neighbours), n_records(x))
+
+    def of(which: Neighbours) -> Sensitivities:
+        one = (2 * c, 2 * c**2, c) if which == "replace" else (c, c**2, c)
+        return exact_sensitivities([one], which)
+
+    return Statistic(value, for_either(neighbours, of), n_records(x))

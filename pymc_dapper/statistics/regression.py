@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import flag, shown, whole_number
-from pymc_dapper.sensitivity import Neighbours, Sensitivities, check_neighbours, sensitivities
+from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either, sensitivities
 from pymc_dapper.statistics.arrays import (
     Records,
     as_pair,
@@ -26,7 +26,7 @@ def regression(
     *,
     clamp: ArrayLike | Mapping[str, ArrayLike],
     sharp: bool = False,
-    neighbours: Neighbours = "replace",
+    neighbours: Neighbours | None = None,
 ) -> Statistic:
     """Add up what a linear regression with an intercept needs: all of x'y, y'y and x'x.
 
@@ -48,9 +48,10 @@ def regression(
         Whether the sensitivity to one replaced record is the exact one. Otherwise it is the bound
         that published releases use: the entries' ranges, added up. That costs more noise, for p = 2
         an L1 sensitivity of 15 instead of 9.375.
-    neighbours : {"replace", "add_remove"}
+    neighbours : {"replace", "add_remove"}, optional
         Which data sets the sensitivity compares: one record with other values (the number of
-        records is public), or one record more or less.
+        records is public), or one record more or less. If it isn't given, a
+        calibration goes by the budget's ``neighbours``.
 
     Returns
     -------
@@ -91,7 +92,7 @@ def regression(
     low, high = _limits(clamp, p)
     flag(sharp, "sharp")
     terms = _terms(p)
-    sensitivity = _sensitivity(p, sharp, check_neighbours(neighbours))
+    sensitivity = for_either(neighbours, lambda which: _sensitivity(p, sharp, which))
 
     raw = [outcome, *([covariates] if columns is None else [covariates[:, j] for j in range(p)])]
     module = module_of(outcome)

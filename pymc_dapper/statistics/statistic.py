@@ -51,8 +51,7 @@ class Statistic:
     def __mul__(self, factor: Any) -> "Statistic":
         """Multiply by a public number."""
         number = _public_number(factor)
-        self._check_no_mean(1 / number)
-        sensitivity = self.sensitivity.times(number)
+        sensitivity = self._sensitivity_over(1 / number)
         return Statistic(self.value * np.asarray(factor), sensitivity, self.n_records)
 
     __rmul__ = __mul__
@@ -60,25 +59,29 @@ class Statistic:
     def __truediv__(self, divisor: Any) -> "Statistic":
         """Divide by a public number."""
         number = _public_number(divisor)
-        self._check_no_mean(number)
-        sensitivity = self.sensitivity.times(1 / number)
+        sensitivity = self._sensitivity_over(number)
         return Statistic(self.value / np.asarray(divisor), sensitivity, self.n_records)
 
     def __neg__(self) -> "Statistic":
         """Change the sign."""
         return self * -1
 
-    def _check_no_mean(self, divisor: Fraction) -> None:
-        """Refuse a mean, or shares, of records whose number isn't public."""
-        if self.sensitivity.neighbours == "replace" or self.n_records in (None, 0, 1):
-            return
-        if math.isclose(abs(divisor), self.n_records, rel_tol=1e-12):
+    def _sensitivity_over(self, divisor: Fraction) -> Sensitivities:
+        """Sensitivity after division; a mean of records whose number isn't public is refused."""
+        sensitivity = self.sensitivity.times(1 / divisor)
+        if self.n_records in (None, 0, 1) or not math.isclose(
+            abs(divisor), self.n_records, rel_tol=1e-12
+        ):
+            return sensitivity
+        if self.sensitivity.neighbours != "replace":
             raise ValueError(
                 f"a statistic of {self.n_records} records is divided by their number, which isn't "
                 "public where neighbours='add_remove': the sensitivity of the result isn't known. "
                 "Release the statistic as it is, and the number of records with noise of its own; "
                 "or take neighbours='replace' if their number is public"
             )
+        # Who divides by the number of records takes it for public.
+        return sensitivity.among("replace")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return the value of a statistic of data."""

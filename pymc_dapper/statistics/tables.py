@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.checks import choice, real_numbers, shown, whole_number
-from pymc_dapper.sensitivity import Neighbours, Sensitivities, check_neighbours
+from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either
 from pymc_dapper.statistics.arrays import (
     Records,
     as_categories,
@@ -24,7 +24,7 @@ FEW_CATEGORIES = 256
 """Up to so many, records are compared with each category."""
 
 
-def counts(record: Records, k: int, *, neighbours: Neighbours = "replace") -> Statistic:
+def counts(record: Records, k: int, *, neighbours: Neighbours | None = None) -> Statistic:
     """Count the records in each of ``k`` categories.
 
     Parameters
@@ -35,9 +35,10 @@ def counts(record: Records, k: int, *, neighbours: Neighbours = "replace") -> St
         first of a table's cells were published. The sensitivity holds in either case.
     k : int
         Number of categories, at least 2.
-    neighbours : {"replace", "add_remove"}
+    neighbours : {"replace", "add_remove"}, optional
         Which data sets the sensitivity compares: one record with other values (the number of
-        records is public), or one record more or less.
+        records is public), or one record more or less. If it isn't given, a
+        calibration goes by the budget's ``neighbours``.
 
     Returns
     -------
@@ -63,7 +64,7 @@ def counts(record: Records, k: int, *, neighbours: Neighbours = "replace") -> St
 
 
 def cross_counts(
-    a: Records, b: Records, ka: int, kb: int, *, neighbours: Neighbours = "replace"
+    a: Records, b: Records, ka: int, kb: int, *, neighbours: Neighbours | None = None
 ) -> Statistic:
     """Cross two attributes of each record and count the records in each cell.
 
@@ -74,9 +75,10 @@ def cross_counts(
         category out of range is counted nowhere.
     ka, kb : int
         Numbers of categories, at least 2.
-    neighbours : {"replace", "add_remove"}
+    neighbours : {"replace", "add_remove"}, optional
         Which data sets the sensitivity compares: one record with other values (the number of
-        records is public), or one record more or less.
+        records is public), or one record more or less. If it isn't given, a
+        calibration goes by the budget's ``neighbours``.
 
     Returns
     -------
@@ -114,7 +116,7 @@ def histogram(
     edges: ArrayLike,
     *,
     outside: Literal["drop", "end_bins"] = "drop",
-    neighbours: Neighbours = "replace",
+    neighbours: Neighbours | None = None,
 ) -> Statistic:
     """Count the records between each two successive edges.
 
@@ -128,9 +130,10 @@ def histogram(
     outside : {"drop", "end_bins"}
         What happens to a number below the first edge or above the last. With ``"drop"`` it is
         counted nowhere, as in NumPy. With ``"end_bins"`` it is counted in the first or last bin.
-    neighbours : {"replace", "add_remove"}
+    neighbours : {"replace", "add_remove"}, optional
         Which data sets the sensitivity compares: one record with other values (the number of
-        records is public), or one record more or less.
+        records is public), or one record more or less. If it isn't given, a
+        calibration goes by the budget's ``neighbours``.
 
     Returns
     -------
@@ -196,11 +199,14 @@ def _tabulate(cells: np.ndarray, k: int) -> np.ndarray:
     return np.array(tables, dtype=np.int64).reshape(*cells.shape[1:], k)
 
 
-def _one_cell_each(columns: int | None, cells: int, neighbours: Neighbours) -> Sensitivities:
+def _one_cell_each(columns: int | None, cells: int, neighbours: Neighbours | None) -> Sensitivities:
     """Sensitivity of one table per column: a record is in one cell of each, or in none.
 
     Replacing a record takes 1 from a cell and adds 1 to another, where there is one.
     """
-    moves = check_neighbours(neighbours) == "replace" and cells > 1
-    table = (2, 2, 1) if moves else (1, 1, 1)
-    return exact_sensitivities([table] * (1 if columns is None else columns), neighbours)
+
+    def of(which: Neighbours) -> Sensitivities:
+        table = (2, 2, 1) if which == "replace" and cells > 1 else (1, 1, 1)
+        return exact_sensitivities([table] * (1 if columns is None else columns), which)
+
+    return for_either(neighbours, of)

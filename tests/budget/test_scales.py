@@ -4,7 +4,7 @@ import doctest
 import math
 import pickle
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 
 import dp_accounting
@@ -29,7 +29,7 @@ from pymc_dapper.budget import (
     laplace_scale,
     scales,
 )
-from pymc_dapper.statistics import counts
+from pymc_dapper.statistics import clamped_sum, counts
 from tests.budget.privacy import (
     APPROXIMATE,
     BOUNDS,
@@ -223,11 +223,11 @@ def test_the_pure_budget_that_is_named_as_enough_is_enough():
 
 
 def test_gaussian_noise_for_the_wrong_kind_of_budget_names_the_way_out():
-    with pytest.raises(TypeError, match=r"PureDP\(epsilon=1\): no Gaussian noise.*to_zcdp\(\)"):
+    with pytest.raises(TypeError, match=r"PureDP\(epsilon=1, .*\): no Gaussian noise.*to_zcdp\(\)"):
         gaussian_sigma(PureDP(1), sensitivity=1)
     with pytest.raises(TypeError, match=r"got 0\.5\. Write ZCDP\(rho="):
         gaussian_sigma(0.5, sensitivity=1)
-    with pytest.raises(TypeError, match=r"got ZCDP\(rho=1\)\. .*use gaussian_sigma"):
+    with pytest.raises(TypeError, match=r"got ZCDP\(rho=1, .*\)\. .*use gaussian_sigma"):
         analytic_gaussian_sigma(ZCDP(1), sensitivity=1)
 
 
@@ -258,8 +258,8 @@ def test_a_sensitivity_for_other_neighbours_than_the_budget_is_refused(scale, sp
 def test_the_refusal_names_both_ways_out():
     sensitivity = counts([0, 1], 2, neighbours="add_remove").sensitivity
     message = (
-        r"sensitivity is for one record added or removed, but PureDP\(epsilon=1\) is for one "
-        r"record replaced\. Say which is meant in both: PureDP\(epsilon=1, "
+        r"sensitivity is for neighbours of which one person joins or leaves, but the budget is "
+        r"PureDP\(epsilon=1, one person changes\)\. Say the same in both: PureDP\(epsilon=1, "
         r"neighbours='add_remove'\), or the statistic with neighbours='replace'"
     )
     with pytest.raises(ValueError, match=message):
@@ -270,3 +270,39 @@ def test_the_examples_in_the_docstrings_are_right():
     found = [doctest.testmod(module) for module in (kinds, scales)]
     assert sum(each.attempted for each in found) > 10
     assert sum(each.failed for each in found) == 0
+
+
+@pytest.mark.parametrize(("scale", "spent", "budget"), NOISE)
+def test_a_sensitivity_that_depends_on_the_neighbours_needs_them_said(scale, spent, budget):
+    unsaid, given = counts([0, 1], 2).sensitivity, {}
+    for neighbours in ("replace", "add_remove"):
+        of = counts([0, 1], 2, neighbours=neighbours).sensitivity
+        told = replace(budget, neighbours=neighbours)
+        given[neighbours] = scale(told, sensitivity=unsaid)
+        assert given[neighbours] == scale(told, sensitivity=of)
+    assert given["replace"] > given["add_remove"]
+    norm = "l1" if isinstance(budget, PureDP) else "l2"
+    made = replace(budget, **{next(iter(asdict(budget))): 0.3}).split(2)[0]
+    for sensitivity in (unsaid, getattr(unsaid, norm), pickle.loads(pickle.dumps(unsaid))):
+        for one in (budget, made, pickle.loads(pickle.dumps(budget))):
+            with pytest.raises(ValueError, match=r"Write \w+\(.*'replace'\) .*'add_remove'\) if"):
+                scale(one, sensitivity=sensitivity)
+        with pytest.raises(ValueError, match=r"sensitivity is .* Say which the privacy loss is"):
+            spent(1.0, sensitivity=sensitivity)
+
+
+def test_where_the_neighbours_change_nothing_they_need_not_be_said():
+    unsaid = clamped_sum([1.0], 0, 3).sensitivity
+    assert laplace_scale(PureDP(1), sensitivity=unsaid) == 3
+    assert laplace_scale(PureDP(1, neighbours="add_remove"), sensitivity=unsaid) == 3
+    assert laplace_budget(3, sensitivity=unsaid) == PureDP(1)
+
+
+def test_what_a_refusal_says_to_write_can_be_written():
+    with pytest.raises(ValueError, match="OpenDP") as refusal:
+        laplace_scale(PureDP(0.2), sensitivity=counts([0, 1], 2).sensitivity)
+    written = re.findall(r"PureDP\([^)]*\)", str(refusal.value))
+    assert [eval(each) for each in written] == [
+        PureDP(0.2, neighbours="replace"),
+        PureDP(0.2, neighbours="add_remove"),
+    ]

@@ -287,9 +287,9 @@ def test_a_replaced_record_changes_scores_in_both_directions():
         moved, sensitivity=tables["add_remove"].sensitivity, candidates=2, one_way=True
     )
     assert mechanism.scale == 1
-    with pytest.raises(ValueError, match=r"one_way.*one record replaced"):
+    with pytest.raises(ValueError, match=r"one_way.*a person who changes"):
         NoisyMaxMechanism.calibrate(
             PureDP(1), sensitivity=tables["replace"].sensitivity, candidates=2, one_way=True
         )
-    with pytest.raises(ValueError, match=r"one_way.*one record replaced"):
+    with pytest.raises(ValueError, match=r"one_way.*a person who changes"):
         mechanism.privacy_loss(sensitivity=tables["replace"].sensitivity, one_way=True)

@@ -299,7 +299,10 @@ def test_calibration_and_loss_are_inverse():
     assert mechanism.privacy_loss() == PureDP(0.7)
     assert mechanism.scale == pytest.approx(3 * 0.98 / 0.7)
     assert mechanism.intercept_scale(-2.0) == pytest.approx(3 * 3 / 50 / 0.7)
-    assert repr(mechanism) == "NoisyStats(epsilon=0.7, n=50, budget=PureDP(epsilon=0.7))"
+    assert (
+        repr(mechanism)
+        == "NoisyStats(epsilon=0.7, n=50, budget=PureDP(epsilon=0.7, one person changes))"
+    )
     assert repr(NoisyStats(1, 9)) == "NoisyStats(epsilon=1, n=9)"
 
 
@@ -422,7 +425,7 @@ def test_an_impossible_release_is_refused(how, released, message):
         (
             lambda m: NoisyStats.calibrate(PureDP(1, neighbours="add_remove"), n=9),
             ValueError,
-            "NoisyStats keeps no budget for one record added or removed",
+            "NoisyStats keeps no budget for neighbours of which one person joins or leaves",
         ),
         (lambda m: m.statistic(X[:9], Y[:9]), ValueError, "for n=12 records, got 9"),
         (lambda m: m.statistic(pt.ones(9), pt.ones(9)), ValueError, "for n=12 records, got 9"),

@@ -162,3 +162,48 @@ def test_margins_go_by_name():
     margins = release.margins(table, ("age", "sex"))
     np.testing.assert_array_equal(margins["people"], table.sum(axis=0))
     assert margins["all"] == table.sum()
+
+
+def laplace(epsilon, **neighbours):
+    return pmd.LaplaceMechanism.calibrate(pmd.PureDP(epsilon, **neighbours), sensitivity=1)
+
+
+@pytest.mark.parametrize(
+    ("mechanisms", "budget", "message"),
+    [
+        (
+            [laplace(0.5, neighbours="add_remove")],
+            pmd.PureDP(0.5),
+            r"one person changes\) is for other neighbours than that of 'q0'.*leave budget= out",
+        ),
+        ([laplace(0.5)], pmd.ZCDP(0.5, neighbours="add_remove"), "other neighbours"),
+        ([laplace(0.5), laplace(0.5)], pmd.PureDP(0.9), r"together, PureDP\(epsilon=1,"),
+        ([laplace(0.5), pmd.LaplaceMechanism(1.0)], pmd.PureDP(0.4), "below that of 'q0' alone"),
+        (
+            [pmd.GaussianMechanism.calibrate(pmd.ZCDP(0.1), sensitivity=1)] * 2,
+            pmd.ZCDP(0.15),
+            "together",
+        ),
+        (
+            [pmd.GaussianMechanism.calibrate(pmd.ApproxDP(1, 1e-6), sensitivity=1)],
+            pmd.ApproxDP(0.5, 1e-6),
+            "below that of 'q0' alone",
+        ),
+        ([laplace(0.1), laplace(0.2)], pmd.PureDP(0.3), None),
+        ([laplace(0.1), pmd.LaplaceMechanism(1.0)], pmd.PureDP(0.3), None),
+        ([laplace(1)] * 2, pmd.ZCDP(0.2), None),
+        # Composed as zCDP, two approximate budgets spend less than their sum.
+        (
+            [pmd.GaussianMechanism.calibrate(pmd.ApproxDP(1, 1e-6), sensitivity=1)] * 2,
+            pmd.ApproxDP(1.5, 2e-6),
+            None,
+        ),
+    ],
+)
+def test_a_budget_that_the_queries_contradict_is_refused(mechanisms, budget, message):
+    queries = [Query(f"q{k}", 3.0, each) for k, each in enumerate(mechanisms)]
+    if message is None:
+        assert Release(queries, budget).budget == budget
+    else:
+        with pytest.raises(ValueError, match=message):
+            Release(queries, budget)

@@ -13,7 +13,7 @@ QUERIES = [
 
 def test_a_release_is_shown_as_a_table():
     expected = """\
-Release of 3 queries, PureDP(epsilon=1)
+Release of 3 queries, PureDP(epsilon=1, one person changes)
 query  dims  shape  values         mechanism
 a<b    cell  8      0 to 7         LaplaceMechanism(scale=2)
 few    -     2      5, suppressed  LaplaceMechanism(scale=2).published_if('>=', 3)

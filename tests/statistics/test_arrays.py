@@ -51,7 +51,7 @@ from tests.statistics.records import CATEGORIES, CATEGORY, NUMBER, NUMBERS
             lambda: clamped_sum(NUMBERS, [0, 0, 0], 1),
             "lower must be one number or one per column, 2",
         ),
-        (lambda: clamped_sum(NUMBER, 0, 1, neighbours=None), "neighbours must be"),
+        (lambda: clamped_sum(NUMBER, 0, 1, neighbours=0), "neighbours must be"),
         (
             lambda: clamped_moments(NUMBER, 0, 1, 0),
             "order must be a whole number of at least 1, got 0",

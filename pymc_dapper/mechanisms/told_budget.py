@@ -1,0 +1,89 @@
+"""Mistakes that a sensitivity shows: noise chosen for another statistic, epsilon as a scale."""
+
+import logging
+import warnings
+from typing import Any
+
+import numpy as np
+
+from pymc_dapper.budget import ZCDP, ApproxDP
+from pymc_dapper.budget.kinds import is_below
+from pymc_dapper.sensitivity import CHANGE, Sensitivities
+
+LOGGER = logging.getLogger("pymc.dapper")
+
+
+def tell_budget(name: str, mechanism: Any, statistic: Any) -> None:
+    """Warn of a budget that noise doesn't keep; log a large one that nobody has stated.
+
+    Parameters
+    ----------
+    name : str
+        What the release is called.
+    mechanism : Mechanism
+        Its mechanism.
+    statistic : tensor_like or Statistic
+        What a user passed. Only of a `Statistic` the sensitivity is known.
+    """
+    sensitivity = getattr(statistic, "sensitivity", None)
+    if mechanism.unknown or not (hasattr(mechanism, "scale") or hasattr(mechanism, "sigma")):
+        return
+    if isinstance(sensitivity, Sensitivities) and mechanism.budget is not None:
+        _check_kept(name, mechanism, sensitivity)
+    elif mechanism.budget is None:
+        _log_large(name, mechanism, statistic, sensitivity)
+
+
+def _check_kept(name: str, mechanism: Any, sensitivity: Sensitivities) -> None:
+    budget = mechanism.budget
+    own = sensitivity.among(budget.neighbours)
+    if own.neighbours != budget.neighbours or np.size(_noise(mechanism)) != 1:
+        return
+    # One that changes scores in one direction only halves the loss, and isn't known here.
+    options = {"one_way": own.neighbours == "add_remove"} if hasattr(mechanism, "k") else {}
+    spent = mechanism.privacy_loss(sensitivity=own, **options)
+    if isinstance(spent, ZCDP) and isinstance(budget, ApproxDP):
+        spent = spent.to_approx(delta=budget.delta, bound="tight")
+    if is_below(budget, spent):
+        warnings.warn(
+            f"'{name}': the noise was chosen for {budget}, but with this statistic it spends "
+            f"{spent}. The statistic's sensitivity is {own}: pass it as a whole, "
+            f"{type(mechanism).__name__}.calibrate(budget, sensitivity=statistic.sensitivity)",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def _log_large(name: str, mechanism: Any, statistic: Any, sensitivity: Any) -> None:
+    """Log the budget where noise is smaller than what one person can change."""
+    kind = type(mechanism).__name__
+    laplace, gaussian = "LaplaceMechanism" in kind, "GaussianMechanism" in kind
+    if not laplace and not gaussian:
+        return
+    noise = float(np.min(_noise(mechanism)))
+    least = _least_change(statistic, sensitivity, "l1" if laplace else "l2")
+    if least is None or noise >= least:
+        return
+    amount, budget = (
+        (f"epsilon is {least / noise:.3g}", "PureDP")
+        if laplace
+        else (f"rho is {(least / noise) ** 2 / 2:.3g}", "ZCDP")
+    )
+    LOGGER.info(
+        f"'{name}': {kind} has noise of {'scale' if laplace else 'sigma'} {noise:.3g}, but one "
+        f"person can change the statistic by {least:.3g}: {amount} at least if "
+        f"{CHANGE['add_remove']}. If {noise:.3g} is the privacy budget, write "
+        f"{kind}.calibrate(pmd.{budget}({noise:.3g}), sensitivity=...)"
+    )
+
+
+def _least_change(statistic: Any, sensitivity: Any, norm: str) -> float | None:
+    """How far one person who joins moves a statistic, at least; None if that isn't known."""
+    if isinstance(sensitivity, Sensitivities):
+        return float(getattr(sensitivity.among("add_remove"), norm))
+    dtype = np.dtype(getattr(getattr(statistic, "type", statistic), "dtype", "O"))
+    return 1.0 if dtype.kind in "iu" else None
+
+
+def _noise(mechanism: Any) -> np.ndarray:
+    return np.asarray(getattr(mechanism, "scale", getattr(mechanism, "sigma", None)), dtype=float)

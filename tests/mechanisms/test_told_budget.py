@@ -1,0 +1,68 @@
+"""What a statistic's sensitivity shows: noise for another one, and epsilon taken for a scale."""
+
+import logging
+import re
+import warnings
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dapper as pmd
+from pymc_dapper.statistics import counts
+
+RELEASED = [10, 10]
+
+
+@pytest.fixture
+def table():
+    with pm.Model():
+        yield counts(pm.Bernoulli("x", 0.5, shape=20), 2)
+
+
+@pytest.mark.parametrize(
+    ("calibrate", "says"),
+    [
+        (
+            lambda **given: pmd.LaplaceMechanism.calibrate(pmd.PureDP(0.5), **given),
+            r"chosen for PureDP\(epsilon=0\.5, one person changes\), .* spends PureDP\(epsilon=1,",
+        ),
+        (
+            lambda **given: pmd.DiscreteGaussianMechanism.calibrate(pmd.ApproxDP(1, 1e-6), **given),
+            r"spends ApproxDP\(epsilon=1\.2",
+        ),
+        (
+            lambda **given: pmd.KNormMechanism.calibrate(pmd.PureDP(1), norm=2, **given),
+            r"spends PureDP\(epsilon=1\.41",
+        ),
+    ],
+)
+def test_a_sensitivity_that_is_not_the_statistics_is_warned_of(table, calibrate, says):
+    with pytest.warns(UserWarning, match=f"'s': .*{says}.*sensitivity=statistic.sensitivity"):
+        calibrate(sensitivity=1).potential("s", table, released=RELEASED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        calibrate(sensitivity=table.sensitivity, neighbours="replace").potential(
+            "right", table, released=RELEASED
+        )
+        joined = calibrate(sensitivity=table.sensitivity, neighbours="add_remove")
+        joined.potential("joined", table, released=RELEASED)
+        # What isn't known to have another sensitivity isn't told of.
+        calibrate(sensitivity=1).potential("value", table.value, released=RELEASED)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "statistic", "says"),
+    [
+        (pmd.LaplaceMechanism(0.5), lambda t: t, r"epsilon is 2 .*calibrate\(pmd\.PureDP\(0\.5\)"),
+        (pmd.DiscreteLaplaceMechanism(0.5), lambda t: t.value, "epsilon is 2 at least"),
+        (pmd.GaussianMechanism(0.5), lambda t: t * 10, r"rho is 200 .*pmd\.ZCDP\(0\.5\)"),
+        (pmd.LaplaceMechanism(1.0), lambda t: t, None),
+        (pmd.LaplaceMechanism(0.5), lambda t: t.value / 20.0, None),
+        (pmd.LaplaceMechanism(np.array([4.0, 0.5])), lambda t: t, "epsilon is 2 at least"),
+    ],
+)
+def test_noise_that_is_smaller_than_one_person_is_logged(table, caplog, mechanism, statistic, says):
+    with caplog.at_level(logging.INFO, logger="pymc.dapper"):
+        mechanism.potential("s", statistic(table), released=RELEASED)
+    assert [bool(re.search(says or "", each)) for each in caplog.messages] == [True] * bool(says)
