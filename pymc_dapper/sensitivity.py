@@ -157,8 +157,8 @@ class Sensitivities:
         """Return those for some neighbours, if nobody had said which; else these."""
         if self.l1.if_joined is None:
             return self
-        each = (one.among(neighbours) for one in (self.l1, self.l2, self.linf))
-        return Sensitivities(*each, neighbours)
+        l1, l2, linf = (one.among(neighbours) for one in (self.l1, self.l2, self.linf))
+        return Sensitivities(l1, l2, linf, neighbours)
 
     def times(self, factor: Fraction) -> "Sensitivities":
         """Return those of the statistic times a number other than zero, rounded up.
@@ -169,10 +169,10 @@ class Sensitivities:
             If one is too large for a float.
         """
         try:
-            each = [one.times(factor) for one in (self.l1, self.l2, self.linf)]
+            l1, l2, linf = (one.times(factor) for one in (self.l1, self.l2, self.linf))
         except OverflowError:
             raise ValueError(_TOO_LARGE) from None
-        return Sensitivities(*each, self.neighbours)
+        return Sensitivities(l1, l2, linf, self.neighbours)
 
 
 def for_either(
@@ -183,8 +183,10 @@ def for_either(
         return of(check_neighbours(neighbours))
     changed, joined = of("replace"), of("add_remove")
     pairs = ((changed.l1, joined.l1), (changed.l2, joined.l2), (changed.linf, joined.linf))
-    each = (Sensitivity(one, norm=one.norm, exact=one.exact, if_joined=j) for one, j in pairs)
-    return Sensitivities(*each)
+    l1, l2, linf = (
+        Sensitivity(one, norm=one.norm, exact=one.exact, if_joined=j) for one, j in pairs
+    )
+    return Sensitivities(l1, l2, linf)
 
 
 def check_neighbours(neighbours: Any) -> Neighbours:

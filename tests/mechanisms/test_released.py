@@ -196,7 +196,7 @@ def test_a_seed_that_is_none_is_refused():
         ),
         (
             lambda: GaussianMechanism(ZCDP(0.5)),
-            r"sigma must be a number, got the budget ZCDP\(rho=0\.5, .*\): write calibrate\(budget, ",
+            r"sigma must be a number, got the budget ZCDP\(rho=0\.5, .*write calibrate\(budget, ",
         ),
         (
             lambda: LaplaceMechanism(1.0, clamp=(0, None)),

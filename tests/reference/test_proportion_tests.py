@@ -319,7 +319,7 @@ def test_randomized_response_interval_is_normal_and_cut():
         (lambda: randomized_response(6, 5, PureDP(1.0)), ValueError, "from 0 to n = 5"),
         (lambda: randomized_response_sd(0.5, 5, ZCDP(1.0)), TypeError, "PureDP"),
         *(
-            (partial(call, PureDP(1.0, neighbours="add_remove")), ValueError, "added or removed")
+            (partial(call, PureDP(1.0, neighbours="add_remove")), ValueError, "joins or leaves")
             for call in (
                 lambda budget: UMPProportion(1.0, 5, budget),
                 lambda budget: NormalProportion(0.5, 5, budget),
