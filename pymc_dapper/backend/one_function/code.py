@@ -34,6 +34,7 @@ class Code:
         """What the source refers to."""
         self.keys: dict[str, str | None] = {}
         """What identifies each of these; None of what can't be cached."""
+        self._referred: dict[tuple[str, str | None], str] = {}
         self.in_python: dict[str, Any] = {}
         """What stands for functions that only numba can call, where the source is run in Python."""
 
@@ -55,10 +56,9 @@ class Code:
 
     def refer(self, kind: str, value: Any, key: str | None, in_python: Any = None) -> str:
         """Name a constant or a function that the source refers to."""
-        for name, of in self.keys.items():
-            if of == key and key is not None and name.startswith(kind):
-                return name
-        name = self.new_name(kind)
+        if key is not None and (kind, key) in self._referred:
+            return self._referred[kind, key]
+        name = self._referred[kind, key] = self.new_name(kind)
         self.names[name], self.keys[name] = value, key
         self.in_python[name] = value if in_python is None else in_python
         return name

@@ -56,6 +56,7 @@ from pymc_dapper.backend.one_function.scalars import (
     weight,
 )
 from pymc_dapper.backend.one_function.values import (
+    FREE,
     Index,
     Length,
     Loops,
@@ -132,14 +133,11 @@ def _elemwise(op: Elemwise, node: Apply, code: Code, inputs: list[Value]) -> Val
 
     if not shape:
         return single(code, dtype, entry(()))
-    return Value(
-        code,
-        dtype,
-        shape,
-        entry,
-        weight(op.scalar_op) + sum(x.weight for x in inputs if not x.small),
-        whole[0].fast if whole else _longest(shape),
-    )
+    fast = whole[0].fast if whole else _longest(shape)
+    result = Value(code, dtype, shape, entry, weight(op.scalar_op), fast)
+    in_turn = [x.weight for x in inputs if not x.small or (result.small and x.weight <= FREE)]
+    result.weight += sum(in_turn)
+    return result
 
 
 def _longest(shape: Sequence[Length]) -> int:

@@ -17,6 +17,8 @@ SMALL = 16
 """Entries of an array of so many at most are numbers, each with a name."""
 FREE = 4
 """An entry of this weight at most is worked out again rather than stored."""
+DEEPEST = 30
+"""Through so many arrays at most an entry is worked out before one of them is settled."""
 
 
 class Value:
@@ -49,28 +51,32 @@ class Value:
     ):
         self.code, self.dtype, self.shape, self.weight = code, dtype, tuple(shape), weight
         self.fast = len(self.shape) - 1 if fast is None else fast
+        lengths = [n for n in self.shape if isinstance(n, int)]
+        self.small = len(lengths) == len(self.shape) and prod(lengths) <= SMALL
+        """Whether each entry is a number with a name, rather than a place in memory."""
         self._entry = entry
+        self._known: dict[tuple[str, ...], Term] = {}
         self.stored: str | None = None
         """Name of the array, if there is one in memory."""
+        self.depth = 0
+        """Through how many arrays an entry is worked out."""
 
     @property
     def ndim(self) -> int:
         """Number of axes."""
         return len(self.shape)
 
-    @property
-    def small(self) -> bool:
-        """Whether each entry is a number with a name, rather than a place in memory."""
-        lengths = [n for n in self.shape if isinstance(n, int)]
-        return len(lengths) == self.ndim and prod(lengths) <= SMALL
-
     def entry(self, index: Index) -> Term:
-        """Return an entry."""
-        if self.small and all(k.text.isdigit() for k in index):
-            return self._entry(index)
-        if self.small and self.weight > FREE:
-            self.store()
-        return self._entry(index) if self.stored is None else read(self.code, self.stored, index)
+        """Return an entry, which is worked out once in each loop."""
+        at = tuple(k.text for k in index)
+        if not (self.small and all(k.isdigit() for k in at)):
+            if self.small and self.weight > FREE:
+                self.store()
+            if self.stored is not None:
+                return read(self.code, self.stored, index)
+        if at not in self._known:
+            self._known[at] = self._entry(index)
+        return self._known[at]
 
     def number(self) -> Term:
         """Return the only entry of an array of shape ()."""
@@ -109,6 +115,20 @@ class Value:
         if self.weight > FREE and not self.small:
             self.store()
         return self
+
+    def through(self, inputs: Sequence["Value"]) -> None:
+        """Say what the array is made of; it's settled here if entries would take too many steps."""
+        self.depth = 1 + max((x.depth for x in inputs), default=-1)
+        if self.depth <= DEEPEST:
+            return
+        if self.small:
+            with self.code.outside():
+                for index in indices(self.shape):
+                    self.entry(index)
+            self.weight = max(self.weight, FREE + 1)  # in a loop, it's read from memory
+        else:
+            self.store()
+        self.depth = 0
 
 
 class Loops:

@@ -146,11 +146,16 @@ def _evaluate(code: Code, graph: AbstractFunctionGraph, inputs: Sequence[Any]) -
         return values[x]
 
     for node in nodes:
-        outputs = _apply(code, node, [value(x) for x in node.inputs])
+        inputs = [value(x) for x in node.inputs]
+        outputs = _apply(code, node, inputs)
         for x, result in zip(node.outputs, outputs, strict=True):
             values[x] = result
-            if isinstance(result, Value) and (uses[x] > 1 or result.weight > MOST_WEIGHT):
+            if not isinstance(result, Value):
+                continue
+            if uses[x] > 1 or result.weight > MOST_WEIGHT:
                 result.ready()
+            if not any(result is known for known in inputs):
+                result.through([known for known in inputs if isinstance(known, Value)])
     return [value(x) for x in graph.outputs]
 
 

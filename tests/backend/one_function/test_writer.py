@@ -1,5 +1,8 @@
 """Whole graphs as one function: compiled, cached, and of what its arrays are."""
 
+import inspect
+import sys
+from collections import Counter
 from hashlib import sha256
 
 import numpy as np
@@ -10,6 +13,7 @@ from pytensor.conditional.op import ifelse
 from pytensor.graph.fg import FunctionGraph
 
 from pymc_dapper.backend.one_function.linker import ONE_FUNCTION
+from pymc_dapper.backend.one_function.values import Value
 from pymc_dapper.backend.one_function.writer import write
 from tests.backend.one_function.graphs_to_write import VALUES, close, expected, graphs, variables
 
@@ -94,3 +98,58 @@ def test_outputs_share_no_memory_with_inputs_but_where_they_are_inputs():
     *views, same, product = names["one_function"](given)
     assert same is given
     assert not any(np.shares_memory(each, given) for each in [*views[:3], product])
+
+
+def epidemic(n_steps, n_groups):
+    """A recursion in which arrays are read several times, by number and by the group of persons."""
+    beta, gamma = pt.vector("beta", shape=(n_groups,)), pt.scalar("gamma")
+    left = 0.99 * pt.ones(n_groups)
+    ill, new, of_persons = 1 - left, [], np.arange(1000) % n_groups
+    for _ in range(n_steps):
+        new.append(beta * left * ill)
+        left, ill = left - new[-1], ill + new[-1] - gamma * ill
+    return FunctionGraph([beta, gamma], [pt.stack(new), *(x[of_persons].sum() for x in new)])
+
+
+@pytest.mark.parametrize("n_groups", [3, 100])  # numbers with names, and arrays in memory
+def test_work_and_length_are_linear_in_the_graph(n_groups, monkeypatch):
+    counts, most = Counter(), {"entries": 1_000}
+
+    def counted(self, index, entry=Value.entry):
+        counts["entries"] += 1
+        assert counts["entries"] <= most["entries"]
+        return entry(self, index)
+
+    monkeypatch.setattr(Value, "entry", counted)
+
+    def written_of(n_steps):
+        counts.clear()
+        text = write(epidemic(n_steps, n_groups), "one_function")
+        return np.array([counts["entries"], text.source.count("\n")])
+
+    few = written_of(6)
+    each = (written_of(10) - few) / 4
+    most["entries"] = few[0] + 1.1 * 194 * each[0]
+    np.testing.assert_array_less(written_of(200), few + 1.1 * 194 * each)
+
+
+def test_a_deep_graph_needs_no_deep_stack():
+    """Entries of arrays with a single use are worked out through all of them, in steps."""
+    x, long = pt.vector("x", shape=(3,)), pt.vector("long")
+    y, z, expected = x, long, (given := np.array([0.1, 0.2, 0.3]))
+    for k in range(150):
+        y, z, expected = (
+            (np.cos(each[::-1]) if k % 7 else each[::-1] + start)
+            for each, start in ((y, x), (z, long), (expected, given))
+        )
+    graph = FunctionGraph([x, long], [y, z], clone=True)
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 300)
+    try:
+        text = write(graph, "one_function")
+    finally:
+        sys.setrecursionlimit(usual)
+    names = dict(text.in_python)
+    exec(text.source, names)
+    for found in names["one_function"](given, given):
+        np.testing.assert_array_equal(found, expected)
