@@ -5,7 +5,7 @@ of which noisy counts are known. The second: a Dirichlet above one Multinomial, 
 integrates the probabilities out, beside a single evaluation of the log-density with the table
 summed out by convolution of its cells' weights.
 
-Run it alone on the machine: .venv/bin/python benchmarks/collapsed.py [--page docs/latent-counts.md]
+Run it alone on the machine: python benchmarks/collapsed.py [--page docs/evidence/latent-counts.md]
 """
 
 import argparse

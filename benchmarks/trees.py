@@ -3,7 +3,7 @@
 The first table: tracts in counties in states, with noise at each level and known rates. The second:
 rates of counties that aren't known, and a known total. All in processor time, one after the other.
 
-Run it alone on the machine: python -m benchmarks.trees [--page docs/latent-counts.md]
+Run it alone on the machine: python -m benchmarks.trees [--page docs/evidence/latent-counts.md]
 """
 
 import argparse

@@ -58,6 +58,7 @@ CHILDREN = {
         "evidence/paper",
         "evidence/small-budgets",
         "evidence/interweaving",
+        "evidence/latent-counts",
         "design",
     ],
 }
