@@ -25,6 +25,7 @@ from .counts.trees.tree import CountTree
 from .distributions import DiscreteGaussian, DiscreteLaplace, Tulap
 from .interweaving.step import InterweaveStep
 from .mechanisms import (
+    CellKey,
     CustomMechanism,
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
@@ -36,6 +37,8 @@ from .mechanisms import (
     NoisyMaxMechanism,
     NoisyStats,
     RandomizedResponse,
+    RandomRounding,
+    TransitionMechanism,
     TulapMechanism,
     published_rows,
 )
@@ -68,6 +71,7 @@ from .tabulation import TabulationError, tabulate
 __all__ = [
     "ZCDP",
     "ApproxDP",
+    "CellKey",
     "CollapsedStep",
     "ConjugateStep",
     "CountStep",
@@ -91,11 +95,13 @@ __all__ = [
     "NotConjugateError",
     "PureDP",
     "Query",
+    "RandomRounding",
     "RandomizedResponse",
     "ReadingError",
     "Release",
     "SizeStep",
     "TabulationError",
+    "TransitionMechanism",
     "Tulap",
     "TulapMechanism",
     "UnknownOperationError",

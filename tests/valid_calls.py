@@ -235,6 +235,14 @@ VALID = {
     },
     "NoisyStats": lambda: {"epsilon": 1.0, "n": 4},
     "RandomizedResponse": lambda: {"keep_probability": 0.75, "categories": 2},
+    "TransitionMechanism": lambda: {
+        "probabilities": [[0.7, 0.3], [0.4, 0.6]],
+        "published": None,
+        "differences": [0, 1],
+        "repeats": 1,
+    },
+    "RandomRounding": lambda: {"base": 3, "probabilities": [0.5, 0.5]},
+    "CellKey": lambda: {"ptable": [[0, 0, 1.0], [1, 0, 0.4], [1, 1, 0.6]], "repeats": 1},
     "CustomMechanism": lambda: {
         "log_density": lambda released, statistic: -pt.abs(released - statistic),
         "draw": lambda statistic, rng: statistic,
@@ -339,6 +347,9 @@ MECHANISMS = {
     "NoisyMaxMechanism": (pmd.NoisyMaxMechanism(2.0, 2), BUDGET),
     "NoisyStats": (pmd.NoisyStats(1.0, 4), BUDGET),
     "RandomizedResponse": (pmd.RandomizedResponse(0.75, 2), BUDGET),
+    "TransitionMechanism": (pmd.TransitionMechanism(np.eye(8)), None),
+    "RandomRounding": (pmd.RandomRounding(2, [0.5]), None),
+    "CellKey": (pmd.CellKey([[0, 0, 1.0], [1, 0, 0.5], [1, 1, 0.5]]), None),
     "CustomMechanism": (pmd.CustomMechanism(lambda r, s: -pt.abs(r - s), lambda s, rng: s), None),
 }
 """A mechanism of each class, and a budget that it can be calibrated to."""
@@ -348,6 +359,8 @@ def of_mechanism(name):
     statistic, released = np.array([1.0, 2.0]), [1.0, 2.0]
     if name == "RandomizedResponse":
         statistic, released = np.array([0, 1]), [0, 1]
+    if name == "RandomRounding":
+        released = [2.0, 2.0]
     if name == "NoisyMaxMechanism":
         released = [1]
     if name == "NoisyStats":
@@ -371,6 +384,7 @@ def of_mechanism(name):
         "intercept_scale": {"slope": 1.0},
         "statistic": {"x": NUMBERS, "y": NUMBERS},
         "privacy_loss": {} if name in ("NoisyStats", "RandomizedResponse") else {"sensitivity": 1},
+        "from_function": {"law": lambda true: {true: 1.0}, "largest": 7},
         "calibrate": {
             "NoisyStats": {"budget": BUDGET, "n": 4},
             "RandomizedResponse": {"budget": BUDGET, "categories": 2},

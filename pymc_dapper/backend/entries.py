@@ -1,6 +1,8 @@
 """Operations on arrays that act entry by entry, as operations on numbers."""
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pytensor.scalar as ps
@@ -44,6 +46,40 @@ class EntryOf(ps.ScalarOp):
     def __hash__(self) -> int:
         """Return a hash of the operation."""
         return hash((EntryOf, self.op, self.types))
+
+
+class LookUp(ps.ScalarOp):
+    """An entry of a constant array, by its indices.
+
+    As an operation on numbers it acts entry by entry, as readers of models know it. Who makes the
+    indices keeps them within the array.
+
+    Parameters
+    ----------
+    table : ndarray
+        The array.
+    """
+
+    def __init__(self, table: np.ndarray):
+        self.table = np.ascontiguousarray(table)
+        self.nin = table.ndim
+        super().__init__(ps.specific_out(ps.get_scalar_type(table.dtype)), name="LookUp")
+
+    def impl(self, *indices: float) -> Any:
+        """Evaluate in Python."""
+        return self.table[tuple(int(k) for k in indices)]
+
+    @cached_property
+    def _content(self) -> tuple:
+        return self.table.shape, self.table.dtype.str, self.table.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        """Tell it from that of another array."""
+        return isinstance(other, LookUp) and self._content == other._content
+
+    def __hash__(self) -> int:
+        """Return a hash of the array."""
+        return hash((LookUp, self._content))
 
 
 def performed(node: Apply, values: Sequence[np.ndarray | None]) -> np.ndarray:

@@ -18,7 +18,7 @@ from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.random.op import RandomVariable
 
-from pymc_dapper.backend.entries import EntryOf
+from pymc_dapper.backend.entries import EntryOf, LookUp
 from pymc_dapper.backend.kernel_key import MODEL_KEYS, kernel_key
 from pymc_dapper.backend.one_function.writer import compiled
 
@@ -129,3 +129,13 @@ def entry_of({", ".join(numbers)}):
     return on_arrays({", ".join(arrays)})[{first}]
 """
     return numba_njit(from_source(source, "entry_of", np=np, on_arrays=on_arrays))
+
+
+@compiles(LookUp)
+def _look_up(op: LookUp) -> Callable:
+    table, numbers = op.table, ", ".join(f"k{k}" for k in range(op.nin))
+    source = f"""
+def look_up({numbers}):
+    return table[{numbers}]
+"""
+    return numba_njit(from_source(source, "look_up", table=table))

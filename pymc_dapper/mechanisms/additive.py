@@ -176,12 +176,6 @@ class AdditiveNoise(PublishedByRules):
             raise ValueError(f"'{name}': {error}") from None
         return values
 
-    @property
-    def integer(self) -> bool:
-        """Whether the released values are integers."""
-        grid = self.publication.grid
-        return grid is not None and float(grid).is_integer()
-
     def _published(self, publication: Publication) -> Self:
         name = type(self).__name__
         # Which kinds of ends there are doesn't depend on what was released.
@@ -356,47 +350,7 @@ class AdditiveNoise(PublishedByRules):
         if self._discrete:
             given, noise = whole_release(statistic, name), whole_release(noise, name)
         released = self.publication.publish(given + noise, statistic)
-        if self.publication.suppresses:
-            hidden = np.isneginf(released)
-            return np.ma.masked_array(np.where(hidden, np.nan, released), hidden)
-        return whole_release(released, name) if self.integer else released
-
-    def check_released(self, name: str, released: np.ndarray) -> None:
-        """Check that a release can have come from the mechanism, by its rules: else a ValueError.
-
-        Suppressed entries are minus infinity.
-        """
-        released = np.asarray(released)
-        values = released
-        if self.publication.suppresses and released.dtype.kind == "f":
-            if np.any(np.isnan(released)):
-                raise ValueError(
-                    f"'{name}': in shared data and in pm.observe, suppressed entries must be "
-                    "-np.inf, but there is nan, which may stand for what was forgotten: "
-                    f"{places(np.isnan(released))}. mechanism.as_released('{name}', released) "
-                    "makes such an array of masked or nan entries"
-                )
-            values = released[~np.isneginf(released)]
-        elif released.dtype.kind == "f" and released.ndim and np.any(np.isnan(released)):
-            raise ValueError(
-                f"'{name}': the released values must be finite numbers, but there is nan: "
-                f"{places(np.isnan(released))}. If these were suppressed for being low, tell the "
-                'mechanism so: mechanism.published_if(">=", threshold). If they were forgotten, '
-                "take the others of both, as in statistic[known] with released=released[known]"
-            )
-        super().check_released(name, values)
-        self.publication.check(name, released)
-
-    def _taken(self, name: str, released: Any) -> Any:
-        if self.publication.suppresses and not isinstance(released, Variable):
-            return with_suppressed(f"'{name}': the release", released)
-        return released
-
-    def _as_kept(self, name: str, released: np.ndarray) -> np.ndarray:
-        if not self.publication.suppresses:
-            return super()._as_kept(name, released)
-        super()._as_kept(name, np.where(np.isneginf(released), 0, released))
-        return released.astype(np.float64)
+        return self._as_drawn(released)
 
     def error_bound(self, k: int = 1, beta: float = 0.05) -> np.ndarray:
         """Size of the noise that all of k entries stay within, with probability 1 - beta or more.

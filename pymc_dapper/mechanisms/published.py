@@ -2,13 +2,16 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
+from pytensor.graph.basic import Variable
 
-from pymc_dapper.checks import real_numbers
+from pymc_dapper.checks import places, real_numbers
 from pymc_dapper.html import table
-from pymc_dapper.mechanisms.base import Mechanism
+from pymc_dapper.mechanisms.base import Mechanism, whole_release
+from pymc_dapper.mechanisms.released import with_suppressed
 from pymc_dapper.mechanisms.rules import (
     Clamping,
     Publication,
@@ -174,6 +177,56 @@ class PublishedByRules(Mechanism):
             return self._published(self.publication.then(rule))
         except ValueError as error:
             raise ValueError(f"{self!r}.{rule!r}: {error}") from None
+
+    @property
+    def integer(self) -> bool:
+        """Whether the released values are integers."""
+        grid = self.publication.grid
+        return grid is not None and float(grid).is_integer()
+
+    def check_released(self, name: str, released: np.ndarray) -> None:
+        """Check that a release can have come from the mechanism, by its rules: else a ValueError.
+
+        Suppressed entries are minus infinity.
+        """
+        released = np.asarray(released)
+        values = released
+        if self.publication.suppresses and released.dtype.kind == "f":
+            if np.any(np.isnan(released)):
+                raise ValueError(
+                    f"'{name}': in shared data and in pm.observe, suppressed entries must be "
+                    "-np.inf, but there is nan, which may stand for what was forgotten: "
+                    f"{places(np.isnan(released))}. mechanism.as_released('{name}', released) "
+                    "makes such an array of masked or nan entries"
+                )
+            values = released[~np.isneginf(released)]
+        elif released.dtype.kind == "f" and released.ndim and np.any(np.isnan(released)):
+            raise ValueError(
+                f"'{name}': the released values must be finite numbers, but there is nan: "
+                f"{places(np.isnan(released))}. If these were suppressed for being low, tell the "
+                'mechanism so: mechanism.published_if(">=", threshold). If they were forgotten, '
+                "take the others of both, as in statistic[known] with released=released[known]"
+            )
+        super().check_released(name, values)
+        self.publication.check(name, released)
+
+    def _taken(self, name: str, released: Any) -> Any:
+        if self.publication.suppresses and not isinstance(released, Variable):
+            return with_suppressed(f"'{name}': the release", released)
+        return released
+
+    def _as_kept(self, name: str, released: np.ndarray) -> np.ndarray:
+        if not self.publication.suppresses:
+            return super()._as_kept(name, released)
+        super()._as_kept(name, np.where(np.isneginf(released), 0, released))
+        return released.astype(np.float64)
+
+    def _as_drawn(self, released: np.ndarray) -> np.ndarray:
+        """Return a simulated release as users get it: masked where it is suppressed."""
+        if self.publication.suppresses:
+            hidden = np.isneginf(released)
+            return np.ma.masked_array(np.where(hidden, np.nan, released), hidden)
+        return whole_release(released, type(self).__name__) if self.integer else released
 
     @abstractmethod
     def _published(self, publication: Publication) -> Self:

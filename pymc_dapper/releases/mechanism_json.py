@@ -9,6 +9,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dapper.budget.written import budget_from_dict, budget_to_dict
 from pymc_dapper.mechanisms import (
+    CellKey,
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
     GaussianMechanism,
@@ -19,6 +20,8 @@ from pymc_dapper.mechanisms import (
     NoisyMaxMechanism,
     NoisyStats,
     RandomizedResponse,
+    RandomRounding,
+    TransitionMechanism,
     TulapMechanism,
 )
 from pymc_dapper.mechanisms.published import PublishedByRules
@@ -27,6 +30,7 @@ from pymc_dapper.mechanisms.rules import Clamping, Ranges, Rounding, Rule, Scali
 KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
+        CellKey,
         DiscreteGaussianMechanism,
         DiscreteLaplaceMechanism,
         GaussianMechanism,
@@ -36,6 +40,8 @@ KINDS: dict[str, Any] = {
         NoisyMaxMechanism,
         NoisyStats,
         RandomizedResponse,
+        RandomRounding,
+        TransitionMechanism,
         TulapMechanism,
     )
 }

@@ -5,8 +5,9 @@ import pytensor.tensor as pt
 from pytensor import scalar as ps
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
+from pytensor.tensor.elemwise import Elemwise
 
-from pymc_dapper.backend.entries import EntryOf, performed
+from pymc_dapper.backend.entries import EntryOf, LookUp, performed
 
 
 class Doubled(Op):
@@ -42,3 +43,14 @@ def test_operations_on_the_same_types_are_the_same():
 def test_a_node_is_evaluated_in_python():
     node = Doubled()(MATRIX).owner
     np.testing.assert_array_equal(performed(node, [np.array([[1, 2]])]), [[2, 4]])
+
+
+def test_an_entry_is_looked_up_by_its_indices():
+    table = np.array([[1.0, 2.0], [3.0, -np.inf]])
+    i, j = pt.lvectors("i", "j")
+    entries = Elemwise(LookUp(table))(i, j)
+    at = entries.eval({i: [0, 1, 1], j: [1, 0, 1]}, mode="FAST_COMPILE")
+    np.testing.assert_array_equal(at, [2.0, 3.0, -np.inf])
+    same, other = LookUp(table.copy()), LookUp(table + 1)
+    assert LookUp(table) == same != other
+    assert hash(LookUp(table)) == hash(same)

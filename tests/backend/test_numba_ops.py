@@ -1,11 +1,13 @@
 """Functions for numba: of a text, and of scalar operations."""
 
+import numpy as np
 import pytest
 from pytensor import scalar as ps
 from pytensor.scalar.basic import Composite
 
-from pymc_dapper.backend.kernel_key import MODEL_KEYS
-from pymc_dapper.backend.numba_ops import from_source, function_of, numba_njit
+from pymc_dapper.backend.entries import LookUp
+from pymc_dapper.backend.kernel_key import MODEL_KEYS, kernel_key
+from pymc_dapper.backend.numba_ops import from_source, function_of, numba_function, numba_njit
 
 
 def test_a_function_is_defined_by_its_text_and_what_that_refers_to():
@@ -24,3 +26,13 @@ def test_a_scalar_operation_becomes_a_function_with_a_key():
 def test_a_text_that_defines_something_else_is_no_function():
     with pytest.raises(KeyError):
         from_source("def f(x):\n    return x", "g")
+
+
+def test_a_table_is_compiled_into_its_look_up_and_tells_its_key():
+    table = np.array([[1.0, 2.0], [3.0, -np.inf]])
+    function = numba_function(LookUp(table))
+    called = numba_njit(lambda i, j: function(i, j), final_function=True)
+    assert called(1, 0) == 3.0
+    assert called(1, 1) == -np.inf
+    same, other = (numba_function(LookUp(each)) for each in (table.copy(), table + 1))
+    assert kernel_key(function) == kernel_key(same) != kernel_key(other)

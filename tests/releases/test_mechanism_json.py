@@ -30,6 +30,11 @@ MECHANISMS = [
     pmd.LInfMechanism(2.0),
     pmd.NoisyMaxMechanism(2.0, 5, k=2),
     pmd.NoisyStats(1.0, 40),
+    pmd.RandomRounding(3),
+    pmd.RandomRounding(5, [0.1, 0.2, 0.7, 0.9]).published_if(">=", 10),
+    pmd.TransitionMechanism([[0.8, 0.2], [0.1, 0.9]], [0, 5]),
+    pmd.TransitionMechanism([[1.0, 0.0], [0.4, 0.6]], differences=[0, 1], repeats=1),
+    pmd.CellKey({"i": [0, 1, 1], "v": [0, 0, 1], "p": [1.0, 0.5, 0.5]}),
     pmd.RandomizedResponse.calibrate(pmd.PureDP(1.0), categories=3),
 ]
 

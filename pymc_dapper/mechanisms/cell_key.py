@@ -1,0 +1,156 @@
+"""Cell keys: counts changed by a perturbation table, by the key of each cell."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pymc_dapper.checks import real_numbers, shown, whole_number
+from pymc_dapper.mechanisms.count_law import CountLaw, read_law
+from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
+
+Array = NDArray[np.float64]
+
+ONS_ROWS, ONS_REPEATS = 750, 250
+"""A table of the Office for National Statistics: rows 501 to 750 serve all larger counts."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CellKey(PerturbedCounts):
+    """Counts are changed by a perturbation table, at a row by the count and a key of the cell.
+
+    The cell's key is made of random keys of its records, so that the same cell is changed alike
+    wherever it is published. Over keys, the change has the law that is in the table.
+
+    Attributes
+    ----------
+    ptable : DataFrame, mapping of columns, or array_like of shape (m, 3)
+        The perturbation table, in one of two forms. Columns ``pcv, ckey, pvalue``: a row for each
+        count and key, keys being equally likely, and what is added to the count. Columns ``i, v,
+        p`` (and ``j``, if it is there): what is added to count i, with its probability. An array
+        has the columns i, v and p.
+    repeats : int, optional
+        How many of the last counts serve all larger ones, in turn. If not given: 250 in the first
+        form, if it goes up to 750, and else none; in the second form, the last one.
+
+    Raises
+    ------
+    TypeError
+        If the table isn't one.
+    ValueError
+        If columns are missing, if probabilities of a count don't add up to one, or if counts or
+        keys are missing.
+
+    Notes
+    -----
+    In the first form a count of zero, which isn't in the table, stays zero; suppression of small
+    counts follows as :meth:`~.PublishedByRules.published_if`.
+
+    Two releases of one cell are one observation: leave one of them out. A margin's key is the sum
+    of the keys of its cells, so that its change is neither theirs nor one that is drawn by itself
+    from all tables; over keys that aren't known, it is as if independent.
+
+    References
+    ----------
+    Fraser, B. and Wooton, J. (2005). A proposed method for confidentialising tabular output to
+    protect against differencing. UNECE work session on statistical data confidentiality.
+
+    Giessing, S. and Tent, R. (2019). Concepts for generalising tools implementing the cell key
+    method to the case of continuous variables. UNECE work session on statistical data
+    confidentiality. Tables with columns i, j, p, v.
+
+    Examples
+    --------
+    >>> CellKey({"i": [0, 1, 1, 1, 2], "v": [0, -1, 0, 1, 0], "p": [1, 0.3, 0.4, 0.3, 1]})
+    CellKey(ptable=<array of shape (5, 3)>, repeats=1, no privacy budget)
+    """
+
+    ptable: Any
+    repeats: int | None = None
+
+    def _read_law(self) -> CountLaw:
+        entries, repeats = _entries(self.ptable)
+        if self.repeats is not None:
+            repeats = whole_number(self.repeats, "repeats", at_least=1)
+        object.__setattr__(self, "ptable", entries)
+        object.__setattr__(self, "repeats", repeats)
+        count, change = (_whole(entries[:, k], name) for k, name in enumerate(("i", "v")))
+        n = int(count.max()) + 1
+        missing = np.setdiff1d(np.arange(n), count)
+        if count.min() < 0 or len(missing):
+            wrong = f"count {missing[0]} is missing" if len(missing) else "a count is negative"
+            raise ValueError(f"ptable must have each count from 0 to the largest: {wrong}")
+        low = change.min()
+        rows = np.zeros((n, int(np.ptp(change)) + 1))
+        if np.any(entries[:, 2] < 0):
+            raise ValueError("ptable must have probabilities from 0 to 1: some are negative")
+        np.add.at(rows, (count, change - low), entries[:, 2])
+        differences = np.arange(low, change.max() + 1)
+        return read_law(rows, differences=differences, repeats=repeats, what="ptable")
+
+
+def _entries(ptable: Any) -> tuple[Array, int | None]:
+    """Read a perturbation table, as rows of count, change and probability."""
+    names = getattr(ptable, "columns", None)
+    if names is None and hasattr(ptable, "keys"):
+        names = ptable.keys()
+    if names is None or callable(names):
+        entries = real_numbers(ptable, "ptable").astype(np.float64)
+        if entries.ndim != 2 or entries.shape[1] != 3 or not len(entries):
+            raise ValueError(
+                "ptable must be a table with columns pcv, ckey, pvalue or i, v, p, or an array of "
+                f"the latter, got shape {entries.shape}"
+            )
+        return entries, 1
+    names = [str(name) for name in names]
+    for by_keys, needed in ((True, ("pcv", "ckey", "pvalue")), (False, ("i", "v", "p"))):
+        if set(needed) <= set(names):
+            columns = [real_numbers(np.asarray(ptable[name]), name) for name in needed]
+            if len({len(x) for x in columns}) > 1 or not len(columns[0]):
+                raise ValueError("ptable must have columns of one length, and rows")
+            table = np.stack(columns, axis=1).astype(np.float64)
+            if by_keys:
+                return _of_keys(table)
+            if "j" in names:
+                _check_target(table, np.asarray(ptable["j"]))
+            return table, 1
+    raise ValueError(
+        f"ptable must have columns pcv, ckey, pvalue or i, v, p, got {', '.join(names) or 'none'}"
+    )
+
+
+def _check_target(table: Array, target: NDArray[Any]) -> None:
+    wrong = table[:, 0] + table[:, 1] != target
+    if wrong.any():
+        i, v, _ = table[wrong][0]
+        raise ValueError(
+            f"ptable must have j = i + v, but there is {target[wrong][0]:g} for {i:g} and {v:g}"
+        )
+
+
+def _of_keys(table: Array) -> tuple[Array, int | None]:
+    """Turn a table by keys into one of probabilities."""
+    count, key = (_whole(table[:, k], name) for k, name in enumerate(("pcv", "ckey")))
+    n_keys = int(key.max()) + 1
+    if count.min() < 1 or key.min() < 0:
+        raise ValueError("ptable must have pcv from 1 and ckey from 0 on")
+    seen = np.zeros((int(count.max()), n_keys), dtype=np.int64)
+    np.add.at(seen, (count - 1, key), 1)
+    if np.any(seen != 1):
+        row, column = np.argwhere(seen != 1)[0]
+        how_often = "missing" if seen[row, column] == 0 else "there more than once"
+        raise ValueError(
+            f"ptable must have each key of each count once: key {column} of count {row + 1} is "
+            f"{how_often}"
+        )
+    changes, times = np.unique(table[:, [0, 2]], axis=0, return_counts=True)
+    probabilities = np.column_stack([changes, times / n_keys])
+    repeats = ONS_REPEATS if len(seen) == ONS_ROWS else None
+    return np.vstack([[0.0, 0.0, 1.0], probabilities]), repeats
+
+
+def _whole(values: Array, name: str) -> NDArray[np.int64]:
+    if not np.array_equal(values, np.round(values)) or np.any(np.abs(values) > 2**31):
+        raise ValueError(f"ptable: {name} must be whole numbers, got {shown(values)}")
+    return values.astype(np.int64)

@@ -1,0 +1,281 @@
+"""Laws of a published whole number, given the true count: tables of probabilities."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from numpy.typing import NDArray
+from pytensor.graph.basic import Variable
+from pytensor.tensor.elemwise import Elemwise
+
+from pymc_dapper.backend import numba_ops  # noqa: F401  (compiles look-ups)
+from pymc_dapper.backend.entries import LookUp
+from pymc_dapper.checks import real_numbers, shown, whole_number
+from pymc_dapper.mechanisms.spans import Value, either, no
+
+Array = NDArray[np.float64]
+
+MOST_ENTRIES = 100_000
+"""Numba keeps no larger array with the code that it compiles."""
+
+NOT_ONE = 1e-6
+"""By how much probabilities may add up to something else than one: they are written with digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class CountLaw:
+    """P(published | true count), with a row for each true count from 0 on.
+
+    What is published is a whole number. Columns are whole numbers in turn, of which the first is
+    given: what is published, or, where ``relative``, by how much it differs from the true count.
+    """
+
+    probabilities: Array
+    """Shape (rows, columns); rows add up to one."""
+    first: int
+    relative: bool
+    repeats: int | None = None
+    """How many of the last rows serve all larger counts, in turn. If None, there are none."""
+    open_ended: bool = False
+    """Whether there may be larger counts all the same, of which nothing is known."""
+
+    @property
+    def last(self) -> int:
+        """The largest count that has a row of its own."""
+        return len(self.probabilities) - 1
+
+    # -- look-ups, in NumPy and in PyTensor alike --------------------------------------------------
+
+    def row(self, count: Value) -> Value:
+        """Return the row of a count; -1 of a negative one, and one past the last of none."""
+        row = _clip(count, -1, self.last + 1)
+        if self.repeats is None:
+            return row
+        first = self.last + 1 - self.repeats
+        return either(count > self.last, first + (count - first) % self.repeats, row)
+
+    def log_at(self, value: Value, count: Value) -> Value:
+        """Log-probability that a value is published."""
+        column = _clip(value - self._shift(count) - self.first, -1, self._width)
+        return _look_up(self._log, self.row(count) + 1, column + 1)
+
+    def log_between(
+        self, low: Value, high: Value, below: Value, above: Value, count: Value
+    ) -> Value:
+        """Log-probability that what is published is from one value to another.
+
+        Where it may lie anywhere below or above, the end says nothing.
+        """
+        shift, row = self._shift(count) + self.first, self.row(count) + 1
+        start = either(below, 0, _clip(low - shift, 0, self._width))
+        stop = either(above, self._width, _clip(high - shift + 1, 0, self._width))
+        stop = _larger(start, stop)
+        possible = _look_up(self._number, row, stop) > _look_up(self._number, row, start)
+        up_to_stop, from_start = (
+            _look_up(self._up_to, row, stop),
+            _look_up(self._from, row, start),
+        )
+        # Small probabilities are differences of small numbers.
+        lower = up_to_stop - _look_up(self._up_to, row, start)
+        upper = from_start - _look_up(self._from, row, stop)
+        chosen = either(possible, either(up_to_stop < 0.5, lower, upper), 1.0)
+        module = pt if isinstance(chosen, Variable) else np
+        return either(possible, module.log(chosen), -np.inf)
+
+    def _shift(self, count: Value) -> Value:
+        return count if self.relative else 0
+
+    @property
+    def _width(self) -> int:
+        return self.probabilities.shape[1]
+
+    @cached_property
+    def _rows(self) -> Array:
+        """Rows, after one of nothing for negative counts, and before one for counts beyond."""
+        return np.pad(self.probabilities, ((1, 1), (0, 0)))
+
+    @cached_property
+    def _log(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(np.pad(self._rows, ((0, 0), (1, 1))))
+
+    @cached_property
+    def _up_to(self) -> Array:
+        return np.pad(np.cumsum(self._rows, axis=1), ((0, 0), (1, 0)))
+
+    @cached_property
+    def _from(self) -> Array:
+        return np.pad(np.cumsum(self._rows[:, ::-1], axis=1)[:, ::-1], ((0, 0), (0, 1)))
+
+    @cached_property
+    def _number(self) -> NDArray[np.int64]:
+        """How many of the values before each are possible."""
+        return np.pad(np.cumsum(self._rows > 0, axis=1), ((0, 0), (1, 0))).astype(np.int64)
+
+    # -- draws ---------------------------------------------------------------------------------
+
+    def has(self, count: Value) -> Value:
+        """Say which counts the law is known for."""
+        known = count >= 0
+        return known if self.repeats is not None else known & (count <= self.last)
+
+    def draw(self, count: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw what is published."""
+        below = self._up_to[self.row(count) + 1, 1:]
+        u = rng.random(count.shape) * below[..., -1]
+        return (below <= u[..., None]).sum(axis=-1) + self.first + self._shift(count)
+
+    # -- what can be published -------------------------------------------------------------------
+
+    def counts_behind(self, low: float, high: float) -> NDArray[np.int64]:
+        """Return counts among which are all that can have led to a value between two ends.
+
+        Of those that can without end, there is each row's.
+        """
+        if not self.relative:
+            return np.arange(self.last + 1)
+        least = 0 if np.isinf(low) else max(0, int(low) - self.first - self._width + 1)
+        most = max(least, self.last) + (self.repeats or 0)
+        most = most if np.isinf(high) else int(high) - self.first
+        return np.arange(least, (most if self.repeats else min(most, self.last)) + 1)
+
+    def may_be_beyond(self, high: float) -> bool:
+        """Say whether a count that nothing is known of may have led to a value up to an end."""
+        lowest = self.first + int(np.argmax(self.probabilities[-1] > 0))
+        return self.open_ended and high - lowest > self.last
+
+
+def read_law(
+    probabilities: Any,
+    *,
+    published: Any = None,
+    differences: Any = None,
+    repeats: int | None = None,
+    what: str = "probabilities",
+) -> CountLaw:
+    """Check probabilities and make a law of them.
+
+    Raises
+    ------
+    TypeError
+        If they aren't real numbers, or ``repeats`` isn't a whole number.
+    ValueError
+        If they aren't a matrix, don't fit the values, or a row of them doesn't add up to one.
+    """
+    p = real_numbers(probabilities, what).astype(np.float64)
+    if p.ndim != 2 or 0 in p.shape:
+        raise ValueError(
+            f"{what} must be a matrix, with a row for each true count from 0 on and a column for "
+            f"each published value, got shape {p.shape}"
+        )
+    if published is not None and differences is not None:
+        raise ValueError("give published or differences: columns are one of both")
+    relative = differences is not None
+    name, given = ("differences", differences) if relative else ("published", published)
+    values = np.arange(p.shape[1]) if given is None else _whole(given, name)
+    if values.shape != p.shape[1:]:
+        raise ValueError(
+            f"{name} must be a whole number for each of the {p.shape[1]} columns of {what}, got "
+            f"shape {values.shape}"
+        )
+    if len(np.unique(values)) < len(values):
+        raise ValueError(f"{name} must be different for each column, got {shown(values)}")
+    if repeats is not None:
+        repeats = whole_number(repeats, "repeats", at_least=1)
+        if not relative:
+            raise ValueError(
+                "repeats is for columns that are differences: say differences= in the place of "
+                "published="
+            )
+        if repeats > len(p):
+            raise ValueError(f"repeats must be at most the number of rows, {len(p)}, got {repeats}")
+    _check_rows(p, what)
+    return _narrow(p / p.sum(axis=1, keepdims=True), values, relative, repeats, what)
+
+
+def law_of_function(law: Callable[[int], Any], largest: int) -> tuple[Array, NDArray[np.int64]]:
+    """Tabulate a function of the true count, which returns probabilities by published value."""
+    try:
+        signature(law).bind(0)
+    except TypeError as error:
+        raise TypeError(f"law must take a true count, as law(true): {error}") from None
+    rows = []
+    for count in range(largest + 1):
+        row = law(count)
+        if not isinstance(row, dict) or not row:
+            raise TypeError(
+                "law must return a dict of probabilities by published value, such as {0: 0.4, 3: "
+                f"0.6}}; of {count} it returned {shown(row)}"
+            )
+        rows.append((_whole(list(row), f"what law({count}) publishes"), list(row.values())))
+    values = np.unique(np.concatenate([each for each, _ in rows]))
+    p = np.zeros((len(rows), len(values)))
+    for k, (each, probabilities) in enumerate(rows):
+        p[k, np.searchsorted(values, each)] = real_numbers(probabilities, f"what law({k}) returns")
+    return p, values
+
+
+def _check_rows(p: Array, what: str) -> None:
+    if not np.all(np.isfinite(p)) or np.any(p < 0):
+        row = int(np.argmax(np.any(~(p >= 0) | np.isinf(p), axis=1)))
+        raise ValueError(f"{what} must be from 0 to 1, but those of true count {row} aren't")
+    off = np.abs(p.sum(axis=1) - 1) > NOT_ONE
+    if off.any():
+        row, others = int(np.argmax(off)), np.count_nonzero(off) - 1
+        more = f", nor do those of {others} more" if others else ""
+        raise ValueError(
+            f"{what} of each true count must add up to 1, but those of {row} add up to "
+            f"{p[row].sum():.6g}{more}"
+        )
+
+
+def _narrow(
+    p: Array, values: NDArray[np.int64], relative: bool, repeats: int | None, what: str
+) -> CountLaw:
+    """Put columns in order, those that are never published left out on both sides.
+
+    Where it takes fewer of them, they are written as differences.
+    """
+    open_ended = relative and repeats is None
+    rows, columns = np.nonzero(p)
+    value = values[columns]
+    if not relative:
+        apart = value - rows
+        if np.ptp(apart) < np.ptp(value):
+            value, relative = apart, True
+    first, width = int(value.min()), int(np.ptp(value)) + 1
+    if len(p) * width > MOST_ENTRIES:
+        raise ValueError(
+            f"{what} of {len(p)} true counts go over {width} values, which is more than "
+            f"{MOST_ENTRIES:,} in all: a law that is the same for larger counts is said by "
+            "differences= and repeats="
+        )
+    table = np.zeros((len(p), width))
+    table[rows, value - first] = p[rows, columns]
+    return CountLaw(table, first, relative, repeats, open_ended)
+
+
+def _whole(values: Any, name: str) -> NDArray[np.int64]:
+    numbers = real_numbers(values, name)
+    if not np.array_equal(numbers, np.round(numbers)) or np.any(np.abs(numbers) > 2**53):
+        raise ValueError(f"{name} must be whole numbers, got {shown(values)}")
+    return numbers.astype(np.int64)
+
+
+def _look_up(table: NDArray[Any], *indices: Value) -> Value:
+    if any(isinstance(x, Variable) for x in indices):
+        return Elemwise(LookUp(table))(*indices)
+    return table[indices]
+
+
+def _clip(x: Value, low: int, high: int) -> Value:
+    module = pt if isinstance(x, Variable) else np
+    return module.clip(x, np.int64(low), np.int64(high))
+
+
+def _larger(a: Value, b: Value) -> Value:
+    return either(no(a > b), b, a)

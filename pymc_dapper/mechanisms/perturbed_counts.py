@@ -1,0 +1,208 @@
+"""Counts that an office publishes at random as other counts: rounded, or changed by a table."""
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, field, fields
+from typing import Any, Self, override
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions.shape_utils import rv_size_is_none
+from pytensor.graph.basic import Variable
+from pytensor.raise_op import Assert
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.checks import places
+from pymc_dapper.mechanisms.base import as_tensor, check_broadcast
+from pymc_dapper.mechanisms.count_law import CountLaw
+from pymc_dapper.mechanisms.published import PublishedByRules
+from pymc_dapper.mechanisms.released import with_suppressed
+from pymc_dapper.mechanisms.rules import Publication
+from pymc_dapper.mechanisms.spans import Span, both, either, no, one_of
+from pymc_dapper.mechanisms.whole import has_fractions
+
+LARGEST = 2**53
+"""Counts are exact in double precision up to here."""
+
+FEW = 8
+"""So many numbers are shown."""
+
+NO_BUDGET = "no privacy budget"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PerturbedCounts(PublishedByRules):
+    """Each cell of a table of counts is published by a law P(published | true count) of its own.
+
+    Cells are independent of each other, given the true counts. There is no privacy budget.
+    """
+
+    law: CountLaw = field(init=False, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        if self.budget is not None:
+            raise ValueError(f"{name} keeps no privacy budget: leave budget out")
+        object.__setattr__(self, "publication", Publication(1.0))
+        object.__setattr__(self, "law", self._read_law())
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.init and isinstance(value, Sequence):
+                object.__setattr__(self, each.name, np.asarray(value))
+
+    def _read_law(self) -> CountLaw:
+        """Make the law of the fields."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        """Show what differs from the defaults, that there is no budget, and the rules."""
+        values = [f"{name}={value}" for name, value in self._shown().items()]
+        return f"{type(self).__name__}({', '.join([*values, NO_BUDGET])}){self.publication!r}"
+
+    @override
+    def _shown(self) -> dict[str, str]:
+        return {name: self._shown_field(name, value) for name, value in super()._shown().items()}
+
+    def _shown_field(self, name: str, shown: str) -> str:
+        value = getattr(self, name)
+        if not isinstance(value, np.ndarray):
+            return shown
+        return f"{value.tolist()}" if value.size <= FEW else f"<array of shape {value.shape}>"
+
+    def _published(self, publication: Publication) -> Self:
+        mechanism = copy(self)
+        object.__setattr__(mechanism, "publication", publication)
+        return mechanism
+
+    def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
+        if has_fractions(statistic):
+            raise ValueError(
+                f"'{name}': {type(self).__name__} publishes counts, but the statistic is a mean, a "
+                "ratio or a sum of real numbers. Give it the counts that were published. If it "
+                "holds whole numbers all the same, write pt.round(statistic).astype('int64')"
+            )
+        return super()._released_shape(name, statistic)
+
+    def logp(self, released: Any, statistic: Any) -> TensorVariable:
+        """Log-probability of released values, given the true counts.
+
+        As of each `Mechanism`. It is minus infinity of true counts that are negative, fractional or
+        beyond those that the law is known for.
+        """
+        if self.publication.suppresses and not isinstance(released, Variable):
+            released = with_suppressed("the release", released)
+        released, statistic = as_tensor(released, "the release"), as_tensor(statistic)
+        check_broadcast(released, statistic)
+        count, whole = _as_counts(statistic)
+        span = self.publication.span(released)
+        logp = self._log_of_span(span, count)
+        impossible = one_of(span.never, no(whole))
+        if not self.publication.rules and released.dtype.startswith("float"):
+            is_fraction = pt.neq(released, pt.round(released))
+            of_fraction = both(is_fraction, no(self.publication.hidden(released)))
+            impossible = one_of(impossible, of_fraction)
+        logp = either(impossible, -np.inf, logp)
+        if not self.publication.nonempty:
+            return logp
+        of_empty = either(self.publication.hidden(released), 0.0, -np.inf)
+        return either(statistic > 0, logp, of_empty)
+
+    def _log_of_span(self, span: Span, count: Any) -> Any:
+        """Log-probability that a value lies in a span, given the true count."""
+        low, high = _whole(span.low.value), _whole(span.high.value)
+        tails = one_of(span.below, span.above)
+        points = cells = None
+        if span.points:
+            points = self.law.log_at(low, count)
+        if span.cells or tails is not False:
+            cells = self.law.log_between(low, high, span.below, span.above, count)
+        if points is None or cells is None:
+            return cells if points is None else points
+        known = both(no(tails), _equal(low, high) if span.cells else True)
+        return either(known, points, cells)
+
+    def check_released(self, name: str, released: np.ndarray) -> None:
+        """Check that the law and the rules can give a release: else a ValueError.
+
+        Suppressed entries are minus infinity.
+        """
+        super().check_released(name, released)
+        released = np.asarray(released)
+        distinct, inverse = np.unique(released, return_inverse=True)
+        wrong = np.zeros(len(distinct), dtype=bool)
+        beyond = np.zeros(len(distinct), dtype=bool)
+        for k, value in enumerate(distinct):
+            wrong[k], beyond[k] = self._cannot_give(value)
+        inverse = inverse.reshape(released.shape)
+        if wrong.any():
+            value = distinct[wrong][0]
+            shown = "a suppressed entry" if np.isneginf(value) else f"{value:.10g}"
+            raise ValueError(
+                f"'{name}': {shown} was released, which {self!r} gives for no true count: "
+                f"{places(wrong[inverse])}"
+            )
+        if beyond.any():
+            raise ValueError(
+                f"'{name}': {distinct[beyond][0]:.10g} was released, which can have come from true "
+                f"counts beyond {self.law.last}, the largest that {type(self).__name__} has "
+                f"probabilities of: {places(beyond[inverse])}. Give those of larger counts, or say "
+                "by repeats= which rows serve them, too"
+            )
+
+    def _cannot_give(self, released: float) -> tuple[bool, bool]:
+        """Say whether no true count gives a value, and whether counts beyond the law may."""
+        span, law = self.publication.span(np.array([released])), self.law
+        if self.publication.nonempty and np.isneginf(released) and not span.suppressed:
+            return False, False
+        first, last = (_whole(np.asarray(x.value).flat[0]) for x in (span.low, span.high))
+        below, above = bool(np.any(span.below)), bool(np.any(span.above))
+        ends = -np.inf if below else float(first), np.inf if above else float(last)
+        counts = law.counts_behind(*ends)
+        counts = counts[counts > 0] if self.publication.nonempty else counts
+        first, last = np.broadcast_arrays(first, last, counts)[:2]
+        log_p = law.log_between(first, last, below, above, counts)
+        return not np.any(np.isfinite(log_p)), law.may_be_beyond(ends[1])
+
+    def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
+        count, whole = _as_counts(statistic)
+        shape = count.shape if rv_size_is_none(size) else size
+        rows = pt.clip(self.law.row(count), 0, self.law.last)
+        p = pt.constant(self.law.probabilities)[pt.broadcast_to(rows, shape)]
+        noisy = pm.Categorical.dist(p=p) + self.law.first
+        noisy = noisy + count if self.law.relative else noisy
+        message = f"{type(self).__name__}: true counts must be whole numbers that it has a law for"
+        noisy = Assert(message)(noisy, pt.all(both(whole, self.law.has(count))))
+        released = self.publication.publish(noisy, statistic)
+        whole_release = self.integer and not self.publication.suppresses
+        return released.astype("int64") if whole_release else released
+
+    def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        count = np.asarray(np.round(statistic)).astype(np.int64)
+        known = (count == statistic) & self.law.has(count) & (np.abs(statistic) <= LARGEST)
+        if not np.all(known):
+            largest = "" if self.law.repeats is not None else f" up to {self.law.last}"
+            raise ValueError(
+                f"the statistic of {type(self).__name__} must hold true counts: whole numbers from "
+                f"0{largest}: {places(~known)}"
+            )
+        released = self.publication.publish(self.law.draw(count, rng), statistic)
+        return self._as_drawn(released)
+
+
+def _as_counts(statistic: TensorVariable) -> tuple[TensorVariable, Any]:
+    """See a statistic as integers, and say where it is whole."""
+    if not statistic.dtype.startswith("float"):
+        return statistic.astype("int64"), True
+    whole = pt.eq(statistic, pt.floor(statistic)) & (pt.abs(statistic) <= float(LARGEST))
+    return pt.floor(pt.clip(statistic, -1.0, float(LARGEST))).astype("int64"), whole
+
+
+def _whole(value: Any) -> Any:
+    if not isinstance(value, Variable):
+        return np.round(value).astype(np.int64)
+    return value if value.dtype.startswith("int") else pt.round(value).astype("int64")
+
+
+def _equal(low: Any, high: Any) -> Any:
+    return low >= high
