@@ -18,6 +18,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor import as_tensor_variable
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.sharedvar import TensorSharedVariable
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
@@ -94,13 +95,18 @@ class _Lowered:
     def _write_as_plain(self, rv: Variable) -> None:
         """Write a random variable as one without named dims is: with the lengths of dims as size.
 
-        A transposed one, of single values, is written as drawn in that order.
+        A transposed one, of single values, is written as drawn in that order. A dim along which a
+        constant array lies has the length of that.
         """
-        drawn = self[rv]
+        drawn, known = self[rv], self[rv].type.shape
         order = list(range(drawn.type.ndim))
+        while isinstance(drawn.owner.op, SpecifyShape):
+            drawn = drawn.owner.inputs[0]
         if isinstance(drawn.owner.op, DimShuffle) and drawn.owner.op.is_transpose:
             order = list(drawn.owner.op.shuffle)
             [drawn] = drawn.owner.inputs
+        while isinstance(drawn.owner.op, SpecifyShape):
+            drawn = drawn.owner.inputs[0]
         op = drawn.owner.op
         if not isinstance(op, RandomVariable):
             return
@@ -108,7 +114,10 @@ class _Lowered:
         if order[n_batch:] != list(range(n_batch, drawn.type.ndim)):
             return
         rng, _, *parameters = drawn.owner.inputs
-        lengths = [self._model.dim_lengths[dim] for dim in rv.type.dims[:n_batch]]
+        lengths = [
+            self._model.dim_lengths[dim] if length is None else as_tensor_variable(length)
+            for dim, length in zip(rv.type.dims[:n_batch], known, strict=False)
+        ]
         if order != sorted(order):
             parameters = [
                 _in_order(x, order[:n_batch], core)

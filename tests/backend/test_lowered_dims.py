@@ -13,7 +13,9 @@ import pymc_dapper as pmd
 from pymc_dapper.backend.lowered_dims import without_named_dims
 from tests.evaluated_in_python import evaluated_in_python
 
-COORDS = {"person": range(6), "answer": ["a", "b", "c"]}
+COORDS = {"person": range(6), "answer": ["a", "b", "c"], "column": range(2)}
+GROUPS = np.array([2, 0, 1, 1, 0, 2])
+CONSTANTS = ("linear", "exposed", "grouped", "turned back")
 
 
 def model_of_everything():
@@ -33,6 +35,13 @@ def model_of_everything():
         pmdims.Laplace("released", total, 2.0, observed=0.5 * ones)
         pmdims.Potential("more", -(total.sum() ** 2))
         pm.Normal("plain", sigma.values, 1, shape=2)
+        # Constants along a dim, which say how long it is.
+        z = pmdims.as_xtensor(np.arange(12.0).reshape(6, 2), dims=("person", "column"))
+        slope = pmdims.Normal("slope", 0, 1, dims="column")
+        pmdims.Normal("linear", (z * slope).sum("column"), sigma, dims="person")
+        pmdims.Poisson("exposed", sigma * (1 + z.isel(column=0)), dims="person")
+        pmdims.Normal("grouped", mu.isel(answer=("person", GROUPS)), 1, dims="person")
+        pmdims.Normal("turned back", mu * z.isel(column=1), 1, dims=("answer", "person"))
     return model
 
 
@@ -72,7 +81,7 @@ def test_the_log_density_is_that_of_the_model(both):
 def test_random_variables_are_written_as_without_dims(both):
     """Transposed or not: their sizes are the lengths of their dims, and no view of a shape."""
     _, plain = both
-    for name in ("x", "turned", "kind", "p", "mu"):
+    for name in ("x", "turned", "kind", "p", "mu", *CONSTANTS):
         assert isinstance(plain[name].owner.op, RandomVariable)
     lengths = [plain.dim_lengths[dim] for dim in ("answer", "person")]
     assert plain["turned"].owner.inputs[1].owner.inputs == lengths
@@ -183,3 +192,27 @@ def test_a_release_is_put_in_the_order_of_the_statistic():
         shared = pmdims.Data("data", values.values, dims=("answer", "person"))
         with pytest.raises(ValueError, match="'t': the release has dims"):
             pmd.LaplaceMechanism(2.0).potential("t", x, released=shared)
+
+
+@pytest.mark.usefixtures("in_python")
+def test_constants_along_the_dim_of_records_are_read():
+    """As in a regression, with groups, or with exposures."""
+    z, released = np.linspace(0, 1, 6), np.array([1.0, 2.0])
+
+    def model(named):
+        with pm.Model(coords={"person": range(6)}) as model:
+            if named:
+                slope = pmdims.Normal("slope", 0, 1)
+                covariate = pmdims.as_xtensor(z, dims="person")
+                x = pmdims.Normal("x", slope * covariate, 1, dims="person")
+                seen = pt.stack([x.sum().values, (x * covariate).sum().values])
+            else:
+                slope = pm.Normal("slope", 0, 1)
+                x = pm.Normal("x", slope * z, 1, dims="person")
+                seen = pt.stack([x.sum(), (x * z).sum()])
+            pmd.LaplaceMechanism(1.0).potential("privacy", seen, released=released)
+        return model
+
+    named, written = (sampled(model(named)) for named in (True, False))
+    np.testing.assert_array_equal(named["slope"], written["slope"])
+    np.testing.assert_array_equal(named["x"], written["x"])
