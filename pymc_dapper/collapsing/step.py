@@ -94,6 +94,9 @@ class CollapsedStep(Step):
     negligible: as many as the noise or the prior leave open, whichever is narrower, and however
     many people there are. What a sum leaves out is less than 1e-12 of it. That needs noise whose
     log-density is concave, such as Gaussian or Laplace noise, discrete or not, clamped or rounded.
+    Where more than a million counts to a side would have to be gone through, so far from what was
+    released that the noise's density is below exp(-45_000) of its largest, it is taken as 0, and
+    NUTS tells of a divergence.
 
     The sampler statistics are those of PyMC's NUTS. Shared data (``pm.Data``) are read again when a
     chain starts.
@@ -186,6 +189,13 @@ class CollapsedStep(Step):
             drawn, log_probability = self._sums.draw(rng, self._given(point))
             new = self._with_counts(point, drawn)
             collapsed = self._log_density(point)
+            if collapsed == -np.inf:
+                names = ", ".join(f"'{rv.name}'" for rv in reading.rvs)
+                raise ReadingError(
+                    f"the counts {names} can't be summed out where the chain starts: what was "
+                    "released is too far from what the parameters say there. Start parameters "
+                    "nearer, by initval=, or let CountStep move the counts (collapse=False)"
+                )
             [expected] = written(*(new[x.name] for x in inputs))
             scale = 1 + abs(expected) + abs(collapsed) + abs(log_probability)
             got = collapsed + log_probability

@@ -9,6 +9,8 @@ import numpy as np
 from numba import njit
 
 NEGLIGIBLE = 1e-18
+LARGEST = 2.0**46
+"""Largest count that is drawn: one takes a second there, and beyond 2**53 there is no next one."""
 
 
 @njit
@@ -27,8 +29,8 @@ def truncated_count(u: float, lower: float, upper: float, a: float, b: float) ->
     Returns
     -------
     float
-        The count, or nan where the parameters are impossible. A count takes as many steps as there
-        are likely ones.
+        The count, or nan where the parameters are impossible, or likely counts above
+        :data:`LARGEST`. A count takes as many steps as there are likely ones.
     """
     lower, upper = np.ceil(lower), np.floor(upper)
     if lower < 0:
@@ -37,6 +39,8 @@ def truncated_count(u: float, lower: float, upper: float, a: float, b: float) ->
     if not (lower <= upper and lower < np.inf and -np.inf < likeliest < np.inf):
         return np.nan
     start = min(max(likeliest, lower), upper)
+    if start > LARGEST:
+        return np.nan
 
     # Up from the start, then down from it: at first to sum the weights, then to find the count.
     total, wanted = np.inf, np.inf

@@ -10,7 +10,7 @@ from scipy import special
 import pymc_dapper as pmd
 from pymc_dapper.collapsing.reading import model as reading
 from pymc_dapper.collapsing.step import CollapsedStep
-from pymc_dapper.graphs.errors import NotCollapsibleError
+from pymc_dapper.graphs.errors import NotCollapsibleError, ReadingError
 from tests.collapsing.models import COUNTS, MODELS, Chosen, joint, parameters_of
 from tests.evaluated_in_python import evaluated_in_python
 
@@ -196,3 +196,39 @@ def test_what_a_step_says_of_itself():
         "What sees the counts: 'released', 'other'"
     )
     assert repr(step) == "<CollapsedStep: effect, share; x, y summed out>"
+
+
+def exploding():
+    """The rates of an epidemic outgrow all bounds where a parameter is a little larger."""
+    with pm.Model() as model:
+        growth = pm.Normal("growth", initval=0.1)
+        rates = [pt.exp(growth)]
+        for _ in range(3):
+            rates.append(rates[-1] * (1 + rates[-1]))
+        x = pm.Poisson("x", pt.stack(rates))
+        pmd.DiscreteLaplaceMechanism(5).potential("noisy", x, released=[2, 5, 20, 300])
+    return model
+
+
+def test_no_parameter_value_ends_a_chain():
+    model = exploding()
+    step = CollapsedStep([model["growth"]], counts=[model["x"]], model=model)
+    point = model.initial_point()
+    for growth, possible in ((0.3, True), (8.0, False), (80.0, False), (800.0, False)):
+        log_density = step._log_density(point | {"growth": np.array(growth)})
+        assert np.isfinite(log_density) == possible
+    # From there, NUTS tells of a divergence and goes on where it was.
+    step.setup_chain(np.random.default_rng(3), tune=0, draws=5)
+    step.stop_tuning()
+    step.nuts.step_size = 40.0
+    for _ in range(5):
+        point, [stats] = step.step(point)
+        assert stats["diverging"]
+        assert point["growth"] == 0.1
+
+
+def test_a_start_too_far_from_what_was_released_is_told():
+    model = exploding()
+    far = {"growth": np.array(8.0)}
+    with pytest.raises(ReadingError, match=r"'x' can't be summed out where the chain starts.*init"):
+        CollapsedStep([model["growth"]], counts=[model["x"]], model=model, initial_point=far)

@@ -38,3 +38,10 @@ def test_shares_are_those_of_the_truncated_distribution(law, a, b, lower, upper)
 @pytest.mark.parametrize("bounds", [(3, 2), (2.2, 2.8), (np.inf, np.inf), (np.nan, 3)])
 def test_bounds_that_hold_no_count_give_none(bounds):
     assert np.isnan(truncated_count(0.3, *bounds, 0.0, 2.0))
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.0, 1e18), (0.0, np.inf), (1 - 1e-16, 1e3)])
+def test_no_parameter_makes_a_draw_endless(a, b):
+    """Counts that doubles don't tell apart have no next one."""
+    assert np.isnan(truncated_count(0.3, 2, np.inf, a, b))
+    assert truncated_count(0.3, 2, 2, a, min(b, 1e300)) == 2

@@ -13,6 +13,13 @@ are the log-weights: they have one peak, and fall off ever faster. What lies bey
 exp(-DROP) times the largest, at a distance D from it, is less than exp(-DROP) D / DROP of the sum:
 1e-14 for a hundred thousand counts. Where a natural parameter leads out of the table, a table is
 made around the peak that belongs to it.
+
+That table would be as long as the parameter says, and parameters may be anything while a trajectory
+is tried out. One with more than WIDEST counts to a side, or beyond LARGEST, isn't made: the sum is
+taken as 0. There
+the count's prior has a standard deviation s above 9e4, and has left what the noise allows. With
+noise that falls by a factor of e in b counts, the sum is exp(-s**2 / (2 b**2)) of its largest value
+or less. As what the first table holds has b < 300, that is exp(-45_000).
 """
 
 import math
@@ -26,6 +33,8 @@ DROP = 40.0
 """Logarithm of by how much a weight falls short of the largest where a sum ends."""
 ROOM = 60.0
 """The same of noise alone, where a table ends."""
+WIDEST = 2**20
+"""Counts to either side of the likeliest one that weights are worked out for, at most."""
 LARGEST = 2**53
 """Largest count, where there is no other bound: beyond, float64 doesn't tell counts apart."""
 STEEPEST = 600.0
@@ -140,7 +149,7 @@ def tabulate_count(
     ends_below, ends_above : bool
         Whether no count beyond the table is possible.
     logs, ratios : ndarray of float64
-        The log-weights, and ratios of weights.
+        The log-weights, and ratios of weights; empty where these would be too many.
     fault : int
         0, or what is wrong with the noise.
     """
@@ -221,6 +230,9 @@ def tabulate_count(
                 ahead += max(1, ahead // GAP)
 
     lowest, highest = edges[0], edges[1]
+    endless = largest == np.inf and highest == last
+    if endless or max(peak - lowest, highest - peak) >= WIDEST:
+        return peak, peak, False, False, nothing, nothing, max(fault, TOO_WIDE)
     logs = np.empty(highest - lowest + 1)
     at_peak = peak - lowest
     total = 0.0
@@ -416,7 +428,7 @@ def sum_counts(
     Returns
     -------
     log_sums : ndarray of float64, shape (number of counts,)
-        Log-sums of the weights.
+        Log-sums of the weights; -inf where too many counts are likely to go through all of them.
     means : ndarray of float64, shape (number of counts,)
         Mean counts given the parameter and what was released, from the anchors. These are the
         derivatives of the log-sums.
@@ -448,8 +460,11 @@ def sum_counts(
         if not complete:
             largest = weights.largest[cell]
             peak, lowest, _, _, logs, ratios, _ = tabulate_count(
-                log_noise, context, noise, cell, anchor, largest, True, natural, LARGEST
+                log_noise, context, noise, cell, anchor, largest, True, natural, WIDEST
             )
+            if logs.size == 0:
+                log_sums[cell], means[cell] = -np.inf, 0.0
+                continue
             _, log_sum, mean, drawn, log_probability = sum_table(
                 logs, ratios, lowest - peak, 0.0, True, True, uniform
             )

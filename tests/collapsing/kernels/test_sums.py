@@ -161,3 +161,22 @@ def test_a_natural_parameter_that_is_no_number_has_no_sum():
     weights, _ = tables(NOISES["gaussian"], 25)
     for natural in (np.nan, INFINITY, -INFINITY):
         assert np.isnan(summed(NOISES["gaussian"], weights, natural)[0])
+
+
+@pytest.mark.parametrize(("largest", "natural"), [(INFINITY, 36.0), (INFINITY, 300.0), (1e15, 0.0)])
+def test_no_parameter_asks_for_more_memory_than_there_is(largest, natural):
+    """A table of 1e9 counts and more would be needed: the released value is that far away."""
+    weights, faults = tables(NOISES["laplace"], largest)
+    assert faults == 0
+    assert summed(NOISES["laplace"], weights, natural)[:2] == [-INFINITY, 0.0]
+
+
+def test_far_from_what_was_released_sums_are_right_as_long_as_they_are_made():
+    """All that is likely lies above 4: the generating function of a Poisson count has the sum."""
+    natural, slope = np.log(1e6), 1 / 0.7
+    weights, _ = tables(NOISES["laplace"], INFINITY)
+    log_sum, mean, *_ = summed(NOISES["laplace"], weights, natural)
+    anchor, rate = weights.anchors[0], 1e6 * np.exp(-slope)
+    log_h = anchor * natural - special.gammaln(anchor + 1)
+    assert log_sum == pytest.approx(rate + 4 * slope - log_h, rel=1e-12)
+    assert mean + anchor == pytest.approx(rate, rel=1e-9)
