@@ -7,7 +7,7 @@ from pymc import Model
 
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.graphs.asked_once import log_densities
-from pymc_dapper.graphs.errors import NotConjugateError
+from pymc_dapper.graphs.errors import FAILURES, NotConjugateError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.present import present_factors
@@ -41,9 +41,7 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
             )
             parameters = [np.asarray(x) for x in evaluate(*given)]
             first, second = (conditional.draw(rng, *parameters) for _ in range(2))
-        except MemoryError:
-            raise
-        except Exception as error:
+        except FAILURES as error:
             raise NotConjugateError(
                 f"the conditional of {names} can't be drawn from: {error}. Look for data, or a "
                 "start of other variables, that the model excludes"
@@ -75,9 +73,7 @@ def _prior_draw(model: Model) -> dict[str, np.ndarray] | None:
         randomness, draws = with_randomness(read_prior_draws(model, model.free_RVs))
         draw = compile_in_python(model, randomness.inputs, draws)
         values = draw(*randomness.draw(np.random.default_rng(0)))
-    except MemoryError:
-        raise
-    except Exception:  # whatever a distribution of the user's raises
+    except FAILURES:  # whatever a distribution of the user's raises
         return None
     names = [model.rvs_to_values[rv].name for rv in model.free_RVs]
     state = dict(zip(names, values, strict=True))

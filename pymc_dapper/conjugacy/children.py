@@ -100,17 +100,27 @@ def read_children(
         value = parameters[rv] if rv in parameters else read([rv])[0]
         if rv not in parameters and depends([value]):
             raise _moved(rv.name, names)
-        try:
-            dist_params = read(rv.owner.op.dist_params(rv.owner))
-        except (AttributeError, ValueError):  # an operation for a graph, without a signature
+        dist_params = _parameters_of(rv)
+        if dist_params is None:
             raise NotConjugateError(
                 f"the distribution of '{rv.name}' ({family_name(type(rv.owner.op))}) depends on "
                 f"{names}, and isn't written in terms of parameters that can be read"
-            ) from None
-        child = Child(rv.name, rv.owner.op, value, tuple(dist_params))
+            )
+        child = Child(rv.name, rv.owner.op, value, tuple(read(dist_params)))
         size = (present or {}).get(rv)
         children.append(child if size is None else child.first(read([size])[0]))
     return children
+
+
+def _parameters_of(rv: TensorVariable) -> Sequence[Variable] | None:
+    """Return a distribution's parameters; None of an operation for a graph that doesn't say."""
+    if not hasattr(rv.owner.op, "dist_params"):
+        return None
+    try:
+        parameters: Sequence[Variable] = rv.owner.op.dist_params(rv.owner)
+    except ValueError:  # it has no signature
+        return None
+    return parameters
 
 
 def _moved(name: str, parameters: str) -> NotConjugateError:

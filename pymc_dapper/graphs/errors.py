@@ -19,3 +19,9 @@ class NotCollapsibleError(ReadingError):
 
 class NotConjugateError(ReadingError):
     """A parameter's conditional distribution isn't one that its prior is conjugate to."""
+
+
+FAILURES = (ArithmeticError, AssertionError, IndexError, RuntimeError, ValueError)
+"""What is raised where a graph can't be evaluated, or a distribution can't be drawn from or has no
+density: by an operation, at values that it isn't made for. Who goes on in another way then catches
+these only. All else, such as AttributeError or TypeError, is an error of programming."""

@@ -10,6 +10,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
 from pymc_dapper.backend.internals import constant_fold
+from pymc_dapper.graphs.errors import FAILURES
 
 
 def known_value(variable: Variable) -> np.ndarray | None:
@@ -20,9 +21,7 @@ def known_value(variable: Variable) -> np.ndarray | None:
     if _is_of_constants(variable):
         try:
             return np.asarray(*Evaluated([], [variable], check_bounds=True)())
-        except MemoryError:
-            raise
-        except Exception:  # whatever an operation raises
+        except FAILURES:  # whatever an operation raises
             return None
     if variable.owner is None:
         return None

@@ -18,7 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.bounds import Bounds
-from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
@@ -149,9 +149,7 @@ def _prior_draws(
             # A function leaves its generator as it is: each call gets one of its own.
             rngs = np.random.default_rng(0).spawn(n_draws)
             draws = [draw(*randomness.draw(rng)) for rng in rngs]
-    except MemoryError:
-        raise
-    except Exception:  # whatever a distribution of the user's raises
+    except FAILURES:  # whatever a distribution of the user's raises
         shapes = [x.type.shape for x in statistics]
         return [np.empty((0, *(() if None in shape else shape))) for shape in shapes]
     return [np.array(x, dtype=np.float64) for x in zip(*draws, strict=True)]

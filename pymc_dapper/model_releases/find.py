@@ -13,6 +13,7 @@ from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.asked_once import log_densities
+from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.ops import only_measures
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
@@ -151,9 +152,7 @@ def _as_difference(
 def _is_noise(log_density: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]) -> bool:
     try:
         return NoiseLaw(log_density, shape).deviations() is not None
-    except MemoryError:
-        raise
-    except Exception:  # such as an index that is out of range
+    except FAILURES:  # such as an index that is out of range
         return False
 
 

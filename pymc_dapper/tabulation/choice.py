@@ -9,7 +9,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.steps.progress import LOGGER
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.model import compare, find_records, write_table
@@ -60,13 +60,20 @@ def table_if_cheaper(
         except TabulationError as error:
             LOGGER.warning("Not sampled as a table, but record by record: %s", error)
             return None
-    except MemoryError:
-        raise
     except ReadingError:  # refused with a reason, as most models are; told by `tabulate`
         return None
-    except Exception as error:  # of whatever a graph may hold: it is then read record by record
+    except FAILURES as error:  # of whatever a graph may hold: it is then read record by record
         LOGGER.info("No table in the place of records, which are read one by one: %s", error)
         return None
+    except MemoryError:
+        raise
+    except Exception as error:
+        error.add_note(
+            "This happened while the records were written as a table, and is a fault of "
+            "pymc_dapper's, or of a distribution of your own: please report the model. "
+            "pmd.sample(tabulate=False) samples the records themselves"
+        )
+        raise
     counts = [rv for rv in written.free_RVs if hasattr(rv.tag, "in_place_of")]
     factors = [*reading.inputs_seen, *reading.answers]
     factors += [x.name for x in model.potentials if x.name in reading.seen]

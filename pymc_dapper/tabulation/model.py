@@ -22,6 +22,7 @@ from scipy import sparse
 
 from pymc_dapper.context import model_to_read
 from pymc_dapper.graphs.dependence import records_seen
+from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import rebuild
@@ -128,9 +129,7 @@ def compare(reading: TableReading, written: Model) -> None:
         few = with_few_records(reading.model, reading.n, few_records(reading.rows))
         of_few = read_table(few, [few[rv.name] for rv in reading.rvs])
         written_of_few = write_table(of_few)
-    except MemoryError:
-        raise
-    except Exception as error:  # of whatever a graph may hold that is bound to a number of records
+    except FAILURES as error:  # of whatever a graph may hold that is bound to a number of records
         _tell_not_compared(reading, str(error))
         return
     if not is_evaluated_soon(of_few):
@@ -217,7 +216,7 @@ class _Writer:
                 if rv.name not in reading.answers:
                     self._random(rv)
             for variable in old.deterministics:
-                pm.Deterministic(variable.name, self._written(variable), self._dims(variable.name))
+                self._derived(pm.Deterministic, variable)
             for variable in old.potentials:
                 if variable.name not in reading.answers:
                     self._potential(variable)
@@ -256,8 +255,13 @@ class _Writer:
         )
 
     def _potential(self, variable: TensorVariable) -> None:
-        made = pm.Potential(variable.name, self._written(variable), self._dims(variable.name))
-        self._tag(variable, made)
+        self._tag(variable, self._derived(pm.Potential, variable))
+
+    def _derived(self, kind: Any, variable: TensorVariable) -> TensorVariable:
+        """Register a Potential or Deterministic."""
+        name = variable.name
+        made: TensorVariable = kind(name, self._written(variable), dims=self._dims(name))
+        return made
 
     def _tag(self, old: TensorVariable, new: TensorVariable) -> None:
         """Keep what a mechanism keeps with its release."""

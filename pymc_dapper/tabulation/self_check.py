@@ -11,6 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 from scipy.special import gammaln, logsumexp
 
 from pymc_dapper.graphs.asked_once import log_densities
+from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.graphs.evaluation import compile_in_python, rounding
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.prior import read_prior_draws
@@ -44,11 +45,9 @@ def check_table(reading: TableReading, written: Model) -> None:
             check = _Check(reading, written)
             for point in _points(written, rng):
                 check.at(point, rng)
-    except MemoryError:
-        raise
     except TabulationError:
         raise
-    except Exception as error:  # whatever an operation of the user's raises
+    except FAILURES as error:  # whatever an operation of the user's raises
         raise TabulationError(
             f"the table can't be compared with the records {reading.names}: {error}"
         ) from error
@@ -220,9 +219,7 @@ def _points(written: Model, rng: np.random.Generator) -> Iterator[Point]:
     try:
         randomness, draws = with_randomness(read_prior_draws(written, rvs))
         drawn = compile_in_python(written, randomness.inputs, draws)(*randomness.draw(rng))
-    except MemoryError:
-        raise
-    except Exception:  # a prior that can't be drawn from
+    except FAILURES:  # a prior that can't be drawn from
         start = written.initial_point(0)
         drawn = [start[name] for name in names]
         drawn = [x + rng.standard_normal(x.shape) if x.dtype.kind == "f" else x for x in drawn]

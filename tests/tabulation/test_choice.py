@@ -8,6 +8,7 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper import sampling
+from pymc_dapper.tabulation import choice
 from pymc_dapper.tabulation.choice import RECORDS_PER_CELL, table_if_cheaper
 
 MANY = 330_000_000
@@ -70,6 +71,27 @@ def test_what_cannot_be_tabulated_is_sampled_by_record():
         x = pm.Binomial("x", 2, 0.5, shape=2_000)
         pmd.DiscreteLaplaceMechanism(1.0).potential("privacy", x, released=np.arange(2_000) % 2)
     assert table_if_cheaper(counted, None, ()) is None
+
+
+@pytest.mark.parametrize("place", ["find_records", "read_table", "write_table", "compare"])
+def test_an_error_of_programming_is_no_reason(place, monkeypatch):
+    def fails(*arguments):
+        raise AttributeError("'tuple' object has no attribute 'name_for'")
+
+    monkeypatch.setattr(choice, place, fails)
+    with pytest.raises(AttributeError, match="name_for") as raised:
+        table_if_cheaper(table_model(1_000), None, ())
+    [note] = raised.value.__notes__
+    assert "please report the model. pmd.sample(tabulate=False) samples the records" in note
+
+
+def test_deterministics_with_dims_leave_the_table(passed_on):
+    model = table_model(MANY)
+    with model:
+        pm.Deterministic("odds", model["p"] / (1 - model["p"]), dims="cell")
+    sampling.sample(model=model, progressbar=False)
+    assert [rv.name for rv in passed_on["model"].free_RVs] == ["p", "record_counts"]
+    assert passed_on["model"].named_vars_to_dims["odds"] == ("cell",)
 
 
 @pytest.fixture

@@ -219,6 +219,24 @@ def test_tables_have_names_and_coords_that_a_person_knows():
     assert several.named_vars_to_dims["sex_status_counts"] == ("sex_value", "status_value")
 
 
+def test_what_is_derived_keeps_its_dims():
+    with pm.Model(coords={"cell": list("abc"), "place": ["north", "south"]}) as model:
+        model.add_coord("half", length=2)
+        p = pm.Dirichlet("p", np.ones(3), dims="cell")
+        odds = pm.Deterministic("odds", p / (1 - p), dims="cell")
+        record = pm.Categorical("record", p=p, shape=300)
+        counts = pmd.statistics.counts(record, 3).value
+        pm.Deterministic("scaled", np.ones((2, 1)) * counts, dims=("place", "cell"))
+        pm.Deterministic("pairs", odds[:2] * counts[0], dims="half")
+        pm.Potential("privacy", -((counts - 50.0) ** 2), dims="cell")
+    tabulated = tabulate(model)
+    for name in ("odds", "scaled", "pairs", "privacy"):
+        assert tabulated.named_vars_to_dims[name] == model.named_vars_to_dims[name]
+    assert {x.name for x in tabulated.deterministics} == {"odds", "scaled", "pairs"}
+    assert [x.name for x in tabulated.potentials] == ["privacy"]
+    assert list(tabulated.coords["place"]) == ["north", "south"]
+
+
 def test_data_stay_data():
     form = forms.data_covariate()
     tabulated = tabulate(form.model)

@@ -29,7 +29,7 @@ from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.conjugacy.marginal import integrate_out
 from pymc_dapper.counts.reading.totals import Totals, find_totals, tidy
 from pymc_dapper.graphs.checks import localise_checks
-from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_static_shape
 from pymc_dapper.graphs.terms.linear import constant_value
 from pymc_dapper.graphs.terms.roles import (
@@ -254,9 +254,7 @@ def read_factors(
         try:
             [graph] = rebuild([raw], {**known, **placeholders}, replace_node=with_static_shape)
             [graph] = localise_checks(inline_symbolic_ops([graph]), counts)
-        except MemoryError:
-            raise
-        except Exception as error:
+        except FAILURES as error:
             raise _unfit(name, error) from error
         role = walk.follow(graph)
         if isinstance(role, Fixed):

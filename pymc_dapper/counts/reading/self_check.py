@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 
 from pymc_dapper.counts.reading.model import CountReading
-from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 
 TOLERANCE = 1e-8
@@ -28,9 +28,7 @@ class WrittenFactors:
         table = self._reading.totals.completed(counts)
         try:
             values = self._evaluate(*split(self._reading, table), *self._given)
-        except MemoryError:
-            raise
-        except Exception as error:
+        except FAILURES as error:
             names = ", ".join(f"'{name}'" for name in self._reading.as_written)
             raise ReadingError(f"{names} can't be evaluated: {error}") from error
         return np.array([float(value) for value in values])

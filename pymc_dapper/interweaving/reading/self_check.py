@@ -11,7 +11,7 @@ from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.asked_once import log_densities
-from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.prior import read_proposals
@@ -147,9 +147,7 @@ def _drawn(
         randomness, draws = with_randomness(_draws(reading))
         draw = compile_in_python(reading.model, [*randomness.inputs, *values], draws)
         drawn = draw(*randomness.draw(rng), *(np.asarray(point[x.name]) for x in values))
-    except MemoryError:
-        raise
-    except Exception:  # whatever a distribution of the user's raises
+    except FAILURES:  # whatever a distribution of the user's raises
         return {}
     return {
         x.name: np.asarray(new, dtype=x.dtype)

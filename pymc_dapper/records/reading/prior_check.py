@@ -11,7 +11,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.random.op import RandomVariable
 
-from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import choose_rows, compile_in_python, rounding
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.model import ModelReading
@@ -87,9 +87,7 @@ class PriorCheck:
                 self._draw_numbers(*self._reading.randomness.draw(each), *present)
                 for each in rng.spawn(2)
             )
-        except MemoryError:
-            raise
-        except Exception:  # of an impossible draw, whatever a distribution raises
+        except FAILURES:  # of an impossible draw, whatever a distribution raises
             return
         drawn = self._from_numbers(*numbers, *present)
         for k, (values, new) in enumerate(zip(numbers, others, strict=True)):

@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
 from pymc_dapper.graphs.careful_sums import sum_of_rows, with_careful_sums
-from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import TOLERANCE, choose_rows, compile_in_python, rounding
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.prior import read_prior_draws
@@ -275,9 +275,7 @@ class _CompiledFactor:
                 return list(function(*values, *parameters))
         except np.linalg.LinAlgError:
             return [np.asarray(np.nan)]  # a singular matrix: an impossible state
-        except MemoryError:
-            raise
-        except Exception as error:
+        except FAILURES as error:
             raise _NoValueError(
                 f"'{self.factor.name}' can't be evaluated at the initial point: {error}"
             ) from error
@@ -304,9 +302,7 @@ def _draw_states(
         try:
             with np.errstate(all="ignore"):  # of impossible draws
                 return propose(*reading.randomness.draw(rng), *start, *parameters)
-        except MemoryError:
-            raise
-        except Exception as error:
+        except FAILURES as error:
             raise _undrawable(reading, error) from error
 
     first, second = (_draw_state(reading, proposal, each, start) for each in rng.spawn(2))
@@ -326,9 +322,7 @@ def _draw_parameters(
         draw = compile_in_python(reading.model, [*randomness.inputs, *model.value_vars], priors)
         values = [point[x.name] for x in model.value_vars]
         drawn = draw(*randomness.draw(rng.spawn(1)[0]), *values)
-    except MemoryError:
-        raise
-    except Exception as error:  # whatever a distribution of the user's raises
+    except FAILURES as error:  # whatever a distribution of the user's raises
         raise _NoValueError("the parameters can't be drawn from their prior") from error
     if not all(np.all(np.isfinite(x)) for x in drawn):
         raise _NoValueError("the parameters have no finite value")

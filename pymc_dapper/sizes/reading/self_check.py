@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python, rounding
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.prior import read_prior_draws
@@ -95,9 +95,7 @@ def _drawn(
         drawn: Sequence[np.ndarray] = draw(
             *randomness.draw(rng), *(np.asarray(point[x.name]) for x in others)
         )
-    except MemoryError:
-        raise
-    except Exception:  # whatever a distribution of the user's raises
+    except FAILURES:  # whatever a distribution of the user's raises
         return {}
     return {
         x.name: np.asarray(new, dtype=x.dtype)
