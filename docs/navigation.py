@@ -37,6 +37,7 @@ CHILDREN = {
         "latent-counts",
         "census",
         "unknown-number",
+        "synthetic-data",
         "conjugate-steps",
         "with-pymc",
         "performance",

@@ -13,6 +13,7 @@ from . import (
     releases,
     statistics,
     studies,
+    synthetic,
 )
 from .assignment import assign_steps
 from .budget import ZCDP, ApproxDP, PureDP
@@ -66,6 +67,7 @@ from .sizes.reading import present
 from .sizes.step import SizeStep
 from .steps.function import FunctionStep
 from .studies import study
+from .synthetic import combine, synthetic_data
 from .tabulation import TabulationError, tabulate
 
 __all__ = [
@@ -108,6 +110,7 @@ __all__ = [
     "action_of",
     "assign_steps",
     "budget",
+    "combine",
     "conjugacy",
     "counts",
     "diagnostics",
@@ -132,6 +135,8 @@ __all__ = [
     "statistics",
     "studies",
     "study",
+    "synthetic",
+    "synthetic_data",
     "tabulate",
 ]
 __version__: str

@@ -42,6 +42,7 @@ NOT_CALLED_BY_USERS = {
     "budget.Bound": "is a type",
     "budget.check_pure": "is called by mechanisms, with their names",
     "diagnostics.Acceptance": "is returned",
+    "synthetic.Combined": "is returned",
     "statistics.Sensitivities": "is returned",
     "statistics.Sensitivity": "is returned",
     "statistics.Statistic": "is returned",

@@ -37,7 +37,7 @@ pmd.sample, pmd.assign_steps, pmd.DapperStep, pmd.CountStep, pmd.InterweaveStep
 PLOTS = "import pymc_dapper.plots"
 
 HEAVY = ("arviz_plots", "arviz_stats", "matplotlib", "scipy.optimize", "scipy.stats")
-OF_OURS = ("diagnostics", "planning", "plots", "reference", "studies")
+OF_OURS = ("diagnostics", "planning", "plots", "reference", "studies", "synthetic")
 
 
 @pytest.fixture(scope="module")

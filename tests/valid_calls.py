@@ -69,6 +69,16 @@ def sized_model():
 SIZED = sized_model()
 
 
+def released_model():
+    with pm.Model() as built:
+        record = pm.Bernoulli("record", pm.Beta("p", 1, 1), shape=5)
+        pmd.LaplaceMechanism(1.0).potential("privacy", record.sum(), released=3.0)
+    return built
+
+
+RELEASED = released_model()
+
+
 def result():
     rng = np.random.default_rng(0)
 
@@ -188,6 +198,16 @@ VALID = {
         "executor": 1,
         "progressbar": False,
     },
+    "synthetic_data": lambda: {
+        "idata": RESULT,
+        "model": RELEASED,
+        "sets": 2,
+        "n": 3,
+        "records": [RELEASED["record"]],
+        "labels": {"record": ["no", "yes"]},
+        "random_seed": 1,
+    },
+    "combine": lambda: {"estimates": [1.0, 2.0], "variances": [0.1, 0.1]},
     "invariant": lambda: {"name": "i", "expression": pt.lvector("x", shape=(2,)), "value": [1, 2]},
     # Budgets
     "PureDP": lambda: {"epsilon": 1.0},
@@ -410,6 +430,7 @@ STOPS = {
     "plot_analyses": ["plots.analyses:figure_options"],
     "plot_contraction": ["plots.contraction:figure_options"],
     "plot_study": ["plots.study:figure_options"],
+    "synthetic_data": ["synthetic.data:_new_people"],
     "diagnostics.record_acceptance": ["after diagnostics.record_acceptance:group"],
     "diagnostics.missing_information": ["diagnostics.missing_information:assign_parameter_steps"],
 }

@@ -1,0 +1,6 @@
+"""Synthetic data sets from a posterior, and what an analysis that is repeated on them says."""
+
+from pymc_dapper.synthetic.combining import Combined, combine
+from pymc_dapper.synthetic.data import synthetic_data
+
+__all__ = ["Combined", "combine", "synthetic_data"]

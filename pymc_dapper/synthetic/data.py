@@ -1,0 +1,248 @@
+"""Synthetic data sets: each from another draw of the posterior."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pymc as pm
+from pymc.model import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.variable import TensorVariable
+from xarray import DataArray, Dataset
+
+from pymc_dapper.assignment import Latent, find_latent
+from pymc_dapper.checks import flag, options, random_generator, whole_number
+from pymc_dapper.context import model_to_read
+from pymc_dapper.diagnostics._result import group
+from pymc_dapper.graphs.values import dim_lengths
+from pymc_dapper.records.reading.model import in_terms_of
+from pymc_dapper.sizes.reading.exchangeable import what_ties
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def synthetic_data(
+    idata: Any,
+    model: Model | None = None,
+    *,
+    sets: int = 20,
+    n: int | None = None,
+    records: Variable | Sequence[Variable] | None = None,
+    labels: Mapping[str, Sequence[Any]] | None = None,
+    latent: bool = False,
+    random_seed: Any = None,
+) -> list["DataFrame"]:
+    """Make synthetic data sets from a posterior, each from another of its draws.
+
+    They are made of the release alone, so that handing them on costs no further privacy. No single
+    set is the truth: repeat an analysis on all of them, and take its answers together
+    (:func:`combine`).
+
+    Parameters
+    ----------
+    idata : DataTree
+        What ``pmd.sample`` returned.
+    model : Model, optional
+        The model that was sampled. Taken from the context if not given.
+    sets : int, default 20
+        How many data sets, at draws that are spread evenly over all chains.
+    n : int, optional
+        Number of rows of each. That of the model if not given.
+    records : variable or sequence of variables, optional
+        The columns. The model's latent records if not given (:func:`assign_steps`).
+    labels : mapping of str to sequence, optional
+        Labels of categories 0, 1, ..., by the name of the record variable.
+    latent : bool, default False
+        Whether a set holds the latent records themselves, which ``pmd.sample`` keeps with
+        ``keep_records=True``. If not, it holds new people, drawn given the parameters: the
+        posterior predictive distribution.
+    random_seed : int, Generator, ..., optional
+        Seed of new people.
+
+    Returns
+    -------
+    list of pandas.DataFrame
+        With a column for each record variable; ``name[label]`` for those with several numbers per
+        record.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the result lacks what is needed, if there are fewer draws than sets, if ``n`` is given
+        and the model has something of its own for each record, such as a covariate, or if labels
+        don't fit the records.
+    ReadingError
+        If ``records`` aren't given and the model leaves doubt which they are.
+
+    Warns
+    -----
+    UserWarning
+        If a Potential that isn't a mechanism's depends on the records: new people are drawn without
+        it, which is wrong where it is a part of their distribution.
+
+    Notes
+    -----
+    Of a model with an unknown number of records (:func:`present`), each set has as many rows as its
+    draw says.
+
+    Examples
+    --------
+    >>> with model:
+    ...     idata = pmd.sample()
+    ...     people = pmd.synthetic_data(idata, sets=50, random_seed=1)
+    """
+    model = model_to_read(model)
+    posterior = group(idata, "posterior").to_dataset()
+    whole_number(sets, "sets", at_least=1)
+    if n is not None:
+        whole_number(n, "n", at_least=1)
+    rng = random_generator(random_seed, "random_seed")
+    found = find_latent(model, records, None)
+    if not found.records:
+        raise ValueError(
+            "the model has no latent records, but tables of counts: draws of these are in the "
+            "posterior, or in pm.sample_posterior_predictive"
+        )
+    names = [rv.name for rv in found.records]
+    given = _checked_labels(labels, names)
+    n_draws = posterior.sizes["chain"] * posterior.sizes["draw"]
+    if sets > n_draws:
+        raise ValueError(f"sets must be {n_draws} at most: idata has no more draws")
+    if flag(latent, "latent"):
+        if n is not None:
+            raise ValueError("n is for new people: latent records are as many as the model has")
+        _check_kept(posterior, found.records, "pass keep_records=True to pmd.sample")
+        columns = _at_draws(posterior, _spread(n_draws, sets))
+        repeats = 1
+    else:
+        repeats = 1 if n is None else -(-n // _length(found))
+        _check_new_people(model, posterior, found, repeats=repeats, n=n)
+        at = np.repeat(_spread(n_draws, sets), repeats)
+        columns = _new_people(model, _at_draws(posterior, at), found, rng)
+    columns_of = [_columns(model, x, columns[x].values[0], given.get(x)) for x in names]
+    labelled = {column: values for each in columns_of for column, values in each.items()}
+    numbers = _numbers(posterior, found, n, n_draws, sets)
+    return [_frame(labelled, k, repeats, number) for k, number in enumerate(numbers)]
+
+
+def _spread(n_draws: int, sets: int) -> np.ndarray:
+    return np.linspace(0, n_draws - 1, sets).round().astype(int)
+
+
+def _length(found: Latent) -> int:
+    point = found.readings.point
+    lengths = {point[found.readings.model.rvs_to_values[rv].name].shape[0] for rv in found.records}
+    if len(lengths) > 1:
+        raise ValueError("the records aren't equally many: pass those of one kind as records=")
+    return int(lengths.pop())
+
+
+def _check_kept(posterior: Dataset, rvs: Sequence[TensorVariable], cure: str) -> None:
+    missing = [f"'{rv.name}'" for rv in rvs if rv.name not in posterior]
+    if missing:
+        raise ValueError(f"idata has no draws of {', '.join(missing)}: {cure}")
+
+
+def _check_new_people(
+    model: Model, posterior: Dataset, found: Latent, *, repeats: int, n: int | None
+) -> None:
+    """Check that all is known that new people are drawn given."""
+    above = set(ancestors([x for rv in found.records for x in rv.owner.inputs]))
+    parameters = [rv for rv in model.free_RVs if rv in above and rv not in found.records]
+    # PyMC would draw them from their prior, without a word.
+    _check_kept(posterior, parameters, "keep them in pmd.sample (var_names)")
+    for potential in model.potentials:
+        if not hasattr(potential.tag, "mechanism") and not set(found.records).isdisjoint(
+            ancestors([potential])
+        ):
+            warnings.warn(
+                f"'{potential.name}' is taken to be what was released, as new people are drawn "
+                "without it. If it is a part of their distribution, write it into that",
+                stacklevel=3,
+            )
+    if n is None:
+        return
+    values = [model.rvs_to_values[rv] for rv in found.records]
+    point = found.readings.point
+    sized = [x.type.clone(shape=point[x.name].shape)(name=x.name) for x in values]
+    known = in_terms_of(model, sized, dim_lengths(model))
+    tied = what_ties(model, found.records, sized, known, [])
+    if tied is not None:
+        raise ValueError(
+            f"n can't be chosen: {tied}. Leave n out, for as many people as the model has"
+        )
+
+
+def _at_draws(posterior: Dataset, at: np.ndarray) -> Dataset:
+    """Return a result of one chain: some draws of all chains."""
+    chain, draw = np.divmod(at, posterior.sizes["draw"])
+    chosen = posterior.isel(chain=DataArray(chain, dims="at"), draw=DataArray(draw, dims="at"))
+    chosen = chosen.drop_vars(["chain", "draw"], errors="ignore").rename(at="draw")
+    return chosen.expand_dims(chain=[0]).assign_coords(draw=np.arange(len(at)))
+
+
+def _new_people(model: Model, draws: Dataset, found: Latent, rng: np.random.Generator) -> Dataset:
+    names = [rv.name for rv in found.records]
+    with warnings.catch_warnings():
+        # People who aren't those of the release: it says nothing else of them.
+        warnings.filterwarnings("ignore", message="The effect of Potentials")
+        drawn = pm.sample_posterior_predictive(
+            draws.drop_vars(names, errors="ignore"),
+            model=model,
+            var_names=names,
+            random_seed=rng,
+            progressbar=False,
+        )
+    return drawn["posterior_predictive"].to_dataset()
+
+
+def _numbers(
+    posterior: Dataset, found: Latent, n: int | None, n_draws: int, sets: int
+) -> list[int]:
+    """Return the number of rows of each set."""
+    sizes = list(found.sizes)
+    if n is not None or not sizes:
+        return [n or _length(found)] * sets
+    _check_kept(posterior, sizes, "keep it in pmd.sample (var_names)")
+    drawn = _at_draws(posterior, _spread(n_draws, sets))[sizes[0].name]
+    return [int(number) for number in drawn.values[0]]
+
+
+def _checked_labels(labels: Any, names: Sequence[str]) -> Mapping[str, Sequence[Any]]:
+    given = options(labels, "labels")
+    for name in given:
+        if name not in names:
+            listed = ", ".join(f"'{each}'" for each in names)
+            raise ValueError(f"labels: there are no records '{name}', but {listed}")
+    return given
+
+
+def _columns(
+    model: Model, name: str, values: np.ndarray, labels: Sequence[Any] | None
+) -> dict[str, np.ndarray]:
+    """Return a variable's columns by their names, shape (draws, n) each."""
+    if labels is not None:
+        known = np.asarray(labels)
+        if values.dtype.kind not in "iu" or not np.all((values >= 0) & (values < len(known))):
+            raise ValueError(
+                f"labels: '{name}' has values other than 0 to {len(known) - 1}, which have labels"
+            )
+        values = known[values]
+    if values.ndim == 2:
+        return {name: values}
+    flat = values.reshape(*values.shape[:2], -1)
+    dims = model.named_vars_to_dims.get(name, ())
+    coords = model.coords.get(dims[1]) if len(dims) == 2 and dims[1] else None
+    return {f"{name}[{x}]": flat[..., k] for k, x in enumerate(coords or range(flat.shape[2]))}
+
+
+def _frame(columns: Mapping[str, np.ndarray], k: int, repeats: int, number: int) -> "DataFrame":
+    from pandas import DataFrame
+
+    rows = slice(k * repeats, (k + 1) * repeats)
+    return DataFrame(
+        {name: np.concatenate(values[rows])[:number] for name, values in columns.items()}
+    )
