@@ -11,6 +11,7 @@ import randomised_response
 from _figures import COLOURS, compare, posterior
 from _markdown import numbers, table
 from _randomised_table import RandomisedTable
+from matplotlib.figure import Figure
 
 import pymc_dapper as pmd
 from pymc_dapper.budget import analytic_gaussian_sigma, gaussian_budget, gaussian_sigma
@@ -157,8 +158,24 @@ def exact_odds_ratios():
 
 
 def draw_trace(idata):
-    """Trace and density of each cell's probability, chain by chain."""
-    return az.plot_trace_dist(idata, var_names=["p"], compact=False)
+    """Density of each cell's probability, a line for each chain."""
+    p = idata.posterior["p"]
+    figure = Figure(figsize=(7, 4.6), layout="constrained")
+    panels = figure.subplots(2, 2).ravel()
+    for axes, cell in zip(panels, p[p.dims[-1]].values, strict=True):
+        values = p.sel({p.dims[-1]: cell})
+        bins = np.linspace(0, 0.6, 61)
+        for chain in values["chain"].values:
+            drawn = values.sel(chain=chain).values
+            axes.hist(drawn, bins, density=True, histtype="step", label=f"chain {chain + 1}")
+        axes.set_title(cell, loc="left", fontsize=10)
+        axes.set_yticks([])
+        axes.spines[["top", "right", "left"]].set_visible(False)
+    figure.supxlabel("probability of the cell", fontsize=10)
+    figure.supylabel("posterior density", fontsize=10)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+    return figure
 
 
 def draw_odds_ratio(sampled, exact, limits, title):

@@ -6,9 +6,8 @@ people of voting age; and no cell is negative. So the noise is conditioned on al
 by Metropolised independent sampling: 43 cells are proposed, the other three solved for.
 
 The script prints acceptance rates, errors and what conditioning does to the privacy guarantee. The
-figure, saved to examples/output/invariants.png (another place: --output PATH), shows acceptance
-against the proposal's inverse scale, a trace, and errors beside those of the obvious other way:
-adding noise freely, then setting negative cells to zero.
+figure, saved to examples/output/invariants.png (another place: --output PATH), shows what becomes
+of the total in the obvious other way: adding noise freely, then setting negative cells to zero.
 """
 
 import argparse
@@ -32,9 +31,6 @@ CHILDREN = DATA["below_voting_age"]
 NOISE = stats.dlaplace(0.5)
 
 CONDITIONED, CUT_OFF = OTHERS
-STYLES = (("--", "s"), ("-", "o"))
-LARGEST_ERROR = 500
-"""Beyond what the total of any release is off by."""
 
 # The largest counts among girls, women and men: room for whatever they must be.
 LARGEST = [0, 16, 23 + 15]
@@ -91,56 +87,28 @@ def print_privacy():
         print(f"{name:34}{loss:7.3f}{loss / (k * epsilon) - 1:8.3f}")
 
 
-def draw_figure(grid, rates, drawn, naive):
-    figure = Figure(figsize=(10, 7), layout="constrained")
-    (acceptance, trace), (bias, totals) = figure.subplots(2, 2)
-
-    for (label, curve), (line, marker) in zip(rates.items(), STYLES, strict=True):
-        acceptance.plot(grid, curve, color=CONDITIONED, linestyle=line, marker=marker, label=label)
-    acceptance.axvline(0.5, color="#999999", linewidth=1, linestyle=(0, (4, 3)))
-    acceptance.set_title("How many proposals are accepted", loc="left")
-    acceptance.set_xlabel("inverse scale of the proposal (dashed: that of the noise)")
-    acceptance.set_ylabel("accepted, %")
-    acceptance.legend(frameon=False)
-    acceptance.set_ylim(bottom=0)
-
-    trace.plot(drawn.draws[0, :20_000, 0, 0], color=CONDITIONED, linewidth=0.8)
-    trace.set_title("A chain, at inverse scale 0.6", loc="left")
-    trace.set_xlabel("proposal")
-    trace.set_ylabel("girls below 5, released")
-    trace.set_xticks(
-        [0, 5_000, 10_000, 15_000, 20_000], ["0", "5,000", "10,000", "15,000", "20,000"]
-    )
-    trace.yaxis.get_major_locator().set_params(integer=True)
-
-    flat, counts = drawn.draws.reshape(-1, TABLE.size), TABLE.ravel()
-    ways = ((flat, CONDITIONED, "conditioned"), (naive, CUT_OFF, "cut off at zero"))
-    for x, colour, label in ways:
-        by_count = [(x - counts)[:, counts == c].mean() for c in np.unique(counts)]
-        bias.plot(np.unique(counts), by_count, "o-", color=colour, label=label)
-        error = x.sum(axis=1) - counts.sum()
-        share = np.bincount(error + LARGEST_ERROR, minlength=2 * LARGEST_ERROR + 1) / error.size
-        off = np.arange(share.size) - LARGEST_ERROR
-        below = np.cumsum(share)
-        totals.plot(off, below, color=colour, drawstyle="steps-post", linewidth=2, label=label)
-    bias.axhline(0, color="#999999", linewidth=1, linestyle=(0, (4, 3)))
-    bias.set_title("Bias of a cell", loc="left")
-    bias.set_xlabel("confidential count")
-    bias.set_ylabel("mean of released less confidential")
-    bias.legend(frameon=False)
-    totals.set_title(f"Error of the total of {counts.sum()}", loc="left")
-    totals.set_xlabel("released less confidential")
-    totals.set_ylabel("share of releases, at most so")
-    totals.set(xlim=(-60, 60), ylim=(0, 1.03))
-    totals.legend(frameon=False, loc="lower right")
-    for axes in (acceptance, trace, bias, totals):
-        axes.spines[["top", "right"]].set_visible(False)
+def draw_figure(naive):
+    """Totals of tables that were cut off at zero, beside the total that conditioning keeps."""
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    axes = figure.subplots()
+    totals, true = naive.sum(axis=1), TABLE.sum()
+    bins = np.arange(totals.min(), totals.max() + 2) - 0.5
+    label = "noise added, negative cells set to zero"
+    axes.hist(totals, bins, weights=np.full(totals.size, 100 / totals.size), color=CUT_OFF)
+    axes.plot([], [], color=CUT_OFF, linewidth=6, label=label)
+    label = "noise conditioned on the total: always the true one"
+    axes.axvline(true, color=CONDITIONED, linewidth=2.5, label=label)
+    axes.set_xlim(true - 60, true + 70)
+    axes.set_xlabel("total of the released table, people")
+    axes.set_ylabel("releases, %")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper left", frameon=False)
     return figure
 
 
 def main(draws=25_000, output=OUTPUT):
     """Sample, print, save the figure."""
-    grid, rates = np.array([0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8, 1.0]), {}
+    grid = np.array([0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8, 1.0])
     print(f"{'inverse scale':32}" + "".join(f"{scale:7.2f}" for scale in grid))
     for label, solve_for in (
         ("solving for the first cells", None),
@@ -148,7 +116,6 @@ def main(draws=25_000, output=OUTPUT):
     ):
         drawn = [release(scale, draws, solve_for) for scale in grid]
         curve = [100 * float(one.acceptance_rate.mean()) for one in drawn]
-        rates[label] = curve
         efficiency = [effective(one) for one in drawn]
         for row, values in (
             (label, None),
@@ -172,7 +139,7 @@ def main(draws=25_000, output=OUTPUT):
         off = error.sum(axis=1).mean()
         print(f"{name:22}{np.abs(error).mean():15.2f}{small:21.2f}{off:14.2f}")
     print_privacy()
-    save(draw_figure(grid, rates, drawn, naive), Path(output))
+    save(draw_figure(naive), Path(output))
 
 
 if __name__ == "__main__":

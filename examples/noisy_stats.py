@@ -26,7 +26,6 @@ import pymc as pm
 from _figures import COLOURS, save
 from _markdown import fill_file, numbers, table
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 import pymc_dapper as pmd
 from pymc_dapper.mechanisms import NoisyStats
@@ -49,7 +48,6 @@ PRIORS = {
     "log_sd_y": (np.log(3.0), 0.5),
 }
 PROBABILITIES = (0.05, 0.5, 0.95)
-SHOWN = {"alpha": "intercept", "beta": "slope", "log_sd_x": "log sd of x"}
 
 
 def simulate_pairs(n, rng):
@@ -219,38 +217,34 @@ def quantiles_table(found):
 
 
 def draw(found):
-    """A row for each release, a column for each parameter that is shown."""
-    figure = Figure(figsize=(9, 2.3 * len(found) + 0.6), layout="constrained")
-    rows = figure.subplots(len(found), len(SHOWN), sharex="col")
-    for row, (title, analyses) in zip(rows, found.items(), strict=True):
-        for axes, name in zip(row, SHOWN, strict=True):
-            mean, sd = PRIORS[name]
-            bins = np.linspace(mean - 3.2 * sd, mean + 3.2 * sd, 91)
-            for analysis, sampled in analyses.items():
-                filled = analysis == "private"
-                axes.hist(
-                    np.ravel(sampled[name]),
-                    bins,
-                    density=True,
-                    histtype="stepfilled" if filled else "step",
-                    color=COLOURS[analysis],
-                    alpha=0.35 if filled else 1.0,
-                    linewidth=1.5,
-                    label=analysis,
-                )
-            prior = np.exp(-0.5 * ((bins - mean) / sd) ** 2) / (sd * np.sqrt(2 * np.pi))
-            axes.plot(bins, prior, color="#999999", linewidth=1, linestyle="--", label="prior")
-            axes.set_xlim(bins[0], bins[-1])
-            axes.set_ylim(bottom=0)
-            axes.yaxis.set_major_locator(MaxNLocator(3))
-            axes.spines[["top", "right"]].set_visible(False)
-            if name in TRUTH:
-                axes.axvline(TRUTH[name], color="black", linewidth=1, label="truth")
-        row[0].set_title(title, loc="left", fontsize=10)
-        row[0].set_ylabel("density")
-    for axes, label in zip(rows[-1], SHOWN.values(), strict=True):
-        axes.set_xlabel(label)
-    handles, labels = rows[0][0].get_legend_handles_labels()
+    """Posteriors of the slope: a panel for each release."""
+    figure = Figure(figsize=(7.5, 3.4), layout="constrained")
+    panels = figure.subplots(1, len(found), squeeze=False)[0]
+    mean, sd = PRIORS["beta"]
+    bins = np.linspace(mean - 3.2 * sd, mean + 3.2 * sd, 91)
+    for axes, (title, analyses) in zip(panels, found.items(), strict=True):
+        for analysis, sampled in analyses.items():
+            filled = analysis == "private"
+            axes.hist(
+                np.ravel(sampled["beta"]),
+                bins,
+                density=True,
+                histtype="stepfilled" if filled else "step",
+                color=COLOURS[analysis],
+                alpha=0.35 if filled else 1.0,
+                linewidth=1.5,
+                label=analysis,
+            )
+        prior = np.exp(-0.5 * ((bins - mean) / sd) ** 2) / (sd * np.sqrt(2 * np.pi))
+        axes.plot(bins, prior, color="#999999", linewidth=1, linestyle="--", label="prior")
+        axes.axvline(TRUTH["beta"], color="black", linewidth=1, label="true slope")
+        axes.set_xlim(bins[0], bins[-1])
+        axes.set_yticks([])
+        axes.set_xlabel("slope")
+        axes.set_title(title.replace(": ", ":\n"), loc="left", fontsize=10)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+    panels[0].set_ylabel("posterior density")
+    handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=len(labels), frameon=False)
     return figure
 

@@ -55,7 +55,6 @@ def admission_examples(figures, short):
 
     titles = "Example 1: randomised response", "Example 2: discrete Gaussian noise"
     for name, plot in (
-        ("trace", admissions.draw_trace(one)),
         ("odds_ratio_1", admissions.draw_odds_ratio(odds_one, exact_one, (0.15, 100), titles[0])),
         ("odds_ratio_2", admissions.draw_odds_ratio(odds_two, exact_two, (0.7, 6), titles[1])),
         (
@@ -64,6 +63,7 @@ def admission_examples(figures, short):
         ),
     ):
         save(plot.viz["figure"].item(), figures / f"paper_{name}.png")
+    save(admissions.draw_trace(one), figures / "paper_trace.png")
     return tables
 
 

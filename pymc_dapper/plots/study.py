@@ -41,6 +41,7 @@ VISUALS = (
     "xlabel",
     "ylabel",
     "xticks",
+    "ylim",
     "legend",
 )
 
@@ -48,7 +49,7 @@ BAND = 0.95
 """Probability of the Monte Carlo band of coverage."""
 
 LABELS = {
-    "width": "width of the interval",
+    "width": "mean width of the intervals",
     "error": "error of the posterior mean",
     "sd": "posterior sd",
     "ess_per_second": "effective draws per second",
@@ -95,7 +96,7 @@ def plot_study(
     visuals : mapping of str to mapping or False, optional
         Options for single parts, or False to leave one out: "line", "point", "error" (of the
         utility); "nominal" and "band" (of the coverage); "title", "xlabel", "ylabel" (of rows),
-        "xticks", "legend".
+        "xticks", "ylim" (of the coverage, from 0 to 1), "legend".
     figure_kwargs : mapping, optional
         Options for the figure, such as ``{"figsize": (8, 4)}``.
     **pc_kwargs
@@ -194,7 +195,8 @@ def _titles(result: Any, found: xr.Dataset, utility: str) -> dict[str, str]:
     """Titles of the panels; that of coverage only where there is a true value to cover."""
     titles = {"utility": LABELS.get(utility, utility.replace("_", " "))}
     if (found["n"] > 0).any():
-        titles["coverage"] = f"coverage of {100 * float(result.attrs['prob']):g} % intervals"
+        percent = 100 * float(result.attrs["prob"])
+        titles["coverage"] = f"share of {percent:g} % intervals with the truth"
     return titles
 
 
@@ -237,8 +239,12 @@ def _draw_labels(
             "ignore_aes": "all",
         }
         draw(collection, parts.labelled_title, "title", visuals, nothing, text=title, **once)
-        draw(collection, parts.labelled_x, "xlabel", visuals, nothing, text=setting.name, **once)
+        name = {"epsilon": "privacy budget, epsilon"}.get(str(setting.name), setting.name)
+        draw(collection, parts.labelled_x, "xlabel", visuals, nothing, text=name, **once)
         draw(collection, parts.set_xticks, "xticks", visuals, nothing, **ticks, **once)
+        if panel == "coverage":
+            whole = {"limits": (-0.02, 1.04), **once}
+            draw(collection, parts.set_ylim, "ylim", visuals, nothing, **whole)
         if nothing.dims and panel == "utility":
             draw(collection, _label_row(parts), "ylabel", visuals, nothing, **once)
 
