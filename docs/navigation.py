@@ -60,6 +60,7 @@ CHILDREN = {
         "evidence/small-budgets",
         "evidence/interweaving",
         "evidence/latent-counts",
+        "evidence/studies",
         "design",
     ],
 }
