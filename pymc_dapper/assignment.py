@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from pymc import NUTS
+from pymc.distributions.discrete import DiscreteUniformRV
 from pymc.model import Model
 from pymc.step_methods import BlockedStep
 from pytensor.graph.basic import Variable
@@ -35,6 +36,7 @@ from pymc_dapper.graphs.present import Present
 from pymc_dapper.graphs.values import dim_lengths, frozen_dims, static_shape
 from pymc_dapper.interweaving.reading import NonCentredModel, read_movable, read_non_centred
 from pymc_dapper.interweaving.step import InterweaveStep
+from pymc_dapper.records.reading.finite import possible_values
 from pymc_dapper.records.reading.model import ModelReading, read_model
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.sizes.reading.model import (
@@ -172,15 +174,16 @@ def assign_steps(
     records : variable or sequence of variables, optional
         The latent records. If neither they nor counts are given, they are found where the model
         leaves no doubt: the free variables that a mechanism sees and that aren't counts, if all
-        have the same number of entries along their first axis. Those that only the first n of are
-        seen, for an unknown n, may have others.
+        have the same number of entries along their first axis. Variables padded for an unknown n
+        may differ in length.
     model : Model, optional
         The model. Taken from the context if not given.
     counts : variable or sequence of variables, optional
         Latent counts, such as the cells of a table. If neither they nor records are given, they
         are found among what the mechanism sees: Multinomial and DirichletMultinomial variables,
-        scalar counts, and vectors of counts that the mechanism sees in another way than by sums
-        over their first axis; and the latent counts that are the totals of these.
+        scalar counts (a DiscreteUniform of 17 values or more is one, too), and vectors of counts
+        that the mechanism sees in another way than by sums over their first axis; and the latent
+        counts that are the totals of these.
     conjugate : bool, default True
         Whether to look for conjugate parameters. Without, NUTS moves all continuous parameters
         together: better where a conjugate one depends strongly on one that isn't.
@@ -311,8 +314,12 @@ def find_latent(
         if integrated_out(model) and not records_seen(model):
             return Latent(readings, [], [])
         counts = find_tables(readings)
-        all_seen = counts and not set(records_seen(model)) - set(counts) - set(readings.sizes())
-        records = [] if all_seen else _records(readings, counts)
+        others = set(records_seen(model)) - set(counts) - set(readings.sizes())
+        # Scalars aren't records: a mechanism may see parameters, too.
+        no_records = all(rv.type.ndim == 0 and _is_continuous(rv) for rv in others)
+        if no_records and others and not counts:
+            return Latent(readings, [], [])
+        records = [] if no_records and (counts or others) else _records(readings, counts)
     of_value = model.values_to_rvs
     latent = Latent(
         readings,
@@ -441,6 +448,8 @@ def _is_table(readings: Readings, rv: TensorVariable) -> bool:
     """Whether a variable is a table of counts, and not one count for each record."""
     if not readings.can_be_counted(rv):
         return False
+    if isinstance(rv.owner.op, DiscreteUniformRV) and possible_values([rv]) is not None:
+        return False  # few values, such as categories: records, which are drawn exactly
     if rv.type.ndim == 0 or rv.owner.op.ndim_supp > 0:
         return True
     try:

@@ -89,6 +89,27 @@ def _check_log_densities(
         )
 
 
+def _check_chains(result: DataTree) -> None:
+    """Log what PyMC logs of free variables, of a result that holds computed ones only."""
+    from arviz_stats import ess, rhat
+
+    n_chains, n_draws = (result["posterior"].sizes[dim] for dim in ("chain", "draw"))
+    if n_chains == 1 or n_draws < 100:
+        return
+    of_ess = ess(result)
+    slow = [
+        str(name)
+        for name, values in rhat(result).items()
+        if values.max() > 1.01 or of_ess[name].min() < 100 * n_chains
+    ]
+    if slow:
+        LOGGER.warning(
+            "R-hat is above 1.01, or there are fewer than 100 effective draws a chain: %s. Draw "
+            "more, and look at the chains before you rely on them",
+            _quoted(slow),
+        )
+
+
 def _table(
     model: Model,
     records: Variable | Sequence[Variable] | None,
@@ -232,6 +253,11 @@ def sample(
             )
     if var_names is not None:
         _check_log_densities(kwargs.get("idata_kwargs"), latent, var_names)
+    # PyMC checks the chains of free variables, and fails if none is kept.
+    computed_only = var_names is not None and not any(x.name in var_names for x in sampled.free_RVs)
+    checked = kwargs.get("compute_convergence_checks", True)
+    if computed_only:
+        kwargs["compute_convergence_checks"] = False
     chosen = own_mode or not numba_by_default()
     with (
         telling_of_damage(),
@@ -240,6 +266,8 @@ def sample(
     ):
         result = pm.sample(draws, step=steps, model=sampled, var_names=var_names, **kwargs)
     if isinstance(result, DataTree):
+        if computed_only and checked:
+            _check_chains(result)
         factors = [
             factor for step in steps if isinstance(step, DapperStep) for factor in step.factors
         ]

@@ -181,6 +181,28 @@ def test_a_count_for_each_record_is_a_record_if_only_sums_are_seen():
         pmd.assign_steps(model=model, dapper={"track_records": True})
 
 
+@pytest.mark.usefixtures("uncompiled")
+def test_flat_counts_are_counts_unless_they_have_few_values():
+    def model_of(*args, shape=None):
+        with pm.Model() as model:
+            x = pm.DiscreteUniform("x", *args, shape=shape)
+            pmd.LaplaceMechanism(2.0).potential("s", x, released=np.full(shape or (), 3.0))
+        return model
+
+    assert assigned(model_of(0, 10_000, shape=4)) == [("CountStep", ["x"])]
+    assert assigned(model_of(0, 10_000)) == [("CountStep", ["x"])]
+    assert assigned(model_of(0, 15, shape=4)) == [("DapperStep", ["x"])]
+    assert assigned(model_of(-30, 30, shape=4)) == [("DapperStep", ["x"])]
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_scalars_that_a_mechanism_sees_alone_are_parameters():
+    with pm.Model() as model:
+        a, b = pm.Uniform("a", 0, 500), pm.Uniform("b", 0, 500)
+        pmd.LaplaceMechanism(5.0).potential("s", pt.stack([a, b]), released=[110.0, 131.0])
+    assert [names for _, names in assigned(model)] == [["a_interval__", "b_interval__"]]
+
+
 @pytest.fixture
 def group_model():
     with pm.Model() as model:

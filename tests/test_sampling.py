@@ -312,3 +312,18 @@ def test_log_densities_of_what_is_left_out_are_refused(asked, names_kept):
     with pytest.raises(ValueError, match="keep_records=True"):
         names_kept(model, idata_kwargs={asked: True}, var_names=["mu"])
     assert names_kept(model, idata_kwargs={asked: True}, keep_records=True) is None
+
+
+@pytest.mark.parametrize("draws", [20, 120])
+def test_a_result_of_computed_variables_only_has_its_chains_checked(draws, caplog):
+    """PyMC's own check fails if no free variable is kept."""
+    with pm.Model() as model:
+        x = pm.Normal("x", 0, 1, shape=5)
+        total = pm.Deterministic("total", x.sum())
+        pmd.LaplaceMechanism(1.0).potential("privacy", total, released=3.0)
+    options = QUICK | {"draws": draws, "compute_convergence_checks": True}
+    with evaluated_in_python(), caplog.at_level("INFO"):
+        result = pmd.sample(model=model, **options)
+    assert list(result.posterior.data_vars) == ["total"]
+    said = [each for each in caplog.messages if "R-hat is above" in each and "'total'" in each]
+    assert len(said) == (draws >= 100)

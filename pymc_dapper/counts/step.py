@@ -90,8 +90,8 @@ class CountStep(Step):
     Parameters
     ----------
     vars : variable or sequence of variables
-        The counts: free Multinomial, Binomial, Poisson, NegativeBinomial, DirichletMultinomial or
-        BetaBinomial variables (or their value variables), of any shape.
+        The counts: free Multinomial, Binomial, Poisson, NegativeBinomial, DirichletMultinomial,
+        BetaBinomial or DiscreteUniform variables (or their value variables), of any shape.
     integrate : variable or sequence of variables, optional
         Conjugate parameters of the counts' prior, such as a Dirichlet's probabilities above a
         Multinomial. Counts are then updated with these integrated out, and they are drawn given

@@ -3,6 +3,9 @@
 With x = mu + L z, z standard normal, the walk is z' = sqrt(1 - r^2) z + r e, with e standard
 normal, too (Neal, 1998, "Regression and classification using Gaussian process priors", section 5).
 It is reversible: a pair (z, z') is as likely as (z', z). At reach r = 1 it is an independent draw.
+
+With x = a + (b - a) u, u uniform on a circle of length 1, the walk is u' = u + r (v - 1/2), with v
+uniform, too: each direction is as likely as the other.
 """
 
 from functools import singledispatch
@@ -11,7 +14,7 @@ from typing import NamedTuple
 import pytensor.tensor as pt
 from pytensor.graph.basic import equal_computations
 from pytensor.graph.op import Op
-from pytensor.tensor.random.basic import LogNormalRV, MvNormalRV, NormalRV
+from pytensor.tensor.random.basic import LogNormalRV, MvNormalRV, NormalRV, UniformRV
 from pytensor.tensor.variable import TensorVariable
 
 
@@ -60,6 +63,22 @@ def _multivariate_normal(op: Op, walk: Walk) -> TensorVariable:
     keep = _keep(walk.reach)
     back = keep * (walk.present - present_mean) - (1 - walk.reach) * (walk.draw - mean)
     return walk.draw + back
+
+
+@local_draw.register(UniformRV)
+def _uniform(op: Op, walk: Walk) -> TensorVariable:
+    (low, high), (present_low, present_high) = walk.parameters, walk.present_parameters
+    u = (walk.present - present_low) / (present_high - present_low)
+    v = (walk.draw - low) / (high - low)
+    walked = low + (high - low) * _around(u + walk.reach * (v - 0.5))
+    # Nowhere to walk where the limits agree; at reach 1, to the last digit an independent draw.
+    walks = (walk.reach < 1) & (present_low < present_high) & (low < high)
+    return pt.switch(walks, walked, walk.draw)
+
+
+def _around(u: TensorVariable) -> TensorVariable:
+    """Go on at the other end of the unit interval."""
+    return u - pt.floor(u)
 
 
 def _back(present: TensorVariable, draw: TensorVariable, walk: Walk) -> TensorVariable:

@@ -158,8 +158,10 @@ class AdditiveNoise(PublishedByRules):
             raise ValueError(
                 f"'{name}': {type(self).__name__} adds integer noise to integers, but the "
                 "statistic is a mean, a ratio or a sum of real numbers. Give it the sum or the "
-                "counts that were released, or use a mechanism with continuous noise. If it holds "
-                "whole numbers all the same, write pt.round(statistic).astype('int64')"
+                "counts that were released, or use a mechanism with continuous noise. A latent "
+                "count has a discrete prior, such as pm.DiscreteUniform or pm.Poisson. If the "
+                "statistic holds whole numbers all the same, write "
+                "pt.round(statistic).astype('int64')"
             )
         try:
             self._check_shape(shape)

@@ -21,6 +21,7 @@ from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.checks import as_array, places, random_generator, real_numbers, shown
 from pymc_dapper.context import check_precision
 from pymc_dapper.html import table
+from pymc_dapper.mechanisms.mistakes import tell_of_mistakes
 from pymc_dapper.mechanisms.released import (
     NOT_GIVEN,
     Dims,
@@ -34,7 +35,6 @@ from pymc_dapper.mechanisms.released import (
     release_dims,
 )
 from pymc_dapper.mechanisms.rules import MAX_RELEASE
-from pymc_dapper.mechanisms.told_budget import tell_budget
 
 Budget = PureDP | ZCDP | ApproxDP
 
@@ -334,7 +334,7 @@ class Mechanism(ABC):
         data = as_release(name, self._taken(name, released))
         statistic = as_tensor(given)
         self._release_check(name, statistic, data)()
-        tell_budget(name, self, given)
+        tell_of_mistakes(name, self, given, data)
         if not isinstance(data, SharedVariable):
             data = self._as_kept(name, data)
         shape = self._released_shape(name, statistic)

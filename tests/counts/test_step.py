@@ -1,6 +1,7 @@
 """CountStep as a step of PyMC's: protocol, seeds, shared data, starts, refusals."""
 
 import warnings
+from itertools import product
 
 import cloudpickle
 import numpy as np
@@ -8,6 +9,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from arviz_stats import ess
 from pymc.exceptions import SamplingError
 from pymc.step_methods.state import equal_dataclass_values
 
@@ -271,7 +273,8 @@ def refused():
     with pm.Model() as m:
         rate = pm.Gamma("rate", 2, 1)
         pm.Categorical("record", p=np.ones(3) / 3, shape=5)
-        pm.DiscreteUniform("uniform", 0, 5)
+        pm.Geometric("waiting", 0.3)
+        pm.DiscreteUniform("difference", -5, 5)
         pm.Poisson("seen", rate, observed=3)
         count = pm.Poisson("count", rate)
         pm.Deterministic("double", 2 * count)
@@ -283,7 +286,8 @@ def refused():
     [
         ("rate", "'rate' is continuous: CountStep updates counts"),
         ("record", "'record' is not a count but has a category for each record: DapperStep"),
-        ("uniform", "'uniform' has a prior that CountStep doesn't know"),
+        ("waiting", "'waiting' has a prior that CountStep doesn't know"),
+        ("difference", "'difference' may be negative: CountStep updates counts"),
         ("seen", "'seen' is observed: .* latent counts that it depends on"),
         ("double", "'double' is computed from other variables"),
         ("count", "nothing in the model depends on the counts 'count'"),
@@ -452,3 +456,38 @@ def test_a_release_that_breaks_the_tree_is_named():
         CountStep([model["x"]], model=model, tree=True)
     with pytest.raises(TypeError, match="tree must be True or False"):
         CountStep([model["x"]], model=model, tree=1)
+
+
+def flat_counts():
+    """Counts flat between limits, one of which the release is beyond, and their noisy total."""
+    with pm.Model() as model:
+        x = pm.DiscreteUniform("x", 4, [30, 34, 40])
+        pmd.DiscreteLaplaceMechanism(3.0).potential("cells", x, released=[2, 33, 20])
+        pmd.GaussianMechanism(2.0).potential("all", x.sum(), released=60.0)
+    return model
+
+
+def means_of_flat_counts(lowest=4):
+    x = np.array(list(product(range(lowest, 31), range(lowest, 35), range(lowest, 41))))
+    logp = -np.abs(x - [2, 33, 20]).sum(axis=1) / 3 - (x.sum(axis=1) - 60) ** 2 / 8
+    weights = np.exp(logp - logp.max())
+    return weights @ x / weights.sum()
+
+
+def test_flat_counts_are_drawn_by_their_law():
+    with evaluated_in_python():
+        options = {"tune": 100, "chains": 2, "cores": 1, "random_seed": 2, "quiet": True}
+        result = pmd.sample(300, model=flat_counts(), **options)
+    draws = result.posterior["x"]
+    assert draws.min() >= 4
+    effective = ess(result)["x"].values
+    assert effective.min() > 100
+    error = draws.std(("chain", "draw")).values / np.sqrt(effective)
+
+    def largest_difference(lowest):
+        difference = draws.mean(("chain", "draw")).values - means_of_flat_counts(lowest)
+        return np.abs(difference / error).max()
+
+    assert largest_difference(4) < 4
+    # A law whose lower limit is two less is told from it.
+    assert largest_difference(2) > 4

@@ -4,6 +4,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from scipy.special import expit
 
 from pymc_dapper.graphs import local_draws
 from pymc_dapper.graphs.evaluation import compile_in_python
@@ -93,6 +94,29 @@ def test_a_walk_that_does_not_leave_its_law_as_it_is_shows(build, monkeypatch):
     monkeypatch.setattr(local_draws, "_keep", lambda reach: 1 - reach)
     with pytest.raises(AssertionError):
         test_noise_walks_as_a_stationary_autoregression_does(build, 0.6)
+
+
+def uniform():
+    """Limits depend on another variable; the value variables are the log-odds of the noise."""
+    z = pm.Uniform("z", -1.0, 3.0, shape=N)
+    x = pm.Uniform("x", z, z + pt.exp(z), shape=N)
+    return [z, x], lambda z, x: [expit(z), expit(x)]
+
+
+@pytest.mark.parametrize("reach", [0.01, 0.9])
+def test_uniform_noise_walks_on_a_circle(reach):
+    for before, after, drawn in zip(*walks(uniform, reach), strict=True):
+        expected = (before + reach * (drawn - 0.5)) % 1
+        np.testing.assert_allclose(after, expected, rtol=1e-9, atol=1e-12)
+    for _, after, drawn in zip(*walks(uniform, 1.0), strict=True):
+        np.testing.assert_array_equal(after, drawn)
+
+
+def test_uniform_noise_that_stops_at_an_end_shows(monkeypatch):
+    """Ends would be visited too often."""
+    monkeypatch.setattr(local_draws, "_around", lambda u: pt.clip(u, 1e-9, 1 - 1e-9))
+    with pytest.raises(AssertionError):
+        test_uniform_noise_walks_on_a_circle(0.9)
 
 
 def mean_of_before(walk):

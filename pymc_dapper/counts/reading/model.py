@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
+from pymc.distributions.discrete import DiscreteUniformRV
 from pymc.distributions.multivariate import DirichletMultinomialRV
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
@@ -30,6 +31,7 @@ from pymc_dapper.conjugacy.marginal import integrate_out
 from pymc_dapper.counts.reading.totals import Totals, find_totals, tidy
 from pymc_dapper.graphs.checks import localise_checks
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
+from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_static_shape
 from pymc_dapper.graphs.terms.linear import constant_value
 from pymc_dapper.graphs.terms.roles import (
@@ -52,8 +54,9 @@ FAMILIES = (
     NegBinomialRV,
     DirichletMultinomialRV,
     BetaBinomialRV,
+    DiscreteUniformRV,
 )
-BOUNDED_FAMILIES = (BinomialRV, BetaBinomialRV)
+BOUNDED_FAMILIES = (BinomialRV, BetaBinomialRV, DiscreteUniformRV)
 """Families whose counts have a largest value each, beside any total."""
 
 
@@ -186,9 +189,16 @@ def check_counts(model: Model, rvs: Sequence[TensorVariable]) -> None:
         if not isinstance(rv.owner.op, FAMILIES):
             raise ReadingError(
                 f"'{rv.name}' has a prior that CountStep doesn't know. It updates Multinomial, "
-                "Binomial, Poisson, NegativeBinomial, DirichletMultinomial and BetaBinomial "
-                "counts"
+                "Binomial, Poisson, NegativeBinomial, DirichletMultinomial, BetaBinomial and "
+                "DiscreteUniform counts"
             )
+        if isinstance(rv.owner.op, DiscreteUniformRV):
+            lowest = known_value(rv.owner.op.dist_params(rv.owner)[0])
+            if lowest is None or np.any(lowest < 0):
+                raise ReadingError(
+                    f"'{rv.name}' may be negative: CountStep updates counts. Give DiscreteUniform "
+                    "a lower limit that is a number, 0 or more; or leave it to another step"
+                )
 
 
 def read_counts(

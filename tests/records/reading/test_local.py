@@ -30,7 +30,7 @@ def test_records_without_a_walk_are_drawn_anew():
 
 
 @pytest.mark.parametrize(
-    "prior", [lambda: pm.Uniform("x", 0, 1, shape=N), lambda: pm.Poisson("x", 3.0, shape=N)]
+    "prior", [lambda: pm.Exponential("x", 1, shape=N), lambda: pm.Poisson("x", 3.0, shape=N)]
 )
 def test_where_nothing_walks_there_is_no_such_reading(prior):
     reading, _ = read(lambda: ([prior()], None))

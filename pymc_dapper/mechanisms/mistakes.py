@@ -1,10 +1,17 @@
-"""Mistakes that a sensitivity shows: noise chosen for another statistic, epsilon as a scale."""
+"""Mistakes that can be seen when a release is added to a model, and are no errors by themselves.
+
+Noise that was chosen for another statistic, epsilon taken for a scale, counts with a continuous
+prior.
+"""
 
 import logging
 import warnings
 from typing import Any
 
 import numpy as np
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.tensor.basic import Join, MakeVector
+from pytensor.tensor.random.basic import UniformRV
 
 from pymc_dapper.budget import ZCDP, ApproxDP
 from pymc_dapper.budget.kinds import is_below
@@ -13,8 +20,8 @@ from pymc_dapper.sensitivity import CHANGE, Sensitivities
 LOGGER = logging.getLogger("pymc.dapper")
 
 
-def tell_budget(name: str, mechanism: Any, statistic: Any) -> None:
-    """Warn of a budget that noise doesn't keep; log a large one that nobody has stated.
+def tell_of_mistakes(name: str, mechanism: Any, statistic: Any, released: Any) -> None:
+    """Warn of a budget that noise doesn't keep; log what may be meant otherwise.
 
     Parameters
     ----------
@@ -24,7 +31,10 @@ def tell_budget(name: str, mechanism: Any, statistic: Any) -> None:
         Its mechanism.
     statistic : tensor_like or Statistic
         What a user passed. Only of a `Statistic` the sensitivity is known.
+    released : ndarray or shared variable
+        The released values.
     """
+    _log_continuous_counts(name, statistic, released)
     sensitivity = getattr(statistic, "sensitivity", None)
     if mechanism.unknown or not (hasattr(mechanism, "scale") or hasattr(mechanism, "sigma")):
         return
@@ -32,6 +42,22 @@ def tell_budget(name: str, mechanism: Any, statistic: Any) -> None:
         _check_kept(name, mechanism, sensitivity)
     elif mechanism.budget is None:
         _log_large(name, mechanism, statistic, sensitivity)
+
+
+def _log_continuous_counts(name: str, statistic: Any, released: Any) -> None:
+    """Log that flat continuous variables, seen one by one, may be meant for counts."""
+    node = getattr(statistic, "owner", None)
+    joined = node is not None and isinstance(node.op, Join | MakeVector)
+    seen = [x for x in node.inputs if x.type.ndim or x.owner] if joined else [statistic]
+    owners = [getattr(x, "owner", None) for x in seen]
+    flat = [x.out.name for x in owners if x is not None and isinstance(x.op, UniformRV)]
+    values = released.get_value() if isinstance(released, SharedVariable) else released
+    whole = values[np.isfinite(values)]
+    if flat and len(flat) == len(seen) and whole.size and np.array_equal(whole, np.round(whole)):
+        LOGGER.info(
+            f"'{name}': the released values are whole numbers, and '{flat[0]}' is continuous "
+            "(pm.Uniform). If it is a count, write pm.DiscreteUniform in the place of pm.Uniform"
+        )
 
 
 def _check_kept(name: str, mechanism: Any, sensitivity: Sensitivities) -> None:
