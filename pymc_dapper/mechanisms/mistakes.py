@@ -46,8 +46,8 @@ def tell_of_mistakes(name: str, mechanism: Any, statistic: Any, released: Any) -
 
 def _log_continuous_counts(name: str, statistic: Any, released: Any) -> None:
     """Log that flat continuous variables, seen one by one, may be meant for counts."""
-    node = getattr(statistic, "owner", None)
-    joined = node is not None and isinstance(node.op, Join | MakeVector)
+    node: Any = getattr(statistic, "owner", None)
+    joined = isinstance(getattr(node, "op", None), Join | MakeVector)
     seen = [x for x in node.inputs if x.type.ndim or x.owner] if joined else [statistic]
     owners = [getattr(x, "owner", None) for x in seen]
     flat = [x.out.name for x in owners if x is not None and isinstance(x.op, UniformRV)]
