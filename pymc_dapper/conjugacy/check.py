@@ -3,15 +3,13 @@
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from pymc import Model
 
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import FAILURES, NotConjugateError
 from pymc_dapper.graphs.evaluation import compile_in_python
-from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.present import present_factors
-from pymc_dapper.graphs.prior import read_prior_draws
+from pymc_dapper.graphs.prior_draws import draw_values, is_finite
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.values import frozen_dims
 
@@ -29,9 +27,9 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
     rng = np.random.default_rng(0)
     log_density = _log_density(conditional)
     tolerance = TOLERANCE[conditional.rvs[0].dtype]
-    for state in (_prior_draw(conditional.model), point):
-        if state is None:
-            continue
+    drawn = draw_values(conditional.model, conditional.model.free_RVs, np.random.default_rng(0), {})
+    states = [point] if drawn is None or not is_finite(drawn) else [drawn, point]
+    for state in states:
         # Python evaluates no function of matrices of none.
         state = {**state, **{n: np.maximum(state[n], 1) for n in _sizes(conditional)}}
         given = [state[x.name] for x in conditional.given]
@@ -65,19 +63,6 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
 def _sizes(conditional: Conditional) -> set[str]:
     """Names of numbers of present records."""
     return {conditional.model.rvs_to_values[n].name for n in conditional.present.values()}
-
-
-def _prior_draw(model: Model) -> dict[str, np.ndarray] | None:
-    """Draw all variables from their prior; None where one can't be drawn from."""
-    try:
-        randomness, draws = with_randomness(read_prior_draws(model, model.free_RVs))
-        draw = compile_in_python(model, randomness.inputs, draws)
-        values = draw(*randomness.draw(np.random.default_rng(0)))
-    except FAILURES:  # whatever a distribution of the user's raises
-        return None
-    names = [model.rvs_to_values[rv].name for rv in model.free_RVs]
-    state = dict(zip(names, values, strict=True))
-    return state if all(np.all(np.isfinite(x)) for x in values) else None
 
 
 def _log_density(conditional: Conditional) -> Callable[..., float]:

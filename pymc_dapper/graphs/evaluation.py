@@ -59,3 +59,10 @@ def rounding(records: Sequence[TensorVariable], graphs: Sequence[TensorVariable]
     computed = dependent_variables(records, graphs)
     single = any(getattr(x.type, "dtype", None) in ("float16", "float32") for x in computed)
     return TOLERANCE["float32" if single else "float64"]
+
+
+def agree(computed: float, expected: float, allowed: float) -> bool:
+    """Compare log-densities, up to some of their size; all that aren't finite are the same."""
+    if not np.isfinite(expected):
+        return not np.isfinite(computed)
+    return bool(abs(computed - expected) <= allowed * (1 + abs(expected)))

@@ -13,8 +13,7 @@ from scipy.special import gammaln, logsumexp
 from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.graphs.evaluation import compile_in_python, rounding
-from pymc_dapper.graphs.noise import with_randomness
-from pymc_dapper.graphs.prior import read_prior_draws
+from pymc_dapper.graphs.prior_draws import draw_values
 from pymc_dapper.graphs.values import at_values
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.reading import TableReading
@@ -215,15 +214,12 @@ def _points(written: Model, rng: np.random.Generator) -> Iterator[Point]:
     if not rvs:
         yield {}
         return
-    names = [written.rvs_to_values[rv].name for rv in rvs]
-    try:
-        randomness, draws = with_randomness(read_prior_draws(written, rvs))
-        drawn = compile_in_python(written, randomness.inputs, draws)(*randomness.draw(rng))
-    except FAILURES:  # a prior that can't be drawn from
-        start = written.initial_point(0)
-        drawn = [start[name] for name in names]
-        drawn = [x + rng.standard_normal(x.shape) if x.dtype.kind == "f" else x for x in drawn]
+    drawn = draw_values(written, rvs, rng, {})
+    if drawn is None:
+        start, drawn = written.initial_point(0), {}
+        for x in (written.rvs_to_values[rv] for rv in rvs):
+            noise = rng.standard_normal(start[x.name].shape) if x.dtype.startswith("float") else 0
+            drawn[x.name] = start[x.name] + noise
     for factor in (1.0, 0.1):
         # Where a prior is wide, factors may have no digits left.
-        scaled = [x * factor if x.dtype.kind == "f" else x for x in drawn]
-        yield dict(zip(names, scaled, strict=True))
+        yield {n: x * factor if x.dtype.kind == "f" else x for n, x in drawn.items()}

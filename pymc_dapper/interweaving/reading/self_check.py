@@ -11,10 +11,10 @@ from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.asked_once import log_densities
-from pymc_dapper.graphs.errors import FAILURES, ReadingError
-from pymc_dapper.graphs.evaluation import compile_in_python
-from pymc_dapper.graphs.noise import with_randomness
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.evaluation import agree, compile_in_python
 from pymc_dapper.graphs.prior import read_proposals
+from pymc_dapper.graphs.prior_draws import Reader, draw_values
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 
@@ -36,7 +36,7 @@ class CheckedNoise(NamedTuple):
 
     def agrees(self, log_density: float) -> bool:
         """Compare with a log-density computed in another way."""
-        return _same(log_density, self.log_density, self.rounding)
+        return agree(log_density, self.log_density, self.rounding)
 
 
 def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> CheckedNoise:
@@ -53,7 +53,8 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
         If a map doesn't bring records back, or if reading and model disagree.
     """
     rng = np.random.default_rng(0)
-    point = {**point, **_drawn(reading, point, rng)}
+    rvs = [reading.model[name] for name in reading.names(reading.records)]
+    point = {**point, **(draw_values(reading.model, rvs, rng, point, _draws_of(reading)) or {})}
     uniforms = [rng.random(u.type.shape) for u in reading.uniforms]
     present = _moving(reading, point)
     moved = [x + _small_change(rng, x.shape) for x in present]
@@ -101,7 +102,7 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
         _check_same(reading, moved_records, noise_at(elsewhere, moved), noise_at(point, moved))
     expected = _as_written(reading, elsewhere)
     comparable = np.isfinite(new_log_density) and not np.isnan(expected)
-    if comparable and not _same(new_log_density, expected, rounding):
+    if comparable and not agree(new_log_density, expected, rounding):
         raise ReadingError(
             f"InterweaveStep can't read the model exactly: the log-density with the records' noise "
             f"held fixed is {new_log_density:.10g} where the model has {expected:.10g}. Nothing "
@@ -136,33 +137,18 @@ def _check_same(
             )
 
 
-def _drawn(
-    reading: NonCentredModel, point: Mapping[str, np.ndarray], rng: np.random.Generator
-) -> dict[str, np.ndarray]:
-    """Draw the records, from the law whose noise is held fixed; none, if it can't be drawn from."""
-    values = [
-        x for x in reading.model.value_vars if x.name not in {r.name for r in reading.records}
-    ]
-    try:
-        randomness, draws = with_randomness(_draws(reading))
-        draw = compile_in_python(reading.model, [*randomness.inputs, *values], draws)
-        drawn = draw(*randomness.draw(rng), *(np.asarray(point[x.name]) for x in values))
-    except FAILURES:  # whatever a distribution of the user's raises
-        return {}
-    return {
-        x.name: np.asarray(new, dtype=x.dtype)
-        for x, new in zip(reading.records, drawn, strict=True)
-    }
-
-
-def _draws(reading: NonCentredModel) -> list[TensorVariable]:
-    model = reading.model
+def _draws_of(reading: NonCentredModel) -> Reader:
+    """Return what reads draws of the records from the law whose noise is held fixed."""
     if reading.log_law is None or reading.frame is not None:
-        return read_proposals(model, [model[name] for name in reading.names(reading.records)])
+        return read_proposals
+    return lambda model, rvs: _conditional_draws(reading)
+
+
+def _conditional_draws(reading: NonCentredModel) -> list[TensorVariable]:
     _, u = uniform(
         size=reading.records[0].type.shape, rng=random_generator_type(), return_next_rng=True
     )
-    by_name = {x.name: x for x in model.value_vars}
+    by_name = {x.name: x for x in reading.model.value_vars}
     present = [by_name[x.name] for x in reading.parameters]
     at = {reading.noise[0]: u, **dict(zip(reading.proposed, present, strict=True))}
     return rebuild(reading.moved_records, at)
@@ -193,12 +179,6 @@ def _differ(a: np.ndarray, b: np.ndarray) -> bool:
         return False  # without working memory
     both = np.isfinite(a) & np.isfinite(b)
     return not np.allclose(a[both], b[both], rtol=ROUNDING, atol=ROUNDING)
-
-
-def _same(computed: float, expected: float, rounding: float) -> bool:
-    if not np.isfinite(expected):
-        return not np.isfinite(computed)
-    return bool(abs(computed - expected) <= rounding * (1 + abs(expected)))
 
 
 def _rounding(reading: NonCentredModel) -> float:

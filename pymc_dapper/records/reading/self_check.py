@@ -11,9 +11,14 @@ from pytensor.graph.basic import Variable
 
 from pymc_dapper.graphs.careful_sums import sum_of_rows, with_careful_sums
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
-from pymc_dapper.graphs.evaluation import TOLERANCE, choose_rows, compile_in_python, rounding
-from pymc_dapper.graphs.noise import with_randomness
-from pymc_dapper.graphs.prior import read_prior_draws
+from pymc_dapper.graphs.evaluation import (
+    TOLERANCE,
+    agree,
+    choose_rows,
+    compile_in_python,
+    rounding,
+)
+from pymc_dapper.graphs.prior_draws import draw_values, is_finite
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor, SeparableFactor
 from pymc_dapper.records.reading.model import ModelReading
@@ -55,7 +60,7 @@ class CheckedState(NamedTuple):
 
     def same(self, computed: float, expected: float) -> bool:
         """Compare two log-densities."""
-        return _same(computed, expected, self.tolerance)
+        return agree(computed, expected, self.tolerance)
 
 
 def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> CheckedState:
@@ -238,7 +243,7 @@ class _CompiledFactor:
             computed = self._from_sums(totals, others, parameters)
         else:
             computed = float(totals[0])
-        if _same(computed, expected, self.tolerance):
+        if agree(computed, expected, self.tolerance):
             return
         if allow_lost_digits:
             if not np.isfinite([computed, expected]).all():
@@ -317,20 +322,12 @@ def _draw_parameters(
     rvs = [rv for rv in model.free_RVs if model.rvs_to_values[rv].name in names]
     if not rvs:
         raise _NoValueError("there are no parameters")
-    try:
-        randomness, priors = with_randomness(read_prior_draws(model, rvs))
-        draw = compile_in_python(reading.model, [*randomness.inputs, *model.value_vars], priors)
-        values = [point[x.name] for x in model.value_vars]
-        drawn = draw(*randomness.draw(rng.spawn(1)[0]), *values)
-    except FAILURES as error:  # whatever a distribution of the user's raises
-        raise _NoValueError("the parameters can't be drawn from their prior") from error
-    if not all(np.all(np.isfinite(x)) for x in drawn):
+    drawn = draw_values(model, rvs, rng.spawn(1)[0], point)
+    if drawn is None:
+        raise _NoValueError("the parameters can't be drawn from their prior")
+    if not is_finite(drawn):
         raise _NoValueError("the parameters have no finite value")
-    new = {
-        model.rvs_to_values[rv].name: np.asarray(x, dtype=model.rvs_to_values[rv].dtype)
-        for rv, x in zip(rvs, drawn, strict=True)
-    }
-    return {**point, **new}
+    return {**point, **drawn}
 
 
 def _draw_state(
@@ -399,12 +396,6 @@ def _nearby(sums: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [
         x * (1 + 1e-12 * rng.standard_normal(x.shape)) if x.dtype.kind == "f" else x for x in sums
     ]
-
-
-def _same(computed: float, expected: float, tolerance: float) -> bool:
-    if not np.isfinite(expected):
-        return not np.isfinite(computed)
-    return bool(abs(computed - expected) <= tolerance * (1 + abs(expected)))
 
 
 def _undrawable(reading: ModelReading, error: Exception) -> _NoValueError:

@@ -1,15 +1,14 @@
 """A numerical check of what was read of a number of records, made before anything is sampled."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from pymc_dapper.graphs.errors import FAILURES, ReadingError
-from pymc_dapper.graphs.evaluation import compile_in_python, rounding
-from pymc_dapper.graphs.noise import with_randomness
-from pymc_dapper.graphs.prior import read_prior_draws
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.evaluation import agree, compile_in_python, rounding
+from pymc_dapper.graphs.prior_draws import draw_values
 from pymc_dapper.sizes.reading.model import SizeReading
 
 
@@ -29,10 +28,8 @@ class CheckedSizes(NamedTuple):
 
     def agrees(self, log_weights: np.ndarray) -> bool:
         """Compare with log-densities computed in another way."""
-        return all(map(self._same, log_weights, self.log_weights))
-
-    def _same(self, computed: float, expected: float) -> bool:
-        return _same(computed, expected, self.rounding)
+        pairs = zip(log_weights, self.log_weights, strict=True)
+        return all(agree(computed, expected, self.rounding) for computed, expected in pairs)
 
 
 def check_size(reading: SizeReading, point: Mapping[str, np.ndarray]) -> CheckedSizes:
@@ -46,7 +43,9 @@ def check_size(reading: SizeReading, point: Mapping[str, np.ndarray]) -> Checked
         If reading and model disagree, or if the number's prior allows negative ones.
     """
     rng = np.random.default_rng(0)
-    state = {**point, **_drawn(reading, point, rng)}
+    rvs = [reading.model[name] for name in reading.names(reading.records)]
+    drawn = draw_values(reading.model, rvs, rng, point) or {}
+    state = {**point, **{name: x for name, x in drawn.items() if np.all(np.isfinite(x))}}
     inputs = [*reading.records, *reading.parameters]
     at_state = [np.asarray(state[x.name]) for x in inputs]
     weights = compile_in_python(
@@ -67,7 +66,7 @@ def check_size(reading: SizeReading, point: Mapping[str, np.ndarray]) -> Checked
     dtype = reading.size.dtype
     for n in sorted(looked_at):
         expected, *_ = whole(np.asarray(n, dtype=dtype), *at_state)
-        if n <= reading.room and not _same(log_weights[n], float(expected), allowed):
+        if n <= reading.room and not agree(log_weights[n], float(expected), allowed):
             raise ReadingError(
                 f"SizeStep can't read the model exactly: at {reading.name} = {n} the log-density "
                 f"of what '{reading.name}' enters is {log_weights[n]:.10g} where the model has "
@@ -78,33 +77,6 @@ def check_size(reading: SizeReading, point: Mapping[str, np.ndarray]) -> Checked
         shuffled = [x[order] if k < len(reading.records) else x for k, x in enumerate(at_state)]
         size = np.asarray(n, dtype=dtype)
         before, after = (float(np.sum(whole(size, *values))) for values in (at_state, shuffled))
-        if not _same(after, before, allowed):
+        if not agree(after, before, allowed):
             reading = replace(reading, tied="the log-density changes if rows change places")
     return CheckedSizes(reading, state, log_weights, allowed, bool(outside[1] == -np.inf))
-
-
-def _drawn(
-    reading: SizeReading, point: Mapping[str, np.ndarray], rng: np.random.Generator
-) -> dict[str, np.ndarray]:
-    """Draw the records from their prior; none, if it can't be drawn from."""
-    rvs = [reading.model[name] for name in reading.names(reading.records)]
-    others = [x for x in reading.model.value_vars if x.name not in {r.name for r in rvs}]
-    try:
-        randomness, draws = with_randomness(read_prior_draws(reading.model, rvs))
-        draw = compile_in_python(reading.model, [*randomness.inputs, *others], draws)
-        drawn: Sequence[np.ndarray] = draw(
-            *randomness.draw(rng), *(np.asarray(point[x.name]) for x in others)
-        )
-    except FAILURES:  # whatever a distribution of the user's raises
-        return {}
-    return {
-        x.name: np.asarray(new, dtype=x.dtype)
-        for x, new in zip(reading.records, drawn, strict=True)
-        if np.all(np.isfinite(new))
-    }
-
-
-def _same(computed: float, expected: float, allowed: float) -> bool:
-    if not np.isfinite(expected):
-        return not np.isfinite(computed)
-    return bool(abs(computed - expected) <= allowed * (1 + abs(expected)))

@@ -1,0 +1,45 @@
+"""States of a model drawn from its prior, at which readings are checked."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from pymc import Model
+from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.errors import FAILURES
+from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.noise import with_randomness
+from pymc_dapper.graphs.prior import read_prior_draws
+
+type Reader = Callable[[Model, Sequence[TensorVariable]], list[TensorVariable]]
+
+
+def draw_values(
+    model: Model,
+    rvs: Sequence[TensorVariable],
+    rng: np.random.Generator,
+    point: Mapping[str, np.ndarray],
+    read: Reader = read_prior_draws,
+) -> dict[str, np.ndarray] | None:
+    """Draw the values of some variables, given those at a point that they depend on.
+
+    Returns them by the names of value variables; None where they can't be drawn, whatever a
+    distribution of the user's raises. ``read`` makes the graphs that draw them.
+    """
+    values = [model.rvs_to_values[rv] for rv in rvs]
+    try:
+        randomness, graphs = with_randomness(read(model, rvs))
+        inputs = set(explicit_graph_inputs(graphs))
+        others = [x for x in model.value_vars if x in inputs]
+        draw = compile_in_python(model, [*randomness.inputs, *others], graphs)
+        drawn = draw(*randomness.draw(rng), *(np.asarray(point[x.name]) for x in others))
+    except FAILURES:
+        return None
+    pairs = zip(values, drawn, strict=True)
+    return {value.name: np.asarray(x, dtype=value.dtype) for value, x in pairs}
+
+
+def is_finite(values: Mapping[str, np.ndarray]) -> bool:
+    """Whether all values are finite."""
+    return all(np.all(np.isfinite(x)) for x in values.values())
