@@ -7,15 +7,15 @@ Intervals of integers hold more than they promise where they are short, so that 
 told with ends counted in part, as often as 95 % needs them (by a random number).
 
     python -m benchmarks.census                        400,000 blocks, a twentieth
-    python -m benchmarks.census --page docs/census.md  and write what is found there
-    python -m benchmarks.census --tracts 3 --blocks 2400000 --page docs/census.md
+    python -m benchmarks.census --page docs/evidence/measured.md  and write what is found there
+    python -m benchmarks.census --tracts 3 --blocks 2400000 --page docs/evidence/measured.md
                                                        coverage of many small counties
     python -m benchmarks.census --blocks 8132968       the whole: some gigabytes
     python -m benchmarks.census --draws 100            draws in the place of marginals
     python -m benchmarks.census --growth               cost from 10,000 blocks on, tenfold each time
-    python -m benchmarks.census --growth --blocks 8132968 --page docs/census.md
+    python -m benchmarks.census --growth --blocks 8132968 --page docs/evidence/measured.md
                                                        up to the whole, and write what it takes
-    python -m benchmarks.census --files --blocks 80000 --page docs/census.md
+    python -m benchmarks.census --files --blocks 80000 --page docs/evidence/measured.md
                                                        1,000 draws of all, written to disk
 """
 

@@ -10,10 +10,10 @@ With `--races` they are tables by 2 x 63 cells, with the queries `total`, `hispa
 do. What is told then is how many effective draws an hour of CPU brings of the cell that has the
 fewest.
 
-    python -m benchmarks.noisy_measurements --page docs/releases.md
+    python -m benchmarks.noisy_measurements --page docs/evidence/measured.md
     python -m benchmarks.noisy_measurements --state 23 160     these counties and tracts
     python -m benchmarks.noisy_measurements --state 5 30 --by-quarters
-    python -m benchmarks.noisy_measurements --races --page docs/releases.md
+    python -m benchmarks.noisy_measurements --races --page docs/evidence/measured.md
     python -m benchmarks.noisy_measurements --races --state 60 1100 --draws 500
 """
 

@@ -8,7 +8,7 @@ Records are sampled one by one beside that, where there are at most a million.
 
     python -m benchmarks.tabulated                  all: six minutes, with code compiled before
     python -m benchmarks.tabulated --only survey    10 million people in 5,000 areas
-    python -m benchmarks.tabulated --page docs/tabulate.md
+    python -m benchmarks.tabulated --page docs/evidence/measured.md
 """
 
 import argparse

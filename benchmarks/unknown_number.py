@@ -11,7 +11,7 @@ compiling and tuning. Effective draws are those of the quantity that has the few
 and both ways' posterior means stand beside each other.
 
     python -m benchmarks.unknown_number                      some minutes
-    python -m benchmarks.unknown_number --page docs/unknown-number.md
+    python -m benchmarks.unknown_number --page docs/evidence/measured.md
 """
 
 import argparse
