@@ -62,6 +62,7 @@ CHILDREN = {
         "evidence/latent-counts",
         "evidence/studies",
         "evidence/measured",
+        "evidence/numerics",
         "design",
     ],
 }
