@@ -5,7 +5,7 @@ done before the first draw of a model that was compiled before.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -33,10 +33,10 @@ from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.dependence import integrated_out, records_seen
 from pymc_dapper.graphs.errors import NotCollapsibleError, NotConjugateError, ReadingError
 from pymc_dapper.graphs.present import Present
-from pymc_dapper.graphs.values import dim_lengths, frozen_dims, static_shape
 from pymc_dapper.interweaving.reading import NonCentredModel, read_movable, read_non_centred
 from pymc_dapper.interweaving.step import InterweaveStep
 from pymc_dapper.records.reading.finite import possible_values
+from pymc_dapper.records.reading.linked import length, with_linked
 from pymc_dapper.records.reading.model import ModelReading, read_model
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.sizes.reading.model import (
@@ -49,7 +49,7 @@ from pymc_dapper.sizes.step import SizeStep
 from pymc_dapper.steps.base import Step
 from pymc_dapper.steps.building import building, telling_of_memory
 from pymc_dapper.steps.lean_nuts import lean_nuts
-from pymc_dapper.steps.progress import progress, stage
+from pymc_dapper.steps.progress import LOGGER, progress, stage
 from pymc_dapper.steps.variables import count_values, record_values
 
 type UnbuiltNuts = partial[NUTS]
@@ -252,6 +252,8 @@ class Latent:
     readings: Readings
     records: list[TensorVariable]
     counts: list[TensorVariable]
+    tabulated: int | None = None
+    """How many records some of the counts stand for."""
 
     @property
     def sizes(self) -> dict[TensorVariable, list[TensorVariable]]:
@@ -299,8 +301,12 @@ def find_latent(
     model: Model,
     records: Variable | Sequence[Variable] | None,
     counts: Variable | Sequence[Variable] | None,
+    *,
+    in_place_of_records: Sequence[TensorVariable] = (),
 ) -> Latent:
     """Find latent records and counts where neither are given.
+
+    Counts in the place of records are known already.
 
     Raises
     ------
@@ -313,7 +319,7 @@ def find_latent(
     if records is None and counts is None:
         if integrated_out(model) and not records_seen(model):
             return Latent(readings, [], [])
-        counts = find_tables(readings)
+        counts = list(dict.fromkeys([*in_place_of_records, *find_tables(readings)]))
         others = set(records_seen(model)) - set(counts) - set(readings.sizes())
         # Scalars aren't records: a mechanism may see parameters, too.
         no_records = all(rv.type.ndim == 0 and _is_continuous(rv) for rv in others)
@@ -355,6 +361,7 @@ def choose_steps(
     choices = (latent, conjugate, interweave, dapper, nuts, compile_kwargs)
     try:
         steps = read_steps(*choices, collapse=flag(collapse, "collapse"))
+        _warn_of_left_out(latent, steps)
         return _compiled(steps, shared=shared)
     except NotCollapsibleError:  # by their noise, which is evaluated after it is compiled
         return _compiled(read_steps(*choices, collapse=False), shared=shared)
@@ -408,7 +415,7 @@ def read_steps(
         if collapsed is not None:
             steps.append(collapsed)
             left, nuts = [rv for rv in left if rv not in moved], {}
-            latent = Latent(readings, latent.records, [])
+            latent = replace(latent, counts=[])
         else:
             from pymc_dapper.counts.step import CountStep
 
@@ -653,7 +660,7 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
             "observe(), depends on a free variable. Pass the records, as in assign_steps([x])"
         )
     counted = {rv for rvs in sizes.values() for rv in rvs}  # each by its own number
-    lengths = {rv.name: _length(model, rv) for rv in seen if rv not in counted}
+    lengths = {rv.name: length(model, rv) for rv in seen if rv not in counted}
     if None in lengths.values() or len(set(lengths.values())) > 1:
         check_scalars(model, seen, readings.point)
         listed = ", ".join(
@@ -664,6 +671,8 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
             "which variables are the latent records isn't clear: the mechanisms, or other "
             f"Potentials, depend on {listed}. Pass the records, as in assign_steps([x])"
         )
+    if not sizes:
+        seen = _with_linked(readings, seen)
     for rv in model.free_RVs:
         parents = [x.name for x in seen if x in ancestors(rv.owner.inputs)]
         if parents and rv not in seen:
@@ -673,6 +682,43 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
                 f"'{rv.name}', which is free, too. Pass the records, as in assign_steps([x])"
             )
     return seen
+
+
+def _with_linked(readings: Readings, seen: list[TensorVariable]) -> list[TensorVariable]:
+    """Add what is latent of each record, if the model can be read so."""
+    n = length(readings.model, seen[0])
+    assert n is not None
+    linked = with_linked(readings.model, seen, n)
+    if linked != seen:
+        try:
+            readings.records(linked)
+        except ReadingError:
+            return seen
+    return linked
+
+
+def _warn_of_left_out(latent: Latent, steps: Sequence[Step | UnbuiltNuts]) -> None:
+    """Warn of variables with an entry for each record that PyMC's own steps would move."""
+    model = latent.readings.model
+    taken = {x for step in steps if isinstance(step, Step) for x in step.vars}
+    taken -= {x for step in steps if isinstance(step, InterweaveStep) for x in step.vars}
+    lengths = {length(model, rv) for rv in latent.records} | {latent.tabulated}
+    for rv in model.free_RVs:
+        n = length(model, rv)
+        if n is None or n not in lengths or model.rvs_to_values[rv] in taken:
+            continue
+        names = ", ".join(x.name for x in model.free_RVs if x in latent.records or x is rv)
+        how = "NUTS moves them" if _is_continuous(rv) else "PyMC moves them one by one"
+        LOGGER.warning(
+            "'%s' has as many entries as there are records, %s, and isn't one of their variables: "
+            "%s, which may be slow. Where each belongs to a record, pass it with the others: "
+            "records=[%s]%s",
+            rv.name,
+            f"{n:,}",
+            how,
+            names,
+            ", tabulate=False" if latent.tabulated else "",
+        )
 
 
 def _check_generated(model: Model) -> None:
@@ -699,10 +745,3 @@ def _check_generated(model: Model) -> None:
                 f"{rules.removeprefix('.')}. Generate the noisy value without these rules, and "
                 "write in the model what becomes of it"
             )
-
-
-def _length(model: Model, rv: TensorVariable) -> int | None:
-    if rv.type.ndim == 0 or rv.type.ndim == rv.owner.op.ndim_supp:
-        return None
-    [length, *_] = static_shape(rv, frozen_dims(model, dim_lengths(model)))
-    return length

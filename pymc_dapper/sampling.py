@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pymc as pm
@@ -11,7 +12,7 @@ from pymc.step_methods import STEP_METHODS, BlockedStep
 from pytensor.graph.basic import Variable
 from xarray import DataTree
 
-from pymc_dapper.assignment import Latent, Readings, choose_steps, find_latent, find_tables
+from pymc_dapper.assignment import Latent, Readings, choose_steps, find_latent
 from pymc_dapper.backend.jit import numba_by_default
 from pymc_dapper.backend.rewriters import rewriters_found_once
 from pymc_dapper.checks import flag, names, random_generator, whole_number
@@ -227,9 +228,11 @@ def sample(
             latent = find_latent(model, records, counts)
         else:
             sampled = table.model
-            readings = Readings(sampled)
-            others = find_tables(readings) if records is None else []
-            latent = Latent(readings, [], list(dict.fromkeys([*table.counts, *others])))
+            if records is None:
+                latent = find_latent(sampled, None, None, in_place_of_records=table.counts)
+            else:
+                latent = Latent(Readings(sampled), [], table.counts)
+            latent = replace(latent, tabulated=table.n)
         steps = choose_steps(
             latent,
             conjugate=conjugate,

@@ -203,6 +203,75 @@ def test_scalars_that_a_mechanism_sees_alone_are_parameters():
     assert [names for _, names in assigned(model)] == [["a_interval__", "b_interval__"]]
 
 
+def of_each_person(write, n=6):
+    """A model in which ``write`` says what mechanisms see of persons, and what they don't."""
+    with pm.Model() as model:
+        mu = pm.Normal("mu")
+        pmd.LaplaceMechanism(2.0).potential("s", write(mu, n).sum(), released=9.0)
+    return model
+
+
+def class_that_ties_columns(mu, n):
+    share = pm.Dirichlet("share", np.ones((2, 3)))
+    z = pm.Bernoulli("z", pm.math.sigmoid(mu), shape=n)
+    columns = [pm.Categorical(f"c{k}", share[z], shape=n) for k in range(2)]
+    return pt.eq(columns[0], columns[1])
+
+
+def abilities(mu, n):
+    theta = pm.Normal("theta", mu, 1, shape=n)
+    return pm.Bernoulli("x", logit_p=theta[:, None] - np.arange(3), shape=(n, 3))
+
+
+def column_that_nothing_sees(mu, n):
+    x = pm.Normal("x", mu, 1, shape=n)
+    pm.Poisson("y", pt.exp(x), shape=n)
+    return x
+
+
+def with_public_data(mu, n):
+    """Of which most values from the prior would be refused."""
+    theta = pm.Normal("theta", mu, 1, shape=n)
+    pm.Normal("seen", theta, 0.1, observed=np.zeros(n))
+    return pm.Bernoulli("x", logit_p=theta, shape=n)
+
+
+def parameters_of_one_length(mu, n):
+    effect = pm.Normal("effect", mu, 1, shape=n)
+    return pm.Normal("x", effect[np.arange(n)[::-1]], 1, shape=n)
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize(
+    ("write", "records"),
+    [
+        (class_that_ties_columns, ["c0", "c1", "z"]),
+        (abilities, ["theta", "x"]),
+        (column_that_nothing_sees, ["x", "y"]),
+        (with_public_data, ["x"]),
+        (parameters_of_one_length, ["x"]),
+    ],
+)
+def test_what_is_latent_of_each_record_is_part_of_it(write, records):
+    assert assigned(of_each_person(write))[0] == ("DapperStep", records)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_what_has_an_entry_for_each_record_is_told_of_where_pymc_moves_it(caplog):
+    model = of_each_person(class_that_ties_columns)
+    assigned(model)
+    assert caplog.text == ""
+    assigned(model, [model["c0"], model["c1"]])
+    assert (
+        "'z' has as many entries as there are records, 6, and isn't one of their variables: PyMC "
+        "moves them one by one, which may be slow. Where each belongs to a record, pass it with "
+        "the others: records=[z, c0, c1]"
+    ) in caplog.text
+    caplog.clear()
+    assigned(of_each_person(with_public_data))
+    assert "NUTS moves them, which may be slow" in caplog.text
+
+
 @pytest.fixture
 def group_model():
     with pm.Model() as model:

@@ -27,6 +27,8 @@ class Table:
     model: Model
     counts: list[TensorVariable]
     """Its counts; none where the records are integrated out."""
+    n: int
+    """Number of records."""
     n_cells: int
     names: str
     """The records, for messages."""
@@ -77,7 +79,7 @@ def table_if_cheaper(
     counts = [rv for rv in written.free_RVs if hasattr(rv.tag, "in_place_of")]
     factors = [*reading.inputs_seen, *reading.answers]
     factors += [x.name for x in model.potentials if x.name in reading.seen]
-    return Table(written, counts, reading.n_cells, reading.names, factors)
+    return Table(written, counts, reading.n, reading.n_cells, reading.names, factors)
 
 
 def _is_cheaper(reading: TableReading) -> bool:

@@ -123,6 +123,32 @@ def test_tables_that_are_there_are_sampled_with_the_new_one(passed_on):
     assert {x.name for x in step.vars} == {"p_simplex__", "record_counts", "sizes"}
 
 
+def two_that_nothing_links(n):
+    with pm.Model() as model:
+        old = pm.Bernoulli("old", pm.Beta("p", 1, 1), shape=n)
+        visits = pm.Poisson("visits", pm.Gamma("rate", 2, 1), shape=n)
+        pmd.LaplaceMechanism(2.0).potential("of_old", old.sum(), released=0.4 * n)
+        pmd.LaplaceMechanism(2.0).potential("of_visits", visits.sum(), released=3.0 * n)
+    return model
+
+
+def test_what_a_table_leaves_is_sampled_by_record(passed_on, caplog):
+    sampling.sample(model=two_that_nothing_links(1_000), progressbar=False)
+    names = [rv.name for rv in passed_on["model"].free_RVs]
+    assert sorted(names) == ["old_count", "p", "rate", "visits"]
+    steps = {type(step).__name__: sorted(x.name for x in step.vars) for step in passed_on["step"]}
+    assert steps["DapperStep"] == ["visits"]
+    assert "old_count" in steps["CountStep"]
+    assert "isn't one of their variables" not in caplog.text
+
+
+def test_a_variable_that_is_not_passed_is_told_of(passed_on, caplog):
+    model = two_that_nothing_links(1_000)
+    sampling.sample(model=model, records=[model["old"]], progressbar=False)
+    assert "'visits' has as many entries as there are records, 1,000" in caplog.text
+    assert "records=[visits], tabulate=False" in caplog.text
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -1,0 +1,46 @@
+"""What is latent of each record besides what mechanisms see: classes, abilities, true values."""
+
+from collections.abc import Sequence
+
+from pymc.model import Model
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.values import dim_lengths, frozen_dims, static_shape
+
+
+def length(model: Model, rv: TensorVariable) -> int | None:
+    """Return the length of a variable's first axis; None if its entries aren't drawn one by one."""
+    if rv.type.ndim == 0 or rv.type.ndim == rv.owner.op.ndim_supp:
+        return None
+    [n, *_] = static_shape(rv, frozen_dims(model, dim_lengths(model)))
+    return n
+
+
+def with_linked(model: Model, seen: Sequence[TensorVariable], n: int) -> list[TensorVariable]:
+    """Add to the records what is latent of each and linked to them, in the model's order.
+
+    These are free variables with an entry for each of the ``n`` records on whose distribution one
+    of the records' depends, or the other way round. Of continuous ones, those stay parameters that
+    data of each record are observed of: most proposals from the prior would be refused.
+    """
+    found = set(seen)
+    observed = [x for x in model.observed_RVs if not hasattr(x.tag, "check_data")]
+    while True:
+        above = set(ancestors([x for rv in found for x in rv.owner.inputs]))
+        more = {
+            rv
+            for rv in model.free_RVs
+            if rv not in found
+            and (rv in above or not found.isdisjoint(ancestors(rv.owner.inputs)))
+            and length(model, rv) == n
+            and not (rv.dtype.startswith("float") and _is_seen_by(rv, observed, model))
+        }
+        if not more:
+            return [rv for rv in model.free_RVs if rv in found]
+        found |= more
+
+
+def _is_seen_by(rv: TensorVariable, observed: Sequence[TensorVariable], model: Model) -> bool:
+    others = [x for x in model.free_RVs if x is not rv]
+    return any(rv in ancestors(x.owner.inputs, blockers=others) for x in observed)
