@@ -41,6 +41,7 @@ from pymc_dapper.records.reading.finite import support
 from pymc_dapper.records.reading.roles import Combination, Fixed, FunctionOfSums, Rows
 from pymc_dapper.tabulation.at_cells import AtCells
 from pymc_dapper.tabulation.errors import TabulationError
+from pymc_dapper.tabulation.picked import of_all_records
 from pymc_dapper.tabulation.rows import DistinctRows, distinct_rows
 
 MOST_VALUES = 256
@@ -404,7 +405,7 @@ def _follow(name: str, graph: TensorVariable, records: Sequence[TensorVariable])
         case Fixed():
             return Seen(graph, ())
         case FunctionOfSums():
-            return Seen(followed, tuple(map(_of_known_shape, walk.sums)))
+            return Seen(followed, tuple(_over_all(each, records) for each in walk.sums))
         case Rows(records=None):
             return Answers(walk.per_record(followed, role))
         case Combination():
@@ -412,10 +413,13 @@ def _follow(name: str, graph: TensorVariable, records: Sequence[TensorVariable])
     raise TabulationError(f"'{name}' depends on single records")
 
 
-def _of_known_shape(each: RecordSum) -> RecordSum:
-    """Leave out what contributions would be computed from for its shape only."""
+def _over_all(each: RecordSum, records: Sequence[TensorVariable]) -> RecordSum:
+    """Write contributions of picked records as zero for others.
+
+    Left out is what they would be computed from for its shape only.
+    """
     [contributions] = rebuild([each.contributions], None, with_static_shape)
-    return RecordSum(each.total, contributions)
+    return RecordSum(each.total, of_all_records(contributions, records))
 
 
 def _with_rows(reading: TableReading) -> TableReading:

@@ -265,7 +265,35 @@ def logits():
     return Form(model, {"x": range(3)}, [0, 1, 0, 0])
 
 
+def picked():
+    """A sum over one group, of which public numbers are known."""
+    group, z = np.array([0, 1, 1, 0, 1]), np.array([0.5, 3.0, -2.0, 0.5, 7.0])
+    with pm.Model() as model:
+        k = pm.Binomial("k", 2, pm.Beta("p", 2, 3), shape=5)
+        seen = pt.stack([k[group == 0].sum(), (pt.exp(z[group == 0]) * k[group == 0]).sum()])
+        pmd.LaplaceMechanism(1.0).potential("privacy", seen, released=[2.3, 3.0])
+    # Others may differ in what nothing sees of them.
+    return Form(model, {"k": range(3)}, [1, 0, 0, 1, 0])
+
+
+def picked_columns():
+    """Tables of each group, the first records, and one that is picked twice."""
+    group = np.array([1, 0, 1, 0])
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones((2, 3)))
+        x = pm.Categorical("x", p[group], shape=4)
+        y = pm.Bernoulli("y", pm.math.sigmoid(x - 1.0), shape=4)
+        for k in range(2):
+            table = pmd.statistics.counts(x[group == k], 3)
+            pmd.LaplaceMechanism(1.0).potential(f"privacy_{k}", table, released=[1.0, 0.0, 2.0])
+        pmd.LaplaceMechanism(1.0).potential("both", (x * y)[group == 1].sum(), released=1.0)
+        pmd.LaplaceMechanism(2.0).potential("twice", x[[3, 1, 3, 1]].sum(), released=1.0)
+    return Form(model, {"x": range(3), "y": range(2)}, [1, 0, 1, 0])
+
+
 FORMS = [
+    picked,
+    picked_columns,
     categories,
     zeros_and_ones,
     covariate,

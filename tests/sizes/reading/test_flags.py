@@ -1,9 +1,12 @@
 """Comparisons of row numbers with a number of records, in whatever form they are written."""
 
 import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
+import pymc_dapper as pmd
+from pymc_dapper.assignment import find_latent
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.sizes.reading.flags import (
     at_flags,
@@ -47,16 +50,46 @@ def test_the_first_n_rows_are_found(form):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(
-    "form",
-    [lambda n: rows <= n, lambda n: rows < n - 1, lambda n: rows[::-1] < n, lambda n: rows < 2 * n],
-)
-def test_other_rows_are_refused(form):
+OTHERS = {
+    "arange <= n": (lambda n: rows <= n, r"Let 'n' .* 1 \+ pm.Poisson.*present\(n, 5\)"),
+    "arange - 2 < n": (lambda n: rows - 2 < n, r"Let 'n' .* 2 \+ pm.Poisson.*present\(n, 5\)"),
+    "arange < 2 n": (lambda n: rows < 2 * n, r"If 2 rows belong .*\(2, 2\).*present\(n, 2\)\["),
+    "arange < n - 1": (lambda n: rows < n - 1, r"If so many are meant .*present\(n, 5\)"),
+    "arange < 2 n + 1": (lambda n: rows < 2 * n + 1, r"If so many are meant .*present\(n, 5\)"),
+    "the last n": (lambda n: rows[::-1] < n, r"If 'n' are, write pmd.present\(n, 5\)"),
+}
+
+
+@pytest.mark.parametrize("form", OTHERS)
+def test_other_rows_are_refused_with_what_to_write(form):
+    write, advice = OTHERS[form]
     n = pt.lscalar("n")
-    with pytest.raises(
-        ReadingError, match=r"not so that the first 'n' rows .* pmd.present\(n, 5\)"
-    ):
-        find_flags([form(n)], n)
+    with pytest.raises(ReadingError, match=f"not so that the first 'n' rows .* {advice}"):
+        find_flags([write(n)], n)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_what_refusals_advise_is_read():
+    """The number of rows with a law of its own; and a row for each that several entries are of."""
+
+    def write(number, shape, present):
+        with pm.Model() as model:
+            n = number()
+            x = pm.Normal("x", pm.Normal("mu"), 1, shape=shape)
+            total = pt.switch(present(n), x, 0).sum()
+            pmd.LaplaceMechanism(1.0).potential("s", total, released=3.0)
+        return [x.name for x in find_latent(model, None, None).sizes]
+
+    def shifted():
+        return pm.CustomDist(
+            "n", dist=lambda size: 1 + pm.Poisson.dist(5, size=size), dtype="int64"
+        )
+
+    assert write(shifted, ROOM, lambda n: pmd.present(n, ROOM)) == ["n"]
+    households = write(
+        lambda: pm.Poisson("n", 2), (ROOM, 2), lambda n: pmd.present(n, ROOM)[:, None]
+    )
+    assert households == ["n"]
 
 
 def test_what_is_compared_with_something_else_is_no_flag():
