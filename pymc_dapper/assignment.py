@@ -174,16 +174,11 @@ def assign_steps(
     records : variable or sequence of variables, optional
         The latent records. If neither they nor counts are given, they are found where the model
         leaves no doubt: the free variables that a mechanism sees and that aren't counts, if all
-<<<<<<< HEAD
         have the same number of entries along their first axis. Variables padded for an unknown n
-        may differ in length.
-=======
-        have the same number of entries along their first axis. Those that only the first n of are
-        seen, for an unknown n, may have others. What else is latent of each record and linked to
-        these belongs to it: a class, an ability, a true value behind an error, a column that no
-        mechanism sees. Continuous variables that public data of each record depend on stay
-        parameters. PyMC's log warns of what has as many entries and isn't taken.
->>>>>>> 84e11fd (Sums over some of the records are tabulated; a comparison with another number of rows is refused with the model to write in its place)
+        may differ in length. What else is latent of each record and linked to these belongs to it:
+        a class, an ability, a true value behind an error, a column that no mechanism sees.
+        Continuous variables that public data of each record depend on stay parameters. PyMC's log
+        warns of what has as many entries and isn't taken.
     model : Model, optional
         The model. Taken from the context if not given.
     counts : variable or sequence of variables, optional
