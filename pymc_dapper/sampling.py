@@ -157,8 +157,8 @@ def sample(
     Parameters
     ----------
     draws : int, default 1000
-        Number of draws per chain after tuning. A model in its place, ``pmd.sample(model)``, is
-        taken for ``model``.
+        Number of draws per chain after tuning. You may pass the model first instead:
+        ``pmd.sample(model)``.
     records, counts : variable or sequence of variables, optional
         The latent records and counts; see :func:`assign_steps`.
     keep_records : bool, default False
@@ -167,13 +167,21 @@ def sample(
         categories) that a mechanism sees entry by entry and not by sums only, whichever step
         takes it. What is left out is told in PyMC's log. PyMC's ``compute_log_likelihood`` and
         ``compute_log_prior`` need the records, too.
+    conjugate : bool, default True
+        Whether to draw conjugate parameters directly. Without, NUTS moves all continuous ones.
+    interweave : bool, default True
+        Whether to add an :class:`InterweaveStep`, which keeps chains mixing at small budgets.
+    collapse : bool, default True
+        Whether to sum counts out of what NUTS moves, if they can be.
     tabulate : bool, default True
-        Whether records of few values may be sampled as the table of their counts, where a sweep
-        over its cells takes fewer operations: :func:`tabulate` says when that can be done, and what
-        the result then holds in the place of the records. PyMC's log says so. It isn't done where
-        draws of the records, their start or options of :class:`DapperStep` are asked for.
-    conjugate, interweave, collapse, dapper, nuts
-        See :func:`assign_steps`. ``target_accept`` is taken as a part of ``nuts``.
+        Whether records of few values may be sampled as the table of their counts, if a sweep over
+        its cells takes fewer operations: see :func:`tabulate`. PyMC's log says so. Draws of the
+        records, their start or options of :class:`DapperStep` turn it off.
+    dapper : dict, optional
+        Options of :class:`DapperStep`, such as ``{"track_records": True}``.
+    nuts : dict, optional
+        Options of ``pm.NUTS``, such as ``{"target_accept": 0.9}``; ``target_accept=`` alone works,
+        too.
     model : Model, optional
         The model. Taken from the context if not given.
     var_names : sequence of str, optional

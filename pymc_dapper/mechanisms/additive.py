@@ -517,6 +517,18 @@ class LaplaceMechanism(OfErrorBound, LaplaceNoise):
     scale : array_like or TensorVariable
         Scale of the noise, in units of the statistic; its standard deviation is sqrt(2) scale. A
         variable of the model if it isn't known.
+
+    Examples
+    --------
+    A sum that one record changes by 6 at most, released with epsilon = 0.5:
+
+    >>> mechanism = LaplaceMechanism.calibrate(PureDP(0.5), sensitivity=6)
+    >>> mechanism
+    LaplaceMechanism(scale=12, budget=PureDP(epsilon=0.5, one person changes))
+    >>> with pm.Model():
+    ...     mu = pm.Normal("mu", 0, 1)
+    ...     x = pm.Normal("x", mu, 1, shape=100)
+    ...     privacy = mechanism.potential("privacy", pt.clip(x, -3, 3).sum(), released=35.0)
     """
 
     _law = pm.Laplace
@@ -541,6 +553,18 @@ class DiscreteLaplaceMechanism(LaplaceNoise):
     References
     ----------
     Ghosh, Roughgarden and Sundararajan (2012). Universally utility-maximizing privacy mechanisms.
+
+    Examples
+    --------
+    A table of counts, released as whole numbers. One record that changes moves from one cell to
+    another, so it changes the counts by 2:
+
+    >>> mechanism = DiscreteLaplaceMechanism.calibrate(PureDP(0.5), sensitivity=2)
+    >>> mechanism
+    DiscreteLaplaceMechanism(scale=4, budget=PureDP(epsilon=0.5, one person changes))
+    >>> with pm.Model():
+    ...     people = pm.Poisson("people", 100, shape=3)
+    ...     privacy = mechanism.potential("privacy", people, released=[104, 87, 113])
     """
 
     _law = DiscreteLaplace
@@ -639,6 +663,18 @@ class GaussianMechanism(OfErrorBound, GaussianNoise):
     ----------
     sigma : array_like or TensorVariable
         Standard deviation of the noise (not its square), in units of the statistic.
+
+    Examples
+    --------
+    A sum that one record changes by 6 at most, released with rho = 0.125:
+
+    >>> mechanism = GaussianMechanism.calibrate(ZCDP(0.125), sensitivity=6)
+    >>> mechanism
+    GaussianMechanism(sigma=12, budget=ZCDP(rho=0.125, one person changes))
+    >>> with pm.Model():
+    ...     mu = pm.Normal("mu", 0, 1)
+    ...     x = pm.Normal("x", mu, 1, shape=100)
+    ...     privacy = mechanism.potential("privacy", pt.clip(x, -3, 3).sum(), released=35.0)
     """
 
     _law = pm.Normal
@@ -657,6 +693,18 @@ class DiscreteGaussianMechanism(GaussianNoise):
     ----------
     sigma : array_like or TensorVariable
         The probability of k is proportional to exp(-k^2 / (2 sigma^2)).
+
+    Examples
+    --------
+    A table of counts, of which the office published sigma:
+
+    >>> mechanism = DiscreteGaussianMechanism(sigma=6.32)
+    >>> mechanism
+    DiscreteGaussianMechanism(sigma=6.32)
+    >>> with pm.Model():
+    ...     p = pm.Dirichlet("p", np.ones(4))
+    ...     table = pm.Multinomial("table", n=400, p=p)
+    ...     privacy = mechanism.potential("privacy", table, released=[110, 131, 47, 110])
     """
 
     _law = DiscreteGaussian
@@ -678,6 +726,14 @@ class TulapMechanism(AdditiveNoise):
         exp(-epsilon), within (0, 1).
     q : array_like
         Truncation, within [0, 1): the noise keeps to its central 1 - q. Zero for pure privacy.
+
+    Examples
+    --------
+    >>> mechanism = TulapMechanism.calibrate(PureDP(0.5))
+    >>> with pm.Model():
+    ...     p = pm.Beta("p", 1, 1)
+    ...     yes = pm.Binomial("yes", 100, p)
+    ...     privacy = mechanism.potential("privacy", yes, released=62.56)
     """
 
     b: float | np.ndarray

@@ -30,6 +30,17 @@ class CustomMechanism(Mechanism):
     ------
     TypeError
         If a function can't be called, or ``whole_numbers`` isn't True or False.
+
+    Examples
+    --------
+    Noise with Student's t distribution:
+
+    >>> def log_density(released, statistic):
+    ...     return pm.logp(pm.StudentT.dist(nu=4, mu=statistic, sigma=2), released)
+    >>> mechanism = CustomMechanism(log_density)
+    >>> with pm.Model():
+    ...     people = pm.Poisson("people", 100, shape=3)
+    ...     privacy = mechanism.potential("privacy", people, released=[104.2, 87.5, 113.1])
     """
 
     log_density: Callable[[TensorVariable, TensorVariable], TensorVariable]

@@ -1,5 +1,6 @@
 """Additive noise: likelihood, calibration, releases, guarantees, and use in a model."""
 
+import doctest
 import re
 from dataclasses import astuple, dataclass, replace
 
@@ -19,6 +20,7 @@ from pymc_dapper.mechanisms import (
     LInfMechanism,
     NoisyMaxMechanism,
     TulapMechanism,
+    additive,
 )
 from pymc_dapper.mechanisms.additive import AdditiveNoise
 from pymc_dapper.mechanisms.rules import Clamping
@@ -476,3 +478,9 @@ def test_a_law_is_all_that_noise_of_another_kind_needs():
         LogisticMechanism(-1)
     with pytest.raises(ValueError, match="has no likelihood of rounded releases"):
         LogisticMechanism(2.0).rounded()
+
+
+def test_examples_of_the_docstrings_print_what_they_say():
+    found = doctest.testmod(additive)
+    assert found.attempted > 10
+    assert found.failed == 0
