@@ -4,6 +4,7 @@ The rest of the package imports them from here, and the tests say of each what i
 """
 
 from pymc.blocking import PointType, StatsType
+from pymc.distributions.mixture import _HurdleRV as HurdleRV
 from pymc.distributions.multivariate import _LKJCholeskyCovRV as LKJCholeskyCovRV
 from pymc.distributions.transforms import _default_transform as default_transform
 from pymc.logprob.transforms import IntervalTransform, Transform
@@ -21,6 +22,7 @@ from pytensor.tensor import _as_tensor_variable as as_tensor_by_type
 __all__ = [
     "CheckParameterValue",
     "FrozenFunctionGraph",
+    "HurdleRV",
     "IntervalTransform",
     "LKJCholeskyCovRV",
     "PointType",

@@ -18,6 +18,7 @@ from pymc_dapper.backend.internals import (
 )
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.checks import whole_number
+from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.interweaving.compiled.moves import compile_moves
 from pymc_dapper.interweaving.kernels.moves import Fit, draw_variates
 from pymc_dapper.interweaving.kernels.tuning import (
@@ -108,8 +109,9 @@ class InterweaveStep(Step):
     sums are seen to have a long memory in tuning, parameters also move together with the records'
     frame, their mean and the Cholesky factor of their covariance, the standardised records held
     fixed: all records are moved, stretched and sheared alike (Liu and Sabatti 2000). That is for
-    continuous records in as many rows, whatever their law. Where they are normal or lognormal, the
-    frame of their noise moves with the parameters in the same way.
+    continuous records in as many rows, of any law that is known to give no single number a
+    probability. Where they are normal or lognormal, the frame of their noise moves with the
+    parameters in the same way.
 
     Use it beside a :class:`DapperStep` for the records and any other step for the parameters
     (``pmd.sample`` does). Each is exact by itself; what one does slowly, another does fast.
@@ -232,7 +234,8 @@ class InterweaveStep(Step):
         moving = {x.name for x in (*reading.parameters, *reading.numbers)}
         self._will_move([x for x in self._moved if x.name in moving])
         # Of a room for records, those that aren't there would have a part in the frame.
-        self._framed = [] if reading.numbers else with_a_frame(followers, point)
+        dense = [x for x in followers if has_density(model.values_to_rvs[x].owner)]
+        self._framed = [] if reading.numbers else with_a_frame(dense, point)
         self._options, self._point = options, point
         self._kinds: list[Kind] = []
         self._start_chain(0, 0)

@@ -6,7 +6,8 @@ where that isn't bounded, with data sets drawn from the prior.
 """
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from itertools import combinations
 from math import prod
 from typing import Any
@@ -22,6 +23,7 @@ from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
+from pymc_dapper.model_releases.extremes import at_extremes
 from pymc_dapper.model_releases.find import ModelRelease, find_equalities, find_releases
 from pymc_dapper.model_releases.noise_law import NoiseLaw
 from pymc_dapper.model_releases.repeated import check_repeated, is_same
@@ -108,6 +110,7 @@ class ReleaseCheck:
                 releases[k],
                 draws[k],
                 self._latent,
+                partial(at_extremes, self._model, releases[k].statistic, self._values),
                 [*told, *(x for i, x in enumerate(released) if i != k)],
             )
             for k in range(n)
@@ -158,8 +161,16 @@ def _prior_draws(
 class _Comparison:
     """A release, and what it is compared with."""
 
-    def __init__(self, release: ModelRelease, draws: np.ndarray, latent: str, told: Sequence[Told]):
+    def __init__(
+        self,
+        release: ModelRelease,
+        draws: np.ndarray,
+        latent: str,
+        extremes: Callable[[], list[np.ndarray]],
+        told: Sequence[Told],
+    ):
         self.release = release
+        self._extremes = extremes
         lowest, _ = release.noisy_range()
         self._told: list[ToldSums] = []
         if len(draws) and draws.shape[1:] == lowest.shape and np.isfinite(draws).all():
@@ -189,8 +200,7 @@ class _Comparison:
         if distance.any():
             drops = noise.drop(distance)
             self._check_rounding(lowest, highest, drops)
-            far = distance > MOST_DEVIATIONS * deviations
-            far &= drops > LEAST_DROP + np.log(noise.size)
+            far = self._too_far(distance)
             if far.any():
                 k = int(np.argmax(np.where(far, distance / deviations, 0.0)))
                 others = np.count_nonzero(far) - 1
@@ -200,6 +210,13 @@ class _Comparison:
                     + reach.told(k)
                     + (f", and {others} more of its values are as far out" if others else "")
                 )
+        never = self._that_never_vary(lowest, highest)
+        if never.any():
+            k = int(np.argmax(never))
+            return (
+                f"released {_number(lowest[k], highest[k])}{self._at(k)}, but all data sets that "
+                f"the model can give have {self._draws[0, k]:.6g} there: no record can count in it"
+            )
         if np.array_equal(lowest, highest):
             for sums in self._told:
                 check_told(self.release.name, lowest, noise, deviations, sums)
@@ -207,6 +224,30 @@ class _Comparison:
             self._sums.check_adjusted(self.release.name, lowest)
             return self._sums.complaint(lowest)
         return None
+
+    def _that_never_vary(self, lowest: np.ndarray, highest: np.ndarray) -> np.ndarray:
+        """Which entries are the same in all data sets, and too far from what was released."""
+        if not len(self._draws):
+            return np.zeros(0, dtype=bool)
+        first = self._draws[0]
+        distance = np.maximum(np.maximum(first - highest, lowest - first), 0.0)
+        far = self._too_far(distance) & (self._draws == first).all(axis=0)
+        if not far.any():
+            return far
+        extremes = self._extremes()
+        for at in extremes:
+            far &= np.broadcast_to(at, self._shape).ravel() == first
+        return far & bool(extremes)
+
+    def _too_far(self, distance: np.ndarray) -> np.ndarray:
+        """Which entries chance doesn't explain, so far from what they can be."""
+        assert self._deviations is not None
+        far = distance > MOST_DEVIATIONS * self._deviations
+        return far & (self._noise.drop(distance) > LEAST_DROP + np.log(self._noise.size))
+
+    def _at(self, k: int) -> str:
+        place = ", ".join(str(i) for i in np.unravel_index(k, self._shape))
+        return f" is at index {place}" if place else " is its value"
 
     def check_repeated(self, other: "_Comparison") -> None:
         """Tell of another release that is this one again."""

@@ -54,6 +54,7 @@ INTERNALS = {
     "numba.np.random.distributions.random_standard_normal": "draw normal noise by addresses",
     "pymc.blocking.PointType": "say what steps take",
     "pymc.blocking.StatsType": "say what steps return",
+    "pymc.distributions.mixture._HurdleRV": "know a density that is right at a point mass",
     "pymc.distributions.multivariate._LKJCholeskyCovRV": "know a covariance's Cholesky factor",
     "pymc.distributions.transforms._default_transform": "see that a transform keeps the support",
     "pymc.logprob.transforms.IntervalTransform": "see the bounds of a transform",

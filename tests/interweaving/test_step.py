@@ -349,6 +349,21 @@ def several(model):
     return {**model.initial_point(), "x_log__": rng.normal(size=6), "y": rng.normal(size=6)}
 
 
+@pytest.mark.filterwarnings("ignore:No safe default transform")
+def test_records_of_which_a_number_has_a_probability_have_no_frame():
+    with pm.Model(), evaluated_in_python():
+        mu = pm.Normal("mu", 0, 1)
+        records = [
+            pm.Normal("x", mu, 1, shape=6),
+            pm.Censored("y", pm.Normal.dist(mu, 1), lower=0, upper=None, shape=6),
+            pm.Mixture("z", [0.5, 0.5], [pm.DiracDelta.dist(0.0), pm.Exponential.dist(1)], shape=6),
+        ]
+        pm.Normal("release", sum(x.sum() for x in records), 1, observed=0.3)
+        step = InterweaveStep([mu], records=records)
+    assert [x.name for x in step._framed] == ["x"]
+    assert step.describe().endswith("where tuning finds a long memory: 'x'")
+
+
 def test_frames_move_after_a_quarter_of_tuning(with_frames):
     model, build = with_frames
     step, point = build(), several(model)

@@ -44,6 +44,32 @@ def test_what_double_precision_cannot_tell_apart_is_refused(way):
         check(applicants(way, 1e15 * RELEASED))
 
 
+def with_a_cell_too_many(way, p, released, n=400):
+    with pm.Model() as model:
+        p = p(pm.Dirichlet("p", np.ones(3)))
+        record = pm.Categorical("record", p=p, shape=n)
+        way(pt.eye(4)[record].sum(axis=0), released)
+    return model
+
+
+WITHOUT_A_FOURTH = [lambda p: p, lambda p: pt.concatenate([p, [0.0]])]
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way is not clamped])
+@pytest.mark.parametrize("p", WITHOUT_A_FOURTH)
+def test_a_category_that_the_prior_cannot_give_is_noticed(way, p):
+    with pytest.warns(UserWarning, match=r"'privacy': released 110 is at index 3, but all data se"):
+        check(with_a_cell_too_many(way, p, RELEASED))
+    check(with_a_cell_too_many(way, p, np.array([110.0, 131.0, 149.0, 10.0])))
+
+
+def test_a_category_that_is_rare_is_no_reason_to_warn():
+    def rare(p):
+        return pt.concatenate([p, [1e-9]]) / (1 + 1e-9)
+
+    check(with_a_cell_too_many(laplace, rare, RELEASED))
+
+
 def test_heavy_tails_explain_what_light_ones_do_not():
     def cauchy(table, released):
         pm.Cauchy("privacy", table, 4.0, observed=released)

@@ -15,6 +15,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import beta, binom, gamma, laplace, norm, poisson
 
 from pymc_dapper import DapperStep, ReadingError
+from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.interweaving import step as interweave
 from pymc_dapper.interweaving.reading import read_non_centred
 from pymc_dapper.interweaving.step import InterweaveStep
@@ -89,6 +90,45 @@ def test_a_given_number_of_moves(clipped, moves):
 )
 def test_a_fault_in_the_move_is_told_apart(clipped, fault, monkeypatch):
     assert_disagrees(run(*clipped, twins.with_fault(fault, monkeypatch), draws=FEW))
+
+
+# Records clipped by their own law: each bound has a probability.
+
+
+CENSORED = (-3.0, 0.5)
+
+
+@pytest.fixture(scope="module")
+def censored():
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 1)
+        x = pm.Censored("record", pm.Normal.dist(mu, 1), *CENSORED, shape=5)
+        pm.Laplace("privacy", x.sum(), 0.7, observed=1.0)
+    grid = np.linspace(-4, 6, 401)
+    log_likelihood = log_density_of_noisy_clipped_sum(
+        1.0, lambda error: laplace.logpdf(error, 0, 0.7), 5, grid, np.ones(401), CENSORED
+    )
+    exact = Tabulated(grid, norm.logpdf(grid) + log_likelihood)
+    return model, ["record"], ["mu"], {"mu": exact}
+
+
+def test_mean_of_censored_records(censored):
+    assert_agrees(run(*censored, moves=None, draws=4_000))
+
+
+def at_the_end_of_a_jump(reading):
+    """Take the noise of a record to be its cdf, at a bound, too."""
+    [u] = reading.uniforms
+    ends = {u: pt.ones(u.type.shape)}
+    graphs = rebuild([*reading.noise, *reading.moved_records, reading.log_density], ends)
+    noise, moved, log_density = graphs
+    return replace(reading, noise=(noise,), moved_records=(moved,), log_density=log_density)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", [at_the_end_of_a_jump, twins.without_randomised_noise])
+def test_noise_at_a_bound_that_is_not_drawn_anew_is_told_apart(censored, fault, monkeypatch):
+    assert_disagrees(run(*censored, twins.with_fault(fault, monkeypatch), moves=16))
 
 
 # A released sum, and one public outcome per record: two kinds of factors, all normal.

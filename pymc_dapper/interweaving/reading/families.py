@@ -40,6 +40,7 @@ from pytensor.tensor.random.basic import (
 )
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.graphs.noise import FEW_CATEGORIES
 from pymc_dapper.interweaving.reading.maps import (
     REMEDY,
@@ -243,6 +244,8 @@ def _truncated(op: TruncatedRV, node: Apply, moved: Sequence[bool]) -> RecordMap
     name = distribution_name(node)
     if not node.default_output().dtype.startswith("float"):
         raise NoRecordMapError(f"{name} is discrete, and {REMEDY}")
+    if not has_density(node):
+        raise NoRecordMapError(f"{name} isn't known to be continuous, and {REMEDY}")
     try:
         pm.icdf(op.base_rv_op.make_node(*node.inputs[:-2]).default_output(), 0.5, warn_rvs=False)
     except (NotImplementedError, ValueError) as error:

@@ -12,6 +12,8 @@ from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.laws import Clipped, has_density
+from pymc_dapper.graphs.laws import clipped as read_clipped
 
 Parameters = Sequence[TensorVariable]
 
@@ -31,17 +33,21 @@ class RecordMap:
     ----------
     noise : callable
         ``noise(records, parameters, uniforms) -> noise``. ``uniforms`` has the records' shape if
-        the records are discrete, and is None otherwise.
+        the records are discrete or the map ``has_jumps``, and is None otherwise.
     records : callable
         ``records(noise, parameters) -> records``, its inverse. What doesn't come back as it was
         stays where it is: the step then leaves the parameters alone for this time.
     is_normal : bool, default False
         Whether the noise is standard normal, each number independent of all others.
+    has_jumps : bool, default False
+        Whether a float number may have a probability: its noise is then drawn within the jump of
+        the cdf.
     """
 
     noise: Callable[[TensorVariable, Parameters, TensorVariable | None], TensorVariable]
     records: Callable[[TensorVariable, Parameters], TensorVariable]
     is_normal: bool = False
+    has_jumps: bool = False
 
 
 @singledispatch
@@ -89,20 +95,19 @@ def record_map(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
 def quantile_map(node: Apply) -> RecordMap:
     """Map by PyMC's cdf and icdf; the noise of discrete records is drawn within their cdf's step.
 
-    Raises NoRecordMapError if PyMC doesn't have them for this distribution.
+    Of float numbers, laws that are known to have a density are taken, and these clipped. Raises
+    NoRecordMapError for others, and if PyMC doesn't have both functions for this distribution.
     """
     name = distribution_name(node)
     rv = node.default_output()
     if node.op.ndim_supp:
         raise NoRecordMapError(f"{name} is multivariate, and {REMEDY}")
-    try:
-        pm.icdf(rv, pt.zeros_like(rv), warn_rvs=False)
-        pm.logcdf(rv, rv, warn_rvs=False)
-    except (NotImplementedError, ValueError, RuntimeError) as error:
-        raise NoRecordMapError(f"PyMC knows no quantiles of {name}, and {REMEDY}") from error
+    if rv.dtype.startswith("float") and not has_density(node):
+        return _clipped_quantile_map(node)
+    _check_quantiles(rv, name)
 
     def cdf(x: TensorVariable, parameters: Parameters) -> TensorVariable:
-        return pt.exp(pm.logcdf(with_parameters(node, parameters), x, warn_rvs=False))
+        return _cdf(with_parameters(node, parameters), x)
 
     def noise(x: TensorVariable, parameters: Parameters, uniforms: Variable) -> TensorVariable:
         upper = cdf(x, parameters)
@@ -115,6 +120,53 @@ def quantile_map(node: Apply) -> RecordMap:
         return pm.icdf(with_parameters(node, parameters), u, warn_rvs=False)
 
     return RecordMap(noise, records)
+
+
+def _clipped_quantile_map(node: Apply) -> RecordMap:
+    """Map a clipped record: at a bound, its noise is drawn within the jump of the cdf there."""
+    name = distribution_name(node)
+    clipped = read_clipped(node)
+    if clipped is None:
+        raise NoRecordMapError(
+            f"{name} isn't known to be continuous: single values may have a probability, which "
+            f"PyMC's quantiles don't tell, and {REMEDY}"
+        )
+    _check_quantiles(clipped.base, name)
+
+    def at(parameters: Parameters) -> Clipped:
+        found = read_clipped(with_parameters(node, parameters).owner)
+        assert found is not None
+        return found
+
+    def noise(x: TensorVariable, parameters: Parameters, v: TensorVariable) -> TensorVariable:
+        base, lower, upper = at(parameters)
+        u = _cdf(base, x)
+        if lower is not None:
+            u = pt.switch(x <= lower, v * _cdf(base, lower), u)
+        if upper is not None:
+            below = _cdf(base, upper)
+            u = pt.switch(x >= upper, below + v * (1 - below), u)
+        return u
+
+    def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
+        base, lower, upper = at(parameters)
+        x = pm.icdf(base, u, warn_rvs=False)
+        x = x if lower is None else pt.maximum(x, lower)
+        return x if upper is None else pt.minimum(x, upper)
+
+    return RecordMap(noise, records, has_jumps=True)
+
+
+def _check_quantiles(rv: TensorVariable, name: str) -> None:
+    try:
+        pm.icdf(rv, pt.zeros_like(rv), warn_rvs=False)
+        pm.logcdf(rv, rv, warn_rvs=False)
+    except (NotImplementedError, ValueError, RuntimeError) as error:
+        raise NoRecordMapError(f"PyMC knows no quantiles of {name}, and {REMEDY}") from error
+
+
+def _cdf(rv: TensorVariable, x: TensorVariable) -> TensorVariable:
+    return pt.exp(pm.logcdf(rv, x, warn_rvs=False))
 
 
 def parameters_of(node: Apply) -> Sequence[TensorVariable]:

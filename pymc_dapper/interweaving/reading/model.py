@@ -93,7 +93,7 @@ def read_non_centred(
         rule = _map_of(rv, [a is not b for a, b in zip(present, shifted, strict=True)])
         normal.append(rule.is_normal)
         uniform = None
-        if not rv.dtype.startswith("float"):
+        if rule.has_jumps or not rv.dtype.startswith("float"):
             uniform = pt.tensor(f"{rv.name}_uniforms", shape=value.type.shape, dtype="float64")
             uniforms.append(uniform)
         [natural] = in_values([rv])

@@ -94,11 +94,11 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
     new_values = {x.name: new for x, new in zip(reading.records, new_records, strict=True)}
     at = {x.name: y for x, y in zip(moving, moved, strict=True) if x is not reading.frame}
     elsewhere = {**point, **at, **new_values}
-    # In a discrete record's step of the cdf, the noise is drawn anew.
-    continuous = [x.dtype.startswith("float") for x in reading.records]
-    if any(continuous):
-        noise_at = function_of(list(compress(reading.noise, continuous)))
-        moved_records = list(compress(reading.records, continuous))
+    # In a step of the cdf, the noise is drawn anew.
+    without_steps = [set(reading.uniforms).isdisjoint(ancestors([x])) for x in reading.noise]
+    if any(without_steps):
+        noise_at = function_of(list(compress(reading.noise, without_steps)))
+        moved_records = list(compress(reading.records, without_steps))
         _check_same(reading, moved_records, noise_at(elsewhere, moved), noise_at(point, moved))
     expected = _as_written(reading, elsewhere)
     comparable = np.isfinite(new_log_density) and not np.isnan(expected)

@@ -16,6 +16,7 @@ from pytensor.graph.traversal import explicit_graph_inputs
 from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.graphs.prior import to_values_of_records
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.values import at_values
@@ -32,6 +33,7 @@ from pymc_dapper.records.reading.factors import SeparableFactor, read_factors
 from pymc_dapper.records.reading.finite import FiniteLaw
 from pymc_dapper.records.reading.known_totals import KnownTotals, find_known_totals
 from pymc_dapper.records.reading.model import ModelReading, in_terms_of, prior_law
+from pymc_dapper.records.reading.possible import is_users_own
 
 DRAWS = 24
 """How many values of records it is looked at what they contribute."""
@@ -39,6 +41,8 @@ NARROW = 0.01
 """Within so much of what continuous records differ by, no single one can be expected to change."""
 MOST_STATES, DRAWN_RECORDS = 2000, 200_000
 """So many states are drawn at most, and about so many records, to find some that contribute."""
+COMPARED = 2000
+"""So many draws of a record are compared with each other."""
 DIGITS = 9
 """Contributions that agree in so many digits are the same."""
 
@@ -145,6 +149,34 @@ class _Contributions:
                 changed[j] = True
         return list(found.values())
 
+    def may_be_shifted(self, moving: np.ndarray) -> bool:
+        """Say whether no float number among the entries that would be moved has a probability.
+
+        A shift hardly leads to such a number, and its density isn't to be compared with others'. Of
+        a law that a user wrote down, a density is taken for one if no draw comes twice.
+        """
+        reading, start = self.reading, 0
+        for k, x in enumerate(reading.records):
+            stop = start + int(np.prod(x.type.shape[1:], dtype=int))
+            node = reading.model[reading.record_names[k]].owner
+            moved, start = moving[start:stop], stop
+            if x.dtype[0] != "f" or not moved.any() or has_density(node):
+                continue
+            if not is_users_own(node.op) or self._has_ties(k, moved):
+                return False
+        return True
+
+    def _has_ties(self, k: int, moved: np.ndarray) -> bool:
+        """Say whether a number is drawn twice for the same entry of a record."""
+        reading = self.reading
+        inputs = [*reading.randomness.inputs, *self._inputs]
+        propose = compile_in_python(reading.model, inputs, [reading.proposals[k]])
+        rngs = np.random.default_rng(0).spawn(int(np.ceil(COMPARED / reading.n_records)))
+        given = [*self._records, *self._parameters]
+        drawn = [propose(*reading.randomness.draw(rng), *given)[0] for rng in rngs]
+        entries = np.concatenate(drawn).reshape(len(rngs) * reading.n_records, -1)[:, moved]
+        return any(len(np.unique(column)) < len(column) for column in entries.T)
+
     def _sums_of(self, state: Sequence[np.ndarray]) -> Array:
         """Evaluate what each record adds to each sum."""
         rows = self._function(*state, *self._parameters)
@@ -250,6 +282,8 @@ def _by_shift(
         return None
     known, slopes = known.only(exact), slopes[:, :, exact]
     moving = np.any(slopes != 0, axis=(0, 2))
+    if not contributions.may_be_shifted(moving):
+        return None
     _check_kept(contributions, known)
     slopes = slopes[:, moving]
     # Records whose contributions are multiples of each other make up one group.

@@ -76,7 +76,7 @@ def read_possible(
     parameters_of: dict[TensorVariable, TensorVariable] = {}
     checked = rvs if model.check_bounds and log_priors else []
     for rv, log_prior in zip(checked, inline_symbolic_ops(log_priors), strict=False):
-        if _is_users_own(rv.owner.op):
+        if is_users_own(rv.owner.op):
             [density] = localise_checks([log_prior], records)
             finite = _of_each_record(pt.isfinite(density), records)
             conditions += [] if finite is None else [finite]
@@ -115,7 +115,7 @@ def _are_numbers(
     return all(each is not None and each.finite for each in bounds)
 
 
-def _is_users_own(op: Op) -> bool:
+def is_users_own(op: Op) -> bool:
     """Whether a distribution's density was written apart from what draws from it."""
     return isinstance(op, CustomDistRV) or (
         isinstance(op, CustomSymbolicDistRV) and not op.inline_logprob

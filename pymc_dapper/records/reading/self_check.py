@@ -21,6 +21,7 @@ from pymc_dapper.graphs.evaluation import (
 from pymc_dapper.graphs.prior_draws import draw_values, is_finite
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor, SeparableFactor
+from pymc_dapper.records.reading.law_check import check_laws
 from pymc_dapper.records.reading.model import ModelReading
 from pymc_dapper.records.reading.prior_check import PriorCheck
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
@@ -101,6 +102,7 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
         raise ReadingError(str(error)) from error.__cause__
     parameters = [point[x.name] for x in reading.parameters]
     priors.check_draws(mixed, parameters, rng)
+    check_laws(reading, point, lambda rng: _drawn_if_possible(reading, rng, point))
 
     def log_density(records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]) -> float:
         try:
@@ -328,6 +330,15 @@ def _draw_parameters(
     if not is_finite(drawn):
         raise _NoValueError("the parameters have no finite value")
     return {**point, **drawn}
+
+
+def _drawn_if_possible(
+    reading: ModelReading, rng: np.random.Generator, point: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray] | None:
+    try:
+        return _draw_parameters(reading, rng, point)
+    except _NoValueError:
+        return None
 
 
 def _draw_state(

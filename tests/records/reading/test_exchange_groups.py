@@ -135,7 +135,29 @@ def unheard_of():
     return x
 
 
+def total(x):
+    pm.Potential("total", pt.switch(pt.abs(x.sum() - 2) < 1e-6, 0.0, -INF))
+    return x
+
+
+def with_a_number_that_has_a_probability():
+    return total(pm.Censored("x", pm.Normal.dist(), lower=None, upper=1, shape=N))
+
+
+def by_hand(draw):
+    def random(rng=None, size=None):
+        return draw(rng.standard_normal(size))
+
+    return pm.CustomDist("x", logp=lambda x: -0.5 * x**2, random=random, shape=N)
+
+
+def with_one_by_hand():
+    return total(by_hand(lambda z: np.minimum(z, 1)))
+
+
 REFUSED = [
+    (with_a_number_that_has_a_probability, "what 'total' holds fixed"),
+    (with_one_by_hand, "what 'total' holds fixed"),
     (weighted, "what 'weighted' holds fixed"),
     (uneven, "what 'uneven' holds fixed"),
     (holes, "what 'holes' holds fixed"),
@@ -150,6 +172,10 @@ REFUSED = [
 def test_what_exchanges_cannot_keep_or_reach_is_refused(build, message):
     with pytest.raises(ReadingError, match=message):
         exchange_of(build)
+
+
+def test_a_density_by_hand_is_taken_for_one_where_no_number_comes_twice():
+    assert isinstance(exchange_of(lambda: total(by_hand(lambda z: z)))[1], ByShift)
 
 
 def test_totals_that_no_value_changes_need_no_exchange():

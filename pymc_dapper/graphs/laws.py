@@ -1,0 +1,210 @@
+"""What is known of a random variable's law: that it has a density, and that its draws follow it.
+
+Of float numbers neither goes without saying: a clipped variable has its bounds with a probability,
+and a density between them. So laws are taken for continuous that are known to be, and no others.
+"""
+
+from typing import NamedTuple
+
+import pymc as pm
+import pytensor.scalar as ps
+from pymc.distributions.censored import CensoredRV
+from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
+from pymc.distributions.distribution import DiracDeltaRV, SymbolicRandomVariable
+from pymc.distributions.mixture import MixtureRV
+from pymc.distributions.timeseries import RandomWalkRV
+from pymc.distributions.truncated import TruncatedRV
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.op import Op
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.backend.internals import HurdleRV
+
+KEEP_A_DENSITY = (
+    ps.Abs
+    | ps.Add
+    | ps.ArcSinh
+    | ps.ArcTan
+    | ps.Exp
+    | ps.Expm1
+    | ps.Log
+    | ps.Log1p
+    | ps.Mul
+    | ps.Neg
+    | ps.Reciprocal
+    | ps.Sigmoid
+    | ps.Sinh
+    | ps.Softplus
+    | ps.Sqr
+    | ps.Sqrt
+    | ps.Sub
+    | ps.Tanh
+    | ps.TrueDiv
+)
+"""Functions of a number that take no more than a null set to the same value."""
+
+
+class Clipped(NamedTuple):
+    """A variable that has a density, clipped."""
+
+    base: TensorVariable
+    lower: TensorVariable | None
+    upper: TensorVariable | None
+    """None where there is no such bound."""
+
+
+def has_density(node: Apply | None) -> bool:
+    """Whether a random variable's law is known to give no single value a probability."""
+    if node is None:
+        return False
+    match node.op:
+        case MixtureRV() | RandomWalkRV():
+            return all(has_density(law.owner) for law in _made_of(node))
+        case TruncatedRV():
+            return has_density(_truncated(node))
+        case CustomSymbolicDistRV():
+            return node.op.inline_logprob and _keeps_density(node.op.fgraph.outputs[0])
+    return isinstance(node.op, pm.Continuous)
+
+
+def clipped(node: Apply) -> Clipped | None:
+    """Read a random variable as one that has a density, clipped; None if it isn't known to be."""
+    if isinstance(node.op, CensoredRV):
+        given = node.inputs[1:]
+    elif isinstance(node.op, CustomSymbolicDistRV) and node.op.inline_logprob:
+        given = node.inputs
+    else:
+        return None
+    inner = node.op.fgraph
+    output, *_ = inner.bind(dict(zip(inner.inputs, node.inputs, strict=True)))
+    return _clip(output, given)
+
+
+def draws_follow_density(node: Apply) -> bool:
+    """Whether PyMC is known to draw from the law that it has the density of."""
+    match node.op:
+        case CustomDistRV():
+            return False
+        case CustomSymbolicDistRV():
+            return has_density(node) or clipped(node) is not None
+        case MixtureRV():
+            laws = _made_of(node)
+            alike = all(map(_has_density, laws)) or all(map(_is_discrete, laws))
+            return alike and all(draws_follow_density(x.owner) for x in laws)
+        case HurdleRV() | CensoredRV():
+            base = node.inputs[0 if isinstance(node.op, CensoredRV) else -1]
+            return (_has_density(base) or base.dtype[0] != "f") and draws_follow_density(base.owner)
+        case TruncatedRV():
+            base = _truncated(node)
+            # PyMC takes the bounds of counts for whole numbers.
+            whole = _is_discrete(base.default_output()) and all(map(_is_whole, node.inputs[-2:]))
+            return (has_density(base) or whole) and draws_follow_density(base)
+        case RandomWalkRV():
+            return all(draws_follow_density(law.owner) for law in _made_of(node))
+    return type(node.op).__module__.startswith(("pymc.", "pytensor."))
+
+
+def counts_truncated_between(node: Apply) -> bool:
+    """Whether a discrete law is truncated below at a number that isn't whole."""
+    if not isinstance(node.op, TruncatedRV) or has_density(node):
+        return False
+    lower = node.inputs[-2]
+    discrete = _is_discrete(_truncated(node).default_output())
+    return discrete and isinstance(lower, Constant) and not _is_whole(lower)
+
+
+def log_densities_at_points(node: Apply) -> list[TensorVariable] | None:
+    """Return the log-densities of a mixture's continuous laws at the point masses of others.
+
+    None if the law isn't a mixture of such.
+    """
+    if not isinstance(node.op, MixtureRV):
+        return None
+    points: list[TensorVariable] = []
+    continuous = []
+    for law in _made_of(node):
+        if isinstance(law.owner.op, DiracDeltaRV):
+            points.append(law.owner.inputs[-1])
+        elif not draws_follow_density(law.owner):
+            return None
+        elif has_density(law.owner):
+            continuous.append(law)
+        elif (found := clipped(law.owner)) is not None:
+            points += [x for x in (found.lower, found.upper) if x is not None]
+        else:
+            return None
+    if not points or not continuous:
+        return None
+    return [
+        pm.logp(x, point.astype(x.dtype), warn_rvs=False) for x in continuous for point in points
+    ]
+
+
+def _made_of(node: Apply) -> list[Variable]:
+    return node.inputs[2:] if isinstance(node.op, MixtureRV) else node.inputs[:2]
+
+
+def _truncated(node: Apply) -> Apply:
+    return node.op.base_rv_op.make_node(*node.inputs[:-2])
+
+
+def _has_density(x: Variable) -> bool:
+    return has_density(x.owner)
+
+
+def _is_discrete(x: Variable) -> bool:
+    return x.dtype[0] != "f" or isinstance(x.owner.op, pm.Discrete)
+
+
+def _is_whole(bound: Variable) -> bool:
+    return isinstance(bound, Constant) and bool((bound.data == bound.data.round()).all())
+
+
+def _is_law(op: Op) -> bool:
+    return isinstance(op, RandomVariable | SymbolicRandomVariable)
+
+
+def _is_random(x: Variable, given: list[Variable]) -> bool:
+    drawn = (y for y in ancestors([x], blockers=given) if y not in given)
+    return any(y.owner is not None and _is_law(y.owner.op) for y in drawn)
+
+
+def _keeps_density(x: Variable, given: list[Variable] | None = None) -> bool:
+    """Whether a graph is known to have a density: a function of one variable that has."""
+    given = given or []
+    node = x.owner
+    if node is None:
+        return False
+    if _is_law(node.op):
+        return has_density(node)
+    if isinstance(node.op, DimShuffle):
+        return _keeps_density(node.inputs[0], given)
+    if not isinstance(node.op, Elemwise) or x.type.dtype != "float64":
+        return False
+    if not isinstance(node.op.scalar_op, KEEP_A_DENSITY):
+        return False
+    drawn = [y for y in node.inputs if _is_random(y, given)]
+    return len(drawn) == 1 and _keeps_density(drawn[0], given)
+
+
+def _clip(x: Variable, given: list[Variable]) -> Clipped | None:
+    node = x.owner
+    if node is None or not isinstance(node.op, Elemwise) or x.type.dtype != "float64":
+        return None
+    bounds: list[Variable | None]
+    match node.op.scalar_op:
+        case ps.Clip():
+            base, *ends = node.inputs
+            bounds = [None if end is base else end for end in ends]
+        case ps.ScalarMaximum() | ps.ScalarMinimum() if len(node.inputs) == 2:
+            # In the order: what is drawn, and its bound.
+            base, end = sorted(node.inputs, key=lambda y: not _is_random(y, given))
+            bounds = [end, None] if isinstance(node.op.scalar_op, ps.ScalarMaximum) else [None, end]
+        case _:
+            return None
+    if any(end is not None and _is_random(end, given) for end in bounds):
+        return None
+    return Clipped(base, *bounds) if _keeps_density(base, given) else None

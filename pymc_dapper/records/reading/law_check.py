@@ -1,0 +1,234 @@
+"""A numerical check that what is drawn from the records' prior follows its density.
+
+Records are drawn anew from their prior, and parameters move by its density. If these are of two
+laws, the chain has no posterior. PyMC's own pairs are known (`graphs/laws.py`) and passed over.
+The others are looked at as follows.
+
+Of records drawn at one of two values of the parameters, by the toss of a coin, the density says
+with which probability each comes from the second: D = p2 / (p1 + p2). Given the records, the tosses
+are independent and have these probabilities, whatever the law is: discrete, continuous, both, or of
+many dimensions, with its density normalised or not. So in any group chosen by D, the number from
+the second is a sum of independent Bernoulli variables of mean sum D. By Bernstein's inequality it
+is further than t = L / 3 + sqrt(L^2 / 9 + 2 L V) from that with probability 2 exp(-L) at most, V
+the sum of D (1 - D).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.asked_once import log_densities
+from pymc_dapper.graphs.errors import FAILURES, ReadingError
+from pymc_dapper.graphs.evaluation import choose_rows, compile_in_python
+from pymc_dapper.graphs.laws import (
+    counts_truncated_between,
+    draws_follow_density,
+    log_densities_at_points,
+)
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.values import at_values
+from pymc_dapper.records.reading.factors import SeparableFactor, read_factors
+from pymc_dapper.records.reading.model import ModelReading, in_terms_of
+
+FALSE_ALARMS = 1e-6
+"""Probability that a right pair is refused, at most."""
+DIRECTIONS, GROUPS = 6, 8
+"""How many pairs of values of the parameters, at most, and how many groups of records at each."""
+RECORDS, MOST_STATES = 4096, 256
+"""So many records are drawn at each pair, if that takes no more states."""
+TELLING = 0.1
+"""The mean of D (1 - D) from which on a pair isn't too far apart to tell anything; at most 1/4."""
+SHRINKS = 12
+POINTS_AT = 16
+"""At how many values of the parameters the densities at point masses are looked at."""
+
+Point = Mapping[str, np.ndarray]
+
+
+def check_laws(
+    reading: ModelReading,
+    point: Point,
+    draw_parameters: Callable[[np.random.Generator], Point | None],
+) -> None:
+    """Refuse records whose draws don't follow their density.
+
+    ``draw_parameters`` draws a point from the parameters' prior, if that can be. Only laws that
+    depend on parameters are looked at: else the density decides on nothing.
+    """
+    model = reading.model
+    rvs = [model[name] for name in reading.record_names]
+    unknown = [rv for rv in rvs if not draws_follow_density(rv.owner)]
+    moving = _parameters_of_prior(reading)
+    if not unknown or not moving or reading.proposes_conditionally:
+        return
+    rng = np.random.default_rng(0)
+    others = [x for each in rng.spawn(POINTS_AT) if (x := draw_parameters(each)) is not None]
+    for rv in unknown:
+        _check_truncated_counts(rv)
+    left = [rv for rv in unknown if not _is_mixture_with_points(reading, rv, [point, *others])]
+    if left and others:
+        names = ", ".join(f"'{rv.name}'" for rv in left)
+        laws = _Laws(reading)
+        # All together, and one by one: else that of the widest prior would leave no room to others.
+        directions = [moving, *([x] for x in moving if len(moving) > 1)][:DIRECTIONS]
+        for moved, there, each in zip(directions, cycle(others), rng.spawn(DIRECTIONS)):
+            laws.check(point, there, moved, names, each)
+
+
+def _parameters_of_prior(reading: ModelReading) -> list[str]:
+    inputs = set(explicit_graph_inputs(list(reading.log_priors)))
+    return [x.name for x in reading.parameters if x in inputs and x.dtype.startswith("float")]
+
+
+def _is_mixture_with_points(
+    reading: ModelReading, rv: TensorVariable, points: Sequence[Point]
+) -> bool:
+    """Check a mixture of point masses and of laws with a density, if this is one."""
+    graphs = log_densities_at_points(rv.owner)
+    if graphs is None:
+        return False
+    model = reading.model
+    highest = pt.stack([x.max() for x in at_values(model, graphs, {})]).max()
+    evaluate = compile_in_python(model, model.value_vars, [highest])
+    for point in points:
+        with np.errstate(all="ignore"):
+            [found] = evaluate(*(point[x.name] for x in model.value_vars))
+        if found > -np.inf:
+            raise ReadingError(
+                f"the prior of '{rv.name}' is a mixture of a law with a point mass (pm.DiracDelta, "
+                "or a bound of pm.Censored) and of one that has a density there. PyMC adds up the "
+                "two, a probability and a density, so parameters would follow another law than the "
+                "records that are drawn. Write two variables, which = pm.Bernoulli(...) and value, "
+                "of the continuous law, and pt.switch(pt.eq(which, 1), value, 0.0) in the "
+                "statistics. pm.HurdleGamma and pm.HurdleLogNormal are right as they are"
+            )
+    return True
+
+
+def _check_truncated_counts(rv: TensorVariable) -> None:
+    if counts_truncated_between(rv.owner):
+        raise ReadingError(
+            f"the prior of '{rv.name}' is a distribution of whole numbers, truncated below at a "
+            "number that isn't whole. PyMC takes `lower - 1` for the largest number that is cut "
+            "off, so its density isn't that of its draws. Say the smallest number that is left: "
+            "lower=1 in the place of 0.5"
+        )
+
+
+class _Laws:
+    """The records' prior, as draws and as a density of each record."""
+
+    def __init__(self, reading: ModelReading):
+        model, inputs = reading.model, [*reading.records, *reading.parameters]
+        possible = pt.ones(reading.n_records, dtype="bool")
+        if reading.possible is not None:
+            drawn = dict(zip(reading.records, reading.proposals, strict=True))
+            [possible] = rebuild([reading.possible], drawn)
+        self._reading = reading
+        self._propose = compile_in_python(
+            model, [*reading.randomness.inputs, *inputs], [*reading.proposals, possible]
+        )
+        of_each = _log_density_of_each(reading)
+        self._log_density = compile_in_python(model, inputs, [of_each])
+        self._by_record = of_each.type.shape != (1,) or reading.n_records == 1
+
+    def check(
+        self,
+        here: Point,
+        there: Point,
+        moving: Sequence[str],
+        names: str,
+        rng: np.random.Generator,
+    ) -> None:
+        """Compare draws with the density at one point and on the way to another."""
+        there = {**here, **{x: there[x] for x in moving}}
+        try:
+            there = self._near_enough(here, there, moving, rng)
+            n_states = int(np.clip(RECORDS // self._reading.n_records, 1, MOST_STATES))
+            found = [self._draw(here, there, each) for each in rng.spawn(n_states)]
+        except FAILURES:  # of an impossible draw
+            return
+        probability = np.concatenate([x for x, _ in found])
+        second = np.concatenate([x for _, x in found])
+        order = np.argsort(probability, kind="stable")
+        level = np.log(2 * DIRECTIONS * (GROUPS + 1) / FALSE_ALARMS)
+        for group in (order, *np.array_split(order, GROUPS)):
+            expected, n_second = probability[group].sum(), int(np.count_nonzero(second[group]))
+            variance = (probability[group] * (1 - probability[group])).sum()
+            tolerance = level / 3 + np.sqrt(level**2 / 9 + 2 * level * variance)
+            if abs(n_second - expected) > tolerance:
+                raise self._disagree(names, moving, len(group), n_second, expected)
+
+    def _disagree(
+        self, names: str, moving: Sequence[str], n: int, n_second: int, expected: float
+    ) -> ReadingError:
+        rvs = {value.name: rv.name for value, rv in self._reading.model.values_to_rvs.items()}
+        parameters = ", ".join(f"'{rvs[x]}'" for x in moving)
+        return ReadingError(
+            f"what is drawn from the prior of {names} doesn't follow its density: of {n} records "
+            f"drawn at two values of {parameters}, {n_second} came from the second, and by their "
+            f"density it should be {expected:.0f}. DapperStep draws records, and parameters move "
+            "by their density, so both must be of one law. If it is a CustomDist, look whether "
+            "`logp` and `random` (or `dist`) mean the same by each parameter. Numbers with a "
+            "probability of their own must have that in `logp`, and no density beside it"
+        )
+
+    def _near_enough(
+        self, here: Point, there: Point, moving: Sequence[str], rng: np.random.Generator
+    ) -> Point:
+        """Go back towards the first point until single records don't tell them apart."""
+        for _ in range(SHRINKS):
+            found = [self._draw(here, there, each)[0] for each in rng.spawn(4)]
+            probability = np.concatenate(found)
+            if len(probability) and (probability * (1 - probability)).mean() >= TELLING:
+                break
+            there = {**there, **{x: (here[x] + there[x]) / 2 for x in moving}}
+        return there
+
+    def _draw(
+        self, here: Point, there: Point, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw records at one or the other point; return D of each, and whether at the second."""
+        reading = self._reading
+        start = [here[x.name] for x in reading.records]
+        at = [[point[x.name] for x in reading.parameters] for point in (here, there)]
+        second = rng.random(reading.n_records) < 0.5
+        if not self._by_record:
+            second[:] = second[0]
+        with np.errstate(all="ignore"):
+            drawn = [
+                self._propose(*reading.randomness.draw(each), *start, *parameters)
+                for each, parameters in zip(rng.spawn(2), at, strict=True)
+            ]
+            *records, possible = choose_rows(second, drawn[1], drawn[0])
+            first_log, second_log = (
+                np.asarray(self._log_density(*records, *parameters)[0], dtype=np.float64)
+                for parameters in at
+            )
+            probability = 1 / (1 + np.exp(first_log - second_log))
+        if not self._by_record:
+            second, possible = second[:1], possible.all(keepdims=True)
+        told = possible & ~np.isnan(probability)
+        return probability[told], second[told]
+
+
+def _log_density_of_each(reading: ModelReading) -> TensorVariable:
+    """Return each record's log-density, or if they aren't told apart, that of all: shape (1,)."""
+    model, records = reading.model, reading.records
+    known: Mapping[Variable, Variable] = in_terms_of(model, records, reading.dim_lengths)
+    rvs = [model[name] for name in reading.record_names]
+    graphs = dict(zip(reading.record_names, rebuild(log_densities(model, rvs), known), strict=True))
+    try:
+        found = [
+            x.log_densities for x in read_factors(graphs, records) if isinstance(x, SeparableFactor)
+        ]
+    except ReadingError:
+        found = []
+    if len(found) < len(rvs):
+        return pt.add(0.0, *(x.sum() for x in graphs.values())).reshape((1,))
+    return pt.specify_shape(pt.add(0.0, *found), (reading.n_records,))
