@@ -19,6 +19,7 @@ from pytensor.graph.type import Type
 from pytensor.link.c.op import COp
 from pytensor.tensor.elemwise import Elemwise
 
+from pymc_dapper.backend.entries import LookUp
 from pymc_dapper.backend.internals import CheckParameterValue
 
 NUMPY_OPERANDS = 32
@@ -145,6 +146,8 @@ def _evaluation(node: Apply, check_bounds: bool) -> Evaluation:
         return partial(_checked, node.outputs[0].type.dtype, check_bounds)
     if isinstance(op, Elemwise) and isinstance(op.scalar_op, ps.Clip):
         return partial(_clamped, node.outputs[0].type.dtype)
+    if isinstance(op, Elemwise) and isinstance(op.scalar_op, LookUp):
+        return partial(_looked_up, op.scalar_op.table)
     # Operations leave notes with a node, which are not to stay with the model.
     own = node.clone()
     if isinstance(op, Elemwise) and len(node.outputs) == 1 and node.nin + 1 <= NUMPY_OPERANDS:
@@ -202,6 +205,11 @@ def _clamped(dtype: str, inputs: list[Any], outputs: list[Cell]) -> None:
     x, lower, upper = inputs
     clamped = np.where(x < lower, lower, np.where(x > upper, upper, x))
     outputs[0][0] = np.asarray(clamped, dtype=dtype)
+
+
+def _looked_up(table: np.ndarray, inputs: list[Any], outputs: list[Cell]) -> None:
+    """Look all entries up at once."""
+    outputs[0][0] = np.asarray(table[tuple(inputs)])
 
 
 def _checked(dtype: str, check_bounds: bool, inputs: list[Any], outputs: list[Cell]) -> None:

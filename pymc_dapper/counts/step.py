@@ -41,7 +41,7 @@ from pymc_dapper.counts.reading.known_totals import KnownTotals
 from pymc_dapper.counts.reading.model import CountReading, read_counts
 from pymc_dapper.counts.reading.moves import find_moves
 from pymc_dapper.counts.reading.self_check import WrittenFactors, check_gain, split
-from pymc_dapper.counts.reading.start import find_start
+from pymc_dapper.counts.reading.start import PossibleStart, find_start
 from pymc_dapper.counts.reading.tree import read_tree
 from pymc_dapper.counts.trees.choice import may_pay, pays
 from pymc_dapper.counts.trees.model import ModelTree, NoTreeError, SolvedCounts, compile_tree
@@ -254,10 +254,13 @@ class CountStep(Step):
             )
             self._givens += self._integrated._givens
         self._releases = ReleaseCheck(model, counts, "the counts")
+        self._start: PossibleStart | None = None
         self._may_give_start = initial_point is None
         initial, given = self._counts(point), self._given(point)
         written = WrittenFactors(self._reading, given)
         start = self._with_known_totals(initial, given, ReadingError)
+        if not np.isfinite(written(start).sum()):
+            start = self._where_possible(start, given)
         if np.isfinite(written(start).sum()):
             self._give_start(initial, self._reading.totals.completed(start), written)
         self._when_read(partial(self._compile, options, point, written))
@@ -439,11 +442,20 @@ class CountStep(Step):
     ) -> np.ndarray:
         """Return counts that have the known totals and a positive density."""
         counts = self._with_known_totals(counts, given, error)
+        if not np.isfinite(self._log_density(counts, given)):
+            counts = self._where_possible(counts, given)
         for _ in range(self.max_start_sweeps):
             if np.isfinite(self._log_density(counts, given)):
                 return self._reading.totals.completed(counts)
             counts = self.sweep(rng, counts, None, given).counts
         raise error(self._impossible_start())
+
+    def _where_possible(self, counts: np.ndarray, given: list[np.ndarray]) -> np.ndarray:
+        """Return counts for which each released value is possible, or these if none are found."""
+        if self._start is None:
+            self._start = PossibleStart(self._reading, self._known.matrix)
+        found = self._start(counts, self._known.known(given), given)
+        return counts if found is None else found
 
     def _with_known_totals(
         self, counts: np.ndarray, given: list[np.ndarray], error: type[Exception]
@@ -497,6 +509,7 @@ class CountStep(Step):
         return (
             f"CountStep found no possible start for the counts {names}: after "
             f"{self.max_start_sweeps} sweeps the log-density of {factors} is still -inf or nan. "
+            "Nor was a table found of which all sums are where their released values are possible. "
             "Either no counts can have led to what was released (look for a total that can't be "
             "reached, a wrong shape or scale, a nan), or they are hard to find: then give a start "
             f"that fits, as initval= of the variable, or raise max_start_sweeps"

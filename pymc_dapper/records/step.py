@@ -27,6 +27,7 @@ from pymc_dapper.checks import flag, whole_number
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.model_releases import ReleaseCheck
 from pymc_dapper.records.compiled.exchange import CompiledExchange, compile_exchange
+from pymc_dapper.records.compiled.start import RecordStart
 from pymc_dapper.records.compiled.sweep import CompiledSweep, compile_sweep
 from pymc_dapper.records.full_evaluation import check_full_evaluation, warn_of_full_evaluation
 from pymc_dapper.records.kernels.walk_tuning import (
@@ -232,6 +233,7 @@ class DapperStep(Step):
         checked = check_reading(reading, point)
         self._releases = ReleaseCheck(model, self._moved, f"{reading.n_records} records")
         self._pairs = read_exchange(reading, point)
+        self._start: RecordStart | None = None
         if self._pairs is not None:
             self._add_stat(EXCHANGE_STAT, np.float64)
         if track_records:
@@ -372,7 +374,10 @@ class DapperStep(Step):
             while not isfinite(logp):
                 if sweeps == self.max_start_sweeps:
                     raise SamplingError(self._impossible_start())
-                after = self._update(after[:n_variables], given, self.rng, n_present)
+                after = after[:n_variables]
+                if self.exchange is None and sweeps.bit_count() == 1:  # 1, 2, 4, 8, ...
+                    after = tuple(self._where_possible(after, given, self.rng))
+                after = self._update(after, given, self.rng, n_present)
                 accept, logp, *exchanged = after[n_variables].tolist()
                 sweeps += 1
             self._never_moved = self._watch(after[:n_variables])
@@ -564,6 +569,14 @@ class DapperStep(Step):
         except np.linalg.LinAlgError as error:
             raise ReadingError(self._singular(error)) from error
 
+    def _where_possible(
+        self, records: Sequence[np.ndarray], given: list[np.ndarray], rng: np.random.Generator
+    ) -> list[np.ndarray]:
+        """Return records for which what was released is possible, if such are found."""
+        if self._start is None:
+            self._start = RecordStart(self._reading, self._pairs)
+        return self._start(rng, records, given[: len(self._reading.parameters)])
+
     def _exchange(
         self,
         exchange: CompiledExchange,
@@ -576,7 +589,7 @@ class DapperStep(Step):
         records: Sequence[np.ndarray] = after[:n]
         (accept, logp), *accepted = after[n:]
         if not isfinite(logp):
-            records = exchange.start(rng, records, given[: len(self._reading.parameters)])
+            records = self._where_possible(records, given, rng)
         *exchanged, (share, logp) = exchange.update(rng, records, given)
         for x, new in zip(records, exchanged, strict=True):
             for each in accepted:
@@ -613,6 +626,8 @@ class DapperStep(Step):
         return (
             f"DapperStep found no possible start for the records {records}: after "
             f"{self.max_start_sweeps} sweeps the log-density of {factors} is still -inf or nan. "
+            "Changes of records one by one, too, led to no sums for which the released values are "
+            "possible. "
             "Either the released values can't come from any records (look for a wrong shape, scale "
             "or nan in the mechanism), or the prior at the starting parameters hardly ever "
             "proposes such records: then pass a start that fits, "

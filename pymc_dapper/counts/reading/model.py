@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pytensor.tensor as pt
 from pymc import Model
 from pymc.distributions.discrete import DiscreteUniformRV
 from pymc.distributions.multivariate import DirichletMultinomialRV
@@ -28,18 +27,18 @@ from scipy import sparse
 
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.conjugacy.marginal import integrate_out
-from pymc_dapper.counts.reading.totals import Totals, find_totals, tidy
+from pymc_dapper.counts.reading.totals import Totals, find_totals
 from pymc_dapper.graphs.checks import localise_checks
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_static_shape
 from pymc_dapper.graphs.terms.linear import constant_value
+from pymc_dapper.graphs.terms.of_sums import Terms, terms_of
 from pymc_dapper.graphs.terms.roles import (
     Fixed,
     Linear,
     LinearEntries,
     Mixed,
-    Part,
     Reduced,
     size,
     take_values,
@@ -58,25 +57,6 @@ FAMILIES = (
 )
 BOUNDED_FAMILIES = (BinomialRV, BetaBinomialRV, DiscreteUniformRV)
 """Families whose counts have a largest value each, beside any total."""
-
-
-@dataclass(frozen=True, eq=False)
-class Terms:
-    """Terms of the log-density, one for each entry of something linear in the counts."""
-
-    factors: tuple[str, ...]
-    """Names of the Potentials and random variables that they come from."""
-    function: TensorVariable
-    """A scalar: a term, as a function of the scalars in ``linear`` and ``fixed``."""
-    linear: dict[Variable, sparse.csr_array]
-    """What is linear in the counts: coefficients, shape (number of terms, number of cells)."""
-    fixed: dict[Variable, TensorVariable]
-    """What isn't a function of the counts; vectors with a value for each term."""
-
-    @property
-    def size(self) -> int:
-        """Number of terms."""
-        return int(next(iter(self.linear.values())).shape[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +258,7 @@ def read_factors(
             continue
         for part in as_terms(role, walk, graph):
             invariants += [Invariant(name, rows) for rows in part.terms.requires]
-            found = _terms(name, part)
+            found = terms_of(name, part)
             if found.linear and not says_only_what_is_required(part.terms):
                 terms.append(found)
     invariants, totals = _without_totals(invariants, sum(size(x.type.shape) for x in counts))
@@ -301,69 +281,6 @@ def read_factors(
         dim_lengths=lengths,
         integrated=(),
     )
-
-
-def _terms(name: str, part: Part) -> Terms:
-    """Take apart what is linear: sums of counts here, offsets and scales into the function."""
-    fixed = dict(part.terms.fixed)
-    scaled = {x: _scale(rows.matrix) for x, rows in part.terms.linear.items() if rows.matrix.nnz}
-    linear: dict[Variable, sparse.csr_array] = {}
-    scalars: dict[Variable, Variable] = {}
-    for x, (_, matrix) in scaled.items():
-        for scalar, other in linear.items():
-            joined = _joined(other, matrix)
-            if joined is not None:
-                scalars[x], linear[scalar] = scalar, joined
-                break
-        else:
-            scalars[x] = pt.dscalar()
-            linear[scalars[x]] = matrix
-    replaced: dict[Variable, Variable] = {}
-    for x, rows in part.terms.linear.items():
-        value = _argument(rows.offset, fixed)
-        if x in scaled:
-            scale, matrix = scaled[x]
-            left_out = (np.diff(matrix.indptr) == 0) & (np.diff(linear[scalars[x]].indptr) > 0)
-            scale[left_out] = 0.0
-            value = value + _argument(pt.constant(scale), fixed) * scalars[x]
-        replaced[x] = value.astype(x.type.dtype)
-    [function] = rebuild([part.terms.function], replaced)
-    return Terms((name,), function, linear, fixed)
-
-
-def _joined(first: sparse.csr_array, second: sparse.csr_array) -> sparse.csr_array | None:
-    """Return rows that both matrices have, but for those of zeros; None if they differ.
-
-    A coefficient may happen to be 0 in a row, such as the logarithm of a rate of 1.
-    """
-    in_first, in_second = np.diff(first.indptr) > 0, np.diff(second.indptr) > 0
-    both = in_first & in_second
-    if (first[both] != second[both]).nnz:
-        return None
-    added = sparse.diags_array((~in_first).astype(float)) @ second
-    return tidy(first + added)
-
-
-def _scale(matrix: sparse.csr_array) -> tuple[np.ndarray, sparse.csr_array]:
-    """Take out the first coefficient of each row."""
-    matrix = matrix.copy()
-    matrix.eliminate_zeros()
-    matrix.sort_indices()
-    scale = np.ones(matrix.shape[0])
-    lengths = np.diff(matrix.indptr)
-    scale[lengths > 0] = matrix.data[matrix.indptr[:-1][lengths > 0]]
-    matrix.data = matrix.data / np.repeat(scale, lengths)
-    return scale, matrix
-
-
-def _argument(values: TensorVariable, fixed: dict[Variable, TensorVariable]) -> TensorVariable:
-    """Make a vector of values an argument of a term, or a constant if they are all the same."""
-    known = constant_value(values)
-    if known is not None and np.all(known == known.flat[0]):
-        return pt.constant(np.asarray(known.flat[0], dtype=np.float64))
-    scalar = pt.dscalar()
-    fixed[scalar] = values.astype("float64")
-    return scalar
 
 
 def _bytes(matrix: sparse.csr_array) -> bytes:

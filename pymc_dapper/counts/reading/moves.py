@@ -22,8 +22,9 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from pymc_dapper.counts.reading.blocks import Block, find_blocks
-from pymc_dapper.counts.reading.totals import Totals, no_totals, tidy
+from pymc_dapper.counts.reading.totals import Totals, no_totals
 from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.terms.of_sums import tidy
 
 Indices = NDArray[np.int64]
 
@@ -277,7 +278,13 @@ class Component:
 
     equations: Indices
     classes: Indices
-    matrix: NDArray[np.float64]
+    rows: sparse.csr_array
+    """Coefficients, a row for each equation and a column for each class."""
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """The coefficients as an array."""
+        return self.rows.toarray()
 
 
 def components_of(invariants: sparse.csr_array, classes: Sequence[Indices]) -> Iterator[Component]:
@@ -296,7 +303,7 @@ def components_of(invariants: sparse.csr_array, classes: Sequence[Indices]) -> I
         equations = members[members < n_equations]
         inside = members[members >= n_equations] - n_equations
         if len(equations) and len(inside):
-            yield Component(equations, inside, by_class[equations][:, inside].toarray())
+            yield Component(equations, inside, by_class[equations][:, inside])
 
 
 def _between_classes(

@@ -1,12 +1,16 @@
-"""Find a table that has the totals and margins that are known."""
+"""Find a table that has the totals and margins that are known, and that can have been released."""
+
+from collections.abc import Sequence
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.moves import classes_of, components_of
 from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.nearest_counts import nearest_counts
+from pymc_dapper.graphs.terms.ranges import PossibleRanges
 
 Counts = NDArray[np.int64]
 
@@ -26,50 +30,72 @@ def find_start(
     ReadingError
         If there is no such table.
     """
-    wrong = invariants @ counts != known
+    return _within(invariants, (known, known), names, counts)
+
+
+class PossibleStart:
+    """Finds a table for which what was released is possible, by the terms of the log-density.
+
+    Terms that see several sums at once are left aside.
+    """
+
+    def __init__(self, reading: CountReading, known: sparse.csr_array):
+        self._known = known
+        terms = [each for each in reading.terms if len(each.linear) == 1]
+        self._sums = [next(iter(each.linear.values())) for each in terms]
+        inputs = [*reading.parameters, *reading.placeholders.values()]
+        self._ranges = PossibleRanges(reading.model, inputs, terms, [True] * len(terms))
+
+    def __call__(
+        self, counts: Counts, totals: NDArray[np.float64], given: Sequence[np.ndarray]
+    ) -> Counts | None:
+        """Change a table so that each sum is in the range of its term; None if none is found.
+
+        ``totals`` are those that are known, which it has already.
+        """
+        found = self._ranges(given, [matrix @ counts for matrix in self._sums])
+        if not all(each.known.all() for each in found):
+            return None
+        low = np.concatenate([totals, *(each.low for each in found)])
+        high = np.concatenate([totals, *(each.high for each in found)])
+        matrix = sparse.vstack([self._known, *self._sums], format="csr")
+        try:
+            return _within(matrix, (low, high), [""] * len(low), counts)
+        except ReadingError:
+            return None
+
+
+def _within(
+    functions: sparse.csr_array,
+    ends: tuple[NDArray[np.float64], NDArray[np.float64]],
+    names: list[str],
+    counts: Counts,
+) -> Counts:
+    """Change a table so that linear functions of it are between two ends."""
+    low, high = ends
+    present = functions @ counts
+    wrong = (present < low) | (present > high)
     if not wrong.any():
         return counts
     counts = counts.copy()
-    classes = classes_of(invariants)
-    for component in components_of(invariants, classes):
+    classes = classes_of(functions)
+    for component in components_of(functions, classes):
         if not wrong[component.equations].any():
             continue
         inside = [classes[k] for k in component.classes]
-        present = np.array([counts[cells].sum() for cells in inside])
-        totals = _totals(component.matrix, known[component.equations], present)
+        of_classes = np.array([counts[cells].sum() for cells in inside])
+        within = low[component.equations], high[component.equations]
+        totals = nearest_counts(component.rows, within, of_classes)
         if totals is None:
             listed = sorted({f"'{names[k]}'" for k in component.equations})
             raise ReadingError(
                 f"no table of counts has the totals that {' and '.join(listed)} say are known: "
                 f"they contradict each other, or are negative or fractional. In question are "
-                f"{_listed(known[component.equations])}"
+                f"{_listed(within[0])}"
             )
         for cells, total in zip(inside, totals, strict=True):
             counts[cells] = _scaled(counts[cells], int(total))
     return counts
-
-
-def _totals(
-    matrix: NDArray[np.float64], known: NDArray[np.float64], present: Counts
-) -> Counts | None:
-    """Solve for the totals of classes of cells, not far from those at present."""
-    n = len(present)
-    # Minimise the sum of |totals - present|: as totals = present + more - less.
-    found = scipy.optimize.milp(
-        np.ones(2 * n),
-        constraints=[
-            scipy.optimize.LinearConstraint(
-                np.hstack([matrix, -matrix]), *(2 * [known - matrix @ present])
-            ),
-            scipy.optimize.LinearConstraint(np.hstack([np.eye(n), -np.eye(n)]), -present, np.inf),
-        ],
-        integrality=np.ones(2 * n),
-    )
-    if found.x is None:
-        return None
-    change = np.round(found.x).astype(np.int64)
-    totals = present + change[:n] - change[n:]
-    return totals if np.array_equal(matrix @ totals, known) and totals.min() >= 0 else None
 
 
 def _scaled(counts: Counts, total: int) -> Counts:

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pymc_dapper.graphs.terms.of_sums import tidy
+
 Expression = Mapping[int, float]
 """Cells, and what each is multiplied by."""
 
@@ -129,12 +131,3 @@ def _entries(matrix: sparse.csr_array):  # type: ignore[no-untyped-def]
     matrix = tidy(matrix)
     for start, stop in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True):
         yield matrix.indices[start:stop].tolist(), matrix.data[start:stop].tolist()
-
-
-def tidy(matrix: sparse.csr_array) -> sparse.csr_array:
-    """Bring a matrix into the form in which rows have each cell once, in order, and no zeros."""
-    matrix = matrix.tocsr()
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    matrix.sort_indices()
-    return matrix

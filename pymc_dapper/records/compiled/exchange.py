@@ -16,7 +16,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.records.compiled.exchange_start import ExchangeStart
 from pymc_dapper.records.compiled.op import FullSweep, MatrixRows, RecordSweep
 from pymc_dapper.records.compiled.sweep import (
     choose,
@@ -57,8 +56,6 @@ class CompiledExchange:
 
     reading: ModelReading
     exchange: Exchange
-    start: ExchangeStart
-    """Finds records that have the known totals."""
     function: JitFunction
     """``function(*randomness, order, u, exponentials, *records, *parameters, *data) -> (*records,
     outcome)``. See :meth:`update`."""
@@ -107,7 +104,7 @@ def compile_exchange(
         model=reading.model,
         compile_kwargs=options,
     )
-    return CompiledExchange(reading, exchange, ExchangeStart(reading, exchange), function)
+    return CompiledExchange(reading, exchange, function)
 
 
 def exchange_graph(reading: ModelReading, exchange: Exchange, mode: Mode) -> ExchangeGraph:

@@ -86,6 +86,8 @@ def _parts(
         raise _NotEntrywiseError
     if isinstance(node.op, CAReduce) and isinstance(node.op.scalar_op, ps.Add):
         if len(seen) == 1:
+            if _lengths(node.inputs[0]) != _lengths(seen[0]):
+                raise _NotEntrywiseError  # sums of its entries, such as the margins of a table
             return {seen[0]: node.inputs[0]}, zero
         return _sum([(x, False) for x in _entries(node.inputs[0], totals)], totals)
     scalar_op = node.op.scalar_op if isinstance(node.op, Elemwise) else None

@@ -140,3 +140,13 @@ def test_several_sums_have_terms_of_their_own(build, n_sums):
 )
 def test_what_combines_entries_is_not(graph):
     assert read_entrywise(read_factors({"privacy": graph}, [X])) is None
+
+
+def test_a_margin_of_a_sum_that_is_seen_by_itself_too_is_no_sum_of_terms():
+    with pm.Model() as model:
+        record = pm.Categorical("record", np.ones(6) / 6, shape=20)
+        table = pt.eye(6)[record].sum(axis=0)
+        pm.Normal("cells", table, 2.0, observed=np.ones(6))
+        pm.Normal("rows", table.reshape((2, 3)).sum(axis=1), 2.0, observed=np.ones(2))
+    reading = read_model(model, [model.rvs_to_values[record]], model.initial_point())
+    assert read_entrywise(reading.additive_factors) is None

@@ -1,0 +1,52 @@
+"""Whole numbers near others of which linear functions are between two ends."""
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+from scipy import sparse
+
+Counts = NDArray[np.int64]
+Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def nearest_counts(matrix: sparse.csr_array, ends: Ends, present: Counts) -> Counts | None:
+    """Change counts as little as need be, so that ``low <= matrix @ counts <= high``.
+
+    Parameters
+    ----------
+    matrix : csr_array, shape (m, n)
+        Coefficients.
+    ends : tuple of ndarray, each of shape (m,)
+        The ends ``low`` and ``high``; infinite where there is none.
+    present : ndarray of int64, shape (n,)
+        The counts.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,), or None
+        Counts, none of which is negative, with the least sum of distances; None if there are none.
+    """
+    n = len(present)
+    at_present = matrix @ present
+    low, high = (end - at_present for end in ends)
+    identity = sparse.eye_array(n, format="csr")
+    # Minimise the sum of |counts - present|: as counts = present + more - less.
+    found = scipy.optimize.milp(
+        np.ones(2 * n),
+        constraints=[
+            scipy.optimize.LinearConstraint(
+                sparse.hstack([matrix, -matrix], format="csr"), low, high
+            ),
+            scipy.optimize.LinearConstraint(
+                sparse.hstack([identity, -identity], format="csr"), -present, np.inf
+            ),
+        ],
+        integrality=np.ones(2 * n),
+    )
+    if found.x is None:
+        return None
+    change = np.round(found.x).astype(np.int64)
+    counts = present + change[:n] - change[n:]
+    at_counts = matrix @ counts
+    fits = np.all((at_counts >= ends[0]) & (at_counts <= ends[1]))
+    return counts if fits and counts.min(initial=0) >= 0 else None

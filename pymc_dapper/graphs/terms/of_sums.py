@@ -1,0 +1,104 @@
+"""Terms of a log-density of which each sees one entry of something linear, or a few."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+from scipy import sparse
+
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.terms.linear import constant_value
+from pymc_dapper.graphs.terms.roles import Part
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Terms of the log-density, one for each entry of something linear in the counts."""
+
+    factors: tuple[str, ...]
+    """Names of the Potentials and random variables that they come from."""
+    function: TensorVariable
+    """A scalar: a term, as a function of the scalars in ``linear`` and ``fixed``."""
+    linear: dict[Variable, sparse.csr_array]
+    """What is linear in the counts: coefficients, shape (number of terms, number of cells)."""
+    fixed: dict[Variable, TensorVariable]
+    """What isn't a function of the counts; vectors with a value for each term."""
+
+    @property
+    def size(self) -> int:
+        """Number of terms."""
+        return int(next(iter(self.linear.values())).shape[0])
+
+
+def terms_of(name: str, part: Part) -> Terms:
+    """Take apart what is linear: sums of counts here, offsets and scales into the function."""
+    fixed = dict(part.terms.fixed)
+    scaled = {x: _scale(rows.matrix) for x, rows in part.terms.linear.items() if rows.matrix.nnz}
+    linear: dict[Variable, sparse.csr_array] = {}
+    scalars: dict[Variable, Variable] = {}
+    for x, (_, matrix) in scaled.items():
+        for scalar, other in linear.items():
+            joined = _joined(other, matrix)
+            if joined is not None:
+                scalars[x], linear[scalar] = scalar, joined
+                break
+        else:
+            scalars[x] = pt.dscalar()
+            linear[scalars[x]] = matrix
+    replaced: dict[Variable, Variable] = {}
+    for x, rows in part.terms.linear.items():
+        value = _argument(rows.offset, fixed)
+        if x in scaled:
+            scale, matrix = scaled[x]
+            left_out = (np.diff(matrix.indptr) == 0) & (np.diff(linear[scalars[x]].indptr) > 0)
+            scale[left_out] = 0.0
+            value = value + _argument(pt.constant(scale), fixed) * scalars[x]
+        replaced[x] = value.astype(x.type.dtype)
+    [function] = rebuild([part.terms.function], replaced)
+    return Terms((name,), function, linear, fixed)
+
+
+def _joined(first: sparse.csr_array, second: sparse.csr_array) -> sparse.csr_array | None:
+    """Return rows that both matrices have, but for those of zeros; None if they differ.
+
+    A coefficient may happen to be 0 in a row, such as the logarithm of a rate of 1.
+    """
+    in_first, in_second = np.diff(first.indptr) > 0, np.diff(second.indptr) > 0
+    both = in_first & in_second
+    if (first[both] != second[both]).nnz:
+        return None
+    added = sparse.diags_array((~in_first).astype(float)) @ second
+    return tidy(first + added)
+
+
+def _scale(matrix: sparse.csr_array) -> tuple[np.ndarray, sparse.csr_array]:
+    """Take out the first coefficient of each row."""
+    matrix = matrix.copy()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    scale = np.ones(matrix.shape[0])
+    lengths = np.diff(matrix.indptr)
+    scale[lengths > 0] = matrix.data[matrix.indptr[:-1][lengths > 0]]
+    matrix.data = matrix.data / np.repeat(scale, lengths)
+    return scale, matrix
+
+
+def _argument(values: TensorVariable, fixed: dict[Variable, TensorVariable]) -> TensorVariable:
+    """Make a vector of values an argument of a term, or a constant if they are all the same."""
+    known = constant_value(values)
+    if known is not None and np.all(known == known.flat[0]):
+        return pt.constant(np.asarray(known.flat[0], dtype=np.float64))
+    scalar = pt.dscalar()
+    fixed[scalar] = values.astype("float64")
+    return scalar
+
+
+def tidy(matrix: sparse.csr_array) -> sparse.csr_array:
+    """Bring a matrix into the form in which rows have each cell once, in order, and no zeros."""
+    matrix = matrix.tocsr()
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return matrix

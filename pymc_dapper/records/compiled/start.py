@@ -1,0 +1,340 @@
+"""Find records that can have led to what was released, where few can."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytensor.tensor as pt
+from numpy.typing import NDArray
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+from scipy import sparse
+
+from pymc_dapper.graphs.evaluation import choose_rows, compile_in_python
+from pymc_dapper.graphs.nearest_counts import nearest_counts
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.terms.of_sums import Terms, terms_of
+from pymc_dapper.graphs.terms.ranges import PossibleRanges
+from pymc_dapper.graphs.terms.roles import Mixed, Reduced
+from pymc_dapper.graphs.terms.walk import CountWalk, as_terms
+from pymc_dapper.records.compiled.sweep import contributions
+from pymc_dapper.records.reading.contributions import RowsByValue
+from pymc_dapper.records.reading.exchanges import ByShift, Exchange
+from pymc_dapper.records.reading.model import ModelReading
+from pymc_dapper.records.reading.plan import ByEntries, BySums
+from pymc_dapper.records.reading.rows_by_value import value_index
+
+Array = NDArray[np.float64]
+
+SWEEPS = 100
+"""So many proposals for each record are looked at. Each that brings the sums nearer is taken."""
+
+SMALLEST, LARGEST = -4.0, 20.0
+"""Powers of two between which the lengths of steps lie; the longest come last."""
+
+MOST_LOOKED_AT = 10_000
+"""Of so many records are proposals looked at in a sweep: one after the other, in Python."""
+
+MOST_ENTRIES = 50_000_000
+"""Contributions of more entries aren't kept in memory for this."""
+
+
+class RecordStart:
+    """Changes records, as few as is easily done, so that what was released is possible.
+
+    What is aimed at are sums over records: those that are known, and those that a term of the
+    log-density sees, in the range in which it is possible.
+    """
+
+    def __init__(self, reading: ModelReading, exchange: Exchange | None = None):
+        self._reading, self._exchange = reading, exchange
+        records, proposals = list(reading.records), list(reading.proposals)
+        given = [*records, *reading.parameters]
+        terms, whole = _terms(reading)
+        self._sums = [next(iter(each.linear.values())) for each in terms]
+        self._ranges = PossibleRanges(reading.model, list(reading.parameters), terms, whole)
+        rows = contributions(reading) if reading.additive_factors else pt.zeros((1, 0))
+        self._n_sums = rows.type.shape[1]
+        known, offset = [sparse.csr_array((0, self._n_sums))], pt.zeros(0)
+        self._tolerances = np.zeros(0)
+        if exchange is not None:
+            known, offset = [sparse.csr_array(exchange.known.matrix)], exchange.known.offset
+            self._tolerances = exchange.known.tolerances
+        self._matrix = sparse.vstack([*known, *self._sums], format="csr")
+        self._offset = compile_in_python(reading.model, list(reading.parameters), [offset])
+        self._total = compile_in_python(reading.model, given, [rows.sum(axis=0)])
+        to_proposals: dict[Variable, Variable] = dict(zip(records, proposals, strict=True))
+        possible = pt.ones(reading.n_records, dtype="bool")
+        if reading.possible is not None:
+            [possible] = rebuild([reading.possible], to_proposals)
+        inputs = [*reading.randomness.inputs, *given]
+        self._draw = compile_in_python(reading.model, inputs, [possible, *proposals])
+        self._rows = compile_in_python(reading.model, given, [rows])
+        log_priors = pt.add(pt.zeros(()), *reading.log_priors)
+        self._log_prior = compile_in_python(reading.model, given, [log_priors])
+        self._has_prior = len(reading.log_priors) == len(records)
+        self._values = _OfValues(reading) if _has_few_values(reading) else None
+        if isinstance(exchange, ByShift):
+            naturals = exchange.space.naturals(records)
+            shifts = [x.type.clone(dtype="float64")() for x in naturals]
+            moved = exchange.space.to_records(
+                [(x + shift).astype(x.dtype) for x, shift in zip(naturals, shifts, strict=True)]
+            )
+            log_prior = exchange.space.log_prior(moved)
+            self._shift = compile_in_python(reading.model, [*shifts, *given], [*moved, log_prior])
+
+    def __call__(
+        self,
+        rng: np.random.Generator,
+        records: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+    ) -> list[np.ndarray]:
+        """Return records for which what was released is possible, or that come near."""
+        records = [x.copy() for x in records]
+        [total] = self._total(*records, *parameters)
+        aim = self._aim(total, parameters)
+        if not aim.n_sums or self._reading.n_records * self._n_sums > MOST_ENTRIES:
+            return records
+        if self._values is not None:
+            found = self._values(rng, self._matrix, aim, records, parameters)
+            if found is not None:
+                return found
+        scale, longest = self._scale(rng, records, parameters), 0.0
+        for sweep in range(SWEEPS):
+            at = self._matrix @ self._total(*records, *parameters)[0]
+            if aim.is_reached(at):
+                break
+            if sweep % 2 == 0 or not self._has_prior:
+                proposed = self._anew(rng, records, parameters)
+                records = self._nearer(rng, aim, at, scale, records, proposed, parameters)
+            else:
+                proposed = self._stepped(rng, records, longest)
+                stepped = self._nearer(rng, aim, at, scale, records, proposed, parameters)
+                possible = np.isfinite(self._log_prior(*stepped, *parameters)[0])
+                records = stepped if possible else records
+                longest = longest + 1.0 if possible and longest < LARGEST else 0.0
+            if isinstance(self._exchange, ByShift):
+                n = len(self._tolerances)
+                at = (self._matrix @ self._total(*records, *parameters)[0])[:n]
+                missing = at - aim.low[:n]
+                if not aim.of_first(n).is_reached(at):
+                    records = self._shifted(rng, self._exchange, missing, records, parameters)
+        return records
+
+    def _aim(self, total: Array, parameters: Sequence[np.ndarray]) -> "_Aim":
+        """Find where sums have to be."""
+        known = -np.asarray(self._offset(*parameters)[0], dtype=float)
+        found = self._ranges(parameters, [matrix @ total for matrix in self._sums])
+        low = np.concatenate([known, *(np.where(x.known, x.low, -np.inf) for x in found)])
+        high = np.concatenate([known, *(np.where(x.known, x.high, np.inf) for x in found)])
+        beyond = np.concatenate([self._tolerances, np.zeros(len(low) - len(known))])
+        return _Aim(low, high, beyond)
+
+    def _anew(
+        self,
+        rng: np.random.Generator,
+        records: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+    ) -> list[np.ndarray]:
+        """Draw records from their prior; those for which there is no proposal stay."""
+        noise = self._reading.randomness.draw(rng)
+        possible, *proposals = self._draw(*noise, *records, *parameters)
+        for x in proposals:
+            possible = possible & np.all(np.isfinite(x.reshape(len(x), -1)), axis=1)
+        return choose_rows(possible, proposals, records)
+
+    def _stepped(
+        self, rng: np.random.Generator, records: Sequence[np.ndarray], longest: float
+    ) -> list[np.ndarray]:
+        """Move records from where they are; whole numbers are none below zero."""
+        moved = []
+        for x in records:
+            length = 2.0 ** rng.uniform(SMALLEST, longest, x.shape)
+            step = length * rng.standard_normal(x.shape)
+            whole = np.maximum(x + np.round(step), 0).astype(x.dtype)
+            moved.append(x + step if x.dtype.kind == "f" else whole)
+        return moved
+
+    def _change(
+        self,
+        records: Sequence[np.ndarray],
+        proposed: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+    ) -> Array:
+        """Return what each record would change, a column for each sum."""
+        with np.errstate(all="ignore"):
+            before, after = (self._rows(*x, *parameters)[0] for x in (records, proposed))
+            return (after - before) @ self._matrix.T
+
+    def _scale(
+        self,
+        rng: np.random.Generator,
+        records: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+    ) -> Array:
+        """Return how far a record mostly moves each sum; 1 where none does."""
+        size = np.abs(self._change(records, self._anew(rng, records, parameters), parameters))
+        size[~np.isfinite(size) | (size == 0)] = np.nan
+        moved = np.isfinite(size).any(axis=0)
+        scale = np.ones(size.shape[1])
+        if moved.any():
+            scale[moved] = np.nanmedian(size[:, moved], axis=0)
+        return scale
+
+    def _nearer(
+        self,
+        rng: np.random.Generator,
+        aim: "_Aim",
+        at: Array,
+        scale: Array,
+        records: Sequence[np.ndarray],
+        proposed: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+    ) -> list[np.ndarray]:
+        """Take proposals that bring the sums nearer, one after the other."""
+        change = self._change(records, proposed, parameters)
+        useful = np.all(np.isfinite(change), axis=1) & np.any(change != 0, axis=1)
+        distance, taken = aim.distance(at, scale), np.zeros(len(change), dtype=bool)
+        for i in rng.permutation(np.flatnonzero(useful))[:MOST_LOOKED_AT]:
+            nearer = aim.distance(at + change[i], scale)
+            if nearer < distance:
+                at, distance, taken[i] = at + change[i], nearer, True
+                if distance == 0:
+                    break
+        return choose_rows(taken, proposed, records)
+
+    def _shifted(
+        self,
+        rng: np.random.Generator,
+        exchange: ByShift,
+        missing: np.ndarray,
+        records: list[np.ndarray],
+        parameters: Sequence[np.ndarray],
+    ) -> list[np.ndarray]:
+        """Let a record of each group make up for all that is missing, if it can."""
+        order = rng.permutation(len(exchange.groups))
+        groups, first = np.unique(exchange.groups[order], return_index=True)
+        chosen = order[first[groups >= 0]]
+        slopes = exchange.slopes * exchange.scales[chosen][:, None, None]
+        n_entries = slopes.shape[1]
+        flat = slopes.reshape(-1, slopes.shape[-1])
+        needed = np.linalg.lstsq(flat.T, -missing, rcond=None)[0].reshape(-1, n_entries)
+        shifts, start = [], 0
+        for x, shifted in zip(records, exchange.shifted, strict=True):
+            shift = np.zeros((len(x), *shifted.shape))
+            stop = start + int(shifted.sum())
+            block = np.zeros((len(chosen), *shifted.shape))
+            block[:, shifted] = needed[:, start:stop]
+            shift[chosen] = block if x.dtype.kind == "f" else np.round(block)
+            shifts.append(shift)
+            start = stop
+        *moved, log_prior = self._shift(*shifts, *records, *parameters)
+        if all(np.all(np.isfinite(x[chosen])) for x in (*moved, log_prior)):
+            for x, new in zip(records, moved, strict=True):
+                x[chosen] = new[chosen]
+        return records
+
+
+class _Aim:
+    """Where linear functions of sums have to be: between two ends, give or take a tolerance."""
+
+    def __init__(self, low: Array, high: Array, tolerances: Array):
+        self.low, self.high, self.tolerances = low, high, tolerances
+
+    @property
+    def n_sums(self) -> int:
+        return len(self.low)
+
+    def of_first(self, n: int) -> "_Aim":
+        return _Aim(self.low[:n], self.high[:n], self.tolerances[:n])
+
+    def _missing(self, at: Array) -> Array:
+        return np.maximum(np.maximum(self.low - at, at - self.high), 0.0)
+
+    def is_reached(self, at: Array) -> bool:
+        missing, within = self._missing(at), self.tolerances
+        return bool(np.all(np.where(within > 0, missing < within, missing == 0)))
+
+    def distance(self, at: Array, scale: Array) -> float:
+        """Return how far away they are, zero where they have been reached."""
+        if self.is_reached(at):
+            return 0.0
+        return float(((self._missing(at) / scale) ** 2).sum())
+
+
+class _OfValues:
+    """Records of few values that contribute alike: how many have each value is all that counts."""
+
+    def __init__(self, reading: ModelReading):
+        self._reading = reading
+        plan = reading.plan
+        assert isinstance(plan, ByEntries | BySums)
+        assert isinstance(plan.rows, RowsByValue)
+        self._values = plan.rows.values
+        self._table = compile_in_python(reading.model, list(reading.parameters), [plan.rows.table])
+        index = value_index(reading.records, self._values)
+        self._index = compile_in_python(reading.model, list(reading.records), [index])
+        separable = [x.log_densities.sum() for x in reading.separable_factors]
+        self._log_density = compile_in_python(
+            reading.model,
+            [*reading.records, *reading.parameters],
+            [pt.add(pt.zeros(()), *reading.log_priors, *separable)],
+        )
+
+    def __call__(
+        self,
+        rng: np.random.Generator,
+        matrix: sparse.csr_array,
+        aim: _Aim,
+        records: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+    ) -> list[np.ndarray] | None:
+        """Give other values to as few records as need be; None if that isn't possible."""
+        [table], [index] = self._table(*parameters), self._index(*records)
+        k = len(self._values)
+        if np.any(index >= k) or not np.all(np.isfinite(table)):
+            return None
+        counts = np.bincount(index, minlength=k)
+        functions = sparse.csr_array(np.vstack([matrix @ table.T, np.ones(k)]))
+        low, high = (np.append(x, len(index)) for x in (aim.low, aim.high))
+        wanted = nearest_counts(functions, (low, high), counts)
+        if wanted is None:
+            return None
+        index = index.astype(np.int64)
+        free = [rng.permutation(np.flatnonzero(index == v))[wanted[v] :] for v in range(k)]
+        more = np.maximum(wanted - counts, 0)
+        index[np.concatenate(free)] = rng.permutation(np.repeat(np.arange(k), more))
+        found = [
+            column[index].astype(x.dtype).reshape(x.shape)
+            for x, column in zip(records, self._values.T, strict=True)
+        ]
+        [log_density] = self._log_density(*found, *parameters)
+        return found if np.isfinite(log_density) else None
+
+
+def _has_few_values(reading: ModelReading) -> bool:
+    plan = reading.plan
+    by_value = isinstance(plan, ByEntries | BySums) and isinstance(plan.rows, RowsByValue)
+    return by_value and len(reading.log_priors) == len(reading.records)
+
+
+def _terms(reading: ModelReading) -> tuple[list[Terms], list[bool]]:
+    """Take additive factors apart into terms of one sum each, and say which sums are whole."""
+    totals: list[TensorVariable] = [sum_.total for sum_ in reading.sums]
+    found: list[Terms] = []
+    if any(None in total.type.shape for total in totals):
+        return [], []
+    walk = CountWalk(totals, {})
+    for factor in reading.additive_factors:
+        role = walk.follow(factor.log_density)
+        if isinstance(role, Mixed) or (isinstance(role, Reduced) and role.kind != "add"):
+            continue
+        terms = (terms_of(factor.name, x) for x in as_terms(role, walk, factor.log_density))
+        found += [each for each in terms if len(each.linear) == 1]
+    is_whole = np.concatenate(
+        [
+            np.full(int(np.prod(x.type.shape)), np.dtype(x.dtype).kind in "iub")
+            for x in [*totals, pt.zeros(0, dtype="int64")]
+        ]
+    )
+    whole = [bool(np.all(is_whole[next(iter(x.linear.values())).indices])) for x in found]
+    return found, whole
