@@ -102,7 +102,7 @@ class _OfTerms:
         if len(lost):
             seen = [x[lost].astype(float) for x in fixed]
             seen += [np.full((len(lost), 1), x) for x in self._constants]
-            seeds[lost] = _nearest(possible, seeds[lost], lost, seen)
+            seeds[lost] = _nearest(possible, seeds[lost], lost, seen, self._whole)
         found = np.flatnonzero(np.isfinite(seeds))
         if len(found):
             for end, sign in ((low, -1.0), (high, 1.0)):
@@ -118,15 +118,17 @@ def _numbers_in(constants: Sequence[Any]) -> list[float]:
     return found[np.isfinite(found) & (found < FARTHEST)].tolist()
 
 
-def _nearest(possible: Possible, present: Array, which: Indices, seen: Sequence[Array]) -> Array:
+def _nearest(
+    possible: Possible, present: Array, which: Indices, seen: Sequence[Array], whole: bool
+) -> Array:
     """Look for possible values around what terms depend on; the nearest to the present one."""
     # Of a difference, a term depends on what is subtracted with either sign.
     signed = [sign * x for x in seen for sign in (1.0, -1.0)]
     centres = [present[:, None], np.zeros((len(present), 1)), *signed]
     centres = [np.where(np.isfinite(x), x, 0.0) for x in centres]
     steps = np.concatenate([-NEAR[:0:-1], NEAR])
-    whole = np.concatenate([np.round(x) + steps for x in centres], axis=1)
-    at = np.concatenate([whole, *centres], axis=1)
+    at = np.concatenate([np.round(x) + steps for x in centres], axis=1)
+    at = at if whole else np.concatenate([at, *centres], axis=1)
     distance = np.abs(at - present[:, None])
     distance[~possible(at, which)] = np.inf
     best = distance.argmin(axis=1)[:, None]

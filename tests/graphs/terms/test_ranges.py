@@ -59,6 +59,12 @@ def test_narrow_noise_around_a_constant(whole):
         assert not possible(end + outwards * (1 if whole else 1e-9))
 
 
+def test_ends_of_whole_sums_are_whole_whatever_else_terms_depend_on():
+    # Casts cut fractions off: 2.9 would be as possible as 2.
+    found = ranges(lambda x, r: RandomRounding(3).logp(0, x.astype("int64")) + r, [50.0], [2.9])
+    np.testing.assert_array_equal([found.low, found.high], [[0], [2]])
+
+
 def test_where_none_is_found_the_range_is_not_known():
     found = ranges(lambda x, r: pt.switch(pt.eq(x, r + 0.123), 0.0, MINUS_INFINITY), [1.0], [2.0])
     assert not found.known[0]
