@@ -48,7 +48,7 @@ def test_ranges_may_have_no_end_or_one_that_is_no_whole_number():
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_narrow_noise_around_a_constant(whole):
-    noise = TulapMechanism(0.5, 0.9)
+    noise = TulapMechanism(0.5, 0.4)
     found = ranges(lambda x: noise.logp(4000.25, x), [0.0], whole=whole)
 
     def possible(x):
