@@ -61,8 +61,8 @@ def test_newer_minor_releases_than_the_tested_one_are_not_installed(name):
 
 @pytest.mark.long
 def test_a_plain_install_runs_the_readme():
-    (model,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    run_with_plain_install(model)
+    [(model, printed)] = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
+    assert run_with_plain_install(model).endswith(printed)
 
 
 def run_with_plain_install(code):
@@ -98,6 +98,7 @@ def run_with_plain_install(code):
     script = PLAIN_INSTALL.format(missing=missing) + code
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def shown_on_the_index():

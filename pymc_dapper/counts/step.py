@@ -189,7 +189,7 @@ class CountStep(Step):
     }
     _state_class = CountStepState
     _takes = "counts"
-    _column = ("count_accept", "0.2f", "Moved")
+    _column = ("count_accept", ".0%", "Moved")
     _values = staticmethod(count_values)
 
     @tells_why

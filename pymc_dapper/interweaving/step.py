@@ -200,7 +200,6 @@ class InterweaveStep(Step):
         "interweave_moves": (np.int64, []),
     }
     _state_class = InterweaveStepState
-    _column = ("interweave_moves", "", "Interweaving moves")
 
     @tells_why
     def __init__(

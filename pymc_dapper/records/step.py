@@ -198,7 +198,7 @@ class DapperStep(Step):
     }
     _state_class = DapperStepState
     _takes = "records"
-    _column = ("dapper_accept", "0.2f", "Accepted")
+    _column = ("dapper_accept", ".0%", "Accepted")
     _values = staticmethod(record_values)
 
     draws_anew: bool = False

@@ -182,9 +182,9 @@ class Step(BlockedStep):
         if cls._column is None:
             return [], {}
         stat, written, heading = cls._column
-        column = TextColumn(
-            f"{{task.fields[{stat}]:{written}}}", table_column=Column(heading, ratio=1)
-        )
+        # Other columns give way in a narrow terminal: a heading of three letters tells nothing.
+        table_column = Column(heading, no_wrap=True, min_width=len(heading))
+        column = TextColumn(f"{{task.fields[{stat}]:{written}}}", table_column=table_column)
         return [column], {stat: [0] * n_chains}
 
     @classmethod

@@ -122,7 +122,9 @@ def test_value_variables_and_a_single_variable_are_accepted(model):
 
 def test_the_progress_bar_shows_acceptance(step):
     columns, stats = step._progressbar_config(n_chains=3)
-    assert columns[0].get_table_column().header == "Accepted"
+    column = columns[0].get_table_column()
+    assert column.header == "Accepted"
+    assert column.min_width == len("Accepted")  # not cut off in a terminal of 80 columns
     assert stats == {"dapper_accept": [0.0] * 3}
     [update] = step._make_progressbar_update_functions()
     assert update({"dapper_accept": 0.5, "dapper_mechanism_logp": -1.0}) == {"dapper_accept": 0.5}
