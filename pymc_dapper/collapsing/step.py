@@ -25,6 +25,7 @@ from pymc_dapper.collapsing.reading.tree import CollapsedTree
 from pymc_dapper.counts.compiled.data import CountData
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.flat import split
 from pymc_dapper.model_releases import ReleaseCheck
 from pymc_dapper.steps.base import Given, Step, miscompiled
 from pymc_dapper.steps.building import tells_why
@@ -278,10 +279,7 @@ class CollapsedStep(Step):
         return np.concatenate([np.ravel(point[name]) for name in self._names]).astype(np.int64)
 
     def _with_counts(self, point: PointType, counts: np.ndarray) -> PointType:
-        new, start = dict(point), 0
-        for name in self._names:
-            old = np.asarray(point[name])
-            stop = start + old.size
-            new[name] = counts[start:stop].reshape(old.shape).astype(old.dtype)
-            start = stop
-        return new
+        old = [np.asarray(point[name]) for name in self._names]
+        parts = split(counts, [x.shape for x in old])
+        new = [part.astype(x.dtype) for part, x in zip(parts, old, strict=True)]
+        return {**point, **dict(zip(self._names, new, strict=True))}

@@ -18,6 +18,7 @@ from pymc_dapper.conjugacy.children import Child, read_children, read_link
 from pymc_dapper.conjugacy.families import Family, check_prior, read_prior
 from pymc_dapper.conjugacy.rules import find_rule
 from pymc_dapper.graphs.errors import NotConjugateError
+from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.present import Present
 from pymc_dapper.graphs.rebuild import rebuild
@@ -66,12 +67,7 @@ class Conditional:
         if len(self.shapes) == 1:
             # NumPy turns what has no axes into a scalar.
             return [np.asarray(draw).reshape(self.shapes[0])]
-        parts, start = [], 0
-        for shape in self.shapes:
-            stop = start + int(np.prod(shape))
-            parts.append(draw[start:stop].reshape(shape))
-            start = stop
-        return parts
+        return split(draw, self.shapes)
 
 
 def read_conditionals(

@@ -40,7 +40,7 @@ from pymc_dapper.counts.reading.description import describe_counts, name_cells, 
 from pymc_dapper.counts.reading.known_totals import KnownTotals
 from pymc_dapper.counts.reading.model import CountReading, read_counts
 from pymc_dapper.counts.reading.moves import find_moves
-from pymc_dapper.counts.reading.self_check import WrittenFactors, check_gain, split
+from pymc_dapper.counts.reading.self_check import WrittenFactors, by_variable, check_gain
 from pymc_dapper.counts.reading.start import PossibleStart, find_start
 from pymc_dapper.counts.reading.tree import read_tree
 from pymc_dapper.counts.trees.choice import may_pay, pays
@@ -344,7 +344,7 @@ class CountStep(Step):
         if fits or not self._may_give_start:
             return
         model = self._reading.model
-        for rv, value in zip(self._reading.rvs, split(self._reading, start), strict=True):
+        for rv, value in zip(self._reading.rvs, by_variable(self._reading, start), strict=True):
             if model.rvs_to_initial_values[rv] is None:
                 model.set_initval(rv, value)
 
@@ -392,7 +392,7 @@ class CountStep(Step):
         self.sweeps_done += 1
         self.moved = self.moved | (after != counts)
         names = [count.name for count in self._reading.counts]
-        new = dict(zip(names, split(self._reading, after), strict=True))
+        new = dict(zip(names, by_variable(self._reading, after), strict=True))
         stats[WARNING_STAT] = self._report_unmoved(after, given)
         point = {**point, **new}
         if self._integrated is not None:

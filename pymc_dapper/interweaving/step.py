@@ -18,6 +18,7 @@ from pymc_dapper.backend.internals import (
 )
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.checks import whole_number
+from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.interweaving.compiled.moves import compile_moves
 from pymc_dapper.interweaving.kernels.moves import Fit, draw_variates
@@ -520,14 +521,9 @@ class InterweaveStep(Step):
         unmoved = np.all(np.isclose(before, after, rtol=1e-9, atol=1e-9), axis=0)
         if len(self.tuning_ends) < MIN_MEASURED or not unmoved.any():
             return
-        start = 0
-        alone = []
-        for parameter in self._reading.parameters:
-            stop = start + int(np.prod(parameter.type.shape))
-            if unmoved[start:stop].any():
-                alone.append(parameter)
-            start = stop
-        names = self._quoted(alone)
+        parameters = self._reading.parameters
+        parts = split(unmoved, [x.type.shape for x in parameters])
+        names = self._quoted([x for x, part in zip(parameters, parts, strict=True) if part.any()])
         warnings.warn(
             f"InterweaveStep is the only step that moves {names}. The draws are right, but at a "
             "large privacy budget the released values pin down what the step could move, and they "

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from pymc_dapper.counts.compiled.sweep import context_of
 from pymc_dapper.counts.reading.known_totals import KnownTotals
 from pymc_dapper.counts.reading.start import find_start
 from pymc_dapper.counts.trees.model import ModelTree, NoTreeError, compile_tree
+from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.steps.base import arrays_of
 from pymc_dapper.steps.lean_nuts import nuts_on
@@ -53,11 +53,8 @@ class WithCountsSummedOut:
     def __call__(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the log-density and its gradient; -inf where the sum can't be bounded."""
         point: PointType = {x: shared.get_value() for x, shared in self._others.items()}
-        start = 0
-        for name, shape in self._shapes.items():
-            stop = start + prod(shape)
-            point[name] = np.ascontiguousarray(values[start:stop]).reshape(shape)
-            start = stop
+        parts = split(np.ascontiguousarray(values), self._shapes.values())
+        point |= zip(self._shapes, parts, strict=True)
         try:
             log_sum = self._sums.expand(point)
         except NoTreeError:  # NUTS counts it as a divergence, and tells

@@ -18,6 +18,7 @@ from pymc_dapper.collapsing.reading.model import refused
 from pymc_dapper.counts.reading.model import CountReading, read_counts
 from pymc_dapper.counts.reading.tree import TreeReading, read_tree
 from pymc_dapper.graphs.dependence import dependent_factors
+from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.values import dim_lengths, frozen_dims
 
@@ -121,12 +122,11 @@ def read_collapsed_tree(
         raise refused(names, "what is known of them depends on none of the parameters")
     seen, factors = dependent_factors(model, counts), dependent_factors(model, parameters)
     others = [graph.sum() for name, graph in factors.items() if name not in seen]
-    anchors, start, at_anchors = pt.lvector("anchors"), 0, {}
-    for value in counts:
-        shape = np.shape(point[value.name])
-        stop = start + int(np.prod(shape))
-        at_anchors[value] = anchors[start:stop].reshape(shape).astype(value.dtype)
-        start = stop
+    anchors = pt.lvector("anchors")
+    parts = split(anchors, [np.shape(point[value.name]) for value in counts])
+    at_anchors = {
+        value: part.astype(value.dtype) for value, part in zip(counts, parts, strict=True)
+    }
     written = pt.add(*(graph.sum() for graph in seen.values()), *others)
     [log_density] = rebuild([written], at_anchors)
     log_density, written = rebuild([log_density, written], frozen_dims(model, dim_lengths(model)))

@@ -25,6 +25,7 @@ from pymc_dapper.counts.kernels.sweep import Packed, Schedule, SweepOutcome, pac
 from pymc_dapper.counts.reading.model import CountReading, Terms
 from pymc_dapper.counts.reading.moves import BLOCK_PASSES, Moves
 from pymc_dapper.graphs import ops
+from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 
 
@@ -246,14 +247,12 @@ def _whole(reading: CountReading, mode: Mode) -> tuple[Any, list[Variable]]:
     if not reading.wholes:
         return None, []
     flat = pt.vector("linear", dtype="float64")
-    values: dict[Variable, Variable] = {}
-    start = 0
-    for factor in reading.wholes:
-        for x, linear in factor.linear.items():
-            stop = start + linear.matrix.shape[0]
-            at_counts = flat[start:stop].reshape(linear.shape) + linear.offset
-            values[x] = at_counts.astype(x.dtype)
-            start = stop
+    seen = [each for factor in reading.wholes for each in factor.linear.items()]
+    parts = split(flat, [linear.shape for _, linear in seen])
+    values: dict[Variable, Variable] = {
+        x: (part + linear.offset).astype(x.dtype)
+        for (x, linear), part in zip(seen, parts, strict=True)
+    }
     [log_density] = rebuild([pt.add(*(f.log_density for f in reading.wholes))], values)
     log_density = log_density.astype("float64")
     context = frontier([flat], log_density)

@@ -1,13 +1,13 @@
 """A numerical check that the counts of a model were read rightly."""
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.flat import split
 
 TOLERANCE = 1e-8
 """Relative rounding error of a difference of log-densities, compared with their size."""
@@ -27,21 +27,17 @@ class WrittenFactors:
         """Log-density of each factor; a ReadingError if they can't be evaluated."""
         table = self._reading.totals.completed(counts)
         try:
-            values = self._evaluate(*split(self._reading, table), *self._given)
+            values = self._evaluate(*by_variable(self._reading, table), *self._given)
         except FAILURES as error:
             names = ", ".join(f"'{name}'" for name in self._reading.as_written)
             raise ReadingError(f"{names} can't be evaluated: {error}") from error
         return np.array([float(value) for value in values])
 
 
-def split(reading: CountReading, counts: np.ndarray) -> list[np.ndarray]:
+def by_variable(reading: CountReading, counts: np.ndarray) -> list[np.ndarray]:
     """Turn a vector of all cells into the values of the count variables."""
-    values, start = [], 0
-    for count in reading.counts:
-        stop = start + prod(count.type.shape)
-        values.append(counts[start:stop].reshape(count.type.shape).astype(count.dtype))
-        start = stop
-    return values
+    parts = split(counts, [count.type.shape for count in reading.counts])
+    return [part.astype(x.dtype) for part, x in zip(parts, reading.counts, strict=True)]
 
 
 def check_gain(written: WrittenFactors, before: np.ndarray, after: np.ndarray, gain: float) -> None:

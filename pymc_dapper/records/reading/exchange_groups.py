@@ -16,6 +16,7 @@ from pytensor.graph.traversal import explicit_graph_inputs
 from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.graphs.prior import to_values_of_records
 from pymc_dapper.graphs.rebuild import rebuild
@@ -298,11 +299,7 @@ def _by_shift(
     _check_groups(reading, known, shapes)
     if any(np.linalg.matrix_rank(shape) < len(shape) for shape in shapes):
         raise _unreached(reading, known)
-    shifted, start = [], 0
-    for x in reading.records:
-        stop = start + int(np.prod(x.type.shape[1:], dtype=int))
-        shifted.append(moving[start:stop].reshape(x.type.shape[1:]))
-        start = stop
+    shifted = split(moving, [x.type.shape[1:] for x in reading.records])
     return ByShift(known, groups, space, tuple(shifted), scales, shapes)
 
 

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import multinomial, norm
 
 from pymc_dapper import ReadingError
-from pymc_dapper.counts.reading.self_check import WrittenFactors, check_gain, split
+from pymc_dapper.counts.reading.self_check import WrittenFactors, by_variable, check_gain
 from tests.counts.systems import read
 
 BEFORE, AFTER = np.array([3, 2, 3]), np.array([5, 0, 5])
@@ -22,7 +22,7 @@ def reading():
 
 
 def test_cells_are_split_among_the_variables(reading):
-    x, y = split(reading, np.array([3, 2, 1]))
+    x, y = by_variable(reading, np.array([3, 2, 1]))
     assert (x.tolist(), y.tolist(), y.shape) == ([3, 2], 1, ())
 
 
