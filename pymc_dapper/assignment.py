@@ -76,7 +76,8 @@ class Readings:
 
     def __init__(self, model: Model):
         self.model = model
-        self.point = initial_point(model)
+        with telling_of_memory("DapperStep", model.free_RVs):
+            self.point = initial_point(model)
         self._made: dict[tuple[Any, ...], Any] = {}
 
     def records(self, rvs: Sequence[TensorVariable]) -> ModelReading:
@@ -98,7 +99,8 @@ class Readings:
 
     def sizes(self) -> dict[TensorVariable, list[TensorVariable]]:
         """Find the numbers of records that aren't known, and the records of each."""
-        return self._once(("sizes",), lambda: find_sizes(self.model, self.point))
+        with telling_of_memory("SizeStep", self.model.free_RVs):
+            return self._once(("sizes",), lambda: find_sizes(self.model, self.point))
 
     def size(self, rv: TensorVariable) -> SizeReading:
         """Read how the model sees a number of records."""

@@ -135,14 +135,14 @@ def with_parameter_checks(mode: Mode, model: pm.Model) -> Mode:
     return mode.including(rewrite)
 
 
-def damaged_cache(error: Exception) -> Path | None:
-    """Return the folder that numba was loading compiled code from, if that raised an error."""
+def cache_folder(error: Exception) -> Path | None:
+    """Return the folder that numba loaded compiled code from, or kept it in, if that failed."""
     for frame, _ in walk_tb(error.__traceback__):
-        file, name = Path(frame.f_code.co_filename), frame.f_code.co_name
+        file, holder = Path(frame.f_code.co_filename), frame.f_locals.get("self")
         if file.parts[-3:] != ("numba", "core", "caching.py"):
             continue
-        if name == "_load_overload":
-            return Path(frame.f_locals["self"].cache_path)
-        if name == "_load_index":  # also read before something is saved
-            return Path(frame.f_locals["self"]._cache_path)
+        # Loading needs what is on disk to be right; all else is reading and writing files.
+        is_load = frame.f_code.co_name in ("_load_overload", "_load_index")
+        if (is_load or isinstance(error, OSError)) and hasattr(holder, "_cache_path"):
+            return Path(holder._cache_path)
     return None

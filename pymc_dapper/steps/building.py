@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any
 
 from pymc_dapper.backend.flags import changed_flag
-from pymc_dapper.backend.jit import damaged_cache, numba_by_default, numba_mode
+from pymc_dapper.backend.jit import cache_folder, numba_by_default, numba_mode
 from pymc_dapper.backend.rewriters import rewriters_found_once
 from pymc_dapper.garbage import searching_new_garbage_only
 from pymc_dapper.graphs.asked_once import asked_once
@@ -39,12 +39,16 @@ class DamagedCacheError(RuntimeError):
     """Compiled code on disk can't be read."""
 
 
+class CacheFolderError(OSError):
+    """Compiled code can't be kept on disk, or the folder isn't ours to read."""
+
+
 def tells_why[**P](build: Callable[P, None]) -> Callable[P, None]:
     """Let a step's constructor say that memory ran out, or that compiled code on disk is damaged.
 
     Where memory ran out, for what, and what would need less. ``build`` takes the step and its
-    variables first; it raises :class:`OutOfMemoryError` or :class:`DamagedCacheError` there. It is
-    called within :func:`building`.
+    variables first; it raises :class:`OutOfMemoryError`, :class:`DamagedCacheError` or
+    :class:`CacheFolderError` there. It is called within :func:`building`.
     """
 
     @wraps(build)
@@ -77,15 +81,22 @@ def telling_of_memory(step: str, variables: Sequence[Any]) -> Iterator[None]:
 
 @contextmanager
 def telling_of_damage() -> Iterator[None]:
-    """Name the folder of compiled code on disk that was cut off or overwritten."""
+    """Name the folder of compiled code on disk that was cut off, or can't be written to."""
     try:
         yield
     except MemoryError:
         raise
     except Exception as error:
-        folder = damaged_cache(error)
+        folder = cache_folder(error)
         if folder is None:
             raise
+        if isinstance(error, OSError):
+            raise CacheFolderError(
+                f"compiled code can't be kept in {str(folder)!r} ({error.strerror or error}). Make "
+                "room there, or make it yours to read and write; or take another folder, by an "
+                "environment variable that is set before Python starts: "
+                "PYTENSOR_FLAGS=base_compiledir=/path/of/a/folder"
+            ) from error
         raise DamagedCacheError(
             f"compiled code in {str(folder)!r} can't be read ({type(error).__name__}: {error}): it "
             "was cut off or overwritten, or another version wrote it. Delete that folder. What is "

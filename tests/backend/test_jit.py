@@ -8,6 +8,7 @@ import pytensor.tensor as pt
 import pytest
 from numba import __version__ as numba_version
 from numba import njit, types
+from numba.core import caching
 from numba.core.caching import IndexDataCacheFile
 from pytensor import config
 from pytensor.graph.fg import FunctionGraph
@@ -16,7 +17,7 @@ from pytensor.tensor.random.variable import shared_rng
 from pymc_dapper.backend.addresses import Outside
 from pymc_dapper.backend.jit import (
     JitFunction,
-    damaged_cache,
+    cache_folder,
     kept_on_disk,
     numba_mode,
     with_parameter_checks,
@@ -68,7 +69,7 @@ def test_invalid_parameters_are_impossible_or_not_looked_at(check_bounds):
 def test_an_error_of_another_kind_is_no_damaged_cache():
     with pytest.raises(IndexError) as caught:
         np.zeros(2)[3]
-    assert damaged_cache(caught.value) is None
+    assert cache_folder(caught.value) is None
 
 
 @pytest.mark.parametrize("ask", ["load", "save"])
@@ -79,7 +80,20 @@ def test_an_index_of_another_version_is_a_damaged_cache(ask, tmp_path):
     index = IndexDataCacheFile(str(tmp_path), "x", None)
     with pytest.raises(AttributeError) as caught:
         index.load("key") if ask == "load" else index.save("key", b"")
-    assert damaged_cache(caught.value) == tmp_path
+    assert cache_folder(caught.value) == tmp_path
+
+
+def test_a_folder_that_cannot_be_written_to_is_found(monkeypatch, tmp_path):
+    def full(file, mode):
+        raise OSError(28, "No space left on device", file)
+
+    monkeypatch.setattr(caching, "open", full, raising=False)
+    with pytest.raises(OSError, match="No space") as caught:
+        IndexDataCacheFile(str(tmp_path), "x", None).save("key", b"")
+    assert cache_folder(caught.value) == tmp_path
+    with pytest.raises(OSError, match="No space") as caught:
+        full(tmp_path, "wb")
+    assert cache_folder(caught.value) is None
 
 
 class Of:

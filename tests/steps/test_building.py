@@ -1,6 +1,8 @@
 """Where memory runs out, that is said, and nothing else is blamed."""
 
 import ast
+import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +10,11 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from numba.core import caching
 from pytensor.compile.mode import get_mode
 
 import pymc_dapper as pmd
+from pymc_dapper import assignment
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.conjugacy import check as conjugacy_check
 from pymc_dapper.counts import step as counts_step
@@ -18,7 +22,9 @@ from pymc_dapper.counts.reading import self_check as count_check
 from pymc_dapper.interweaving.reading import self_check as map_check
 from pymc_dapper.records.reading import self_check
 from pymc_dapper.steps.building import (
+    CacheFolderError,
     OutOfMemoryError,
+    telling_of_damage,
     whole_graphs,
     without_c_compiler,
     without_traces,
@@ -121,6 +127,30 @@ def test_counts_that_do_not_fit_into_memory(monkeypatch, uncompiled):
     message = told(lambda: pmd.CountStep([counts], model=model))
     assert "'counts' (2)" in message
     assert "coarser categories" in message
+
+
+def test_starts_that_do_not_fit_into_memory(monkeypatch, uncompiled):
+    """PyMC makes an array of all records to begin with; and numbers of records are looked for."""
+    model, *_ = records()
+    for name, step in (("initial_point", "DapperStep"), ("find_sizes", "SizeStep")):
+        with monkeypatch.context() as patch:
+            patch.setattr(assignment, name, no_memory)
+            message = told(lambda: pmd.assign_steps(model=model, progressbar=False))
+        assert message.startswith(f"memory ran out while {step} was built for 'mu', 'x' (4): Una")
+
+
+@pytest.mark.parametrize("error", [28, 13, 30], ids=["full", "not ours", "read-only"])
+def test_a_folder_that_cannot_be_written_to_is_named(error, monkeypatch, tmp_path):
+    def refuses(file, mode):
+        raise OSError(error, os.strerror(error), file)
+
+    monkeypatch.setattr(caching, "open", refuses, raising=False)
+    said = re.escape(f"{str(tmp_path)!r} ({os.strerror(error)})") + ".*base_compiledir="
+    with pytest.raises(CacheFolderError, match=said), telling_of_damage():
+        caching.IndexDataCacheFile(str(tmp_path), "x", None).save("key", b"")
+    with pytest.raises(OSError, match="of the user's") as caught, telling_of_damage():
+        raise OSError(error, "of the user's own")
+    assert type(caught.value) is not CacheFolderError
 
 
 def test_a_function_of_the_users_may_run_out_of_memory():

@@ -1,6 +1,8 @@
 """CountTree: latent counts on a tree, from noisy counts at its nodes."""
 
+from collections.abc import Callable
 from concurrent.futures import Executor
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +42,25 @@ class Marginals(NamedTuple):
     """Probability of fewer than the counts asked about, shape (number of nodes,)."""
     up_to: np.ndarray | None
     """Probability of these counts or fewer, shape (number of nodes,)."""
+
+
+def _tells_of_memory[**P, R](method: Callable[P, R]) -> Callable[P, R]:
+    """Let a tree's method say that memory ran out, and what needs less of it."""
+
+    @wraps(method)
+    def telling(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(*args, **kwargs)
+        except MemoryError as error:
+            n = getattr(args[0], "_n_nodes", None)
+            raise MemoryError(
+                f"memory ran out for a tree{'' if n is None else f' of {n:,} nodes'}"
+                f"{f': {error}' if str(error) else ''}. Keep it in files, with a file for each "
+                "subtree: pmd.solve_tree_files holds one of them at a time. Or take fewer draws "
+                "at once"
+            ) from error
+
+    return telling
 
 
 class CountTree:
@@ -99,6 +120,7 @@ class CountTree:
     >>> tree.draw(1000, random_seed=1)
     """
 
+    @_tells_of_memory
     def __init__(
         self,
         parent: ArrayLike,
@@ -110,7 +132,7 @@ class CountTree:
         names: Any = None,
     ):
         parents = _parents(parent)
-        n = parents.size
+        self._n_nodes = n = parents.size
         self._names = None if names is None else as_array(names)
         if self._names is not None and self._names.shape != (n,):
             raise ValueError(f"names must be as many as nodes, {n}, got {self._names.shape}")
@@ -185,6 +207,7 @@ class CountTree:
         """Summarise the tree."""
         return f"<CountTree: {self._forest.size} nodes>"
 
+    @_tells_of_memory
     def _up(self, executor: Executor | None) -> Solved:
         if executor is not None and not hasattr(executor, "submit"):
             raise TypeError(f"executor must be an executor, or None, got {shown(executor)}")
@@ -226,6 +249,7 @@ class CountTree:
         """Bound on the share of the posterior that all windows together neglect."""
         return self._up(None).total
 
+    @_tells_of_memory
     def marginals(
         self,
         quantiles: ArrayLike = (0.025, 0.5, 0.975),
@@ -267,6 +291,7 @@ class CountTree:
         below, up_to = (None, None) if at is None else found.below.T
         return Marginals(*found[:3], below, up_to)
 
+    @_tells_of_memory
     def pmf(self, node: int) -> tuple[int, np.ndarray]:
         """Return the posterior pmf of a node's count.
 
@@ -290,6 +315,7 @@ class CountTree:
         node = whole_number(node, "node", at_least=0, at_most=self._forest.size - 1)
         return self._forest.pmf(self._up(None), node)
 
+    @_tells_of_memory
     def draw(
         self, draws: int = 1, *, random_seed: Any = None, executor: Executor | None = None
     ) -> np.ndarray:

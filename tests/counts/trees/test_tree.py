@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import pymc_dapper as pmd
+from pymc_dapper.counts.trees.forest import Forest
 
 NAN = np.nan
 
@@ -151,3 +152,18 @@ def test_what_is_asked_for_wrongly():
         tree.pmf(3)
     assert repr(tree) == "<CountTree: 3 nodes>"
     assert tree.tail_mass < 1e-11
+
+
+@pytest.mark.parametrize("method", ["log_evidence", "marginals", "draw", "pmf"])
+def test_trees_that_do_not_fit_into_memory(method, monkeypatch):
+    def no_memory(*arguments, **options):
+        raise MemoryError("Unable to allocate 7.45 GiB")
+
+    built = pmd.CountTree([-1, 0, 0], [5, 7, 3], 2.0)
+    monkeypatch.setattr(Forest, "solve", no_memory)
+    said = "for a tree of 3 nodes: Unable to allocate 7.45 GiB. Keep it in files.*solve_tree_files"
+    with pytest.raises(MemoryError, match=said):
+        getattr(built, method)(*([1] if method == "pmf" else []))
+    monkeypatch.setattr(Forest, "__init__", no_memory)
+    with pytest.raises(MemoryError, match=said):
+        pmd.CountTree([-1, 0, 0], [5, 7, 3], 2.0)
