@@ -138,9 +138,10 @@ def with_parameter_checks(mode: Mode, model: pm.Model) -> Mode:
 def cache_folder(error: Exception) -> Path | None:
     """Return the folder that numba loaded compiled code from, or kept it in, if that failed."""
     for frame, _ in walk_tb(error.__traceback__):
-        file, holder = Path(frame.f_code.co_filename), frame.f_locals.get("self")
+        file = Path(frame.f_code.co_filename)
         if file.parts[-3:] != ("numba", "core", "caching.py"):
             continue
+        holder: Any = frame.f_locals.get("self")
         # Loading needs what is on disk to be right; all else is reading and writing files.
         is_load = frame.f_code.co_name in ("_load_overload", "_load_index")
         if (is_load or isinstance(error, OSError)) and hasattr(holder, "_cache_path"):
