@@ -190,55 +190,55 @@ def _power(x):
 INTRODUCTION = """\
 # Evidence that the samplers are exact
 
-This page is written by `python -m tests.exactness_table`: nothing on it is typed.
+`python -m tests.exactness_table` writes this page.
 
-A sampler that is subtly wrong looks like one that works. So each form of model that the steps
-distinguish has a small model of its own, and its sampler, compiled as users get it, goes through
-three tests. Then faults are put into the same sampler, one at a time, and the tests have to find
-them.
+A sampler that is slightly wrong looks like one that works. So each form of model that the steps
+distinguish has a small model of its own. Its sampler, compiled as users get it, goes through three
+tests. Then faults are put into the sampler, one at a time, and the tests have to find them.
 
-**Matrix.** Where records have few values, all states of them can be enumerated. The transition
-matrix of a sweep is found through the compiled functions: proposals' law by solving for the
-uniform numbers at which a proposal changes, acceptance by solving for the uniform number at which
-the outcome does. The exact conditional posterior, enumerated without any structure, must be left
-as it is. The table shows the largest change of any probability; the limit is {rounding}, for
-rounding. It must be the only distribution that is left as it is, too: "eigenvalue 1" means that
-it isn't.
+**Matrix.** If records have few values, all their states can be enumerated. The transition matrix of
+a sweep is computed from the compiled functions: the law of proposals by solving for the uniform
+numbers at which a proposal changes, acceptance by solving for the uniform number at which the
+outcome changes. The matrix must keep the exact conditional posterior, which is enumerated without
+any structure. The table shows the largest change of any probability; the limit is {rounding}, for
+rounding. The matrix must keep no other distribution. "Eigenvalue 1" means that it keeps another.
 
 **Geweke's joint distribution test** (Geweke 2004). Parameters, records and released values are
-drawn from the model by NumPy. They are also drawn by turns: released values given the records,
-then records and parameters, by the sampler, given the released values; {iterations} times. Means,
+drawn from the model by NumPy. They are also drawn in turn, {iterations} times: released values
+given the records, then records and parameters given the released values, by the sampler. Means,
 squares and products of all of them must agree, after the records' step and after all steps. The
 table shows the largest difference in Monte Carlo standard errors; the limit is {z_limit}.
 
 **Simulation-based calibration** (Talts, Betancourt, Simpson, Vehtari and Gelman 2018).
-{replicates} times, parameters and records are drawn, and values released; the rank of what was
-drawn among draws of the sampler must be uniform over {ranks} ranks. Draws are thinned to half of
-their effective sample size. Ranks are those of parameters, of records, and of both times how
-surprising the release was. The table shows the smallest p-value of the chi-squared tests; the
-limit is {false_alarm}.
+{replicates} times, parameters and records are drawn, and values released. The rank of the truth
+among draws of the sampler must be uniform over {ranks} ranks. Draws are thinned to half of their
+effective sample size. Ranks are taken of parameters, of records, and of both times the distance of
+the release from its mean. The table shows the smallest p-value of the chi-squared tests; the limit
+is {false_alarm}.
 
-A statistic of an exact sampler is beyond its limit with probability {false_alarm} (none of the
-matrix ever is). Exact samplers have {n_statistics} statistics on this page: the probability of
-any alarm without a fault is at most {family}. Seeds are fixed. Bold numbers are beyond their
-limit: a fault was caught.
+A statistic of an exact sampler is beyond its limit with probability {false_alarm} (those of the
+matrix never are). Exact samplers have {n_statistics} statistics on this page, so the probability of
+any false alarm is at most {family}. Seeds are fixed. Bold numbers are beyond their limit: the fault
+was caught.
 """
 
 SUMMARY = """\
 ## Which test catches which fault
 
-On how many of the models that can have the fault it was caught.
+On how many of the models that can have a fault it was caught:
 """
 
 FORMS = """\
 
-A stale sum is one that isn't updated when a proposal was accepted. A skipped record is the last
-one, which keeps its value. A proposal from the wrong theta comes from the parameters of the
-iteration before; so do contributions t_i at the old theta, in the model whose t_i depend on one.
-A missing Jacobian of records leaves their prior's ratio in the decision, where it should cancel;
-one of NUTS leaves a logarithm's out of the density. Theta given the old records is drawn given
-the records as they were before the sweep: then the matrix of the sweep, which is right, can't
-show it.
+| fault | what is wrong |
+| --- | --- |
+| stale cached sum | the sum isn't updated when a proposal was accepted |
+| one record skipped | the last record keeps its value |
+| proposal from the wrong theta | it comes from the parameters of the iteration before |
+| t_i at the old theta | contributions come from it, in the model whose t_i depend on theta |
+| missing Jacobian, records | the ratio of their prior stays in the decision |
+| missing Jacobian, NUTS | that of a logarithm is left out of the density |
+| theta given the old records | those before the sweep; the matrix is right and can't show it |
 
 ## Form by form
 """
@@ -247,18 +247,18 @@ EXAMPLES = """\
 ## The paper's examples
 
 The largest difference of means and mean squares from an answer found another way, in Monte Carlo
-standard errors of both: independent draws in example 1, an exact mixture in example 2, NUTS on
-all records at once in example 3. One record skipped of many hardly changes a posterior, and is
-for the tests above to find.
+standard errors of both: independent draws in example 1, an exact mixture in example 2, NUTS on all
+records at once in example 3. One skipped record of many hardly changes a posterior; the tests above
+find it.
 """
 
 CONJUGATE = """\
 ## Rules of ConjugateStep
 
-Prior preservation: theta from its prior, data given theta, theta' from the conditional given the
-data. Then theta' has the prior's law. The table shows p-values of two-sample Kolmogorov-Smirnov
-tests on 60,000 replicates with large data; the limit is {limit}. Normal means are tested in
-`tests/statistical/test_conjugate.py`, too.
+Prior preservation: draw theta from its prior, data given theta, and theta' from the conditional
+given the data. Then theta' has the prior's law. The table shows p-values of two-sample
+Kolmogorov-Smirnov tests on 60,000 replicates with large data; the limit is {limit}. Normal means
+are tested in `tests/statistical/test_conjugate.py`, too.
 """
 
 
