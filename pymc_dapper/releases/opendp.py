@@ -62,8 +62,10 @@ def read_opendp(
     -------
     Release
         A query for each column. Counts of an unsigned type were clamped at 0. Where there is a
-        threshold, groups are there if they have records and their noisy count is above it; other
-        columns of groups that aren't there tell nothing, and are left out.
+        threshold, groups are there if they have records and their noisy count is above it. Other
+        columns tell nothing of groups that aren't there. If there are such groups, these columns
+        are by the groups that are there, along one dim of its own: of the dims sex and race
+        "sex_race_published", with labels such as "m, black".
 
     Raises
     ------
@@ -89,12 +91,15 @@ def read_opendp(
     for dim in labels:
         if dim not in groups:
             raise ValueError(f"coords has labels of '{dim}', which the release isn't grouped by")
-    thresholds = summary.get("threshold", [None] * len(names))
+    thresholds = [
+        None if each is None or each != each else float(each)
+        for each in summary.get("threshold", [None] * len(names))
+    ]
     by_count = next((k for k, each in enumerate(thresholds) if each is not None), None)
     if by_count is not None and (missing := [dim for dim in groups if dim not in labels]):
         raise ValueError(
             f"'{names[by_count]}': groups were left out whose noisy count isn't above the "
-            f"threshold {thresholds[by_count]}. Give the labels of all groups that there may be: "
+            f"threshold {thresholds[by_count]:g}. Give the labels of all groups that there may be: "
             f"coords={{'{missing[0]}': [...]}}"
         )
     queries = []
@@ -103,7 +108,7 @@ def read_opendp(
         mechanism = _of_summary(name, summary, k)
         if thresholds[k] is not None:
             # Groups are found in the data, and published if the noisy count is above.
-            mechanism = mechanism.nonempty().published_if(">", float(thresholds[k]))
+            mechanism = mechanism.nonempty().published_if(">", thresholds[k])
         elif unsigned.get(name, False):
             mechanism = mechanism.clamped(0, None)
         found = column(table, name, "released")
@@ -116,19 +121,13 @@ def read_opendp(
             queries.append(Query(name, found[0], mechanism))
             continue
         cells = Cells(name, groups, labels)
+        if thresholds[k] is None and by_count is not None and cells.missing() is not None:
+            cells = Cells(name, _joined(groups))
         array = cells.fill(found)
         missing_group = cells.missing() or cells.empty(array)
         if thresholds[k] is None and missing_group is not None:
-            raise ValueError(
-                f"'{name}': there is no value of {missing_group}"
-                + (
-                    ""
-                    if by_count is None
-                    else f", which '{names[by_count]}' may have left out for being small. Leave "
-                    f"'{name}' out of summary and release, or query with keys that are public"
-                )
-            )
-        queries.append(Query(name, array, mechanism, tuple(groups), cells.coords))
+            raise ValueError(f"'{name}': there is no value of {missing_group}")
+        queries.append(Query(name, array, mechanism, cells.dims, cells.coords))
     return Release(queries, budget)
 
 
@@ -204,6 +203,13 @@ def _summary(query: Any) -> Any:
     if type(query).__module__.partition(".")[0] != "opendp":
         return query
     return query.summarize()
+
+
+def _joined(groups: Columns) -> Columns:
+    """Make one dim of all, along which there are those groups only that were published."""
+    rows = zip(*groups.values(), strict=True)
+    joined = [row[0] if len(row) == 1 else ", ".join(map(str, row)) for row in rows]
+    return {"_".join([*groups, "published"]): joined}
 
 
 def _unsigned(frame: Any) -> dict[str, bool]:

@@ -53,6 +53,28 @@ def test_groups_below_a_threshold_are_suppressed():
     assert repr(release["len"].mechanism).endswith(".nonempty().published_if('>', 180)")
 
 
+@pytest.mark.parametrize("of", [dict, pd.DataFrame])
+def test_columns_beside_a_count_with_a_threshold_have_none(of):
+    """Where there is none, Polars has null and pandas nan."""
+    told = of(summary(threshold=[100.0, None]))
+    release = read_opendp(told, FRAME, coords={"sex": ["f", "m"]})
+    assert repr(release["len"].mechanism).endswith(".nonempty().published_if('>', 100)")
+    assert repr(release["age"].mechanism) == "GaussianMechanism(sigma=300)"
+    assert release["age"].values.tolist() == [9840.25, 9308.5]
+
+
+def test_other_columns_are_by_the_groups_that_were_published():
+    told = summary(threshold=[100.0, np.nan])
+    release = read_opendp(told, FRAME, coords={"sex": ["f", "x", "m"]})
+    assert release["len"].dims == ("sex",)
+    assert release["age"].dims == ("sex_published",)
+    assert release["age"].coords == {"sex_published": ("m", "f")}
+    assert release["age"].values.tolist() == [9308.5, 9840.25]
+    frame = FRAME.assign(race=["a", "b"])
+    both = read_opendp(told, frame, coords={"sex": ["f", "m"], "race": ["a", "b"]})
+    assert both["age"].coords == {"sex_race_published": ("m, a", "f, b")}
+
+
 @pytest.mark.parametrize(
     ("told", "frame", "coords", "message"),
     [
@@ -68,9 +90,9 @@ def test_groups_below_a_threshold_are_suppressed():
         (summary(threshold=[180, None]), FRAME, None, "'len': groups were left out .*180.*'sex'"),
         (
             summary(threshold=[100, None]),
-            FRAME,
+            FRAME.assign(age=[1.0, np.nan]),
             {"sex": ["m", "f", "x"]},
-            "'age': .*sex 'x', which 'len' may have left out",
+            "'age': there is no value of sex_published 'f'",
         ),
         (SUMMARY, {"len": [1], "age": [2.0]}, None, "released must be"),
         (SUMMARY, FRAME.drop(columns="sex"), None, "'len': released has 2 rows, and no column"),

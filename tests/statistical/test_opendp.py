@@ -54,7 +54,12 @@ def test_a_query_is_read(dp, loss, noise):
         .agg(dp.len(signed=True), pl.col("age").fill_null(0).dp.sum((0, 100)))
     )
     summary, released = query.summarize(), query.release().collect()
-    for told, frame in ((query, released), (summary, released), (summary, released.to_arrow())):
+    for told, frame in (
+        (query, released),
+        (summary, released),
+        (summary, released.to_arrow()),
+        (summary.to_pandas(), released.to_pandas()),
+    ):
         release = read_opendp(told, frame)
         assert release.names == ("len", "age")
         for row, sex in enumerate(released["sex"].to_list()):
@@ -69,6 +74,28 @@ def test_counts_are_unsigned_if_it_is_not_asked_otherwise(dp):
         query = context(dp, RECORDS, KNOWN, epsilon=0.2).query().group_by("sex").agg(dp.len())
     release = read_opendp(query, query.release())
     assert repr(release["len"].mechanism).endswith(".clamped(0, None)")
+
+
+def test_sums_beside_counts_with_a_threshold_are_read_of_frames_of_pandas(dp):
+    """A group of one is never above the threshold; of the sum OpenDP tells none."""
+    import polars as pl
+
+    records = {"g": ["a"] * 60 + ["b"] + ["c"] * 60, "age": [*range(20, 50)] * 4 + [3]}
+    query = (
+        context(dp, records, {"max_length": 200}, epsilon=2.0, delta=1e-6)
+        .query()
+        .group_by("g")
+        .agg(dp.len(signed=True), pl.col("age").fill_null(0).dp.sum((0, 100)))
+    )
+    summary, released = query.summarize(), query.release().collect()
+    of_polars, of_pandas = (
+        read_opendp(*told, coords={"g": ["a", "b", "c"]})
+        for told in ((summary, released), (summary.to_pandas(), released.to_pandas()))
+    )
+    assert repr(of_pandas) == repr(of_polars)
+    assert of_pandas["len"].values.mask.tolist() == [False, True, False]
+    assert repr(of_pandas["age"].mechanism) == "DiscreteLaplaceMechanism(scale=100)"
+    assert sorted(of_pandas["age"].coords["g_published"]) == ["a", "c"]
 
 
 def test_a_threshold_is_passed_by_what_is_above_it(dp):
