@@ -232,6 +232,7 @@ VALID = {
         "k": 3,
         "at_most": 1,
     },
+    "statistics.count_where": lambda: {"condition": np.asarray(CATEGORIES) > 0},
     "statistics.cross_counts": lambda: {"a": CATEGORIES, "b": CATEGORIES, "ka": 3, "kb": 3},
     "statistics.histogram": lambda: {"x": NUMBERS, "edges": [0, 0.5, 1]},
     "statistics.clamped_sum": lambda: {"x": NUMBERS, "lower": 0.0, "upper": 1.0},

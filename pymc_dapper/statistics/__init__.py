@@ -8,7 +8,7 @@ from pymc_dapper.statistics.moments import clamped_moments, clamped_sum
 from pymc_dapper.statistics.persons import bounded_counts
 from pymc_dapper.statistics.regression import regression, regression_labels
 from pymc_dapper.statistics.statistic import Statistic
-from pymc_dapper.statistics.tables import counts, cross_counts, histogram
+from pymc_dapper.statistics.tables import count_where, counts, cross_counts, histogram
 
 __all__ = [
     "Sensitivities",
@@ -17,6 +17,7 @@ __all__ = [
     "bounded_counts",
     "clamped_moments",
     "clamped_sum",
+    "count_where",
     "counts",
     "cross_counts",
     "histogram",

@@ -23,6 +23,11 @@ type Records = ArrayLike | TensorVariable
 def as_records(x: Records, name: str, *, max_ndim: int = 2) -> Array:
     """Check that ``x`` holds numbers, none of them nan, for each record; the record axis first."""
     x = as_plain(x)
+    if isinstance(x, bool):
+        raise ValueError(
+            f"{name} is {x}: Python compares a variable as an object, so that x == 1 is False. "
+            "Write pt.eq(x, 1), or pt.neq(x, 1) for x != 1"
+        )
     if isinstance(x, Variable):
         check_precision()
         if not isinstance(x.type, TensorType):

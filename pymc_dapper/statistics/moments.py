@@ -19,7 +19,7 @@ from pymc_dapper.statistics.arrays import (
 from pymc_dapper.statistics.statistic import (
     Array,
     Statistic,
-    exact_sensitivities,
+    column_sensitivities,
 )
 
 MAX_INTEGER, MAX_FLOAT = 2**62, Fraction(float(np.finfo(np.float64).max))
@@ -200,7 +200,7 @@ def _sensitivities(
 ) -> Sensitivities:
     def of(which: Neighbours) -> Sensitivities:
         largest = _largest_change if which == "replace" else _largest_value
-        return exact_sensitivities([largest(a, b, order) for a, b in _fractions(low, high)], which)
+        return column_sensitivities([largest(a, b, order) for a, b in _fractions(low, high)], which)
 
     return for_either(neighbours, of)
 

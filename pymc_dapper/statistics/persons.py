@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 from pymc_dapper.checks import places, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either
 from pymc_dapper.statistics.arrays import Records, as_records, module_of, n_columns, n_records
-from pymc_dapper.statistics.statistic import Statistic, exact_sensitivities
+from pymc_dapper.statistics.statistic import Statistic, column_sensitivities
 
 
 def bounded_counts(
@@ -83,6 +83,6 @@ def bounded_counts(
 
     def of(which: Neighbours) -> Sensitivities:
         one = (2 * c, 2 * c**2, c) if which == "replace" else (c, c**2, c)
-        return exact_sensitivities([one], which)
+        return column_sensitivities([one], which)
 
     return Statistic(value, for_either(neighbours, of), n_records(x))

@@ -113,9 +113,11 @@ def _statistic_as_tensor(
     return as_tensor_variable(statistic.value, name, ndim, **kwargs)
 
 
-def exact_sensitivities(
+def column_sensitivities(
     by_column: Sequence[tuple[Fraction | int, Fraction | int, Fraction | int]],
     neighbours: Neighbours,
+    *,
+    exact: bool = True,
 ) -> Sensitivities:
     """Put together the sensitivities of statistics of separate columns of a record.
 
@@ -128,6 +130,8 @@ def exact_sensitivities(
         Of each column.
     neighbours : {"replace", "add_remove"}
         Which data sets are neighbours.
+    exact : bool
+        Whether columns can change as they like, each by its largest distance.
     """
     l1, l2_squared, linf = zip(*by_column, strict=True)
-    return sensitivities(sum(l1), sum(l2_squared), max(linf), neighbours)
+    return sensitivities(sum(l1), sum(l2_squared), max(linf), neighbours, exact=exact)

@@ -18,7 +18,7 @@ from pymc_dapper.statistics.arrays import (
     n_columns,
     n_records,
 )
-from pymc_dapper.statistics.statistic import Statistic, exact_sensitivities
+from pymc_dapper.statistics.statistic import Statistic, column_sensitivities
 
 FEW_CATEGORIES = 256
 """Up to so many, records are compared with each category."""
@@ -61,6 +61,48 @@ def counts(record: Records, k: int, *, neighbours: Neighbours | None = None) -> 
     value = _tabulate(x, k) if isinstance(x, np.ndarray) else _count_categories(x, k)
     sensitivity = _one_cell_each(n_columns(x, "record"), k, neighbours)
     return Statistic(value, sensitivity, n_records(x))
+
+
+def count_where(condition: Records, *, neighbours: Neighbours | None = None) -> Statistic:
+    """Count the records for which a condition holds.
+
+    Parameters
+    ----------
+    condition : tensor or array of bool, shape (n,) or (n, m)
+        Whether it holds, for each record, or m conditions. Of a variable write ``x > 2``,
+        ``pt.eq(x, 1)`` (not ``x == 1``, which Python answers with False), and ``&``, ``|`` and
+        ``~`` of such conditions.
+    neighbours : {"replace", "add_remove"}, optional
+        Which data sets the sensitivity compares: one record with other values (the number of
+        records is public), or one record more or less. The sensitivity is the same.
+
+    Returns
+    -------
+    Statistic
+        The number of records, a scalar; or m numbers. Sensitivity: L1 m and L2 sqrt(m), exact if
+        the conditions can all hold for one record and none for another (m = 1 if there is one).
+
+    Raises
+    ------
+    ValueError
+        If the condition isn't a truth value for each record.
+
+    Examples
+    --------
+    >>> count_where(np.array([17, 44, 90]) >= 18).value
+    array(2)
+    """
+    holds = as_records(condition, "condition")
+    if np.dtype(holds.dtype).kind != "b":
+        raise ValueError(
+            f"condition must be a truth value for each record, but its dtype is {holds.dtype}. "
+            "Write x > 2, or pt.eq(x, 1) in the place of x == 1"
+        )
+    columns = n_columns(holds, "condition")
+    sensitivity = _one_cell_each(columns, 1, neighbours, exact=columns is None)
+    value = holds.sum(axis=0, dtype="int64")
+    value = np.asarray(value) if isinstance(holds, np.ndarray) else value
+    return Statistic(value, sensitivity, n_records(holds))
 
 
 def cross_counts(
@@ -199,7 +241,9 @@ def _tabulate(cells: np.ndarray, k: int) -> np.ndarray:
     return np.array(tables, dtype=np.int64).reshape(*cells.shape[1:], k)
 
 
-def _one_cell_each(columns: int | None, cells: int, neighbours: Neighbours | None) -> Sensitivities:
+def _one_cell_each(
+    columns: int | None, cells: int, neighbours: Neighbours | None, *, exact: bool = True
+) -> Sensitivities:
     """Sensitivity of one table per column: a record is in one cell of each, or in none.
 
     Replacing a record takes 1 from a cell and adds 1 to another, where there is one.
@@ -207,6 +251,7 @@ def _one_cell_each(columns: int | None, cells: int, neighbours: Neighbours | Non
 
     def of(which: Neighbours) -> Sensitivities:
         table = (2, 2, 1) if which == "replace" and cells > 1 else (1, 1, 1)
-        return exact_sensitivities([table] * (1 if columns is None else columns), which)
+        tables = [table] * (1 if columns is None else columns)
+        return column_sensitivities(tables, which, exact=exact)
 
     return for_either(neighbours, of)
