@@ -660,17 +660,13 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
     sizes = readings.sizes()
     seen = [rv for rv in records_seen(model) if rv not in tables and rv not in sizes]
     if not seen:
-        raise ReadingError(
-            "no latent records were found: no Potential, and no release added by a mechanism's "
-            "observe(), depends on a free variable. Pass the records, as in assign_steps([x])"
-        )
+        raise ReadingError(f"no latent records were found: {_why_none(model)}")
     counted = {rv for rvs in sizes.values() for rv in rvs}  # each by its own number
     lengths = {rv.name: length(model, rv) for rv in seen if rv not in counted}
     if None in lengths.values() or len(set(lengths.values())) > 1:
         check_scalars(model, seen, readings.point)
         listed = ", ".join(
-            f"'{name}' ({'a scalar' if n is None else f'{n} along its first axis'})"
-            for name, n in lengths.items()
+            f"'{name}' ({_told_length(model[name], n)})" for name, n in lengths.items()
         )
         raise ReadingError(
             "which variables are the latent records isn't clear: the mechanisms, or other "
@@ -724,6 +720,36 @@ def _warn_of_left_out(latent: Latent, steps: Sequence[Step | UnbuiltNuts]) -> No
             names,
             ", tabulate=False" if latent.tabulated else "",
         )
+
+
+def _told_length(rv: TensorVariable, length: int | None) -> str:
+    if rv.type.ndim == 0:
+        return "a scalar"
+    return "a single vector" if length is None else f"{length} along its first axis"
+
+
+def _why_none(model: Model) -> str:
+    """Say why nothing that is free is seen by a release."""
+    releases = [(x, [x]) for x in model.potentials]
+    releases += [(rv, rv.owner.inputs) for rv in model.observed_RVs if hasattr(rv.tag, "mechanism")]
+    if not releases:
+        return (
+            "the model has no release of a mechanism. Add it, as in "
+            'mechanism.potential("privacy", statistic, released=...)'
+        )
+    for release, inputs in releases:
+        known = set(ancestors(inputs)).intersection(model.observed_RVs) - {release}
+        if known:
+            [name, *_] = sorted(str(rv.name) for rv in known)
+            return (
+                f"'{release.name}' depends on '{name}', which is observed. A release says nothing "
+                f"more of records that are known. If '{name}' is confidential, leave out its "
+                "observed=, and it is drawn"
+            )
+    return (
+        "no Potential, and no release added by a mechanism's observe(), depends on a free "
+        "variable. Let the statistic be a function of the records"
+    )
 
 
 def _check_generated(model: Model) -> None:

@@ -1,7 +1,9 @@
 """Checks of what a user passes: each returns the value in plain form, or says what to write."""
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from numbers import Real
 from operator import index
 from typing import Any
@@ -138,6 +140,41 @@ def function(value: Any, name: str, signature: str) -> Callable[..., Any]:
     if not callable(value):
         raise TypeError(f"{name} must be a function {signature}, got {shown(value)}")
     return value
+
+
+def no_comparison(value: Any, name: str) -> None:
+    """Refuse a truth value of Python's: what ``==`` makes of a variable."""
+    if isinstance(value, bool):
+        raise TypeError(
+            f"{name} is {value}: Python compares variables as objects, so that x == 1 is False. "
+            "Write pt.eq(x, 1), or pt.neq(x, 1) for x != 1"
+        )
+
+
+def called_as[F: Callable[..., Any]](example: str) -> Callable[[F], F]:
+    """Make a method say what to write where it is called with other arguments than it takes.
+
+    Python itself would name the class that a method was inherited from. ``{owner}`` stands in the
+    example for the class, or the class of the object, whose method is called.
+    """
+
+    def decorate(method: F) -> F:
+        signature = inspect.signature(method)
+
+        @wraps(method)
+        def call(owner: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                signature.bind(owner, *args, **kwargs)
+            except TypeError as error:
+                name = (owner if isinstance(owner, type) else type(owner)).__name__
+                raise TypeError(
+                    f"{name}.{method.__name__}: {error}. Write {example.format(owner=name)}"
+                ) from None
+            return method(owner, *args, **kwargs)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
 
 
 def random_generator(value: Any, name: str) -> np.random.Generator:

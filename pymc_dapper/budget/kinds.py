@@ -40,6 +40,18 @@ class _Budget:
     neighbours: Neighbours
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Say what a budget is made of where something else was given, such as a delta."""
+        known = {one.name: not one.kw_only for one in fields(cls)}
+        unknown = [name for name in kwargs if name not in known]
+        if unknown or len(args) > sum(known.values()):
+            got = f"got {unknown[0]}=..." if unknown else f"got {len(args)} numbers"
+            raise TypeError(
+                f"{cls.__name__} is made of {', '.join(known)}, {got}. Epsilon alone is PureDP(1), "
+                "with a delta ApproxDP(1, 1e-6), rho ZCDP(0.5)"
+            )
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
 

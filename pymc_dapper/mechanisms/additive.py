@@ -21,6 +21,7 @@ from pymc_dapper.backend.named_dims import as_plain
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.budget.kinds import needed, spent_by
 from pymc_dapper.checks import (
+    called_as,
     choice,
     finite_number,
     places,
@@ -425,6 +426,7 @@ class LaplaceNoise(AdditiveNoise):
     _budget_of: ClassVar[Callable[..., PureDP]]
 
     @classmethod
+    @called_as("{owner}.calibrate(budget, sensitivity=...), with a budget such as pmd.PureDP(0.5)")
     def calibrate(
         cls,
         budget: PureDP,
@@ -586,6 +588,7 @@ class GaussianNoise(AdditiveNoise):
     sigma: float | np.ndarray | TensorVariable
 
     @classmethod
+    @called_as("{owner}.calibrate(budget, sensitivity=...), with a budget such as pmd.ZCDP(0.1)")
     def calibrate(
         cls,
         budget: ZCDP | ApproxDP,
@@ -752,6 +755,7 @@ class TulapMechanism(AdditiveNoise):
             )
 
     @classmethod
+    @called_as("{owner}.calibrate(budget, sensitivity=...), with a budget such as pmd.PureDP(0.5)")
     def calibrate(
         cls,
         budget: PureDP | ApproxDP,

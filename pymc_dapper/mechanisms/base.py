@@ -18,7 +18,15 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.backend.internals import RandomState
 from pymc_dapper.backend.named_dims import as_plain
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.checks import as_array, places, random_generator, real_numbers, shown
+from pymc_dapper.checks import (
+    as_array,
+    called_as,
+    no_comparison,
+    places,
+    random_generator,
+    real_numbers,
+    shown,
+)
 from pymc_dapper.context import check_precision
 from pymc_dapper.html import table
 from pymc_dapper.mechanisms.mistakes import tell_of_mistakes
@@ -196,6 +204,7 @@ class Mechanism(ABC):
                 f"{_shown_release(released)}"
             )
 
+    @called_as('mechanism.potential("privacy", statistic, released=...)')
     def potential(
         self,
         name: str,
@@ -248,6 +257,7 @@ class Mechanism(ABC):
         potential = pm.Potential(name, logp, dims=(dims and dims[: logp.type.ndim]) or None)
         return self._tell(potential, name, statistic, data)
 
+    @called_as('mechanism.observe("privacy", statistic, released=...)')
     def observe(
         self,
         name: str,
@@ -271,6 +281,7 @@ class Mechanism(ABC):
         variable = self._random_variable(name, statistic, observed=data, dims=dims)
         return self._tell(variable, name, statistic, data)
 
+    @called_as('mechanism.generate("privacy", statistic)')
     def generate(self, name: str, statistic: Any, *, dims: Dims = None) -> TensorVariable:
         """Add a release that isn't known yet to the model in context, as a random variable.
 
@@ -415,6 +426,7 @@ class Mechanism(ABC):
                 raise ValueError(
                     f"'{name}': the release has shape {values.shape}, where the mechanism releases "
                     f"shape {expected} of this statistic"
+                    + (". Add up the records first, as in x.sum()" if not values.shape else "")
                 )
             self.check_released(name, values)
 
@@ -536,6 +548,7 @@ def as_tensor(value: Any, what: str = "a statistic") -> TensorVariable:
     if np.ma.is_masked(value):
         raise ValueError(f"{what} must be complete, but entries are masked: leave them out")
     given = value
+    no_comparison(value, what)
     value = as_plain(getattr(value, "value", value))
     if not isinstance(value, Variable):
         value = as_array(value)  # PyTensor would hold a plain float in single precision
@@ -543,11 +556,11 @@ def as_tensor(value: Any, what: str = "a statistic") -> TensorVariable:
         holds_variables = isinstance(value, np.ndarray) and any(
             isinstance(x, Variable) for x in value.flat
         )
-        symbolic = "it is an array of variables, which NumPy's functions make nothing else of. "
+        symbolic = " that holds variables of a model, with which NumPy can't compute"
         raise TypeError(
-            f"{what} must be a tensor, or an array, of real numbers, got {shown(given)}: "
-            f"{symbolic if holds_variables else ''}"
-            "In a model, compute it with pytensor.tensor or with pymc_dapper.statistics"
+            f"{what} must be a tensor, or an array, of real numbers, got {shown(given)}"
+            f"{symbolic if holds_variables else ''}. In a model, use pytensor.tensor (pt.stack, "
+            "pt.clip, pt.mean) or pymc_dapper.statistics (counts, histogram, clamped_sum)"
         )
     if isinstance(value, np.ndarray) and value.dtype.kind == "u" and np.any(value > MAX_RELEASE):
         value = value.astype("float64")

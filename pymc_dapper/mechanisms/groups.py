@@ -55,8 +55,6 @@ def by_group(scale_of: Callable[[Any], float], sensitivity: SensitivityLike) -> 
 
 def told_neighbours(mechanism: type, budget: Any, neighbours: Neighbours | None) -> Any:
     """Give a budget the neighbours that a calibration names; None leaves it as it is."""
-    if neighbours is None:
-        return budget
     if not isinstance(budget, PureDP | ZCDP | ApproxDP):
         raise TypeError(
             f"{mechanism.__name__}.calibrate needs a budget, such as pmd.PureDP(epsilon=0.5), got "

@@ -14,7 +14,7 @@ from scipy.special import gammaln
 
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
-from pymc_dapper.checks import finite_number, shown, whole_number
+from pymc_dapper.checks import called_as, finite_number, shown, whole_number
 from pymc_dapper.mechanisms.base import (
     Mechanism,
     as_tensor,
@@ -100,6 +100,7 @@ class KNormMechanism(Mechanism):
             raise ValueError(f"norm must be 1, 2 or np.inf, got {shown(self.norm)}")
 
     @classmethod
+    @called_as("{owner}.calibrate(budget, sensitivity=...), with a budget such as pmd.PureDP(0.5)")
     def calibrate(
         cls,
         budget: PureDP,

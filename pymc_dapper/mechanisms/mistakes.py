@@ -76,7 +76,7 @@ def _check_kept(name: str, mechanism: Any, sensitivity: Sensitivities) -> None:
             f"{spent}. The statistic's sensitivity is {own}: pass it as a whole, "
             f"{type(mechanism).__name__}.calibrate(budget, sensitivity=statistic.sensitivity)",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 

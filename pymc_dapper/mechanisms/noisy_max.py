@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.budget.kinds import needed
-from pymc_dapper.checks import choice, flag, places, shown, whole_number
+from pymc_dapper.checks import called_as, choice, flag, places, shown, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor, positive
 from pymc_dapper.sensitivity import (
     Neighbours,
@@ -143,6 +143,10 @@ class NoisyMaxMechanism(Mechanism):
             )
 
     @classmethod
+    @called_as(
+        "{owner}.calibrate(budget, sensitivity=..., candidates=...), with a budget such as "
+        "pmd.PureDP(0.5)"
+    )
     def calibrate(
         cls,
         budget: PureDP,

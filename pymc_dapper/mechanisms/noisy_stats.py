@@ -14,7 +14,7 @@ from scipy.special import bernoulli, factorial
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.budget.kinds import check_replace
-from pymc_dapper.checks import real_numbers, shown, whole_number
+from pymc_dapper.checks import called_as, real_numbers, shown, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
 from pymc_dapper.statistics.arrays import (
     Records,
@@ -86,6 +86,7 @@ class NoisyStats(Mechanism):
         object.__setattr__(self, "n", whole_number(self.n, "n", at_least=2))
 
     @classmethod
+    @called_as("{owner}.calibrate(budget, n=...), with a budget such as pmd.PureDP(0.5)")
     def calibrate(cls, budget: PureDP, *, n: int) -> Self:
         """Choose the noise for a budget.
 

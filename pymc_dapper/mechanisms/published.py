@@ -201,11 +201,15 @@ class PublishedByRules(Mechanism):
                 )
             values = released[~np.isneginf(released)]
         elif released.dtype.kind == "f" and released.ndim and np.any(np.isnan(released)):
+            empty = np.argwhere(np.isnan(released)).tolist()
+            first = empty[0][0] if released.ndim == 1 else tuple(empty[0])
+            others = f", and {len(empty) - 1} more" if len(empty) > 1 else ""
             raise ValueError(
-                f"'{name}': the released values must be finite numbers, but there is nan: "
-                f"{places(np.isnan(released))}. If these were suppressed for being low, tell the "
-                'mechanism so: mechanism.published_if(">=", threshold). If they were forgotten, '
-                "take the others of both, as in statistic[known] with released=released[known]"
+                f"'{name}': the released values must be finite numbers, but entry {first} is nan"
+                f"{others}. If it was suppressed for being low, use "
+                'mechanism.published_if(">=", threshold). Otherwise drop it from the statistic and '
+                "from the release, as in statistic[known] with "
+                "released=released[known]"
             )
         super().check_released(name, values)
         self.publication.check(name, released)

@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.budget.kinds import check_replace
-from pymc_dapper.checks import finite_number, places, whole_number
+from pymc_dapper.checks import called_as, finite_number, places, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor, check_broadcast
 
 
@@ -109,6 +109,7 @@ class RandomizedResponse(Mechanism):
     integer = True
 
     @classmethod
+    @called_as("{owner}.calibrate(budget, categories), with a budget such as pmd.PureDP(0.5)")
     def calibrate(cls, budget: PureDP, categories: int) -> Self:
         """Choose the probability of a true answer for a budget: e^epsilon / (e^epsilon + k - 1).
 

@@ -50,7 +50,7 @@ def only_released(name: str, method: str, released: Any, observed: Any) -> Any:
         f"'{name}': {method} takes the release as released=...: write that in the place of "
         "observed=...",
         FutureWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
     return observed
 
@@ -63,17 +63,19 @@ def as_release(name: str, released: Any) -> Release:
         return released
     if isinstance(released, Constant):
         released = released.data
-    if isinstance(released, Variable):
+    value = getattr(released, "value", released) if hasattr(released, "sensitivity") else released
+    if isinstance(value, Variable):
         raise TypeError(
-            f"'{name}': the release must be known, got {shown(released)}, which is symbolic. Pass "
-            "numbers, or pm.Data"
+            f"'{name}': the release must be the published numbers, or pm.Data of them, got "
+            f"{shown(released)}. Did you swap the arguments? The statistic comes second, as in "
+            'potential("privacy", statistic, released=...)'
         )
     return real_array(
         released,
         f"'{name}': the release",
-        "take the entries that were released of both, as in statistic[known] with "
-        "released=released[known]. If they were suppressed for being low, tell the mechanism so: "
-        'mechanism.published_if(">=", threshold)',
+        "if they were suppressed for being low, use "
+        'mechanism.published_if(">=", threshold). Otherwise drop them from the statistic and from '
+        "the release, as in statistic[known] with released=released[known]",
     )
 
 

@@ -12,7 +12,7 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.named_dims import as_plain
-from pymc_dapper.checks import as_array, places
+from pymc_dapper.checks import as_array, no_comparison, places
 from pymc_dapper.context import check_precision
 from pymc_dapper.statistics.statistic import Array
 
@@ -23,11 +23,7 @@ type Records = ArrayLike | TensorVariable
 def as_records(x: Records, name: str, *, max_ndim: int = 2) -> Array:
     """Check that ``x`` holds numbers, none of them nan, for each record; the record axis first."""
     x = as_plain(x)
-    if isinstance(x, bool):
-        raise ValueError(
-            f"{name} is {x}: Python compares a variable as an object, so that x == 1 is False. "
-            "Write pt.eq(x, 1), or pt.neq(x, 1) for x != 1"
-        )
+    no_comparison(x, name)
     if isinstance(x, Variable):
         check_precision()
         if not isinstance(x.type, TensorType):

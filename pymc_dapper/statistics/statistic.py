@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from pytensor.graph.basic import Variable
 from pytensor.tensor import as_tensor_variable
 from pytensor.tensor.variable import TensorVariable
 
@@ -87,10 +88,26 @@ class Statistic:
         """Return the value of a statistic of data."""
         if not isinstance(self.value, np.ndarray):
             raise TypeError(
-                "the statistic is symbolic: it has no numbers until the records have. Use .value "
-                "in a model, or compute the statistic from an array of data"
+                "the statistic has no numbers yet: its records are variables of a model. Use "
+                "PyTensor's functions of its .value, such as pt.mean(table.value), in the place of "
+                "NumPy's; or compute the statistic from an array of data"
             )
         return np.array(self.value, dtype=dtype, copy=copy)
+
+    def _by_reflection(self, other: Any) -> Any:
+        """Leave arithmetic to variables and arrays, which take the value; refuse all other."""
+        return NotImplemented if isinstance(other, Variable | np.ndarray) else self._by_value()
+
+    def _by_value(self, *_: Any, **__: Any) -> Any:
+        """Say how to compute with a statistic."""
+        raise TypeError(
+            "a statistic can be multiplied and divided by a public number only: what one person "
+            "can do to anything else isn't known. Compute with its .value, as in table.value[0] or "
+            "table.value.sum(), and give the sensitivity of the result yourself"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = _by_reflection
+    __getitem__ = sum = mean = _by_value
 
 
 def _public_number(factor: Any) -> Fraction:

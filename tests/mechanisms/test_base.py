@@ -50,7 +50,7 @@ def test_statistics_become_tensors_of_which_differences_can_be_taken(given, dtyp
     ("given", "error", "message"),
     [
         (["a"], TypeError, "must be a tensor, or an array, of real numbers"),
-        (np.array([pt.scalar()]), TypeError, "an array of variables"),
+        (np.array([pt.scalar()]), TypeError, "holds variables of a model"),
         (np.ma.masked_array([1.0], mask=[True]), ValueError, "entries are masked"),
     ],
 )

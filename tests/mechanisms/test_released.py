@@ -125,7 +125,11 @@ def test_the_keyword_is_released_and_another_is_told(model, how):
         (["10", "12", "8"], TypeError, "must be an array of real numbers"),
         ([[1, 2], [3]], TypeError, "must be an array of real numbers"),
         (None, TypeError, "must be an array of real numbers, got None"),
-        (pt.vector("v"), TypeError, "must be known, got a TensorVariable 'v', which is symbolic"),
+        (
+            pt.vector("v"),
+            TypeError,
+            "must be the published numbers.* got a TensorVariable 'v'. Did you swap",
+        ),
     ],
 )
 def test_what_is_no_release_is_refused(model, how, released, error, message):

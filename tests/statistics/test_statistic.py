@@ -19,6 +19,7 @@ from pymc_dapper.reference import KnownTablePosterior, sample_under_invariants
 from pymc_dapper.statistics import (
     clamped_moments,
     clamped_sum,
+    count_where,
     counts,
     cross_counts,
     histogram,
@@ -63,6 +64,9 @@ CASES = {
         lambda r, neighbours: cross_counts(r[:, 0], r[:, 1], 3, 3, neighbours=neighbours),
         2,
         categories=3,
+    ),
+    "count where": Case(
+        lambda r, neighbours: count_where(np.abs(r[:, 0]) < 1, neighbours=neighbours), 1
     ),
     "histogram": Case(single(histogram, [-1, 0, 2]), 1),
     "histogram, end bins": Case(single(histogram, [-1, 0, 2], outside="end_bins"), 1),
@@ -305,6 +309,8 @@ MODELS = {
     "counts of Bernoulli records": lambda: counts(pm.Bernoulli("record", 0.3, shape=N), 2),
     "cross_counts": lambda: cross_counts(category("record_a"), category("record_b", 3), 4, 3),
     "cross_counts with public": lambda: cross_counts(CATEGORY, category("record_b", 3), 4, 3),
+    "count_where": lambda: count_where(pt.eq(category(), 1)),
+    "count_where of two columns": lambda: count_where((two_columns() > 0) & (NUMBERS > 0)),
     "histogram": lambda: histogram(number(), [-1, 0, 2]),
     "histogram of two columns": lambda: histogram(two_columns(), [-1, 0, 2], outside="end_bins"),
     "clamped_sum": lambda: clamped_sum(number(), -1, 2),
@@ -347,6 +353,8 @@ def test_dapper_step_reads_it_as_sums(name):
     [
         lambda k, x, xs: counts(k, 4),
         lambda k, x, xs: cross_counts(k, k, 4, 5),
+        lambda k, x, xs: count_where(x > 0),
+        lambda k, x, xs: count_where(xs > 0),
         lambda k, x, xs: histogram(x, [-1, 0, 2]),
         lambda k, x, xs: histogram(xs, [-1, 0, 2], outside="end_bins"),
         lambda k, x, xs: clamped_sum(x, -1, 2),
@@ -369,7 +377,7 @@ def test_symbolic_and_numerical_values_agree(statistic):
 
 
 def test_a_symbolic_statistic_is_no_array():
-    with pytest.raises(TypeError, match=r"symbolic.*Use \.value"):
+    with pytest.raises(TypeError, match=r"no numbers yet.*of its \.value"):
         np.asarray(counts(pt.lvector(), 4))
 
 

@@ -15,6 +15,7 @@ from pymc_dapper.records.reading.contributions import RowsByBlock
 from pymc_dapper.records.reading.plan import ByEntries
 from pymc_dapper.records.reading.self_check import check_reading
 from pymc_dapper.statistics import (
+    count_where,
     counts,
     cross_counts,
     histogram,
@@ -28,6 +29,18 @@ def test_counts_are_those_of_bincount():
     np.testing.assert_array_equal(counts(CATEGORIES, 3).value, by_column)
     assert counts([True, False, True], 2).value.tolist() == [1, 2]
     assert counts(CATEGORY, 5).value.dtype.kind == "i"
+
+
+def test_conditions_are_counted_by_column():
+    assert count_where(CATEGORY > 1).value == np.sum(CATEGORY > 1)
+    two = count_where(NUMBERS > 0)
+    np.testing.assert_array_equal(two.value, (NUMBERS > 0).sum(axis=0))
+    assert two.sensitivity.l1 == 2
+    assert two.sensitivity.l2 == np.sqrt(2)
+    # One condition may rule out another.
+    assert not two.sensitivity.l1.exact
+    with pytest.raises(ValueError, match="truth value for each record, but its dtype is int64"):
+        count_where(CATEGORY)
 
 
 def test_cross_counts_are_those_of_each_pair():
