@@ -47,6 +47,7 @@ benchmark: $(STAMP)
 	$(PY) -m benchmarks.run
 
 docs: $(STAMP)
+	rm -rf docs/api
 	$(PY) -m sphinx -n -W --keep-going -b html docs docs/_build
 
 links: $(STAMP)
@@ -100,5 +101,5 @@ $(STAMP): pyproject.toml $(PY)
 $(PY):
 
 clean:
-	rm -rf .venv .venv-libraries .mypy_cache .pytest_cache .ruff_cache build dist docs/_build examples/output
+	rm -rf .venv .venv-libraries .mypy_cache .pytest_cache .ruff_cache build dist docs/_build docs/api examples/output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -159,17 +159,16 @@ def assign_steps(
 ) -> list[BlockedStep]:
     """Choose the steps for a model of latent confidential records, or of latent counts of them.
 
-    :class:`DapperStep` takes the records, :class:`CountStep` the counts and the parameters above
-    them that can be integrated out, :class:`ConjugateStep` the parameters whose conditional
-    distribution it can draw from, and NUTS the other continuous ones. What is left, discrete
-    parameters, gets PyMC's choice from ``pm.sample``.
-    :class:`SizeStep` takes the number of records, where it is a variable and mechanisms see the
-    first n rows only (:func:`present`).
-    :class:`InterweaveStep` moves the continuous parameters that the records follow once more,
-    together with the records: at a small privacy budget the chain would crawl without. Of a model
-    with all records integrated out (:func:`tabulate`), it takes up to 16 parameters by itself.
-    Where NUTS would move parameters above Binomial or Poisson counts with noise of their own,
-    :class:`CollapsedStep` takes both, and moves the parameters with the counts summed out.
+    - :class:`DapperStep` takes the records.
+    - :class:`SizeStep` takes an unknown number of records (:func:`present`).
+    - :class:`CountStep` takes the counts, and the parameters above them that can be integrated out.
+    - :class:`ConjugateStep` takes the parameters whose conditional distribution it can draw from.
+    - NUTS takes the other continuous parameters. If these are above Binomial or Poisson counts with
+      noise of their own, :class:`CollapsedStep` takes both, and sums the counts out.
+    - :class:`InterweaveStep` moves the continuous parameters that the records follow once more,
+      together with the records, so that the chain mixes at small privacy budgets. If all records
+      are integrated out (:func:`tabulate`), it takes up to 16 parameters by itself.
+    - ``pm.sample`` chooses the steps of what is left: discrete parameters.
 
     Parameters
     ----------

@@ -45,17 +45,14 @@ class CollapsedStepState(StepMethodState):
 class CollapsedStep(Step):
     """Move parameters by NUTS with the counts below them summed out, and draw the counts.
 
-    Where noise hides counts, these follow the parameters and the parameters follow them, and a
-    chain that moves them in turn crawls. Counts that are independent given the parameters can be
-    summed out one by one: the parameters' log-density is then that of what was released itself. The
-    counts are drawn afterwards from their conditional distribution. Together, that is a move of
-    both.
+    If noise is large, a chain that moves counts and parameters in turn crawls. This step sums the
+    counts out: NUTS sees the log-density of the release given the parameters. The counts are then
+    drawn from their conditional distribution. Together this moves both at once.
 
-    Binomial and Poisson counts, each with noise of its own, are summed out one by one: noisy counts
-    per area with area effects, say. Other counts are where they lie on a tree: all that is known is
-    of nested or disjoint sums, some perhaps exactly, as of :class:`CountTree`. A draw takes
-    a hundred times as long: that is to check chains that move counts and parameters in turn, or in
-    their place where they stand still. Counts that are known through sums that cross are for
+    Binomial and Poisson counts, each with noise of its own, are summed out one by one, as noisy
+    counts of areas with area effects. Other counts are summed out if they lie on a tree: if only
+    nested or disjoint sums are known, as in :class:`CountTree`. A draw on a tree takes a hundred
+    times as long. Use it to check a chain, or if a chain stands still. If sums cross, use
     :class:`CountStep`.
 
     Parameters

@@ -78,14 +78,12 @@ class CountStepState(StepMethodState):
 class CountStep(Step):
     """Update latent tables of counts, given parameters and released values.
 
-    People move between cells, or a cell's count changes by itself, one line of possible tables
-    after the other. Each time the new table is drawn by a slice sampler on the integers, from
-    what the prior and the mechanism say of the tables on that line. Where all is nearly exact,
-    steps along many lines are proposed at once. What a prior or an invariant
-    fixes, such as a total, stays as it is. A total that is latent itself, such as the ``n`` of a
-    Multinomial, follows the cells that it adds up: pass it to the same step. A move costs as much
-    as the terms of the log-density that see its cells, whether hundreds or millions of people are
-    counted.
+    A move shifts people between cells, or changes a cell's count. The new table is drawn by a slice
+    sampler on the integers, along a line of possible tables. If everything is nearly exact, steps
+    along many lines are proposed at once. Totals that a prior or an invariant fixes stay as they
+    are. A latent total, such as the ``n`` of a Multinomial, follows its cells: pass it to the same
+    step. A move costs as much as the terms of the log-density that see its cells, however many
+    people are counted.
 
     Parameters
     ----------

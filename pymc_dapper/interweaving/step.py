@@ -93,18 +93,17 @@ class Kind(NamedTuple):
 
 
 class InterweaveStep(Step):
-    """Move parameters together with the records, the records' own randomness held fixed.
+    """Move parameters together with the records, the records' noise held fixed.
 
-    A record is a function of the parameters and of noise that knows nothing of them,
-    x_i = F^-1(u_i; theta). Given the records, theta can move only as far as they allow, and if the
-    privacy budget is small, that is hardly at all compared with how little the released values say
-    of it. This step moves theta to theta' with the noise held fixed, so that the records follow:
-    x_i' = F^-1(F(x_i; theta); theta'). The records' prior then has no say; the parameters' prior,
-    the privacy mechanism and whatever else depends on the parameters or the records decide.
+    At a small privacy budget, parameters given the records move far less than their posterior is
+    wide, and the chain crawls. This step moves both. A record is a function of the parameters and
+    of noise whose law is free of them, x_i = F^-1(u_i; theta). The step moves theta to theta' with
+    the noise held fixed, so the records follow: x_i' = F^-1(F(x_i; theta); theta'). The records'
+    prior cancels. The parameters' prior, the privacy mechanism and all other factors decide.
 
-    Records with at most 16 values, of each of which something was released by itself (randomised
-    answers), are integrated out: theta moves against what was released, with the noise of the
-    records' conditional distribution held fixed in the place of their prior's.
+    If records have at most 16 values, and something was released of each by itself (randomised
+    answers), they are integrated out: theta moves given the release, with the noise of the records'
+    conditional distribution held fixed.
 
     Where released sums nearly fix what many records add up to, neither is enough. If parameters or
     sums are seen to have a long memory in tuning, parameters also move together with the records'

@@ -88,11 +88,10 @@ class DapperStepState(StepMethodState):
 class DapperStep(Step):
     """Update latent confidential records one by one, given parameters and released values.
 
-    In every sweep each record is proposed anew from its prior given the parameters, and accepted
-    or rejected by what that changes in all other factors of the model's log-density: the privacy
-    mechanism, above all. The step finds these factors in the model by itself. Where they see the
-    records through sums over them, the sums are cached and an update costs as much as evaluating
-    the mechanism once, however many records there are.
+    Each sweep proposes each record from its prior given the parameters. All other factors of the
+    model's log-density, above all the privacy mechanism, decide whether it is accepted. The step
+    finds these factors in the model. If they depend on sums over the records, it caches the sums:
+    an update then costs one evaluation of the mechanism, however many records there are.
 
     Parameters
     ----------

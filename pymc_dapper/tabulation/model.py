@@ -54,11 +54,10 @@ def tabulate(
 ) -> Model:
     r"""Write a model of records as a model of counts, with the same posterior of all parameters.
 
-    Records with few possible values enter a log-density through the number of records that have
-    each, wherever the model doesn't tell them apart. In the place of the records, the new model
-    has a table of these numbers, with a row for each distinct row of what is public of a record:
-    its covariates, the index of its group, its answers. How long a draw takes then doesn't depend
-    on how many records there are.
+    If records have few possible values, it is enough to count how many have each. The new model has
+    a table of these counts instead of the records. The table has a row for each distinct row of the
+    records' public data: covariates, indices of groups, answers. The time of a draw then doesn't
+    depend on the number of records.
 
     Parameters
     ----------

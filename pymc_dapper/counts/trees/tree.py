@@ -64,7 +64,7 @@ def _tells_of_memory[**P, R](method: Callable[P, R]) -> Callable[P, R]:
 
 
 class CountTree:
-    """Counts on a tree, and what noisy releases at its nodes say of them: exact, without a chain.
+    """The exact posterior of counts on a tree, given noisy releases at its nodes, without a chain.
 
     The count of a node is the sum of those of its children: blocks, tracts, counties, a state.
     Of any node a noisy count may have been released, or the exact one. The posterior is computed by

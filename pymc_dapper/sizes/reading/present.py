@@ -11,7 +11,7 @@ from pymc_dapper.checks import whole_number
 
 
 def present(n: Variable | int, size: int) -> TensorVariable:
-    """Say which of the rows that there is room for are there: the first n.
+    """Say which rows are present: the first n of ``size``.
 
     For a model whose number of records isn't known. The records are ordinary variables, with room
     for as many as there may be; mechanisms see the present ones only. It is short for
