@@ -221,14 +221,16 @@ def test_an_interrupted_chain_goes_on_to_the_bit(
 
 SCRIPT = """
 import sys, time
+from tests import surroundings  # graphs are evaluated as here: rewritten, they round otherwise
 from tests import test_resumption as tests
 
-def slowly(trace, draw):
-    time.sleep(0.05)
+def wait(trace, draw):
+    if draw.draw_idx == tests.TUNE // 2:
+        time.sleep(600)
 
 if __name__ == "__main__":
     model = tests.build_model()
-    tests.sample(model, tests.build_steps(model), sys.argv[1], slowly)
+    tests.sample(model, tests.build_steps(model), sys.argv[1], wait)
 """
 
 
@@ -250,11 +252,11 @@ def test_a_process_that_is_killed_leaves_a_chain_to_go_on_with(model, whole, ste
             return 0
 
     try:
-        while n_written() < TUNE // 2 and process.poll() is None:
+        while n_written() <= TUNE // 2 and process.poll() is None:
             time.sleep(0.1)
     finally:
         process.kill()
         process.wait()
     before = written(folder, names_of(model))
-    assert TUNE // 2 <= len(before) < TUNE + DRAWS
+    assert len(before) == TUNE // 2 + 1
     assert same(go_on(folder, step, before), written(whole / "store", names_of(model)))

@@ -6,7 +6,7 @@ For what is evaluated a few times at most: PyTensor's functions take four times 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,11 @@ import pytensor.scalar as ps
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph, Op
+from pytensor.graph.rewriting.basic import WalkingGraphRewriter, node_rewriter
 from pytensor.graph.traversal import io_toposort
 from pytensor.graph.type import Type
 from pytensor.link.c.op import COp
+from pytensor.tensor.basic import cast
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dapper.backend.entries import LookUp
@@ -24,11 +26,32 @@ from pymc_dapper.backend.internals import CheckParameterValue
 
 NUMPY_OPERANDS = 32
 """As many inputs and outputs a function of NumPy's has at most; PyTensor refuses others."""
+IN_TURN: dict[type[ps.ScalarOp], np.ufunc] = {
+    ps.Add: np.add,
+    ps.Mul: np.multiply,
+    ps.AND: np.bitwise_and,
+    ps.OR: np.bitwise_or,
+    ps.XOR: np.bitwise_xor,
+}
+"""Operations of any number of operands, by NumPy's of two."""
 
 type Cell = list[Any]
 """Holds the value of a variable, as long as it is needed."""
 type Evaluation = Callable[[list[Any], list[Cell]], Any]
 """Given the values of an operation's inputs, puts those of its outputs into cells."""
+
+
+@node_rewriter([Elemwise])
+def in_two(_: Any, node: Apply) -> list[Variable] | None:
+    """Add many arrays, or multiply them, as twice half of them: for PyTensor's own Python."""
+    if node.nin < NUMPY_OPERANDS or type(node.op.scalar_op) not in IN_TURN:
+        return None
+    operands, half = [cast(x, node.outputs[0].type.dtype) for x in node.inputs], node.nin // 2
+    return [node.op(node.op(*operands[:half]), node.op(*operands[half:]))]
+
+
+FEW_OPERANDS = (WalkingGraphRewriter(in_two), 0.0)
+"""For a mode that evaluates graphs in Python."""
 
 
 def can_be_evaluated(inputs: Iterable[Variable], outputs: Sequence[Variable]) -> bool:
@@ -150,8 +173,11 @@ def _evaluation(node: Apply, check_bounds: bool) -> Evaluation:
         return partial(_looked_up, op.scalar_op.table)
     # Operations leave notes with a node, which are not to stay with the model.
     own = node.clone()
-    if isinstance(op, Elemwise) and len(node.outputs) == 1 and node.nin + 1 <= NUMPY_OPERANDS:
-        return Elementwise(own)
+    if isinstance(op, Elemwise) and len(node.outputs) == 1:
+        if node.nin + 1 <= NUMPY_OPERANDS:
+            return Elementwise(own)
+        if type(op.scalar_op) in IN_TURN:
+            return partial(_in_turn, own)
     op.prepare_node(own, None, None, "py")
     return partial(op.perform, own)
 
@@ -198,6 +224,16 @@ class Elementwise:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Find it again."""
         self.__init__(state["node"])  # type: ignore[misc]
+
+
+def _in_turn(node: Apply, inputs: list[Any], outputs: list[Cell]) -> None:
+    """Add many arrays, or multiply them, one after the other: in the type of the result, as C."""
+    dtype = np.dtype(node.outputs[0].type.dtype)
+    node.op._check_runtime_broadcast(node, inputs)
+    with np.errstate(all="ignore"):
+        operands = (np.asarray(x).astype(dtype, copy=False) for x in inputs)
+        value = reduce(IN_TURN[type(node.op.scalar_op)], operands)
+    outputs[0][0] = np.asarray(value)
 
 
 def _clamped(dtype: str, inputs: list[Any], outputs: list[Cell]) -> None:

@@ -18,7 +18,7 @@ from pytensor.graph.op import Op
 from pytensor.scalar.basic import Composite
 
 from pymc_dapper.backend.addresses import Outside
-from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
+from pymc_dapper.backend.evaluated import FEW_OPERANDS, Evaluated, can_be_evaluated
 from pymc_dapper.backend.internals import CheckParameterValue
 from pymc_dapper.backend.numba_ops import MODEL_PARTS, numba_function
 
@@ -95,7 +95,7 @@ def _function_of(part: FrozenFunctionGraph | Composite) -> Callable:
     return pytensor.function(
         list(graph.inputs),
         outputs,
-        mode=Mode(linker="py", optimizer=None),
+        mode=Mode(linker="py", optimizer=None).register(FEW_OPERANDS),
         accept_inplace=True,
         on_unused_input="ignore",
     )

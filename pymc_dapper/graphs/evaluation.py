@@ -9,14 +9,14 @@ from pytensor.compile.mode import OPT_MINIMUM, Mode
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
+from pymc_dapper.backend.evaluated import FEW_OPERANDS, Evaluated, can_be_evaluated
 from pymc_dapper.backend.internals import VMLinker
 from pymc_dapper.graphs.rebuild import dependent_variables
 
 # With the place of the rewrite that says what is done with invalid parameters, and no other there.
 AS_WRITTEN = Mode(
     VMLinker(use_cloop=False, c_thunks=False), OPT_MINIMUM.including("canonicalize_db")
-)
+).register(FEW_OPERANDS)
 """Operations are evaluated one after the other, as the graph has them.
 
 To rewrite a graph takes longer than a few evaluations of it, and may change what it says: of

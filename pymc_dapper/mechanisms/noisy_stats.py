@@ -25,6 +25,8 @@ from pymc_dapper.statistics.arrays import (
 )
 
 _N_SUMS = 4
+FLATTEST = np.float64(1e-30)
+"""Flatter lines have the density of this slope."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -333,8 +335,8 @@ def _log_ratio_density(b: Any, num: Any, den: Any) -> TensorVariable:
     None is negative, and their sum isn't below 1: digits aren't lost, and there is no underflow,
     however far out b is. M and E are smooth where a rate or a distance vanishes.
     """
-    # m is finite if b is 0: only |b| m counts then.
-    steep = pt.maximum(pt.abs(b), np.float64(1e-200))
+    # m is finite if b is 0: only |b| m counts then. Squares of m, which gradients have, are too.
+    steep = pt.maximum(pt.abs(b), FLATTEST)
     same_sign = pt.switch(b < 0, -num, num)
     k = pt.maximum(-same_sign, 0.0)
     m = pt.maximum(same_sign, 0.0) / steep

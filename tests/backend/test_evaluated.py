@@ -1,6 +1,7 @@
 """Graphs evaluated in Python."""
 
 import tracemalloc
+from contextlib import nullcontext
 from functools import partial
 
 import cloudpickle
@@ -30,6 +31,8 @@ def function(outputs, inputs=(X, N, A), check_bounds=True):
     "graph",
     [
         pt.add(X, DATA, X, N),
+        pt.add(*(k * X for k in range(45)), N),
+        pt.mul(*(X.astype("int8") for _ in range(40)), N > 1),
         pt.exp(X).astype("float32") * N,
         pt.switch(X > 0, pt.log(pt.abs(X)), -np.inf),
         pt.clip(pt.log(X), -0.5, X[::-1]),
@@ -142,12 +145,17 @@ def test_an_axis_of_length_one_that_isnt_known_to_be_is_refused_as_by_pytensor()
     np.testing.assert_array_equal(total, [2.0])
 
 
-def test_numpy_takes_no_more_operands_than_pytensor_says():
-    many = [x + k for k, x in enumerate([X] * 40)]
-    [total] = function([pt.add(*many[:31])])(*VALUES)
-    np.testing.assert_allclose(total, 31 * VALUES[0] + sum(range(31)))
-    with pytest.raises(NotImplementedError, match="32"):
-        function([pt.add(*many)])(*VALUES)
+@pytest.mark.parametrize("n", [31, 32, 40])
+def test_many_operands_are_added_where_pytensor_refuses_to(n):
+    many = [x + k for k, x in enumerate([X] * n)]
+    [total] = function([pt.add(*many)])(*VALUES)
+    np.testing.assert_allclose(total, n * VALUES[0] + sum(range(n)))
+    node = pt.add(*many).owner
+    with pytest.raises(NotImplementedError, match="32") if n > 31 else nullcontext():
+        node.op.perform(node, [VALUES[0]] * n, [[None]])
+    wrong = pt.add(*many[1:], pt.vector("y"))
+    with pytest.raises(ValueError, match="Runtime broadcasting"):
+        function([wrong], [X, *wrong.owner.inputs[-1:]])(VALUES[0], np.ones(1))
 
 
 def test_an_operation_leaves_no_notes_with_the_model_and_evaluating_no_values():

@@ -7,6 +7,7 @@ import pytest
 from pytensor import scan
 from pytensor.compile.builders import OpFromGraph
 
+import pymc_dapper as pmd
 from pymc_dapper.graphs.evaluation import TOLERANCE, choose_rows, compile_in_python, rounding
 
 
@@ -51,6 +52,28 @@ def test_graphs_within_graphs_are_evaluated():
     square = OpFromGraph([x], [x**2])(x)
     found = compile_in_python(pm.Model(), [x], [sums, square])(np.array([1.0, 2.0, 4.0]))
     np.testing.assert_array_equal(found, [[1, 3, 7], [1, 4, 16]])
+
+
+def test_any_number_of_terms_is_added():
+    """NumPy's functions have 32 operands at most."""
+    x = pt.vector("x")
+    terms = [OpFromGraph([x], [k * x])(x) for k in range(45)]
+    for graph in (pt.add(*(k * x for k in range(45))), pt.add(*terms)):
+        [total] = compile_in_python(pm.Model(), [x], [graph])(np.array([1.0, 0.5]))
+        np.testing.assert_array_equal(total, [990, 495])
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("of_counts", [True, False])
+def test_any_number_of_releases_is_read(of_counts):
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", 2, 1)
+        records = pm.Poisson("records", rate, shape=45)
+        tables = [records[k] if of_counts else (records * k).sum() for k in range(45)]
+        for k, table in enumerate(tables):
+            pmd.LaplaceMechanism(2.0).potential(f"released_{k}", table, released=1.0)
+    steps = pmd.assign_steps(model=model)
+    assert {x.name for step in steps for x in step.vars} >= {x.name for x in model.value_vars}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
