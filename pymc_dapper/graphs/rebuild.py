@@ -38,7 +38,7 @@ def rebuild[V: Variable](
     graph, ``replace_node`` returns what stands for the node's outputs.
     """
     new: dict[Variable, Variable] = dict(replacements or {})
-    for node in io_toposort([], list(graphs)):
+    for node in io_toposort(list(new), list(graphs)):  # not what only replaced ones come from
         outputs = replace_node(node, [new.get(variable, variable) for variable in node.inputs])
         for old, replacement in zip(node.outputs, outputs, strict=True):
             new.setdefault(old, replacement)

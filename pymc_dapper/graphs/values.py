@@ -83,7 +83,7 @@ def at_values(
     from their value variables.
     """
     natural: dict[Variable, Variable] = {}
-    in_order = (x for node in io_toposort([], model.basic_RVs) for x in node.outputs)
+    in_order = (x for node in io_toposort([], list(graphs)) for x in node.outputs)
     for rv in (x for x in in_order if x in model.rvs_to_values):
         if rv in instead:
             natural[rv] = instead[rv]

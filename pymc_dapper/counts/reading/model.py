@@ -9,7 +9,7 @@ from pymc.distributions.discrete import DiscreteUniformRV
 from pymc.distributions.multivariate import DirichletMultinomialRV
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import explicit_graph_inputs, graph_inputs, io_toposort
+from pytensor.graph.traversal import ancestors, explicit_graph_inputs, graph_inputs, io_toposort
 from pytensor.tensor.random.basic import (
     BernoulliRV,
     BetaBinomialRV,
@@ -241,6 +241,8 @@ def read_factors(
     invariants: list[Invariant] = []
     as_written: dict[str, TensorVariable] = {}
     for name, raw in written.items():
+        if set(values).isdisjoint(ancestors([raw])):
+            continue
         try:
             [graph] = rebuild([raw], {**known, **placeholders}, replace_node=with_static_shape)
             [graph] = localise_checks(inline_symbolic_ops([graph]), counts)
