@@ -28,6 +28,7 @@ from pymc_dapper.steps.building import (
     without_c_compiler,
 )
 from pymc_dapper.steps.progress import LOGGER, progress
+from pymc_dapper.steps.stats import told_once
 from pymc_dapper.tabulation.choice import Table, table_if_cheaper
 
 
@@ -274,6 +275,7 @@ def sample(
         telling_of_damage(),
         whole_graphs(unless=chosen),
         without_c_compiler(unless=chosen),
+        told_once(),
     ):
         result = pm.sample(draws, step=steps, model=sampled, var_names=var_names, **kwargs)
     if isinstance(result, DataTree):

@@ -8,6 +8,7 @@ import numpy as np
 from pymc.exceptions import SamplingError
 from pymc.model import Model
 from pytensor.graph.basic import Variable
+from pytensor.tensor.random.basic import BetaBinomialRV, BinomialRV, HyperGeometricRV
 
 from pymc_dapper.backend.internals import (
     PointType,
@@ -29,6 +30,8 @@ LAST_PART = 0.02
 """The end of the room: this share of it, at least one place."""
 NEAR_THE_END = 1e-3
 """Above this posterior probability of the end of the room, it is told."""
+OF_SO_MANY = (BinomialRV, BetaBinomialRV, HyperGeometricRV)
+"""Laws of how many there are among a known number: a prior that ends there by what it says."""
 
 
 @dataclass_state
@@ -163,7 +166,7 @@ class SizeStep(Step):
         told = [
             size.near_the_end()
             for size, total in zip(self._sizes, self.at_the_end, strict=True)
-            if draws > 0 and total / draws > NEAR_THE_END
+            if draws > 0 and total / draws > NEAR_THE_END and size.may_be_larger
         ]
         return warning_of(" ".join(told)) if told else None
 
@@ -239,7 +242,14 @@ class _Size:
             "pm.sample(initvals={...})"
         )
 
+    @property
+    def may_be_larger(self) -> bool:
+        """Whether numbers above the room are cut off: not those of some of so many people."""
+        prior = self.reading.model[self.reading.name].owner.op
+        return not (self._checked.ends_with_room and isinstance(prior, OF_SO_MANY))
+
     def near_the_end(self) -> str:
+        """Say that the posterior comes near the end of the room."""
         name, room = self.reading.name, self.reading.room
         records = ", ".join(f"'{x}'" for x in self.reading.names(self.reading.records))
         where = "where the room for its records ends"

@@ -1,7 +1,9 @@
 """Sampler statistics that are read again after sampling, or told to the user."""
 
+import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pymc_dapper.backend.internals import SamplerWarning, WarningType
@@ -45,3 +47,21 @@ def warning_of(message: str) -> SamplerWarning:
     The message says what, with its name, why that matters, and what to do.
     """
     return SamplerWarning(WarningType.CONVERGENCE, message, "warn")
+
+
+@contextmanager
+def told_once() -> Iterator[None]:
+    """Have a warning that several chains share logged once."""
+    told: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        known, message = len(told), record.getMessage()
+        told.add(message)
+        return len(told) > known
+
+    logger = logging.getLogger("pymc.stats.convergence")  # where PyMC logs that statistic
+    logger.addFilter(is_new)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_new)

@@ -219,6 +219,15 @@ def test_a_posterior_near_the_end_of_the_room_is_told():
     assert "Give 'x' more room: a longer first axis, such as 80" in told.message
     bound = warnings_of(narrow(39.0, lambda: pm.DiscreteUniform("n", 0, 40)))
     assert "isn't known to be at most 40, raise both" in bound.message
+    assert warnings_of(narrow(39.0, lambda: pm.Binomial("n", 40, 0.9))) is None  # of 40 people
+    assert warnings_of(narrow(39.0, lambda: pm.Binomial("n", 60, 0.6))) is not None
+
+
+@pytest.mark.usefixtures("in_python")
+def test_it_is_told_once_of_several_chains(caplog):
+    with narrow(39.0, lambda: pm.Poisson("n", 40)):
+        pmd.sample(3, tune=1, chains=2, cores=1, random_seed=1, progressbar=False)
+    assert sum("comes near 40" in message for message in caplog.messages) == 1
 
 
 def test_a_number_above_the_room_comes_into_it():

@@ -1,8 +1,15 @@
 """Statistics of records are found again among others."""
 
-from pymc.stats.convergence import SamplerWarning, WarningType
+from pymc.stats.convergence import SamplerWarning, WarningType, log_warning_stats
 
-from pymc_dapper.steps.stats import RECORD_STAT, record_stat, record_stats, warning_of
+from pymc_dapper.steps.stats import (
+    RECORD_STAT,
+    WARNING_STAT,
+    record_stat,
+    record_stats,
+    told_once,
+    warning_of,
+)
 
 
 def test_statistics_of_records_are_found_in_the_models_order():
@@ -18,3 +25,14 @@ def test_what_a_chain_tells_is_a_warning_of_convergence():
         "'x' never moved",
         "warn",
     )
+
+
+def test_what_several_chains_tell_is_logged_once(caplog):
+    def tell(*messages):
+        for message in messages:
+            log_warning_stats([{WARNING_STAT: warning_of(message)}])
+
+    with told_once():
+        tell("the end is near", "'x' never moved", "the end is near")
+    tell("the end is near")
+    assert caplog.messages == ["the end is near", "'x' never moved", "the end is near"]
