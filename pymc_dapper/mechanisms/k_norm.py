@@ -192,7 +192,9 @@ class KNormMechanism(Mechanism):
             case 1:
                 return pt.abs(vectors).sum(axis=-1, **axis)
             case 2:
-                return pt.sqrt(pt.sqr(vectors).sum(axis=-1, **axis))
+                square = pt.sqr(vectors).sum(axis=-1, **axis)
+                somewhere = square > 0  # at 0, the root has no gradient
+                return pt.switch(somewhere, pt.sqrt(pt.switch(somewhere, square, 1.0)), 0.0)
             case _:
                 return pt.abs(vectors).max(axis=-1, **axis)
 

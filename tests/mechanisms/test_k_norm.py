@@ -4,6 +4,7 @@ from math import factorial, pi
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from numpy.polynomial.legendre import leggauss
@@ -366,3 +367,12 @@ def test_differences_of_unsigned_integers_do_not_wrap(norm):
     assert unsigned.eval(mode="FAST_COMPILE") == mechanism.logp(released, statistic).eval(
         mode="FAST_COMPILE"
     )
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_a_release_without_noise_has_a_gradient(norm):
+    """By chance, or where the noise is tiny: NUTS would follow nan."""
+    statistic = pt.vector("statistic", shape=(3,))
+    value = KNormMechanism(2.0, norm).logp(np.zeros(3), statistic)
+    compiled = pytensor.function([statistic], pt.grad(value, statistic), mode="FAST_COMPILE")
+    assert np.all(np.isfinite(compiled(np.zeros(3))))

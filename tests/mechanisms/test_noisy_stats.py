@@ -11,7 +11,9 @@ import pytest
 from scipy.integrate import quad
 
 from pymc_dapper import DapperStep
+from pymc_dapper.backend.one_function.linker import ONE_FUNCTION
 from pymc_dapper.budget import ZCDP, PureDP
+from pymc_dapper.graphs.evaluation import AS_WRITTEN
 from pymc_dapper.mechanisms.noisy_stats import NoisyStats
 from pymc_dapper.reading import AdditiveFactor, read_model
 from tests.long_cases import one_in_three
@@ -165,21 +167,23 @@ def test_the_joint_density_and_the_probability_of_na_add_up_to_one():
     assert probability.sum() + na == pytest.approx(1.0, abs=1e-4)  # midpoints in the intercept
 
 
-@pytest.mark.long
-def test_the_density_has_gradients():
+@pytest.mark.parametrize("mode", [AS_WRITTEN, pytest.param(ONE_FUNCTION, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "released", [(1.0, 0.2), (-0.4, 0.9), (0.0, 0.0), (1e-40, 0.3), NoisyStats.NA], ids=str
+)
+def test_the_density_has_gradients(released, mode):
     mechanism, s = NoisyStats(3.0, 12), pt.vector("s")
     points = [mechanism.statistic(X, Y), mechanism.statistic(X, 1 - Y), [3.0, 4.0, 1.0, 0.75]]
-    for released in ([1.0, 0.2], [-0.4, 0.9], [0.0, 0.0], NoisyStats.NA):
-        value = mechanism.logp(np.array(released), s)
-        f = pytensor.function([s], [value, pt.grad(value, s)], mode="FAST_COMPILE")
-        for point in np.array(points):
-            slope = f(point)[1]
-            assert np.all(np.isfinite(slope))
-            if point[3] * 12 == point[0] ** 2:
-                continue  # no variance: one-sided
-            steps = 1e-6 * np.eye(4)
-            numeric = [(f(point + h)[0] - f(point - h)[0]) / 2e-6 for h in steps]
-            np.testing.assert_allclose(slope, numeric, rtol=1e-5, atol=1e-5)
+    value = mechanism.logp(np.array(released), s)
+    f = pytensor.function([s], [value, pt.grad(value, s)], mode=mode)
+    for point in np.array(points):
+        slope = f(point)[1]
+        assert np.all(np.isfinite(slope))
+        if point[3] * 12 == point[0] ** 2:
+            continue  # no variance: one-sided
+        steps = 1e-6 * np.eye(4)
+        numeric = [(f(point + h)[0] - f(point - h)[0]) / 2e-6 for h in steps]
+        np.testing.assert_allclose(slope, numeric, rtol=1e-5, atol=1e-5)
 
 
 def test_shapes_broadcast():
