@@ -296,7 +296,8 @@ class InterweaveStep(Step):
             The parameters, the records that follow, and the factors that decide.
         """
         reading = self._reading
-        decide = "Factors that decide: " + ", ".join(f"'{name}'" for name in reading.factors)
+        factors = ", ".join(f"'{name}'" for name in reading.factors)
+        decide = f"Factors that decide on a move: {factors}"
         if not reading.records:
             return f"Moves {self._quoted(reading.parameters)}, which no records follow.\n{decide}"
         given = "" if reading.log_law is None else ", given what is known of each,"
@@ -309,7 +310,7 @@ class InterweaveStep(Step):
         if self._framed and self.moves is None:
             framed = [self._reading.model.values_to_rvs[x].name for x in self._framed]
             lines.append(
-                "Moved by their frame, too, where tuning finds a long memory: "
+                "Moved with their mean and covariance, too, if tuning mixes poorly: "
                 + ", ".join(f"'{name}'" for name in framed)
             )
         if reading.left_alone:

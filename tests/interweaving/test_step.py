@@ -251,8 +251,8 @@ def test_the_reading_is_described(step):
     assert step.describe() == (
         "Moves 'mu', 'sigma' with the noise of the records held fixed.\n"
         "Records that follow: 'x', 'k'\n"
-        "Factors that decide: 'mu', 'sigma', 'privacy'\n"
-        "Moved by their frame, too, where tuning finds a long memory: 'x'"
+        "Factors that decide on a move: 'mu', 'sigma', 'privacy'\n"
+        "Moved with their mean and covariance, too, if tuning mixes poorly: 'x'"
     )
 
 
@@ -283,7 +283,7 @@ def test_without_records_the_parameters_are_moved_alone():
     assert repr(step) == "<InterweaveStep: b, scale; no records follow>"
     assert step.describe().splitlines() == [
         "Moves 'b', 'scale', which no records follow.",
-        "Factors that decide: 'scale', 'b', 'y'",
+        "Factors that decide on a move: 'scale', 'b', 'y'",
     ]
 
 

@@ -38,7 +38,7 @@ def describe_counts(reading: CountReading, moves: Moves) -> str:
         lines += [f"  {name}: {_count(n, 'total')}" for name, n in _invariants(reading).items()]
     crossing = why_no_tree(reading)
     if crossing is None:
-        lines.append("On a tree: all is known of sums of cells that are nested or disjoint.")
+        lines.append("On a tree: all known sums of cells are nested or disjoint.")
     else:
         lines.append(f"Not on a tree: {crossing}.")
     return "\n".join([*lines, "A sweep:", *_moves(moves)])
@@ -93,7 +93,7 @@ def _moves(moves: Moves) -> list[str]:
         most = max(len(block.cells) for block in moves.blocks)
         blocks = _count(len(moves.blocks), "block")
         lines.append(f"  moves of many cells at once, within {blocks} of up to {most} cells")
-    return [*lines, "The time it takes doesn't depend on how many people are counted."]
+    return [*lines, "A sweep takes as long however many people are counted."]
 
 
 def _cells(matrices) -> str:  # type: ignore[no-untyped-def]
