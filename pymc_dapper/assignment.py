@@ -467,7 +467,10 @@ def _is_table(readings: Readings, rv: TensorVariable) -> bool:
         reading = readings.records([rv])
     except ReadingError:
         return True
-    return len(reading.additive_factors) < len(reading.factors)
+    # What is latent of each record besides is no mechanism.
+    latent = {x.name for x in readings.model.free_RVs}
+    mechanisms = [factor for factor in reading.factors if factor.name not in latent]
+    return len(reading.additive_factors) < len(mechanisms)
 
 
 def assign_parameter_steps(
@@ -703,9 +706,11 @@ def _warn_of_left_out(latent: Latent, steps: Sequence[Step | UnbuiltNuts]) -> No
     taken = {x for step in steps if isinstance(step, Step) for x in step.vars}
     taken -= {x for step in steps if isinstance(step, InterweaveStep) for x in step.vars}
     lengths = {length(model, rv) for rv in latent.records} | {latent.tabulated}
+    of_counts = {length(model, rv) for rv in latent.counts}
     for rv in model.free_RVs:
         n = length(model, rv)
-        if n is None or n not in lengths or model.rvs_to_values[rv] in taken:
+        among = lengths if _is_continuous(rv) else lengths | of_counts
+        if n is None or n not in among or model.rvs_to_values[rv] in taken:
             continue
         names = ", ".join(x.name for x in model.free_RVs if x in latent.records or x is rv)
         how = "NUTS moves them" if _is_continuous(rv) else "PyMC moves them one by one"

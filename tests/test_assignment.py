@@ -229,6 +229,12 @@ def column_that_nothing_sees(mu, n):
     return x
 
 
+def counts_with_a_column_below(mu, n):
+    visits = pm.Poisson("visits", pt.exp(mu), shape=n)
+    pm.Poisson("bills", 1.0 + visits, shape=n)
+    return visits
+
+
 def with_public_data(mu, n):
     """Of which most values from the prior would be refused."""
     theta = pm.Normal("theta", mu, 1, shape=n)
@@ -248,6 +254,7 @@ def parameters_of_one_length(mu, n):
         (class_that_ties_columns, ["c0", "c1", "z"]),
         (abilities, ["theta", "x"]),
         (column_that_nothing_sees, ["x", "y"]),
+        (counts_with_a_column_below, ["bills", "visits"]),
         (with_public_data, ["x"]),
         (parameters_of_one_length, ["x"]),
     ],

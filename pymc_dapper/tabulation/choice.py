@@ -18,6 +18,10 @@ from pymc_dapper.tabulation.reading import TableReading, read_table
 RECORDS_PER_CELL = 150
 """A sweep over a table takes about as long for each cell as a sweep over so many records. Where the
 records are integrated out, a cell is a term of a sum, and takes no longer than a record."""
+OF_NUMBERS = 100
+"""How many times more records there must be for each cell where they are numbers of several values.
+InterweaveStep moves parameters with such records, and nothing does with their Multinomial table:
+that may cost so much in effective draws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +88,16 @@ def table_if_cheaper(
 
 def _is_cheaper(reading: TableReading) -> bool:
     per_cell = RECORDS_PER_CELL if reading.sums else 1
+    if reading.sums and not _are_categories(reading):
+        per_cell *= OF_NUMBERS
     return reading.n > per_cell * reading.n_cells
 
 
 def _are_counts(reading: TableReading) -> bool:
     """Whether records are numbers that each matter by themselves, and are kept in a result."""
+    return bool(reading.answers) and not _are_categories(reading)
+
+
+def _are_categories(reading: TableReading) -> bool:
     categories: Any = CategoricalRV | BernoulliRV
-    return bool(reading.answers) and not all(
-        isinstance(rv.owner.op, categories) for rv in reading.rvs
-    )
+    return all(isinstance(rv.owner.op, categories) for rv in reading.rvs)

@@ -9,7 +9,7 @@ import pytest
 import pymc_dapper as pmd
 from pymc_dapper import sampling
 from pymc_dapper.tabulation import choice
-from pymc_dapper.tabulation.choice import RECORDS_PER_CELL, table_if_cheaper
+from pymc_dapper.tabulation.choice import OF_NUMBERS, RECORDS_PER_CELL, table_if_cheaper
 
 MANY = 330_000_000
 
@@ -30,6 +30,21 @@ def test_operations_decide():
     table = table_if_cheaper(table_model(most + 1), None, ())
     assert (table.n_cells, table.names, table.factors) == (4, "'record'", ["privacy"])
     assert [rv.name for rv in table.counts] == ["record_counts"]
+
+
+def test_numbers_of_several_values_are_tabulated_where_they_are_many_more():
+    """Parameters move with such records, and not with their table."""
+
+    def numbers(n):
+        with pm.Model() as model:
+            k = pm.Binomial("k", 2, pm.Beta("p", 1, 1), shape=n)
+            pmd.LaplaceMechanism(2.0).potential("s", k.sum(), released=n)
+        return model
+
+    most = 3 * OF_NUMBERS * RECORDS_PER_CELL
+    assert table_if_cheaper(numbers(most), None, ()) is None
+    table = table_if_cheaper(numbers(most + 1), None, ())
+    assert [rv.name for rv in table.counts] == ["k_counts"]
 
 
 def test_records_that_are_integrated_out_are_cheaper_where_there_is_more_than_one_for_a_cell():
