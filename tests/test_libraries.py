@@ -10,7 +10,10 @@ from tests.libraries.environments import run_tests
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("library", ["diffprivlib", "pipeline-dp", "private-pgm", "smartnoise"])
+@pytest.mark.parametrize(
+    "library",
+    ["cell-key-perturbation", "diffprivlib", "pipeline-dp", "private-pgm", "smartnoise"],
+)
 def test_releases_of_a_library_are_read(library):
     done = run_tests(library)
     assert done.returncode == 0, done.stdout + done.stderr

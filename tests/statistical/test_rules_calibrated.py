@@ -25,6 +25,14 @@ COUNTED = pmd.DiscreteLaplaceMechanism(1.5)
 MEASURED = pmd.LaplaceMechanism(1.5)
 SHARE = pmd.LaplaceMechanism(0.2)
 
+CHANGED = pmd.CellKey(
+    {
+        "i": [0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3],
+        "v": [0, -1, 2, -2, 0, 1, 2, -3, -1, 0, 1, 3],
+        "p": [1, 0.7, 0.3, 0.3, 0.3, 0.2, 0.2, 0.1, 0.2, 0.4, 0.2, 0.1],
+    }
+)
+
 
 @dataclass(frozen=True)
 class Chosen:
@@ -162,6 +170,18 @@ CASES = {
     "largest by exponential noise, of a sixth of the scale": (
         largest(3.0, noise="exponential"),
         largest(0.5, noise="exponential"),
+    ),
+    "rounded at random, as if published as it is": (
+        Entries(pmd.RandomRounding(3)),
+        Entries(pmd.TransitionMechanism(np.eye(RECORDS + 1))),
+    ),
+    "rounded at random, as if all went up alike": (
+        Entries(pmd.RandomRounding(3)),
+        Entries(pmd.RandomRounding(3, [0.7, 0.3])),
+    ),
+    "changed by a table, of which suppression is ignored": (
+        Entries(CHANGED.published_if(">=", 3)),
+        Entries(CHANGED.published_if(">=", 3), ignored=True),
     ),
     "a set for an order": (
         largest(1.0, k=2, ordered=False),

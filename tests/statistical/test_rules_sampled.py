@@ -156,7 +156,72 @@ def add_nonempty(name, x):
     NOISE.nonempty().published_if(">=", 3).observe(name, x, released=[4.0, HIDDEN, HIDDEN])
 
 
+def rounded_at_random(x, released, up=(1 / 3, 2 / 3)):
+    """Probability that a count is published as a multiple of 3."""
+    rest = (np.asarray(x) % 3).astype(int)
+    to_above = np.array([0.0, *up])[rest]
+    low = x - rest
+    return np.where(released == low, 1 - to_above, np.where(released == low + 3, to_above, 0.0))
+
+
+ROUNDING = pmd.RandomRounding(3)
+CHANGES = np.array([[0, 1, 0, 0], [0.4, 0, 0.4, 0.2], [0.1, 0.4, 0.4, 0.1]])
+CHANGED = pmd.TransitionMechanism(CHANGES, differences=[-1, 0, 1, 2], repeats=2)
+
+
+def changed(x, *released):
+    """Probability that a count is published as one of some, by a table of which two rows repeat."""
+    row = np.where(x <= 2, x, 1 + (np.asarray(x) - 1) % 2).astype(int)
+    each = [np.where(r - x == k - 1, CHANGES[row, k], 0.0) for r in released for k in range(4)]
+    return sum(each)
+
+
+def add_rounded_margins(name, x):
+    ROUNDING.observe(name, x, released=[3, 9, 6])
+    ROUNDING.observe(f"{name} first two", x[:2].sum(), released=15)
+    ROUNDING.observe(f"{name} all", x.sum(), released=18)
+
+
+def rounded_margins(a, b, c):
+    margins = rounded_at_random(a + b, 15) * rounded_at_random(a + b + c, 18)
+    return rounded_cells(a, b, c) * margins
+
+
+def rounded_cells(a, b, c):
+    return rounded_at_random(a, 3) * rounded_at_random(b, 9) * rounded_at_random(c, 6)
+
+
+def add_suppressed_beside_a_margin(name, x):
+    CHANGED.published_if(">=", 4).observe(name, x, released=[HIDDEN, 8, HIDDEN])
+    CHANGED.observe(f"{name} all", x.sum(), released=16)
+
+
+def suppressed_beside_a_margin(a, b, c):
+    hidden = [changed(x, -1, 0, 1, 2, 3) for x in (a, c)]
+    return hidden[0] * changed(b, 8) * hidden[1] * changed(a + b + c, 16)
+
+
 CASES = {
+    "rounded at random, with margins of their own": Case(
+        add_rounded_margins, rounded_margins, rounded_cells, of_totals=False
+    ),
+    "changed by a table, suppressed, beside a margin": Case(
+        add_suppressed_beside_a_margin,
+        suppressed_beside_a_margin,
+        lambda a, b, c: changed(b, 8) * changed(a + b + c, 16),
+        of_totals=False,
+    ),
+    "left out, beside margins": Case(
+        lambda name, x: (
+            ROUNDING.observe(name, x[1:], released=[9, 6]),
+            ROUNDING.observe(f"{name} all", x.sum(), released=18),
+        ),
+        lambda a, b, c: (
+            rounded_at_random(b, 9) * rounded_at_random(c, 6) * rounded_at_random(a + b + c, 18)
+        ),
+        lambda a, b, c: rounded_at_random(b, 9) * rounded_at_random(c, 6) * rounded_at_random(a, 3),
+        of_totals=False,
+    ),
     "above a threshold": entries(
         NOISE.rounded().published_if(">", 5),
         [6, HIDDEN, HIDDEN],
