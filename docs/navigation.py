@@ -23,6 +23,7 @@ CHILDREN = {
     ],
     "releases": [
         "mechanisms",
+        "offices",
         "your-own-mechanism",
         "budgets",
         "statistics",
