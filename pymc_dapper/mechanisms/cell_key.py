@@ -48,8 +48,7 @@ class CellKey(PerturbedCounts):
     counts follows as :meth:`~.PublishedByRules.published_if`.
 
     Two releases of one cell are one observation: leave one of them out. A margin's key is the sum
-    of the keys of its cells, so that its change is neither theirs nor one that is drawn by itself
-    from all tables; over keys that aren't known, it is as if independent.
+    of the keys of its cells: independent of all of them but one, and taken as independent here.
 
     References
     ----------
@@ -68,6 +67,8 @@ class CellKey(PerturbedCounts):
 
     ptable: Any
     repeats: int | None = None
+
+    changes_again = True
 
     def _read_law(self) -> CountLaw:
         entries, repeats = _entries(self.ptable)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
-from typing import Any, Self, override
+from typing import Any, ClassVar, Self, override
 
 import numpy as np
 import pymc as pm
@@ -37,6 +37,9 @@ class PerturbedCounts(PublishedByRules):
 
     Cells are independent of each other, given the true counts. There is no privacy budget.
     """
+
+    changes_again: ClassVar[bool] = False
+    """Whether a cell is changed alike wherever it is published."""
 
     law: CountLaw = field(init=False, repr=False, kw_only=True)
 

@@ -23,6 +23,7 @@ from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
+from pymc_dapper.model_releases.cells_again import check_cells_again
 from pymc_dapper.model_releases.extremes import at_extremes
 from pymc_dapper.model_releases.find import ModelRelease, find_equalities, find_releases
 from pymc_dapper.model_releases.noise_law import NoiseLaw
@@ -129,6 +130,7 @@ class ReleaseCheck:
 
         for one, other in combinations(self._comparisons or [], 2):
             one.check_repeated(other)
+        check_cells_again(self._model)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is quickly made anew, and only where data change."""
