@@ -56,7 +56,8 @@ def read_opendp(
         Labels of the groups, all of them. Needed where small groups were left out, as there the
         rows that aren't published say something, too.
     budget : PureDP, ZCDP or ApproxDP, optional
-        What the release spends.
+        What the release spends. By OpenDP's ``unit_of(contributions=...)`` one person joins or
+        leaves: give it ``neighbours="add_remove"``.
 
     Returns
     -------
