@@ -22,6 +22,7 @@ CHILDREN = {
         "tutorials/curator",
     ],
     "releases": [
+        "answers",
         "mechanisms",
         "offices",
         "your-own-mechanism",

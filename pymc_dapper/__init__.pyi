@@ -1,6 +1,7 @@
 """Bayesian inference from privacy-protected data, in PyMC."""
 
 from . import (
+    answers,
     budget,
     conjugacy,
     counts,
@@ -108,6 +109,7 @@ __all__ = [
     "TulapMechanism",
     "UnknownOperationError",
     "action_of",
+    "answers",
     "assign_steps",
     "budget",
     "combine",

@@ -39,6 +39,8 @@ NOT_CALLED_BY_USERS = {
     "DiscreteGaussian": "is a distribution: PyMC takes its arguments apart",
     "DiscreteLaplace": "is a distribution: PyMC takes its arguments apart",
     "Tulap": "is a distribution: PyMC takes its arguments apart",
+    "answers.Answer": "is returned",
+    "answers.Summary": "is returned",
     "budget.Bound": "is a type",
     "budget.check_pure": "is called by mechanisms, with their names",
     "diagnostics.Acceptance": "is returned",

@@ -61,8 +61,10 @@ def test_newer_minor_releases_than_the_tested_one_are_not_installed(name):
 
 @pytest.mark.long
 def test_a_plain_install_runs_the_readme():
-    [(model, printed)] = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
-    assert run_with_plain_install(model).endswith(printed)
+    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
+    assert len(blocks) == 2
+    for code, printed in blocks:
+        assert run_with_plain_install(code).endswith(printed)
 
 
 def run_with_plain_install(code):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
@@ -24,6 +24,9 @@ from pymc_dapper.releases.mechanism_json import (
 )
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.table import as_html, as_text
+
+if TYPE_CHECKING:
+    from pymc_dapper.answers import Answer
 
 SCHEMA, VERSION = "pymc_dapper release", 1
 
@@ -189,6 +192,76 @@ class Release:
             If a query has a dim that the table has not, and that groups none of its dims.
         """
         return {query.name: margin(query, table, dims, within or {}) for query in self}
+
+    def posterior(
+        self,
+        *,
+        prior: Any = "flat",
+        total: Any = None,
+        margins: bool | None = None,
+        within: Mapping[str, tuple[str, Sequence[Any]]] | None = None,
+        draws: int = 4000,
+        random_seed: Any = None,
+    ) -> "Answer | dict[str, Answer]":
+        """Draw the true values given what was published, without a model.
+
+        Parameters
+        ----------
+        prior : str, range or tuple, default "flat"
+            Of each true value. ``"flat"``: counts, flat on 0, 1, 2, ...; ``"smooth"``: counts that
+            share strength, gamma-Poisson with mean and concentration unknown;
+            ``range(0, 1001)``: counts, flat on these; ``(lower, upper)``: real numbers, flat
+            between, such as sums of clamped values, with limits for all cells or one for each. Of
+            several statistics, a dict by their names.
+        total : int, DataArray or Series, optional
+            Sums that are known exactly: that of all cells, or totals with the labels of some dims.
+            A flat prior is then flat on tables with these sums.
+        margins : bool, optional
+            Whether all queries are margins of one table. They are joined then, so that all answers
+            agree with each other. Has to be said where queries are by different dims.
+        within : mapping, optional
+            Of dims that group another one, as in :meth:`margins`: ``{"county": ("tract", ["01",
+            "01", "02"])}``. All queries are then margins of one table.
+        draws : int, default 4000
+            Number of draws.
+        random_seed : int, Generator, ..., optional
+            Seed.
+
+        Returns
+        -------
+        Answer or dict of str to Answer
+            Draws of the table; by the names of the queries, where each is a statistic of its own.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is of a wrong kind; if a mechanism doesn't release each cell by itself;
+            if no true values can have led to what was released; or if nothing ends what they may
+            be.
+
+        Notes
+        -----
+        Draws are exact and independent where each cell is by itself (its law is tabulated), and
+        where all sums that were released are nested (by a `CountTree`). Else they are from a chain.
+        `Answer.method` says which.
+
+        Examples
+        --------
+        >>> cases = release.posterior(random_seed=1)
+        >>> print(cases.summary())
+        >>> (cases["A"] / cases["B"]).interval(0.9)
+        """
+        from pymc_dapper.answers.posterior import posterior_of
+
+        return posterior_of(
+            self,
+            prior=prior,
+            total=total,
+            margins=margins,
+            within=within,
+            draws=draws,
+            random_seed=random_seed,
+        )
 
     def __repr__(self) -> str:
         return as_text(self.queries, self.budget)

@@ -1,0 +1,395 @@
+"""Answers: draws of what is asked, with labels, and what is read off them."""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from pymc_dapper.answers.figure import draw_intervals
+from pymc_dapper.answers.summary import Summary, frame_of, interval_of, moved, quantiles
+from pymc_dapper.answers.table import DRAW
+from pymc_dapper.checks import function, shown
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is told of draws: how they were made, under which prior, and the same under another."""
+
+    method: str
+    prior: str
+    source: Mapping[Hashable, Hashable]
+    """For each release, which call of ``posterior`` made the draws."""
+
+
+class Answer(NDArrayOperatorsMixin):
+    """What was asked of a release, given what was published: draws with labels.
+
+    `Release.posterior` returns it for the true values themselves. Sums, differences, ratios and
+    comparisons of answers are answers, too: they are computed draw by draw, so that intervals of
+    them take all into account.
+
+    Attributes
+    ----------
+    draws : xarray.DataArray
+        The draws, along the dim ``draw``, which comes last.
+    released : xarray.DataArray or None
+        What was released of the same, nan where it was suppressed.
+    method : str
+        How the draws were made.
+    prior : str
+        Under which prior.
+
+    Examples
+    --------
+    >>> cases = release.posterior(random_seed=1)
+    >>> (cases["A"] + cases["B"]).interval(0.9)
+    >>> (cases["A"] / cases["B"]).median()
+    >>> (cases.sel(year=2025) > cases.sel(year=2024)).probability()
+    """
+
+    def __init__(
+        self,
+        draws: xr.DataArray,
+        told: Told,
+        *,
+        released: xr.DataArray | None = None,
+        other: Callable[[], "Answer"] | None = None,
+    ):
+        self.draws, self.released, self._told, self._make_other = draws, released, told, other
+
+    @property
+    def method(self) -> str:
+        """How the draws were made."""
+        return self._told.method
+
+    @property
+    def prior(self) -> str:
+        """The prior under which they were made."""
+        return self._told.prior
+
+    @cached_property
+    def other(self) -> "Answer | None":
+        """The same under the other prior: smooth in the place of flat, or flat; None if none."""
+        return None if self._make_other is None else self._make_other()
+
+    def __repr__(self) -> str:
+        dims = [f"{dim}: {n}" for dim, n in self.draws.sizes.items() if dim != DRAW]
+        name = "" if self.draws.name is None else f" '{self.draws.name}'"
+        of = f" by {', '.join(dims)}" if dims else ""
+        return (
+            f"<Answer{name}{of}: {self.draws.sizes[DRAW]} draws>\n"
+            f"Prior: {self.prior}.\nMethod: {self.method}."
+        )
+
+    # What makes other answers of answers.
+
+    def map(self, function_of_draws: Callable[..., xr.DataArray], *others: Any) -> "Answer":
+        """Apply a function of DataArrays to the draws, and to those of other answers.
+
+        Parameters
+        ----------
+        function_of_draws : callable
+            ``function_of_draws(draws, *draws_of_others) -> DataArray``, which keeps the dim
+            ``draw``.
+        *others : Answer or number
+            What else it takes.
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it doesn't keep the draws, or if answers come from different draws of one release.
+        """
+        function(function_of_draws, "function_of_draws", "f(draws)")
+        return _derived(function_of_draws, [self, *others])
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Apply one of NumPy's functions, which all arithmetic is, draw by draw."""
+        taken = Answer | xr.DataArray | np.ndarray | np.generic | int | float
+        if method != "__call__" or options or not all(isinstance(x, taken) for x in inputs):
+            return NotImplemented
+        return _derived(ufunc, list(inputs))
+
+    def _kept(self, function_of_array: Callable[[xr.DataArray], xr.DataArray]) -> "Answer":
+        """Apply what chooses cells, to released values as well."""
+        made = self.map(function_of_array)
+        if self.released is not None:
+            made.released = function_of_array(self.released)
+        return made
+
+    def sel(self, **labels: Any) -> "Answer":
+        """Choose cells by their labels, as ``DataArray.sel`` does."""
+        self._check_dims(labels)
+        return self._kept(lambda x: x.sel(labels))
+
+    def isel(self, **numbers: Any) -> "Answer":
+        """Choose cells by their numbers, as ``DataArray.isel`` does."""
+        self._check_dims(numbers)
+        return self._kept(lambda x: x.isel(numbers))
+
+    def __getitem__(self, labels: Any) -> "Answer":
+        """Choose cells by labels, one for each dim in their order."""
+        dims = self._dims
+        given = labels if isinstance(labels, tuple) else (labels,)
+        if len(given) > len(dims):
+            raise KeyError(f"there are {len(given)} labels, where the dims are {dims}")
+        return self.sel(**dict(zip(dims, given, strict=False)))
+
+    def __iter__(self) -> Any:
+        raise TypeError("an Answer isn't gone through: choose cells by sel(...), or see .draws")
+
+    def sum(self, dim: Any = None) -> "Answer":
+        """Add up, over one dim or several; over all of them if none is named."""
+        over = self._over(dim)
+        return self.map(lambda x: x.sum(over))
+
+    def mean(self, dim: Any = None) -> "Answer":
+        """Average over one dim or several; over all of them if none is named."""
+        over = self._over(dim)
+        return self.map(lambda x: x.mean(over))
+
+    def max(self, dim: Any = None) -> "Answer":
+        """Take the largest along one dim or several, in each draw."""
+        over = self._over(dim)
+        return self.map(lambda x: x.max(over))
+
+    def min(self, dim: Any = None) -> "Answer":
+        """Take the smallest along one dim or several, in each draw."""
+        over = self._over(dim)
+        return self.map(lambda x: x.min(over))
+
+    def groupby(self, group: str) -> "Grouped":
+        """Group cells by a dim, or by a coordinate along one, as ``DataArray.groupby`` does."""
+        if group not in self.draws.coords and group not in self._dims:
+            known = [str(name) for name in {*self.draws.coords, *self._dims}]
+            raise ValueError(f"groupby: there is no '{group}', but {', '.join(sorted(known))}")
+        return Grouped(self, group)
+
+    def assign_coords(self, **coords: Any) -> "Answer":
+        """Add labels, such as groups along a dim, as ``DataArray.assign_coords`` does."""
+        return self._kept(lambda x: x.assign_coords(coords))
+
+    def rank(self, dim: str) -> "Answer":
+        """Rank cells along a dim: 1 is the largest; cells that are alike have the same rank."""
+        from scipy.stats import rankdata
+
+        if dim not in self._dims:
+            raise ValueError(f"dim must be one of {', '.join(self._dims) or 'none'}, got {dim!r}")
+
+        def ranks(x: xr.DataArray) -> xr.DataArray:
+            axis = x.get_axis_num(dim)
+            return x.copy(data=rankdata(-x.values, method="min", axis=axis).astype(np.int64))
+
+        return self.map(ranks)
+
+    # What is read off the draws.
+
+    def probability(self) -> xr.DataArray:
+        """Probability that a comparison holds.
+
+        Returns
+        -------
+        DataArray
+            The probability of each cell.
+
+        Raises
+        ------
+        TypeError
+            If this isn't a comparison.
+        """
+        if self.draws.dtype.kind != "b":
+            raise TypeError(
+                "probability() is of a comparison, such as (cases.sel(year=2025) > "
+                "cases.sel(year=2024)).probability()"
+            )
+        return self.draws.mean(DRAW)
+
+    def interval(self, probability: float = 0.9) -> xr.DataArray:
+        """Equal-tailed interval.
+
+        Parameters
+        ----------
+        probability : float
+            That the truth is inside, both ends included.
+
+        Returns
+        -------
+        DataArray
+            Along its first dim, ``end``, are ``lower`` and ``upper``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If this is a comparison; or if a draw is nan, as a ratio of two zeros is.
+        """
+        return interval_of(self.draws, probability)
+
+    def median(self) -> xr.DataArray:
+        """Median."""
+        return quantiles(self.draws, [0.5])[0]
+
+    def summary(self, probability: float = 0.9) -> Summary:
+        """Tabulate released values, medians and intervals, and say where the prior matters.
+
+        Parameters
+        ----------
+        probability : float
+            Of the intervals.
+
+        Returns
+        -------
+        Summary
+            Prints as a table. Its ``frame`` is the same as a data frame, and its ``notes`` are the
+            sentences below: the method, the prior, and how far intervals move under the other one.
+        """
+        frame = self.to_frame(probability)
+        notes = [f"Prior: {self.prior}.", f"Method: {self.method}."]
+        if "lower" in frame:
+            notes.insert(0, f"Intervals hold {100 * probability:g} %.")
+            if self.other is not None:
+                try:
+                    notes.append(moved(frame, self.other.to_frame(probability), self.other.prior))
+                except ValueError as error:
+                    notes.append(f"Under the other prior ({self.other.prior}), {error}.")
+        return Summary(frame, tuple(notes))
+
+    def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
+        """Return a data frame: a row for each cell, its labels as the index.
+
+        Columns are ``released`` (where it was), ``median``, ``lower`` and ``upper``; of a
+        comparison, ``probability``.
+        """
+        return frame_of(self.draws, self.released, probability)
+
+    def to_csv(self, path: str | PathLike[str], probability: float = 0.9) -> None:
+        """Write the rows of :meth:`to_frame` to a CSV file."""
+        self.to_frame(probability).to_csv(path, index=bool(self._dims))
+
+    def plot(self, probability: float = 0.9, *, ax: Any = None) -> Any:
+        """Draw intervals and medians, and released values beside them.
+
+        Parameters
+        ----------
+        probability : float
+            Of the intervals.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; a new figure if not given.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        name = "true value" if self.draws.name is None else str(self.draws.name)
+        return draw_intervals(self.to_frame(probability), name, probability, ax)
+
+    @property
+    def _dims(self) -> list[str]:
+        return [str(dim) for dim in self.draws.dims if dim != DRAW]
+
+    def _check_dims(self, given: Mapping[str, Any]) -> None:
+        known = [*self._dims, *(str(c) for c in self.draws.coords)]
+        for dim in given:
+            if dim not in known:
+                raise ValueError(f"there is no dim '{dim}', but {', '.join(self._dims) or 'none'}")
+
+    def _over(self, dim: Any) -> list[str]:
+        if dim is None:
+            return self._dims
+        over = [dim] if isinstance(dim, str) else list(dim)
+        for each in over:
+            if each not in self._dims:
+                listed = ", ".join(self._dims) or "none"
+                raise ValueError(f"dim must be one of {listed}, got {each!r}")
+        return over
+
+
+class Grouped:
+    """Cells in groups: `sum`, `mean`, `max` and `min` make an `Answer` with an entry for each."""
+
+    def __init__(self, answer: Answer, group: str):
+        self._answer, self._group = answer, group
+
+    def __repr__(self) -> str:
+        return f"<cells grouped by '{self._group}'>"
+
+    def _by(self, method: str) -> Answer:
+        group = self._group
+        return self._answer.map(lambda x: getattr(x.groupby(group), method)())
+
+    def sum(self) -> Answer:
+        """Add up within groups."""
+        return self._by("sum")
+
+    def mean(self) -> Answer:
+        """Average within groups."""
+        return self._by("mean")
+
+    def max(self) -> Answer:
+        """Take the largest of each group, in each draw."""
+        return self._by("max")
+
+    def min(self) -> Answer:
+        """Take the smallest of each group, in each draw."""
+        return self._by("min")
+
+
+def _derived(function_of_draws: Callable[..., Any], inputs: list[Any]) -> Answer:
+    """Compute an answer of others and of numbers, draw by draw."""
+    answers = [each for each in inputs if isinstance(each, Answer)]
+    told, n = _joined(answers), answers[0].draws.sizes[DRAW]
+    given = [each.draws if isinstance(each, Answer) else each for each in inputs]
+    made = _aligned(function_of_draws, given)
+    if not isinstance(made, xr.DataArray) or made.sizes.get(DRAW) != n:
+        raise ValueError(
+            f"function_of_draws must return a DataArray with the dim '{DRAW}' as it was, got "
+            f"{shown(made)}"
+        )
+
+    def other() -> Answer:
+        return _derived(
+            function_of_draws,
+            [each.other if isinstance(each, Answer) else each for each in inputs],
+        )
+
+    has_other = all(each._make_other is not None for each in answers)
+    return Answer(made.transpose(..., DRAW), told, other=other if has_other else None)
+
+
+def _joined(answers: list[Answer]) -> Told:
+    """Join what is told of answers."""
+    sources: dict[Hashable, Hashable] = {}
+    for each in answers:
+        for release, call in each._told.source.items():
+            if sources.setdefault(release, call) != call:
+                raise ValueError(
+                    "these are two sets of draws of the same release, which would be taken for "
+                    "independent of each other: take both answers from one call of posterior()"
+                )
+    sizes = {each.draws.sizes[DRAW] for each in answers}
+    if len(sizes) > 1:
+        raise ValueError(f"answers have different numbers of draws: {sorted(sizes)}")
+    methods = dict.fromkeys(each.method for each in answers)
+    priors = dict.fromkeys(each.prior for each in answers)
+    return Told("; ".join(methods), "; ".join(priors), sources)
+
+
+def _aligned(function_of_draws: Callable[..., Any], given: list[Any]) -> Any:
+    with xr.set_options(arithmetic_join="exact"), np.errstate(divide="ignore", invalid="ignore"):
+        try:
+            return function_of_draws(*given)
+        except ValueError as error:
+            if "exact" not in str(error):
+                raise
+            raise ValueError(
+                "these answers have different labels along a dim: choose the same of both by "
+                f"sel(...) ({str(error).splitlines()[0]})"
+            ) from None

@@ -1,0 +1,146 @@
+"""What a mechanism says of a true value: the law of what was released, cell by cell.
+
+It is the mechanism's own log-density, evaluated in NumPy: nothing is compiled, and no density is
+written a second time. So any mechanism will do that treats each cell by itself.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+
+from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
+from pymc_dapper.graphs.evaluation import AS_WRITTEN
+from pymc_dapper.mechanisms import Mechanism
+from pymc_dapper.releases.query import Query
+
+TOLERANCE = 1e-9
+"""Relative difference up to which two evaluations of a log-density are the same."""
+
+
+@dataclass(frozen=True)
+class CellLaw:
+    """Log-probability of what was released of each cell, as a function of its true value.
+
+    Cells of which the same was released, by the same noise, share a row.
+
+    Attributes
+    ----------
+    name : str
+        The query's name, for messages.
+    near : ndarray of float64, shape (rows,)
+        True values that are likely, about: where to begin to look.
+    which : ndarray of int64, shape (cells,)
+        The row of each cell, in the order of the flattened released values.
+    """
+
+    name: str
+    near: np.ndarray
+    which: np.ndarray
+    _evaluate: Callable[[np.ndarray], np.ndarray]
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """Evaluate the law of each row, at values of shape (n, rows)."""
+        logs = self.anywhere(values)
+        if np.isnan(logs).any():
+            raise ValueError(f"'{self.name}': the mechanism's log-density is nan at a true value")
+        return logs
+
+    def anywhere(self, values: np.ndarray) -> np.ndarray:
+        """Evaluate it where true values may not lie, too: it may be nan there."""
+        return self._evaluate(values)
+
+
+def law_of(query: Query, *, whole: bool, apart: bool = False) -> CellLaw:
+    """Return the law of a query's cells.
+
+    Parameters
+    ----------
+    query : Query
+        What was released, and by which mechanism.
+    whole : bool
+        Whether true values are whole numbers.
+    apart : bool
+        Whether each cell has a row of its own, as cells of which the same was released may differ.
+
+    Raises
+    ------
+    ValueError
+        If the mechanism doesn't treat each cell by itself, or has a noise scale that isn't known.
+    """
+    name, mechanism = query.name, query.mechanism
+    if mechanism.unknown:
+        raise ValueError(
+            f"'{name}': the noise scale is a variable of a model, so that there are no answers "
+            "without the model: put the release into it by release.potential(...)"
+        )
+    released = mechanism.as_released(name, query.values)
+    rows, which = released, np.arange(released.size)
+    if not apart and all(np.ndim(getattr(mechanism, each.name)) == 0 for each in fields(mechanism)):
+        rows, which = np.unique(released, return_inverse=True)
+    evaluate = _evaluated(name, mechanism, rows, whole)
+    law = CellLaw(name, _near(mechanism, rows), which.reshape(-1), evaluate)
+    _check_cell_by_cell(law, mechanism, whole)
+    return law
+
+
+def _evaluated(
+    name: str, mechanism: Mechanism, rows: np.ndarray, whole: bool
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Make a function of the log-density, in Python."""
+    kind = "int64" if whole else "float64"
+    x = pt.tensor("statistic", dtype=kind, shape=(None, *rows.shape))
+    try:
+        logp = mechanism.logp(rows, x)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise ValueError(f"{_no_answers(name, mechanism)}: {error}") from None
+    if logp.type.ndim != x.type.ndim:
+        raise ValueError(_no_answers(name, mechanism))
+    function: Any
+    if can_be_evaluated([x], [logp]):
+        function = Evaluated([x], [logp], check_bounds=True)
+    else:
+        function = pytensor.function([x], [logp], mode=AS_WRITTEN)
+
+    def evaluate(values: np.ndarray) -> np.ndarray:
+        given = np.ascontiguousarray(values, dtype=kind).reshape(len(values), *rows.shape)
+        [logs] = function(given)
+        return np.broadcast_to(logs, given.shape).reshape(len(values), -1)
+
+    return evaluate
+
+
+def _near(mechanism: Mechanism, rows: np.ndarray) -> np.ndarray:
+    """Return where noisy values lay, about, before anything was done to them."""
+    low = high = np.asarray(rows, dtype=np.float64)
+    if hasattr(mechanism, "noisy_range"):
+        low, high = mechanism.noisy_range(rows)
+    with np.errstate(invalid="ignore"):
+        middle = np.where(np.isinf(low), high, np.where(np.isinf(high), low, (low + high) / 2))
+    return np.where(np.isfinite(middle), middle, 0.0).reshape(-1)
+
+
+def _check_cell_by_cell(law: CellLaw, mechanism: Mechanism, whole: bool) -> None:
+    """Check that what is said of a cell doesn't change with the others."""
+    one = np.maximum(np.round(law.near) if whole else law.near, 0.0)
+    others = one + 1 + np.arange(one.size) % 3
+    for chosen in (np.arange(one.size) % 2 == 0, np.arange(one.size) % 3 == 0):
+        mixed = np.where(chosen, one, others)
+        try:
+            logs = law.anywhere(np.stack([one, others, mixed]))
+        except (ValueError, TypeError, IndexError):
+            raise ValueError(_no_answers(law.name, mechanism)) from None
+        expected = np.where(chosen, logs[0], logs[1])
+        if not np.allclose(logs[2], expected, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
+            raise ValueError(_no_answers(law.name, mechanism))
+
+
+def _no_answers(name: str, mechanism: Mechanism) -> str:
+    return (
+        f"'{name}': {type(mechanism).__name__} doesn't release each cell by itself, so that there "
+        "are no answers without a model: write one, and put the release into it by "
+        "release.potential(...)"
+    )

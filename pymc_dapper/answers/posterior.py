@@ -1,0 +1,306 @@
+"""The joint posterior of true values, given a release: by which method, and how."""
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from pymc_dapper.answers.answer import Answer, Told
+from pymc_dapper.answers.cells import draw_cells, probabilities
+from pymc_dapper.answers.law import CellLaw, law_of
+from pymc_dapper.answers.prior import Prior, read_prior
+from pymc_dapper.answers.smooth import Grid, cells_evidence, grid_of, log_pmf
+from pymc_dapper.answers.table import Table, are_nested, joint_table, table_of_query
+from pymc_dapper.answers.trees import Sums, SumsTree
+from pymc_dapper.answers.windows import LARGEST, PIECES, tabulate
+from pymc_dapper.checks import flag, random_generator, real_numbers, shown, whole_number
+from pymc_dapper.mechanisms import DiscreteGaussianMechanism, DiscreteLaplaceMechanism
+from pymc_dapper.releases.margins import Within
+from pymc_dapper.releases.query import Query
+
+if TYPE_CHECKING:
+    from pymc_dapper.releases.release import Release
+
+CELLS = "exact and independent draws, each cell by itself"
+TREE = "exact and independent draws, by the tree of the sums"
+FEW = 1_000
+"""Up to so many cells, a smooth prior is compared with as it is; with more, at the likeliest
+values of its two parameters. With a tree, it isn't compared with then."""
+
+Known = list[tuple[np.ndarray, np.ndarray]]
+
+
+def posterior_of(
+    release: "Release",
+    *,
+    prior: Any,
+    total: Any,
+    margins: bool | None,
+    within: Within | None,
+    draws: int,
+    random_seed: Any,
+) -> Answer | dict[str, Answer]:
+    """Return the posterior of what a release is about. Arguments are those of its method."""
+    draws = whole_number(draws, "draws", at_least=1)
+    rng = random_generator(random_seed, "random_seed")
+    tables = _tables(release, margins, within)
+    if total is not None and len(tables) > 1:
+        raise ValueError(
+            "total is of one table, but the release has several statistics: "
+            f"{', '.join(table.name for table in tables)}. Take one, as in "
+            f"pmd.Release([release[{tables[0].name!r}]]).posterior(total=...)"
+        )
+    seed, answers = int(rng.integers(2**62)), {}
+    for table, of in zip(tables, _of_each(prior, tables), strict=True):
+        read = read_prior(of, table.shape)
+        posterior = Posterior(table, read, _known(table, total))
+        # Releases have draws of their own, though they are given the same seed.
+        mark = zlib.crc32(repr([_content(query) for query in table.queries]).encode())
+        call = (seed, draws, repr(of), repr(total))
+        answers[table.name] = posterior.answer(draws, [seed, mark], {mark: call})
+    return answers if len(answers) > 1 else next(iter(answers.values()))
+
+
+def _content(query: Query) -> tuple[Any, ...]:
+    values = np.ma.filled(np.ma.asarray(query.values, dtype=float), np.nan)
+    return query.name, values.tobytes(), repr(query.mechanism), query.dims, query.coords
+
+
+def _of_each(prior: Any, tables: Sequence[Table]) -> list[Any]:
+    """Return the prior of each table."""
+    if not isinstance(prior, dict):
+        return [prior] * len(tables)
+    names = [table.name for table in tables]
+    unknown = [name for name in prior if name not in names]
+    if unknown:
+        raise ValueError(f"prior: there is no statistic {unknown[0]!r}, but {', '.join(names)}")
+    return [prior.get(name, "flat") for name in names]
+
+
+def _tables(release: "Release", margins: bool | None, within: Within | None) -> list[Table]:
+    """Say which queries are margins of one table."""
+    queries = list(release)
+    if margins is not None:
+        flag(margins, "margins")
+    if within is not None and margins is False:
+        raise ValueError("within groups dims of one table, where margins=False says there is none")
+    if margins or within is not None:
+        return [joint_table(queries, {} if within is None else within)]
+    by_dims = {frozenset(dim for dim in query.dims if dim): query.name for query in queries}
+    if margins is None and len(by_dims) > 1:
+        one, other, *_ = by_dims.values()
+        raise ValueError(
+            f"'{one}' and '{other}' are by different dims: say margins=True if all queries are "
+            "margins of one table, or margins=False if each is a statistic of its own"
+        )
+    return [table_of_query(query) for query in queries]
+
+
+def _known(table: Table, total: Any) -> Known:
+    """Read what is known of sums of a table's cells."""
+    if total is None:
+        return []
+    if hasattr(total, "to_xarray"):
+        total = total.to_xarray()
+    if not isinstance(total, xr.DataArray):
+        if np.ndim(total):
+            raise TypeError(
+                "total must be a whole number, or totals with labels in a DataArray or a pandas "
+                f"Series, got {shown(total)}"
+            )
+        total = xr.DataArray(real_numbers(total, "total"))
+    values = real_numbers(total.values, "total")
+    if (
+        not np.array_equal(values, np.round(values))
+        or np.any(values < 0)
+        or np.any(values > LARGEST)
+    ):
+        raise ValueError("total must hold whole numbers from 0 on, as counts add up to")
+    for dim in total.dims:
+        if dim not in table.dims:
+            raise ValueError(f"total: there is no dim '{dim}', but {', '.join(table.dims)}")
+        own, given = table.coords.get(str(dim)), total.coords.get(dim)
+        if own is not None and (given is None or set(own) != set(given.values.tolist())):
+            raise ValueError(f"total: its labels along '{dim}' aren't those of the release: {own}")
+        if own is not None:
+            total = total.sel({dim: own})
+    numbers = xr.DataArray(np.arange(total.size).reshape(total.shape), dims=total.dims)
+    of = numbers.broadcast_like(xr.DataArray(np.empty(table.shape), dims=table.dims))
+    return [(of.transpose(*table.dims).values.reshape(-1), total.values.reshape(-1).astype(int))]
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The posterior of the cells of one table.
+
+    Cells of which nothing else is known are drawn each by itself; cells whose sums are nested, by
+    the tree of these sums; all others by a chain.
+
+    Attributes
+    ----------
+    table : Table
+        The table, with what was released of it.
+    prior : Prior
+        The prior of its cells.
+    known : list
+        Sums that are known: the number of the sum that each cell is a part of, and the sums.
+
+    Raises
+    ------
+    ValueError
+        If sums are known of what isn't counts.
+    """
+
+    table: Table
+    prior: Prior
+    known: Known
+
+    def __post_init__(self) -> None:
+        if not self.alone and (not self.prior.whole or self.prior.lowest < 0):
+            raise ValueError(
+                f"'{self.table.name}': total= and margins are for counts from 0 on, and don't go "
+                f"with this prior: {self.prior.told(total=False)}"
+            )
+
+    @property
+    def groups(self) -> list[np.ndarray]:
+        """Of what is released or known, the number of the sum that each cell is a part of."""
+        return [*self.table.groups, *(of for of, _ in self.known)]
+
+    @property
+    def alone(self) -> bool:
+        """Whether each cell is by itself."""
+        each = np.arange(self.table.size)
+        return len(self.groups) == 1 and np.array_equal(self.groups[0], each)
+
+    def answer(self, draws: int, seed: list[int], source: dict[Any, Any]) -> Answer:
+        """Draw, and tell how."""
+
+        def answer_of(posterior: Posterior, other: Callable[[], Answer] | None) -> Answer:
+            quick = other is None and self.table.size > FEW
+            counts, method = posterior.draw(draws, np.random.default_rng(seed), quick=quick)
+            flat = posterior.prior.kind == "flat"
+            prior = posterior.prior.told(
+                total=bool(self.known) if flat else self._total is not None
+            )
+            array = self.table.as_array(counts)
+            return Answer(
+                array, Told(method, prior, source), released=self.table.released(), other=other
+            )
+
+        other = replace(self, prior=Prior("smooth" if self.prior.kind == "flat" else "flat"))
+        return answer_of(self, (lambda: answer_of(other, None)) if self._compared() else None)
+
+    def _compared(self) -> bool:
+        """Whether there is another prior that can be compared with soon."""
+        few = self.table.size <= FEW and are_nested(self.groups)
+        return self.prior in (Prior("flat"), Prior("smooth")) and (self.alone or few)
+
+    def draw(
+        self, draws: int, rng: np.random.Generator, *, quick: bool = False
+    ) -> tuple[np.ndarray, str]:
+        """Draw all cells, of shape (cells, draws), and say how.
+
+        Parameters
+        ----------
+        draws : int
+            Number of draws.
+        rng : Generator
+            Is advanced.
+        quick : bool
+            Whether parameters of a smooth prior may be held at their likeliest values.
+        """
+        if self.alone:
+            return self._by_cells(draws, rng, quick), CELLS
+        laws = [law_of(query, whole=True) for query in self.table.queries]
+        if are_nested(self.groups):
+            return self._by_tree(laws, draws, rng), TREE
+        from pymc_dapper.answers.chain import draw_chain
+
+        return draw_chain(self.table, self.known, self.prior, self._likely(laws), draws, rng)
+
+    def _by_cells(self, draws: int, rng: np.random.Generator, quick: bool) -> np.ndarray:
+        [query], prior = self.table.queries, self.prior
+        discrete = DiscreteLaplaceMechanism | DiscreteGaussianMechanism
+        if not prior.whole and isinstance(query.mechanism, discrete):
+            raise ValueError(
+                f"'{query.name}': {type(query.mechanism).__name__} adds whole numbers to counts: "
+                "write prior=range(lower, upper + 1) in the place of (lower, upper)"
+            )
+        law = law_of(query, whole=prior.whole, apart=prior.each_cell)
+        pieces = None if prior.kind == "smooth" else PIECES
+        tables = tabulate(law, prior.support(), pieces=pieces)
+        if prior.kind != "smooth":
+            return draw_cells(tables, probabilities(tables), draws, rng)
+        grid = grid_of(cells_evidence(tables, most=FEW if quick else None), self._start([law]))
+        grid = grid.likeliest() if quick else grid
+
+        def given(alpha: float, mu: float, n: int) -> np.ndarray:
+            pmf = probabilities(tables, log_pmf(tables.nodes[:, :-1], alpha, mu))
+            return draw_cells(tables, pmf, n, rng)
+
+        return _over(grid, given, draws, rng)
+
+    def _by_tree(self, laws: Sequence[CellLaw], draws: int, rng: np.random.Generator) -> np.ndarray:
+        sums = [Sums(of, law) for of, law in zip(self.table.groups, laws, strict=True)]
+        sums += [Sums(of, values) for of, values in self.known]
+        limits = (self.prior.lowest, self.prior.highest)
+        tree = SumsTree(self.table.size, sums, limits)
+        if self.prior.kind == "flat":
+            return tree.draw(draws, rng)
+
+        def size_and_p(alpha: float, mu: float) -> tuple[float, float]:
+            return alpha, alpha / (alpha + mu)
+
+        total = self._total
+
+        def log_evidence(alpha: float, mu: float) -> float:
+            found = tree.log_evidence(size_and_p(alpha, mu))
+            if total is None:
+                return found
+            # The total was given, and isn't told by the parameters.
+            k = self.table.size
+            return found - float(log_pmf(np.array(total), k * alpha, k * mu))
+
+        grid = grid_of(log_evidence, self._start(laws), free_mean=total is None)
+        return _over(
+            grid, lambda alpha, mu, n: tree.draw(n, rng, size_and_p(alpha, mu)), draws, rng
+        )
+
+    @property
+    def _total(self) -> int | None:
+        """The sum of all cells, if it is known."""
+        return next((int(values[0]) for of, values in self.known if not of.any()), None)
+
+    def _likely(self, laws: Sequence[CellLaw]) -> np.ndarray:
+        """Return likely counts of all cells, about, by the query that tells most of them apart."""
+        counts = np.zeros(self.table.size)
+        finest = max(range(len(laws)), key=lambda k: laws[k].which.size)
+        law, of = laws[finest], self.table.groups[finest]
+        counts = law.near[law.which][of] / np.bincount(of)[of]
+        return np.clip(np.round(counts), self.prior.lowest, self.prior.highest).astype(np.int64)
+
+    def _start(self, laws: Sequence[CellLaw]) -> tuple[float, float]:
+        """Return logarithms of a concentration and of a mean, to begin to look at."""
+        totals = [float(values.sum()) / self.table.size for _, values in self.known]
+        mean = totals[0] if totals else float(self._likely(laws).mean())
+        return 0.5, float(np.log(max(mean, 0.5)))
+
+
+def _over(
+    grid: Grid,
+    given: Callable[[float, float, int], np.ndarray],
+    draws: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Draw cells given parameters that are drawn from a grid."""
+    times = rng.multinomial(draws, grid.weights)
+    parts = [
+        given(float(alpha), float(mu), int(n))
+        for alpha, mu, n in zip(grid.alpha, grid.mu, times, strict=True)
+        if n
+    ]
+    return np.concatenate(parts, axis=1)[:, rng.permutation(draws)]

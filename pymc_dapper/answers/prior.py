@@ -1,0 +1,92 @@
+"""Priors of true values, by the names that users give them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pymc_dapper.answers.windows import LARGEST, Support
+from pymc_dapper.checks import real_numbers, shown
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A prior of the cells of a table.
+
+    Attributes
+    ----------
+    kind : str
+        "flat" on counts, "smooth", or "range" of real numbers.
+    lowest, highest : int, or ndarray of float64
+        Limits; of a range of real numbers, of shape () or that of the table.
+    """
+
+    kind: str
+    lowest: Any = 0
+    highest: Any = LARGEST
+
+    @property
+    def whole(self) -> bool:
+        """Whether true values are counts."""
+        return self.kind != "range"
+
+    @property
+    def each_cell(self) -> bool:
+        """Whether each cell has limits of its own."""
+        return np.ndim(self.lowest) > 0
+
+    def support(self) -> Support:
+        """Where a cell may lie."""
+        return Support(self.lowest, self.highest, self.whole)
+
+    def told(self, *, total: bool) -> str:
+        """Say what it is."""
+        if self.kind == "smooth":
+            law = "Dirichlet-multinomial" if total else "gamma-Poisson"
+            return f"smooth: {law}, concentration unknown"
+        if self.kind == "range":
+            low, high = np.min(self.lowest), np.max(self.highest)
+            return f"real numbers, flat from {low:g} to {high:g}" + (
+                ", each within its own limits" if self.each_cell else ""
+            )
+        counts = (
+            "counts, flat on 0, 1, 2 and so on"
+            if (self.lowest, self.highest) == (0, LARGEST)
+            else f"counts, flat on {self.lowest}, ..., {self.highest}"
+        )
+        return f"{counts}, given what is known of sums" if total else counts
+
+
+def read_prior(prior: Any, shape: tuple[int, ...]) -> Prior:
+    """Read a prior as users write it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it isn't one.
+    """
+    if isinstance(prior, str) and prior in ("flat", "smooth"):
+        return Prior(prior)
+    if isinstance(prior, range):
+        if prior.step != 1 or not len(prior):
+            raise ValueError(f"prior must be a range of step 1 that isn't empty, got {prior}")
+        return Prior("flat", prior[0], prior[-1])
+    if isinstance(prior, tuple) and len(prior) == 2:
+        low, high = (real_numbers(end, "prior") for end in prior)
+        try:
+            low, high = np.broadcast_arrays(low, high)
+            if low.ndim:
+                low, high = (np.broadcast_to(end, shape).reshape(-1) for end in (low, high))
+        except ValueError:
+            raise ValueError(
+                f"prior: its limits must be numbers, or arrays of shape {shape} as the released "
+                "values"
+            ) from None
+        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+            raise ValueError(f"prior: limits must be finite, the lower one first, got {prior}")
+        return Prior("range", low, high)
+    error = ValueError if isinstance(prior, str) else TypeError
+    raise error(
+        "prior must be 'flat' or 'smooth', for counts; range(0, 1001), for counts flat on these; "
+        f"or (lower, upper), for real numbers flat between, such as sums; got {shown(prior)}"
+    )

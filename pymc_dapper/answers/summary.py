@@ -1,0 +1,138 @@
+"""Tables of answers, and what has to be said beside them."""
+
+from dataclasses import dataclass
+from html import escape
+from os import PathLike
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from pymc_dapper.answers.table import DRAW
+from pymc_dapper.checks import finite_number
+
+ENDS = ("lower", "upper")
+MATTERS = 0.1
+"""The prior matters where an end of an interval moves by more of the interval's width than that."""
+MOST_ROWS = 40
+"""So many rows are shown."""
+
+
+@dataclass(frozen=True, repr=False)
+class Summary:
+    """Answers as a table.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        A row for each cell.
+    notes : tuple of str
+        What has to be said beside it: how draws were made, under which prior, and where that
+        matters.
+    """
+
+    frame: pd.DataFrame
+    notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        shown = self.frame.to_string(max_rows=MOST_ROWS, float_format=_number, na_rep="-")
+        return "\n".join([shown, *self.notes])
+
+    def _repr_html_(self) -> str:
+        shown = self.frame.to_html(max_rows=MOST_ROWS, float_format=_number, na_rep="-")
+        return shown + "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+
+    def to_csv(self, path: str | PathLike[str]) -> None:
+        """Write the table to a CSV file."""
+        self.frame.to_csv(path, index=self.frame.index.names != [None])
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value == np.round(value) and abs(value) < 1e15 else f"{value:.4g}"
+
+
+def quantiles(draws: xr.DataArray, shares: list[float]) -> xr.DataArray:
+    """Return the least draws up to which there is so much, along a first dim ``end``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If these are draws of a comparison; or if one is nan.
+    """
+    values = draws.values
+    if values.dtype.kind == "b":
+        raise TypeError("a comparison has a probability(), and no interval or median")
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        share = np.isnan(values).mean()
+        raise ValueError(
+            f"{100 * share:.3g} % of the draws are nan, as 0 / 0 is: what is asked has no value "
+            "there. Ask for a share of a whole that isn't 0, such as A / (A + B + C)"
+        )
+    n = values.shape[-1]
+    at = [min(max(int(np.ceil(share * n - 1e-9)) - 1, 0), n - 1) for share in shares]
+    found = np.partition(values, sorted(set(at)), axis=-1)[..., at]
+    ends = draws.isel({DRAW: [0] * len(at)}).rename({DRAW: "end"})
+    return ends.copy(data=found).transpose("end", ...)
+
+
+def interval_of(draws: xr.DataArray, probability: float) -> xr.DataArray:
+    """Return the ends of equal-tailed intervals. Errors are those of `quantiles`."""
+    p = finite_number(probability, "probability", above=0, below=1)
+    return quantiles(draws, [(1 - p) / 2, (1 + p) / 2]).assign_coords(end=list(ENDS))
+
+
+def frame_of(
+    draws: xr.DataArray, released: xr.DataArray | None, probability: float
+) -> pd.DataFrame:
+    """Return a row for each cell, with its labels as the index."""
+    columns: dict[str, xr.DataArray] = {}
+    if draws.dtype.kind == "b":
+        columns["probability"] = draws.mean(DRAW)
+    else:
+        if released is not None:
+            columns["released"] = released
+        columns["median"] = quantiles(draws, [0.5])[0]
+        columns |= dict(zip(ENDS, interval_of(draws, probability), strict=True))
+    dims = [str(dim) for dim in draws.dims if dim != DRAW]
+    values = {name: np.asarray(each.transpose(*dims)).reshape(-1) for name, each in columns.items()}
+    if not dims:
+        return pd.DataFrame(values)
+    labels = [draws[dim].values for dim in dims]
+    index = (
+        pd.Index(labels[0], name=dims[0])
+        if len(dims) == 1
+        else pd.MultiIndex.from_product(labels, names=dims)
+    )
+    return pd.DataFrame(values, index=index)
+
+
+def moved(frame: pd.DataFrame, other: pd.DataFrame, prior: str) -> str:
+    """Say how far intervals move under the other prior."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        width = (frame["upper"] - frame["lower"]).to_numpy(dtype=float)
+        ends = np.stack([frame[end].to_numpy(dtype=float) for end in ("lower", "upper")])
+        others = np.stack([other[end].to_numpy(dtype=float) for end in ("lower", "upper")])
+        distance = np.abs(ends - others).max(axis=0)
+        share = np.nan_to_num(distance / np.maximum(width, 1.0 if _whole(frame) else 1e-300))
+    most, many = int(share.argmax()), int((share > MATTERS).sum())
+    if share[most] <= MATTERS:
+        return (
+            f"The prior hardly matters: no end of an interval moves by more than "
+            f"{100 * MATTERS:.0f} % of its width under the other prior ({prior})."
+        )
+    which = "" if len(share) == 1 else f" of {_label(frame, most)}"
+    rest = f" {many} of {len(share)} intervals move by more than {100 * MATTERS:.0f} %."
+    return (
+        f"The prior matters: under the other prior ({prior}) the interval{which} is "
+        f"{_number(others[0, most])} to {_number(others[1, most])}; an end moves by "
+        f"{100 * share[most]:.0f} % of its width.{rest if len(share) > 1 else ''}"
+    )
+
+
+def _whole(frame: pd.DataFrame) -> bool:
+    return frame["lower"].dtype.kind == "i"
+
+
+def _label(frame: pd.DataFrame, row: int) -> str:
+    label = frame.index[row]
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)

@@ -1,0 +1,153 @@
+"""The table that queries are about: its cells, and which of them each released value sums."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from pymc_dapper.checks import shown
+from pymc_dapper.releases.margins import Within, margin
+from pymc_dapper.releases.query import Query
+
+DRAW = "draw"
+"""Dim of draws."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of true values, of which queries are margins.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    dims : tuple of str
+        Names of its axes.
+    shape : tuple of int
+        Their lengths.
+    coords : dict
+        Labels along dims, and along them the groups that ``within`` told.
+    queries : tuple of Query
+        What was released of it.
+    groups : tuple of ndarray
+        For each query, the number of the released value that each cell of the table is a part of:
+        int64, shape (cells,).
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    coords: dict[str, Any]
+    queries: tuple[Query, ...]
+    groups: tuple[np.ndarray, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return int(np.prod(self.shape, dtype=int))
+
+    def as_array(self, values: np.ndarray) -> xr.DataArray:
+        """Label values of cells, of shape (cells,) or (cells, draws)."""
+        dims = (*self.dims, *([DRAW] if values.ndim > 1 else []))
+        shaped = values.reshape(*self.shape, *values.shape[1:])
+        return xr.DataArray(shaped, dims=dims, coords=self.coords, name=self.name)
+
+    def released(self) -> xr.DataArray | None:
+        """Released values of the cells themselves; nan where they were suppressed."""
+        own = [
+            query
+            for query, groups in zip(self.queries, self.groups, strict=True)
+            if np.array_equal(groups, np.arange(self.size))
+        ]
+        if len(own) != 1:
+            return None
+        values = np.ma.filled(np.ma.asarray(own[0].values, dtype=float), np.nan)
+        return self.as_array(values.reshape(-1))
+
+    def cell(self, number: int) -> str:
+        """Name a cell, for messages."""
+        index = np.unravel_index(number, self.shape)
+        labels = [
+            f"{dim}={self.coords[dim][k] if dim in self.coords else int(k)!r}"
+            for dim, k in zip(self.dims, index, strict=True)
+        ]
+        return f"the cell {', '.join(labels)}" if labels else f"'{self.name}'"
+
+
+def table_of_query(query: Query) -> Table:
+    """Return the table of a query that is by itself."""
+    shape = np.shape(query.values)
+    dims = tuple(
+        dim or ("row" if len(shape) == 1 else f"axis_{k}") for k, dim in enumerate(query.dims)
+    )
+    _check_dims(dims)
+    coords = {dim: list(labels) for dim, labels in query.coords.items()}
+    own = np.arange(int(np.prod(shape, dtype=int)))
+    return Table(query.name, dims, shape, coords, (query,), (own,))
+
+
+def joint_table(queries: Sequence[Query], within: Within) -> Table:
+    """Return the table that all queries are margins of.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an axis of a query has no name, or if ``within`` doesn't fit.
+    """
+    if not isinstance(within, Mapping):
+        raise TypeError(f"within must be a dict by dim, got {shown(within)}")
+    for query in queries:
+        if None in query.dims:
+            raise ValueError(f"'{query.name}': margins need a name for each axis of the query")
+    lengths: dict[str, int] = {}
+    coords: dict[str, Any] = {}
+    for query in queries:
+        lengths |= dict(zip(query.dims, np.shape(query.values), strict=True))
+        coords |= {dim: list(labels) for dim, labels in query.coords.items()}
+    dims = tuple(dim for dim in lengths if dim not in within)
+    _check_dims(dims)
+    shape = tuple(lengths[dim] for dim in dims)
+    empty = np.zeros(shape)
+    for query in queries:
+        margin(query, empty, dims, within)  # refuses what doesn't fit
+    groups = tuple(_groups(query, dims, shape, within) for query in queries)
+    labels = {dim: coords[dim] for dim in dims if dim in coords}
+    for dim, (fine, of) in within.items():
+        if fine in dims and dim in lengths:
+            labels[dim] = (fine, list(of))
+    return Table("table", dims, shape, labels, tuple(queries), groups)
+
+
+def _check_dims(dims: Sequence[str]) -> None:
+    if DRAW in dims:
+        raise ValueError(f"a dim is called '{DRAW}', as draws are: give it another name")
+
+
+def _groups(query: Query, dims: Sequence[str], shape: Sequence[int], within: Within) -> np.ndarray:
+    """Return the number of the released value that each cell of a table is a part of."""
+    numbers = np.zeros(shape, dtype=np.int64)
+    for dim, length in zip(query.dims, np.shape(query.values), strict=True):
+        assert dim is not None
+        fine, at = dim, np.arange(length)
+        if dim not in dims:
+            fine, of = within[dim]
+            labels = query.coords.get(dim, tuple(range(length)))
+            at = np.array([list(labels).index(label) for label in of])
+        along = [1] * len(shape)
+        along[dims.index(fine)] = -1
+        numbers = numbers * length + at.reshape(along)
+    return np.broadcast_to(numbers, shape).reshape(-1)
+
+
+def are_nested(groups: Sequence[np.ndarray]) -> bool:
+    """Whether all sums of cells are of parts of each other, or of different cells: a tree."""
+    for k, one in enumerate(groups):
+        for other in groups[:k]:
+            pairs = one * (other.max() + 1) + other
+            _, first, both = np.unique(pairs, return_index=True, return_counts=True)
+            sizes = np.minimum(np.bincount(one)[one[first]], np.bincount(other)[other[first]])
+            if np.any(both != sizes):
+                return False
+    return True

@@ -1,0 +1,202 @@
+"""Tables of which sums are nested: exact and independent draws by the trees of `counts.trees`."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pymc_dapper.answers.law import CellLaw
+from pymc_dapper.answers.windows import LARGEST, LARGEST_DROP, Support, tabulate
+from pymc_dapper.counts.trees import weights
+from pymc_dapper.counts.trees.forest import ContradictionError, Forest, Solved
+from pymc_dapper.counts.trees.priors import to_tables
+
+DROP = 60.0
+"""Windows of single sums end where log-weights are that much below the largest, at first."""
+MARGIN = 25.0
+"""They are widened where a draw comes that near to their ends."""
+
+
+class Sums(NamedTuple):
+    """Sums of cells of which something is known."""
+
+    of: np.ndarray
+    """Int64, shape (cells,): the number of the sum that each cell is a part of."""
+    known: CellLaw | np.ndarray
+    """What was released of them; or the sums themselves, int64."""
+
+
+class _Tables(NamedTuple):
+    rows: list[np.ndarray]
+    lowest: list[int]
+    inner: list[tuple[int, int]]
+    """Counts that aren't near the ends of a table, unless nothing is possible beyond."""
+    number: np.ndarray
+    """Of each node; -1 for none."""
+
+
+class SumsTree:
+    """The tree of what is known of a table's cells and of sums of them.
+
+    Parameters
+    ----------
+    n_cells : int
+        Number of cells.
+    sums : sequence of Sums
+        What is known. Sums are nested or of different cells.
+    limits : tuple of int
+        The least and the largest count of a cell.
+    """
+
+    def __init__(self, n_cells: int, sums: Sequence[Sums], limits: tuple[int, int] = (0, LARGEST)):
+        self.n_cells, self._known, self._limits = n_cells, [each.known for each in sums], limits
+        exact = [int(known.max()) for known in self._known if isinstance(known, np.ndarray)]
+        self._largest = min([LARGEST, *exact])
+        members: list[tuple[np.ndarray, int, int]] = []
+        for k, (of, _) in enumerate(sums):
+            order, ends = np.argsort(of, kind="stable"), np.cumsum(np.bincount(of))[:-1]
+            members += [(cells, k, j) for j, cells in enumerate(np.split(order, ends))]
+        members.sort(key=lambda each: each[0].size)
+        self._place(members)
+        self._drop, self._tables = DROP, self._tabulated(DROP)
+
+    def _place(self, members: Sequence[tuple[np.ndarray, int, int]]) -> None:
+        """Build the tree: a sum's parent is the next larger one that has its cells.
+
+        What is known once more of the same cells is a node with one child.
+        """
+        top = np.arange(self.n_cells)
+        parent, sizes = [-1] * self.n_cells, [1] * self.n_cells
+        self._about = [(-1, -1)] * self.n_cells
+        """Of each node: which of the sums, and which of its numbers."""
+        for cells, k, j in members:
+            if cells.size == 1 and self._about[cells[0]][0] < 0:
+                self._about[cells[0]] = (k, j)
+                continue
+            for child in np.unique(top[cells]):
+                parent[child] = len(parent)
+            top[cells] = len(parent)
+            parent.append(-1)
+            sizes.append(cells.size)
+            self._about.append((k, j))
+        self._parent, self._sizes = np.array(parent), np.array(sizes)
+
+    def _tabulated(self, drop: float) -> _Tables:
+        """Tabulate what was released, once for all nodes of which the same was."""
+        rows: list[np.ndarray] = []
+        lowest: list[int] = []
+        inner: list[tuple[int, int]] = []
+        number = np.full(self._parent.size, -1)
+        which, place = np.array(self._about).T
+        for k, law in enumerate(self._known):
+            if not isinstance(law, CellLaw):
+                continue
+            for size in np.unique(self._sizes[which == k]):
+                nodes = np.flatnonzero((which == k) & (self._sizes == size))
+                low, high = (int(size) * end for end in self._limits)
+                high = min(high, LARGEST if size > 1 else self._largest)
+                found = tabulate(law, Support(low, high, True), drop=drop, pieces=None)
+                of_nodes = law.which[place[nodes]]
+                used, at = np.unique(of_nodes, return_inverse=True)
+                number[nodes] = len(rows) + at
+                for row in used:
+                    counts, logs = found.nodes[row], found.logs[row]
+                    logs = logs[:-1][np.diff(counts) > 0]
+                    likely = np.flatnonzero(logs >= MARGIN - drop)
+                    ends = [int(counts[0] + likely[0]), int(counts[0] + likely[-1])]
+                    rows.append(logs)
+                    lowest.append(int(counts[0]))
+                    inner.append(
+                        (
+                            low if counts[0] == low else ends[0],
+                            high if counts[-1] == high + 1 else ends[1],
+                        )
+                    )
+        low, high = self._limits
+        if high < LARGEST and np.any(number[: self.n_cells] < 0):
+            number[: self.n_cells][number[: self.n_cells] < 0] = len(rows)
+            rows.append(np.zeros(high - low + 1))
+            lowest.append(low)
+            inner.append((low, high))
+        return _Tables(rows, lowest, inner, number)
+
+    def _forest(self, prior: tuple[float, float] | None) -> tuple[Forest, Solved]:
+        n, tables = self._parent.size, self._tables
+        noise = np.where(tables.number < 0, weights.NONE, weights.TABLE)
+        released = np.maximum(tables.number, 0).astype(np.float64)
+        for node, (k, j) in enumerate(self._about):
+            known = self._known[k] if k >= 0 else None
+            if isinstance(known, np.ndarray):
+                noise[node], released[node] = weights.EXACT, known[j]
+        kind, first, second = np.zeros((3, n))
+        if prior is not None:
+            kind[: self.n_cells] = weights.NEGATIVE_BINOMIAL
+            first[: self.n_cells], second[: self.n_cells] = prior
+        forest = Forest(
+            self._parent,
+            noise,
+            released,
+            np.zeros(n),
+            kind,
+            first,
+            second,
+            to_tables(tables.rows, tables.lowest),
+        )
+        if forest.endless is not None:
+            raise ValueError(
+                "nothing was released of some cells, or of sums of them, and nothing ends what "
+                "they may be: give the total="
+            )
+        return forest, forest.solve()
+
+    def log_evidence(self, prior: tuple[float, float] | None = None) -> float:
+        """Return the log-probability of all that is known, cells summed out; -inf if impossible.
+
+        Parameters
+        ----------
+        prior : tuple of float, optional
+            Size and probability of the negative binomial law of all cells; flat if not given.
+        """
+        try:
+            return self._forest(prior)[1].log_evidence
+        except ContradictionError:
+            return -np.inf
+
+    def draw(
+        self, draws: int, rng: np.random.Generator, prior: tuple[float, float] | None = None
+    ) -> np.ndarray:
+        """Draw all cells, independently: shape (cells, draws).
+
+        Windows are widened until no draw comes near to their ends.
+
+        Raises
+        ------
+        ValueError
+            If no table could have led to what is known.
+        """
+        while True:
+            [own] = rng.spawn(1)
+            try:
+                forest, solved = self._forest(prior)
+                counts = forest.draw(solved, draws, own).T
+                if self._holds(counts):
+                    return counts[: self.n_cells]
+            except ContradictionError:
+                if self._drop >= LARGEST_DROP:
+                    raise ValueError(
+                        "no table can have led to what was released of its cells and of their "
+                        "sums, or only one that is very unlikely: look for a wrong scale, a wrong "
+                        "total, or queries that aren't margins of one table"
+                    ) from None
+            if self._drop >= LARGEST_DROP:
+                return counts[: self.n_cells]
+            self._drop = min(2 * self._drop, LARGEST_DROP)
+            self._tables = self._tabulated(self._drop)
+
+    def _holds(self, counts: np.ndarray) -> bool:
+        number = self._tables.number
+        seen = np.flatnonzero(number >= 0)
+        if not seen.size:
+            return True
+        low, high = np.array(self._tables.inner)[number[seen]].T
+        return bool(np.all((counts[seen].min(1) >= low) & (counts[seen].max(1) <= high)))

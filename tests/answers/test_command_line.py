@@ -1,0 +1,69 @@
+"""The command line."""
+
+import re
+import runpy
+import sys
+
+import pytest
+
+from pymc_dapper.answers.command_line import main
+
+CSV = "district,cases,scale\nA,12.3,5\nB,40.1,5\nC,7.7,10\n"
+USUAL = ["--values", "cases", "--noise", "laplace", "--dims", "district", "--seed", "1"]
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "cases.csv"
+    path.write_text(CSV)
+    return str(path)
+
+
+def test_it_prints_the_table_and_writes_a_file(file, tmp_path, capsys):
+    written = tmp_path / "intervals.csv"
+    assert main([file, *USUAL, "--scale", "5", "--csv", str(written)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[0].split() == ["released", "median", "lower", "upper"]
+    assert "Method: exact and independent draws, each cell by itself." in shown
+    header, first, *_ = written.read_text().splitlines()
+    assert header == "district,released,median,lower,upper"
+    assert first.startswith("A,12.3,1")
+
+
+def test_scales_may_be_a_column_and_values_several(file, capsys):
+    values = ["--values", "cases", "--scale", "scale", "--draws", "500"]
+    assert main([file, *USUAL, *values, "--probability", "0.5"]) == 0
+    assert "Intervals hold 50 %." in capsys.readouterr().out
+    both = ["--values", "cases", "scale", "--scale", "5", "--between", "-100", "100"]
+    assert main([file, *USUAL, *both]) == 0
+    assert capsys.readouterr().out.count("flat from -100 to 100") == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (["--scale", "-5"], "'cases': scale of the laplace noise"),
+        (["--scale", "5", "--values", "deaths"], "there is no column 'deaths'|deaths"),
+        (["--scale", "5", "--draws", "0"], "draws must be a whole number of at least 1"),
+        (["--scale", "5", "--total", "-3"], "total must hold whole numbers from 0 on"),
+        (["--scale", "5", "--csv", "x", "--values", "cases", "scale"], "--csv is for one column"),
+    ],
+)
+def test_mistakes_are_answered_in_a_sentence(file, wrong, told, capsys):
+    assert main([file, *USUAL, *wrong]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("python -m pymc_dapper: ")
+    assert re.search(told, error)
+
+
+def test_a_file_that_is_not_there_is_told(capsys):
+    assert main(["missing.csv", *USUAL, "--scale", "5"]) == 1
+    assert "missing.csv" in capsys.readouterr().err
+
+
+def test_python_runs_it(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["pymc_dapper", "--help"])
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_module("pymc_dapper", run_name="__main__")
+    assert stopped.value.code == 0
+    assert "Intervals of the true values behind a table of noisy ones." in capsys.readouterr().out

@@ -1,0 +1,113 @@
+"""The smooth prior: its two parameters integrated out, against dense quadrature."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import pymc_dapper as pmd
+from pymc_dapper.answers import smooth
+from pymc_dapper.answers.law import law_of
+from pymc_dapper.answers.smooth import cells_evidence, grid_of, log_pmf
+from pymc_dapper.answers.windows import LARGEST, Support, tabulate
+
+RELEASED = np.array([14.0, 22.0, 9.0, 31.0, 18.0, 40.0])
+SCALE = 4.0
+COUNTS = np.arange(150)
+CLOSE = 1e-3 * np.sqrt(2) * SCALE
+"""A thousandth of the noise's standard deviation."""
+
+
+def tables():
+    query = pmd.Query("cases", RELEASED, pmd.LaplaceMechanism(SCALE))
+    return tabulate(law_of(query, whole=True), Support(0, LARGEST, True), pieces=None)
+
+
+def means_given(alpha, mu):
+    """Log-evidence, and the mean of each cell, by SciPy's laws."""
+    law = np.exp(-np.abs(RELEASED[:, None] - COUNTS) / SCALE)
+    joint = law * stats.nbinom.pmf(COUNTS, alpha, alpha / (alpha + mu))
+    total = joint.sum(axis=1)
+    return np.log(total).sum(), joint @ COUNTS / total
+
+
+DENSE = [(a, m) for a in np.linspace(-6, 23, 59) for m in np.linspace(np.log(3), np.log(150), 45)]
+
+
+@pytest.fixture(scope="module")
+def dense():
+    """Log-evidence and means of cells, on a fine grid over everything."""
+    evidence, means = zip(*(means_given(*np.exp(point)) for point in DENSE), strict=True)
+    return np.array(evidence), np.array(means)
+
+
+def means_under(density, dense):
+    """Posterior means of all cells, by their log-density of log alpha."""
+    logs = dense[0] + np.array([density(a) for a, _ in DENSE])
+    weights = np.exp(logs - logs.max())
+    return weights @ dense[1] / weights.sum()
+
+
+def half_cauchy(a):
+    """Log-density of log alpha, where 1 / sqrt(alpha) is half-Cauchy."""
+    return stats.halfcauchy.logpdf(np.exp(-a / 2)) - a / 2
+
+
+def means_by_grid():
+    grid = grid_of(cells_evidence(tables()), (0.5, np.log(20.0)))
+    points = zip(grid.alpha, grid.mu, strict=True)
+    return grid.weights @ np.array([means_given(*point)[1] for point in points])
+
+
+def test_the_grid_is_as_good_as_dense_quadrature(dense):
+    found = means_by_grid()
+    assert np.abs(found - means_under(half_cauchy, dense)).max() < CLOSE
+    # Another prior of the spread is seen, such as that without the Jacobian.
+    wrong = means_under(lambda a: half_cauchy(a) + a / 2, dense)
+    assert np.abs(found - wrong).max() > CLOSE
+
+
+def test_steps_of_the_grid_that_are_half_as_long_change_nothing(monkeypatch):
+    first = means_by_grid()
+    monkeypatch.setattr(smooth, "STEP", smooth.STEP / 2)
+    monkeypatch.setattr(smooth, "MOST_STEPS", 2 * smooth.MOST_STEPS)
+    assert np.abs(means_by_grid() - first).max() < CLOSE
+    monkeypatch.setattr(smooth, "STEP", 8 * smooth.STEP)
+    assert np.abs(means_by_grid() - first).max() > CLOSE
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 0.7, 30.0, 1e5, 1e7, 1e9])
+def test_the_law_of_counts_keeps_its_digits(alpha):
+    counts = np.array([0, 1, 2, 10, 150, 4000])
+    import mpmath
+
+    def exact(k):
+        with mpmath.workdps(50):
+            p = mpmath.mpf(alpha) / (mpmath.mpf(alpha) + 150)
+            return float(
+                mpmath.loggamma(k + mpmath.mpf(alpha))
+                - mpmath.loggamma(mpmath.mpf(alpha))
+                - mpmath.loggamma(k + 1)
+                + alpha * mpmath.log(p)
+                + k * mpmath.log1p(-p)
+            )
+
+    np.testing.assert_allclose(
+        log_pmf(counts, alpha, 150.0), [exact(int(k)) for k in counts], rtol=1e-8, atol=1e-8
+    )
+
+
+def test_the_mean_stays_where_it_is_if_it_does_not_matter():
+    grid = grid_of(lambda alpha, mu: -((np.log(alpha) - 1) ** 2), (0.5, 3.0), free_mean=False)
+    assert np.allclose(grid.mu, np.exp(3.0))
+    assert len(grid.alpha) > 5
+    assert len(grid.likeliest().alpha) == 1
+
+
+def test_evidence_counts_cells_that_share_a_row():
+    query = pmd.Query("cases", [3, 5, 3, 3], pmd.DiscreteLaplaceMechanism(2.0))
+    own = pmd.Query("cases", [3, 5, 3, 3], pmd.DiscreteLaplaceMechanism(np.full(4, 2.0)))
+    one, other = (
+        cells_evidence(tabulate(law_of(q, whole=True), Support(0, LARGEST, True)))(1.5, 4.0)
+        for q in (query, own)
+    )
+    assert one == pytest.approx(other, rel=1e-9)
