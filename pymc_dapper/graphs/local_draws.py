@@ -6,6 +6,9 @@ It is reversible: a pair (z, z') is as likely as (z', z). At reach r = 1 it is a
 
 With x = a + (b - a) u, u uniform on a circle of length 1, the walk is u' = u + r (v - 1/2), with v
 uniform, too: each direction is as likely as the other.
+
+A t variable is a normal one with a random spread, t = z / sqrt(v). Given t, v is gamma distributed.
+It is drawn, and then z walks with v as it is. That is reversible for each v, and so as a whole.
 """
 
 from functools import singledispatch
@@ -14,7 +17,16 @@ from typing import NamedTuple
 import pytensor.tensor as pt
 from pytensor.graph.basic import equal_computations
 from pytensor.graph.op import Op
-from pytensor.tensor.random.basic import LogNormalRV, MvNormalRV, NormalRV, UniformRV
+from pytensor.tensor.random.basic import (
+    LogNormalRV,
+    MvNormalRV,
+    NormalRV,
+    StudentTRV,
+    UniformRV,
+    gamma,
+    normal,
+)
+from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 
 
@@ -63,6 +75,34 @@ def _multivariate_normal(op: Op, walk: Walk) -> TensorVariable:
     keep = _keep(walk.reach)
     back = keep * (walk.present - present_mean) - (1 - walk.reach) * (walk.draw - mean)
     return walk.draw + back
+
+
+@local_draw.register(StudentTRV)
+def _student_t(op: Op, walk: Walk) -> TensorVariable:
+    (nu, mu, sigma), (present_nu, present_mu, present_sigma) = (
+        walk.parameters,
+        walk.present_parameters,
+    )
+    if not equal_computations([nu], [present_nu]):
+        return walk.draw
+    size = walk.draw.shape
+    t = (walk.present - present_mu) / present_sigma
+    v = _precision(nu, t, size)
+    _, z = normal(0.0, 1.0, size=size, rng=random_generator_type(), return_next_rng=True)
+    walked = mu + sigma * (_keep(walk.reach) * t + walk.reach * z / pt.sqrt(v))
+    return pt.switch((walk.reach < 1) & (present_sigma > 0), walked, walk.draw)
+
+
+def _precision(nu: TensorVariable, t: TensorVariable, size: TensorVariable) -> TensorVariable:
+    """Draw v given t = z / sqrt(v), z standard normal and v gamma with mean 1 and shape nu / 2."""
+    _, v = gamma(
+        (nu + 1) / 2,
+        scale=2 / (nu + t**2),
+        size=size,
+        rng=random_generator_type(),
+        return_next_rng=True,
+    )
+    return v
 
 
 @local_draw.register(UniformRV)

@@ -159,11 +159,12 @@ class DapperStep(Step):
     ``dapper_exchange_accept`` is the share of the exchanges that were made.
 
     Where fewer than 3 of 10 proposals are accepted in tuning, and what the mechanisms see of the
-    records forgets slowly, records with a normal, lognormal or multivariate normal prior are
-    proposed near where they are from then on, and in each fourth draw anew, too: their noise walks
-    as an autoregression, z' = sqrt(1 - r^2) z + r e, which leaves the prior as it is, so that what
-    decides stays the same. How far, r, and how many such sweeps a draw makes are chosen in tuning
-    of 100 draws or more, and frozen. Records of which parameters are drawn given the present ones
+    records forgets slowly, records with a normal, lognormal, multivariate normal, uniform or
+    Student t prior are proposed near where they are from then on, and in each fourth draw anew,
+    too: normal noise walks as an autoregression, z' = sqrt(1 - r^2) z + r e, which leaves the prior
+    as it is, so that what decides stays the same. How far, r, and how many such sweeps a draw makes
+    are chosen in tuning of 100 draws or more, and frozen. Records of which parameters are drawn
+    given the present ones
     alone (:class:`SizeStep`) don't walk: those that aren't there must be drawn anew. Where a draw
     makes several sweeps, ``dapper_accept`` and what ``track_records`` keeps are of the last.
 

@@ -1,9 +1,12 @@
 """Draws near present values: the walk, in the noise that they are made of."""
 
+from itertools import combinations
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from scipy import stats
 from scipy.special import expit
 
 from pymc_dapper.graphs import local_draws
@@ -117,6 +120,66 @@ def test_uniform_noise_that_stops_at_an_end_shows(monkeypatch):
     monkeypatch.setattr(local_draws, "_around", lambda u: pt.clip(u, 1e-9, 1 - 1e-9))
     with pytest.raises(AssertionError):
         test_uniform_noise_walks_on_a_circle(0.9)
+
+
+MANY, DEGREES, REACH = 40_000, 2.5, 0.5
+
+
+def t_walk():
+    """Records of a t law walked from their law: both standardised, and an independent draw."""
+    with pm.Model() as model:
+        y = pm.Normal("y", 0, 1, shape=MANY)
+        pm.StudentT("x", nu=DEGREES, mu=y, sigma=pt.exp(y), shape=MANY)
+        pm.Potential("privacy", -((model["x"].sum() - 1.0) ** 2))
+    values = [model.rvs_to_values[model[name]] for name in "yx"]
+    local = read_local(read_model(model, values, model.initial_point()))
+    rng = np.random.default_rng(2)
+    before, y = stats.t(DEGREES).rvs(MANY, random_state=rng), rng.normal(size=MANY)
+    present = [y, y + np.exp(y) * before]
+
+    def standardised(y, x):
+        return (x - y) / np.exp(y)
+
+    return before, *(standardised(*proposals(local, present, reach=r)) for r in (REACH, 1.0))
+
+
+def scores_of_a_walk(before, after):
+    """How far from the law, and from being as likely as the way back: standard normal scores."""
+    law = stats.t(DEGREES)
+    u, v = law.cdf(before), law.cdf(after)
+    functions = [lambda x, k=k: np.cos(k * np.pi * x) for k in range(1, 5)]
+    moments = [np.mean(f(v)) / np.sqrt(0.5 / MANY) for f in functions]
+    flows = [f(u) * g(v) - g(u) * f(v) for f, g in combinations(functions, 2)]
+    return [*moments, *(np.mean(x) / np.std(x) * np.sqrt(MANY) for x in flows)]
+
+
+def test_t_variables_walk_within_their_law_and_as_likely_back():
+    before, after, drawn = t_walk()
+    assert np.max(np.abs(scores_of_a_walk(before, after))) < 4.5
+    assert np.max(np.abs(scores_of_a_walk(before, drawn))) < 4.5
+    assert stats.spearmanr(before, after)[0] > 0.8
+    assert abs(stats.spearmanr(before, drawn)[0]) < 0.03
+
+
+def test_t_variables_whose_spread_is_drawn_without_a_look_at_them_show(monkeypatch):
+    right = local_draws._precision
+    monkeypatch.setattr(local_draws, "_precision", lambda nu, t, size: right(nu, 0 * t + 1, size))
+    before, after, _ = t_walk()
+    assert np.max(np.abs(scores_of_a_walk(before, after))) > 10
+
+
+def test_t_variables_whose_degrees_of_freedom_depend_on_a_record_are_drawn_anew():
+    def build():
+        y = pm.Uniform("y", 2, 4, shape=N)
+        return [y, pm.StudentT("x", nu=y, shape=N)], None
+
+    local = read_local(read(build)[0])
+    rng = np.random.default_rng(0)
+    present = [rng.normal(size=N), rng.normal(size=N)]
+    (_, walked), (_, drawn) = (proposals(local, present, reach=r) for r in (0.1, 0.2))
+    assert not np.array_equal(walked, present[1])
+    assert np.max(np.abs(walked - present[1])) > 0.5
+    assert np.max(np.abs(drawn - present[1])) > 0.5
 
 
 def mean_of_before(walk):
