@@ -164,9 +164,9 @@ class DapperStep(Step):
     too: normal noise walks as an autoregression, z' = sqrt(1 - r^2) z + r e, which leaves the prior
     as it is, so that what decides stays the same. How far, r, and how many such sweeps a draw makes
     are chosen in tuning of 100 draws or more, and frozen. Records of which parameters are drawn
-    given the present ones
-    alone (:class:`SizeStep`) don't walk: those that aren't there must be drawn anew. Where a draw
-    makes several sweeps, ``dapper_accept`` and what ``track_records`` keeps are of the last.
+    given the present ones alone (:class:`SizeStep`) don't walk: those that aren't there must be
+    drawn anew. Where a draw makes several sweeps, ``dapper_accept`` and what ``track_records``
+    keeps are of the last.
 
     Shared data (``pm.Data``) are read again when a chain starts, so that a step can be used after
     ``pm.set_data`` without being built anew.
