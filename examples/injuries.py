@@ -107,7 +107,7 @@ def interval(draws):
     return np.quantile(draws, INTERVAL, axis=(0, 1))
 
 
-def main(draws=1_000, tune=1_000, tables=3, output=OUTPUT, page=None):
+def main(draws=500, tune=500, tables=1, output=OUTPUT, page=None):
     data = load()
     real = {x: fit(data, data.published, x, draws, tune) for x in ANALYSES[1:]}
     rows = [
@@ -182,9 +182,9 @@ def draw(data, real, output):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draws", type=int, default=1_000)
-    parser.add_argument("--tune", type=int, default=1_000)
-    parser.add_argument("--tables", type=int, default=3)
+    parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--tune", type=int, default=500)
+    parser.add_argument("--tables", type=int, default=1)
     parser.add_argument("--output", type=Path, default=OUTPUT)
     parser.add_argument("--page", type=Path)
     main(**vars(parser.parse_args()))

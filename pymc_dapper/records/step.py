@@ -69,6 +69,9 @@ ROUNDING = 1e-11
 MOST_LOOKS = 512
 """So often, at most, it is looked in tuning at what the factors see of walking records."""
 
+LOOKED_FOR_AT = (1, 30)
+"""After so many sweeps of a chain that hasn't found possible records, they are looked for."""
+
 
 @dataclass_state
 class DapperStepState(StepMethodState):
@@ -375,7 +378,7 @@ class DapperStep(Step):
                 if sweeps == self.max_start_sweeps:
                     raise SamplingError(self._impossible_start())
                 after = after[:n_variables]
-                if self.exchange is None and sweeps.bit_count() == 1:  # 1, 2, 4, 8, ...
+                if self.exchange is None and sweeps in LOOKED_FOR_AT:
                     after = tuple(self._where_possible(after, given, self.rng))
                 after = self._update(after, given, self.rng, n_present)
                 accept, logp, *exchanged = after[n_variables].tolist()

@@ -25,11 +25,14 @@ from pymc_dapper.records.reading.rows_by_value import value_index
 
 Array = NDArray[np.float64]
 
-SWEEPS = 100
+SWEEPS = 300
 """So many proposals for each record are looked at. Each that brings the sums nearer is taken."""
 
 SMALLEST, LARGEST = -4.0, 20.0
 """Powers of two between which the lengths of steps lie; the longest come last."""
+
+MANY = 0.3
+"""Steps become longer where more than this share of them brings sums nearer, or none does."""
 
 MOST_LOOKED_AT = 10_000
 """Of so many records are proposals looked at in a sweep: one after the other, in Python."""
@@ -109,9 +112,13 @@ class RecordStart:
             else:
                 proposed = self._stepped(rng, records, longest)
                 stepped = self._nearer(rng, aim, at, scale, records, proposed, parameters)
-                possible = np.isfinite(self._log_prior(*stepped, *parameters)[0])
-                records = stepped if possible else records
-                longest = longest + 1.0 if possible and longest < LARGEST else 0.0
+                if np.isfinite(self._log_prior(*stepped, *parameters)[0]):
+                    share = _share_of_changed(stepped, records)
+                    records = stepped
+                    longest += 0.0 if 0 < share < MANY else 1.0
+                else:
+                    longest += 1.0
+                longest = longest if longest <= LARGEST else SMALLEST
             if isinstance(self._exchange, ByShift):
                 n = len(self._tolerances)
                 at = (self._matrix @ self._total(*records, *parameters)[0])[:n]
@@ -148,7 +155,7 @@ class RecordStart:
         """Move records from where they are; whole numbers are none below zero."""
         moved = []
         for x in records:
-            length = 2.0 ** rng.uniform(SMALLEST, longest, x.shape)
+            length = 2.0 ** rng.uniform(longest - 2.0, longest, x.shape)
             step = length * rng.standard_normal(x.shape)
             whole = np.maximum(x + np.round(step), 0).astype(x.dtype)
             moved.append(x + step if x.dtype.kind == "f" else whole)
@@ -338,3 +345,9 @@ def _terms(reading: ModelReading) -> tuple[list[Terms], list[bool]]:
     )
     whole = [bool(np.all(is_whole[next(iter(x.linear.values())).indices])) for x in found]
     return found, whole
+
+
+def _share_of_changed(new: Sequence[np.ndarray], old: Sequence[np.ndarray]) -> float:
+    """Return the share of the records that differ."""
+    differ = [(a != b).reshape(len(a), -1).any(axis=1) for a, b in zip(new, old, strict=True)]
+    return float(np.any(differ, axis=0).mean())

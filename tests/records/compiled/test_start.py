@@ -115,6 +115,13 @@ def ages_by_decade():
     return x
 
 
+def heights_far_from_the_prior():
+    x = pm.Normal("x", 0, 16, shape=300)
+    bins = pt.stack([((x >= low) & (x < low + 10)).sum() for low in (50, 60, 70, 80, 90)])
+    ROUNDING.potential("bins", bins, released=[0, 30, 120, 117, 30])
+    return x
+
+
 def counts_of_people():
     group = np.arange(60) % 3
     x = pm.Poisson("x", 4.0, shape=60)
@@ -131,7 +138,8 @@ def truncated_tulap():
 
 BOUNDED = [
     *(many_categories, two_attributes_with_margins, all_within_a_limit, sum_far_from_the_prior),
-    *(mean_and_square, ages_by_decade, counts_of_people, truncated_tulap),
+    *(mean_and_square, ages_by_decade, heights_far_from_the_prior, counts_of_people),
+    truncated_tulap,
 ]
 
 
