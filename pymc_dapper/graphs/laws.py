@@ -66,7 +66,7 @@ def has_density(node: Apply | None) -> bool:
         case TruncatedRV():
             return has_density(_truncated(node))
         case CustomSymbolicDistRV():
-            return node.op.inline_logprob and _keeps_density(node.op.fgraph.outputs[0])
+            return node.op.inline_logprob and _keeps_density(node.op.fgraph.unfreeze().outputs[0])
     return isinstance(node.op, pm.Continuous)
 
 

@@ -27,6 +27,13 @@ def custom(f, **kwargs):
     return pm.CustomDist.dist(0.3, dist=dist, size=3, **kwargs)
 
 
+def custom_of_truncated():
+    def dist(rate, size):
+        return pt.log(pm.Truncated.dist(pm.Exponential.dist(rate), upper=4.0, size=size))
+
+    return pm.CustomDist.dist(1.0, dist=dist, size=3)
+
+
 def by_hand(**kwargs):
     return pm.CustomDist.dist(
         0.3, logp=lambda x, mu: -((x - mu) ** 2), random=lambda *_, **__: 0.0, size=3, **kwargs
@@ -64,6 +71,7 @@ DENSE = {
     "LogitNormal": pm.LogitNormal.dist(0, 1),
     "custom": custom(lambda z: pt.exp(2 * z + 1)),
     "custom of another law": custom(lambda z: z.T),
+    "custom of a truncated law": custom_of_truncated(),
     "random walk": walk(NORMAL()),
 }
 CLIPPED = {
