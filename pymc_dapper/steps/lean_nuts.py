@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
-from pymc import NUTS, Model
+from pymc import Model
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
@@ -15,6 +16,18 @@ from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.present import Present, present_factors
 from pymc_dapper.steps.progress import stage
+
+
+class NUTS(pm.NUTS):
+    """PyMC's, without NumPy's warnings of energies that aren't finite.
+
+    A trajectory that comes there diverges, which PyMC counts and tells of.
+    """
+
+    def astep(self, *args: Any) -> Any:
+        """Take a step."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            return super().astep(*args)
 
 
 def lean_nuts(

@@ -61,3 +61,18 @@ def test_absent_rows_have_no_say():
         function.set_extra_values(model.initial_point() | {"n": np.array(k), "x": values})
         _, gradient = function._pytensor_function(np.array([0.5]))
         np.testing.assert_allclose(gradient, (values[:k] - 0.5).sum() - 0.5)
+
+
+def test_a_trajectory_that_leaves_all_numbers_diverges_and_numpy_says_nothing():
+    with pm.Model() as model:
+        mu = pm.Normal("mu")
+        pm.Potential("steep", pt.exp(8000 * mu) - 8000 * mu)
+    quickly = {"mode": "FAST_COMPILE"}
+    step = lean_nuts([model.rvs_to_values[mu]], model, compile_kwargs=quickly)
+    step.setup_chain(np.random.default_rng(1), tune=0, draws=20)
+    point, diverged = {"mu": np.array(0.0)}, []
+    for _ in range(20):
+        point, [stats] = step.step(point)
+        diverged.append(stats["diverging"])
+    assert any(diverged)
+    assert np.isfinite(point["mu"])
