@@ -1,8 +1,14 @@
 """Models in the forms that people write them are read, and what was read is compared with them."""
 
+import cProfile
+import pstats
+
+import pymc as pm
 import pytest
 
-from pymc_dapper.reading import FullFactor
+import pymc_dapper as pmd
+from pymc_dapper.counts.reading.model import read_counts
+from pymc_dapper.reading import FullFactor, read_model
 from tests.records.forms import FORMS, checked
 
 
@@ -11,3 +17,24 @@ def test_every_form_is_read(name):
     *_, reading, _ = checked(name)
     assert any(isinstance(f, FullFactor) for f in reading.factors) == name.startswith("full")
     assert not reading.proposes_conditionally
+
+
+@pytest.mark.parametrize("of_counts", [False, True])
+def test_a_recursion_is_read_in_proportion_to_its_length(of_counts):
+    def calls(n_steps):
+        with pm.Model() as model:
+            rate = pm.Beta("rate", 2, 2, shape=2)
+            x = rate if of_counts else pm.Beta("x", 2, 2, shape=(5, 2))
+            for _ in range(n_steps):
+                x = 2 * x * (1 - x) + rate * x**2
+            seen = pm.Poisson("seen", 10 * x) if of_counts else x.sum(axis=0)
+            pmd.LaplaceMechanism(1.0).potential("released", seen, released=[3.0, 4.0])
+        value, point = model.value_vars[1], model.initial_point()
+        read = read_counts if of_counts else read_model
+        with cProfile.Profile() as profile:
+            read(model, [value], point)
+        return pstats.Stats(profile).total_calls
+
+    calls(10)  # what is worked out once
+    few, more, many = map(calls, (10, 20, 100))
+    assert many - more < 1.2 * 8 * (more - few)
