@@ -66,6 +66,7 @@ CHILDREN = {
         "evidence/measured",
         "evidence/numerics",
         "design",
+        "upstream",
     ],
 }
 

@@ -19,8 +19,8 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.accelerate import in_two_processes, once_more_without
 from pymc_dapper.backend.named_dims import same_named
-from pymc_dapper.backend.second_process import in_two_processes
 from pymc_dapper.checks import flag
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
@@ -519,7 +519,7 @@ def _seconds(step: Step | UnbuiltNuts) -> float:
 
 
 def _compile(step: Step | UnbuiltNuts) -> BlockedStep:
-    built = step() if isinstance(step, partial) else step
+    built = once_more_without(step) if isinstance(step, partial) else step
     if isinstance(built, Step):  # several that PyMC made of one are compiled
         built.compile()
     return built

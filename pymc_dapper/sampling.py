@@ -14,7 +14,6 @@ from xarray import DataTree
 
 from pymc_dapper.assignment import Latent, Readings, choose_steps, find_latent
 from pymc_dapper.backend.jit import numba_by_default
-from pymc_dapper.backend.rewriters import rewriters_found_once
 from pymc_dapper.checks import flag, names, random_generator, whole_number
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import model_to_read
@@ -134,7 +133,6 @@ def _table(
 
 
 @searching_new_garbage_only()
-@rewriters_found_once()
 def sample(
     draws: int | Model = 1000,
     *,

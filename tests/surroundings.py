@@ -7,7 +7,7 @@ import pytest
 from pytensor.compile import mode
 
 from pymc_dapper import DapperStep, InterweaveStep, SizeStep, garbage
-from pymc_dapper.backend import second_process
+from pymc_dapper.backend.accelerate import second_process
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.collapsing.step import CollapsedStep
 from pymc_dapper.conjugacy import step as conjugate

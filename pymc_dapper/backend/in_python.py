@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytensor
-from numba.core.dispatcher import Dispatcher
+from numba.extending import is_jitted
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Apply
 from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
 from pytensor.scalar.basic import Composite
 
-from pymc_dapper.backend.addresses import Outside
+from pymc_dapper.backend.accelerate import Outside
 from pymc_dapper.backend.evaluated import FEW_OPERANDS, Evaluated, can_be_evaluated
 from pymc_dapper.backend.internals import CheckParameterValue
 from pymc_dapper.backend.numba_ops import MODEL_PARTS, numba_function
@@ -67,7 +67,7 @@ def in_python(function: Any, made: dict[Callable, Callable] | None = None) -> Ca
     )
 
     def plain(value: Any) -> Any:
-        return in_python(value, made) if isinstance(value, Dispatcher | Outside) else value
+        return in_python(value, made) if isinstance(value, Outside) or is_jitted(value) else value
 
     # Filled afterwards, as functions may refer to each other in a circle.
     for name in _names(source.__code__) & names.keys():

@@ -9,7 +9,6 @@ from traceback import walk_tb
 from typing import Any
 
 import pymc as pm
-from numba.core.dispatcher import Dispatcher
 from pytensor import In, Out, config
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.basic import Variable
@@ -18,10 +17,8 @@ from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.random.type import RandomGeneratorType
 
-from pymc_dapper.backend import cumulated  # noqa: F401  (registers its key)
+from pymc_dapper.backend import accelerate
 from pymc_dapper.backend.kernel_key import kernel_key
-from pymc_dapper.backend.one_function.linker import ONE_FUNCTION
-from pymc_dapper.backend.optimised_once import outermost
 
 
 class JitFunction:
@@ -87,7 +84,7 @@ class JitFunction:
 
 
 @cache
-def kept_on_disk(kernel: Dispatcher) -> Callable:
+def kept_on_disk(kernel: Any) -> Callable:
     """Make a function of a kernel whose machine code is kept on disk by itself, for all models.
 
     For a large kernel that no model's function is compiled into. Called from Python, too, where
@@ -102,7 +99,7 @@ def kept_on_disk(kernel: Dispatcher) -> Callable:
     )
     # With the kernel's own arithmetic, and not with the liberties that PyTensor takes; and other
     # threads of Python's go on meanwhile.
-    return outermost(
+    return accelerate.outermost(
         numba_njit(
             function, final_function=True, cache=config.numba__cache, fastmath=False, nogil=True
         )
@@ -111,7 +108,8 @@ def kept_on_disk(kernel: Dispatcher) -> Callable:
 
 def numba_mode(mode: Mode | str | None) -> Mode:
     """Check that a compilation mode is one of numba's; the package's own if none is given."""
-    resolved = ONE_FUNCTION if mode is None else get_mode(mode)
+    whole = accelerate.whole_graphs() if mode is None else None
+    resolved = get_mode(mode or "NUMBA") if whole is None else whole.ONE_FUNCTION
     if not isinstance(resolved.linker, NumbaLinker):
         raise ValueError(
             f"compile_kwargs: the mode {mode!r} doesn't compile with numba, which the record sweep "

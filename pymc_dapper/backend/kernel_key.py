@@ -15,9 +15,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
+from numba.extending import is_jitted
 
-from pymc_dapper.backend.addresses import Outside
+from pymc_dapper.backend.accelerate import Outside
 
 MODEL_KEYS: WeakKeyDictionary[Callable, str | None] = WeakKeyDictionary()
 """Functions that PyTensor made of graphs, with their keys; None of what can't be cached."""
@@ -68,6 +68,8 @@ def called_functions(function: Callable) -> list[tuple[Callable, Any]]:
 def _content(function: Callable, found: list[Callable]) -> Any:
     if function in MODEL_KEYS:
         return MODEL_KEYS[function]
+    if getattr(function, "takes_a_function", False):  # which numba can't keep on disk
+        return None
     plain = getattr(function, "py_func", function)
     codes = [plain.__code__]
     for code in codes:
@@ -143,7 +145,7 @@ def _identity(value: Any, used: set[str], found: list[Callable]) -> Any:
         return "outside", str(value.signature), _identity(value.kernel, used, found)
     if _in_library(module) and getattr(sys.modules[module], name, None) is value:
         return module, name
-    if isinstance(value, FunctionType | Dispatcher):
+    if isinstance(value, FunctionType) or is_jitted(value):
         if value not in found:
             found.append(value)
         return "function", found.index(value)

@@ -18,9 +18,9 @@ from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.random.op import RandomVariable
 
+from pymc_dapper.backend import accelerate
 from pymc_dapper.backend.entries import EntryOf, LookUp
 from pymc_dapper.backend.kernel_key import MODEL_KEYS, kernel_key
-from pymc_dapper.backend.one_function.writer import compiled
 
 __all__ = ["compiles", "draws", "from_source", "function_of", "numba_function", "numba_njit"]
 
@@ -53,6 +53,7 @@ def compiles[F: Callable[[Any], Callable]](op_type: type[Op]) -> Callable[[F], F
         @register_funcify_and_cache_key(op_type)
         def with_key(op: Op, node: Apply, **kwargs: Any) -> tuple[Callable, str | None]:
             function = numba_function(op)
+            accelerate.load_kernels(function)
             return function, kernel_key(function)
 
         numba_function.register(op_type)(make)
@@ -88,11 +89,14 @@ def function_of(part: FrozenFunctionGraph | Composite, name: str = "scalar") -> 
     name : str
         Name of a graph's function.
     """
+    whole = accelerate.whole_graphs()
     if isinstance(part, Composite):
         node = part.make_node(*part.fgraph.inputs)
         function, key = numba_funcify_and_cache_key(part, node=node)
+    elif whole is None:
+        function, key = numba_funcify_and_cache_key(part, squeeze_output=True, fgraph_name=name)
     else:
-        function, key = compiled(part, name, squeeze=True)
+        function, key = whole.compiled(part, name, squeeze=True)
     MODEL_KEYS[function], MODEL_PARTS[function] = key, part
     return function
 

@@ -19,3 +19,12 @@ def rewritten(
     add_supervisor_to_fgraph(graph, specs, accept_inplace=True)
     mode.optimizer.rewrite(graph)
     return graph.freeze()
+
+
+JOINING = ("elemwise_fusion", "fuse_indexed_into_elemwise")
+"""Rewrites that join operations."""
+
+
+def joins_operations(mode: Mode) -> bool:
+    """Whether a mode joins operations, so that those in a graph can't be counted."""
+    return not {*JOINING} <= {*mode.provided_optimizer.exclude}

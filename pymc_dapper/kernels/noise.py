@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from pymc_dapper.backend.generators import fill_with_normals, is_known
+from pymc_dapper.backend.accelerate import fill_with_normals
 
 FEWEST = 150
 """With fewer, the call takes longer than is gained."""
@@ -25,7 +25,7 @@ def standard_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndar
     ndarray of float64
         The draws.
     """
-    if prod(shape) < FEWEST or not is_known(rng):
+    if prod(shape) < FEWEST:
         return rng.standard_normal(shape)
     noise = np.empty(shape)
     fill_with_normals(rng, noise.reshape(-1))

@@ -12,6 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 from rich.progress import TextColumn
 from rich.table import Column
 
+from pymc_dapper.backend.accelerate import once_more_without
 from pymc_dapper.backend.internals import PointType, RandomGenerator
 from pymc_dapper.backend.named_dims import same_named
 from pymc_dapper.checks import options
@@ -98,7 +99,7 @@ class Step(BlockedStep):
         if self._left is not None:
             left, self._left = self._left, None
             with telling_why(type(self).__name__, self.vars):
-                left()
+                once_more_without(left)
 
     def _repr_html_(self) -> str:
         return unfolding(repr(self), self.describe())
@@ -112,7 +113,7 @@ class Step(BlockedStep):
         if self._waits:
             self._left = compile_all
         else:
-            compile_all()
+            once_more_without(compile_all)
 
     _values = staticmethod(parameter_values)
     """Turns what a user passes as its variables into value variables."""

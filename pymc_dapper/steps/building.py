@@ -7,7 +7,6 @@ from typing import Any
 
 from pymc_dapper.backend.flags import changed_flag
 from pymc_dapper.backend.jit import cache_folder, numba_by_default, numba_mode
-from pymc_dapper.backend.rewriters import rewriters_found_once
 from pymc_dapper.garbage import searching_new_garbage_only
 from pymc_dapper.graphs.asked_once import asked_once
 
@@ -113,7 +112,6 @@ def building(*, own_mode: bool) -> Iterator[None]:
     with (
         searching_new_garbage_only(),
         asked_once(),
-        rewriters_found_once(),
         without_c_compiler(unless=own_mode),
         without_traces(),
     ):

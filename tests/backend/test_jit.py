@@ -14,7 +14,7 @@ from pytensor import config
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.random.variable import shared_rng
 
-from pymc_dapper.backend.addresses import Outside
+from pymc_dapper.backend.accelerate import given_function
 from pymc_dapper.backend.jit import (
     JitFunction,
     cache_folder,
@@ -123,7 +123,9 @@ def test_nothing_is_kept_on_disk_where_pytensor_is_told_so():
     with config.change_flags(numba__cache=False):
         doubled = compiled([X], [2 * X])
         tripled = kept_on_disk.__wrapped__(njit(lambda x: 3 * x))
-        outside = Outside(njit(lambda x: 4 * x), takes, "not on disk")
-        found = [doubled(np.ones(2))[0][0], tripled(1.0), njit(lambda x: outside(x))(1.0)]
+        kernel = njit(lambda function, context, x: 4 * function(context, x))
+        function = njit(lambda context, x: context[0] * x)
+        given = given_function(kernel, function, takes, takes, "not on disk")
+        found = [doubled(np.ones(2))[0][0], tripled(1.0), njit(lambda x: given((1.0,), x))(1.0)]
     assert found == [2, 3, 4]
     assert [doubled.jitted.stats.cache_path, tripled.stats.cache_path] == [None, None]

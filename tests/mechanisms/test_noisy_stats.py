@@ -11,7 +11,7 @@ import pytest
 from scipy.integrate import quad
 
 from pymc_dapper import DapperStep
-from pymc_dapper.backend.one_function.linker import ONE_FUNCTION
+from pymc_dapper.one_function.linker import ONE_FUNCTION
 from pymc_dapper.budget import ZCDP, PureDP
 from pymc_dapper.graphs.evaluation import AS_WRITTEN
 from pymc_dapper.mechanisms.noisy_stats import NoisyStats

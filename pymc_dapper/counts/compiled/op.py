@@ -12,7 +12,7 @@ from numba import njit, types
 from pytensor.graph.basic import Apply, Variable
 from pytensor.scalar.basic import Composite
 
-from pymc_dapper.backend.addresses import FunctionAt, Outside, address, by_address
+from pymc_dapper.backend.accelerate import given_function
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
 from pymc_dapper.backend.kernel_key import kernel_key
@@ -124,8 +124,8 @@ LOG_DENSITY = types.float64(*(NUMBERS, NUMBERS, INTEGERS, types.int64, types.boo
 """What a log-density takes besides its context, and returns."""
 
 
-def compiled_once(kernel: Callable) -> Outside:
-    """Have a kernel compiled for all models: it takes their log-density by its address."""
+def compiled_once(kernel: Callable, log_density: Callable) -> Callable:
+    """Have a kernel compiled for all models, and give it a log-density."""
 
     @njit
     def swept(log_density, context, uniforms, counts, integers, numbers):  # type: ignore[no-untyped-def]
@@ -141,20 +141,17 @@ def compiled_once(kernel: Callable) -> Outside:
 
     key = kernel_key(swept)
     assert key is not None  # as nothing of a model is in it
-    density = FunctionAt(LOG_DENSITY.return_type(address, *LOG_DENSITY.args))
     returned = types.Tuple((INTEGERS, NUMBERS))
-    return Outside(swept, returned(density, address, NUMBERS, INTEGERS, INTEGERS, NUMBERS), key)
+    takes = NUMBERS, INTEGERS, INTEGERS, NUMBERS
+    return given_function(swept, log_density, LOG_DENSITY, returned(*takes), key)
 
 
 @compiles(CountSweep)
 def _count_sweep(op: CountSweep) -> Callable:
-    log_density = compile_log_density(op)
-    swept = compiled_once(op.kernel)
-    passed = by_address(LOG_DENSITY)
+    swept = compiled_once(op.kernel, compile_log_density(op))
 
     @numba_njit
     def count_sweep(uniforms, counts, integers, numbers, *context):  # type: ignore[no-untyped-def]
-        function, at = passed(log_density, (terms_of(integers), context))
-        return swept(function, at, uniforms, counts, integers, numbers)
+        return swept((terms_of(integers), context), uniforms, counts, integers, numbers)
 
     return count_sweep

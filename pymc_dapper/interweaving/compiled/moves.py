@@ -10,7 +10,7 @@ from pytensor.graph import FunctionGraph
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
-from pymc_dapper.backend.rewrites import rewritten
+from pymc_dapper.backend.rewrites import JOINING, joins_operations, rewritten
 from pymc_dapper.graphs.costs import nanoseconds
 from pymc_dapper.graphs.joins import with_sums_before_joins
 from pymc_dapper.graphs.rebuild import frontier, rebuild
@@ -98,6 +98,8 @@ def compile_moves(
     set_up = FunctionGraph(outputs=[movable, *reading.moved_records], clone=True)
     n_entries = sum(prod(x.type.shape) for x in reading.records)
     n_moving = len(reading.parameters) + len(reading.numbers)
+    if joins_operations(mode):  # operations are counted as all modes have them
+        graph = rewritten([theta, *context], [log_density], mode.excluding(*JOINING))
     costs = counted(nanoseconds(graph), nanoseconds(set_up), n_entries, n_moving)
     return CompiledMoves(function, costs)
 

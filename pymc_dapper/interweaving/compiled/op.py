@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 from numba import types
 from pytensor.graph.basic import Apply, Variable
 
-from pymc_dapper.backend.addresses import FunctionAt, Outside, address, as_matrix, by_address
+from pymc_dapper.backend.accelerate import given_function
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
 from pymc_dapper.backend.kernel_key import kernel_key
@@ -57,45 +57,42 @@ LOG_DENSITY = types.float64(NUMBERS)
 """What a log-density takes besides its context, and returns."""
 
 
-def moves_compiled_once() -> Outside:
-    """Have the moves compiled for all models: they take the log-density by its address."""
+def moves_compiled_once(log_density: Callable) -> Callable:
+    """Have the moves compiled for all models, and give them a log-density."""
 
     @numba_njit
     def moved(  # type: ignore[no-untyped-def]
         log_density, context, start, movable, location, scale, skewness, factor, normals, angles
     ):
         dim, n_moves = start.size, angles.size // MAX_SHRINKS
-        fit = Fit(location, scale, skewness, as_matrix(factor, dim, dim))
+        fit = Fit(location, scale, skewness, factor.reshape((dim, dim)))
         variates = Variates(
-            as_matrix(normals, n_moves, NORMALS + 2 * dim),
-            as_matrix(angles, n_moves, MAX_SHRINKS),
+            normals.reshape((n_moves, NORMALS + 2 * dim)), angles.reshape((n_moves, MAX_SHRINKS))
         )
         return move_parameters(log_density, context, start, movable, fit, variates)
 
     key = kernel_key(moved)
     assert key is not None  # as nothing of a model is in it
-    density = FunctionAt(LOG_DENSITY.return_type(address, *LOG_DENSITY.args))
     returned = types.Tuple((types.float64[:, ::1], NUMBERS))
-    arguments = (density, address, NUMBERS, types.boolean, *(NUMBERS,) * 6)
-    return Outside(moved, returned(*arguments), key)
+    takes = NUMBERS, types.boolean, *(NUMBERS,) * 6
+    return given_function(moved, log_density, LOG_DENSITY, returned(*takes), key)
 
 
 @compiles(ParameterMoves)
 def _parameter_moves(op: ParameterMoves) -> Callable:
     model_log_density = function_of(op.log_density, "noise_held_fixed")
-    moved = moves_compiled_once()
-    passed = by_address(LOG_DENSITY)
 
     @numba_njit
     def log_density(context, theta):  # type: ignore[no-untyped-def]
         return model_log_density(theta, *context).item()
 
+    moved = moves_compiled_once(log_density)
+
     @numba_njit
     def parameter_moves(  # type: ignore[no-untyped-def]
         start, movable, location, scale, skewness, factor, normals, angles, *context
     ):
-        function, at = passed(log_density, context)
         flat = factor, normals, angles
-        return moved(function, at, start, movable.item(), location, scale, skewness, *flat)
+        return moved(context, start, movable.item(), location, scale, skewness, *flat)
 
     return parameter_moves

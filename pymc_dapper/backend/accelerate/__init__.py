@@ -1,0 +1,96 @@
+"""What makes models compile in less time than numba and PyTensor take for them by themselves.
+
+All else asks here. Each answer has a plain one behind it, with the same draws, by what numba and
+PyTensor document: it is given where :mod:`~pymc_dapper.backend.accelerate.switch` says that an
+acceleration is off. Each acceleration is a module of this folder, and no other code knows what
+numba doesn't document. Its docstring says what it relies on, what it gains and what there is
+without it; ``LOOKED`` lists which of numba's code it overrides or replaces, and how that looked.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pymc_dapper.backend.accelerate.outside import Outside, written_out
+from pymc_dapper.backend.accelerate.switch import accelerated, is_on, once_more_without
+
+__all__ = [
+    "Outside",
+    "fill_with_normals",
+    "given_function",
+    "in_two_processes",
+    "is_on",
+    "load_kernels",
+    "once_more_without",
+    "outermost",
+    "whole_graphs",
+]
+
+
+def outermost(function: Any) -> Any:
+    """Have a function of numba's, which Python calls, optimised with all that it calls at once."""
+    module = accelerated("optimised_once")
+    return module.outermost(function) if module else function
+
+
+def given_function(kernel: Any, function: Any, of: Any, signature: Any, key: str) -> Any:
+    """Give a kernel a function of a model's, where the kernel is compiled once for all models.
+
+    Parameters
+    ----------
+    kernel : callable
+        For numba. It takes the function, a tuple of the model's own arrays, and then all else.
+    function : callable
+        For numba. It takes these arrays as a tuple, and then all else.
+    of, signature : Signature
+        What the function and the kernel take besides, and return.
+    key : str
+        Identifies the kernel's machine code.
+
+    Returns
+    -------
+    callable
+        For numba: the kernel, of the tuple of arrays and all else.
+    """
+    module = accelerated("addresses")
+    if module:
+        return module.given_function(kernel, function, of, signature, key)
+
+    names = {"kernel": kernel, "function": function}
+    given: Any = njit(written_out("return kernel(function, context, {})", signature, **names))
+    given.takes_a_function = True
+    return given
+
+
+def load_kernels(function: Any) -> None:
+    """Have the kernels in memory that a function calls and that are compiled by themselves."""
+    for cell in function.py_func.__closure__ or ():
+        outside = getattr(cell.cell_contents, "outside", None)
+        if outside is not None:
+            accelerated("addresses").load(outside)
+
+
+def fill_with_normals(rng: np.random.Generator, noise: np.ndarray) -> None:
+    """Draw what ``rng.standard_normal(out=noise)`` does."""
+    module = accelerated("generators")
+    if module and module.is_known(rng):
+        module.fill_with_normals(rng, noise)
+    else:
+        rng.standard_normal(out=noise)
+
+
+def in_two_processes[R](tasks: Sequence[Callable[[], R]]) -> list[R]:
+    """Do tasks that compile, in any order; all are done by this process, each once."""
+
+    def work() -> list[R]:
+        module = accelerated("second_process")
+        return module.in_two_processes(tasks) if module else [task() for task in tasks]
+
+    return once_more_without(work)
+
+
+def whole_graphs() -> Any:
+    """Return the linker that compiles a graph as one function, as a module; None if it is off."""
+    return accelerated("one_function")

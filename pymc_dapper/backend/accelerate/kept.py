@@ -1,0 +1,48 @@
+"""Machine code on disk that is read as it was written: it has a digest.
+
+A bit that flips in numba's own files gives other code, which runs. Relies on the class by which
+numba reads and writes them. Gains no time. What is kept without it, or as PyTensor keeps what it
+compiles by itself, has no digest.
+"""
+
+import pickle
+from hashlib import sha256
+from typing import Any
+
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+LOOKED = {
+    "numba.core.caching:IndexDataCacheFile": {"953c3b4c113b"},
+    "numba.core.caching:Cache._load_overload": {"8cb8c1d9749f"},
+    "numba.core.caching:Cache._save_overload": {"cfe1bb44a316"},
+}
+"""How the code looks that this was written for."""
+
+
+class WithDigest(IndexDataCacheFile):
+    """Files of a function's machine code, each with a digest."""
+
+    def save(self, key: Any, data: Any) -> None:
+        """Save machine code, and what identifies it and its key."""
+        content = self._dump(data)
+        super().save(key, (_digest(key, content), content))
+
+    def load(self, key: Any) -> Any:
+        """Load machine code, if there is any."""
+        found = super().load(key)
+        if found is None:
+            return None
+        digest, content = found
+        if digest != _digest(key, content):
+            raise ValueError("it has another digest than when it was written")
+        return pickle.loads(content)
+
+
+def keep_with_digest(function: Any) -> None:
+    """Have a function of numba's read and write its machine code so, if it is kept on disk."""
+    if isinstance(function._cache, FunctionCache):
+        function._cache._cache_file.__class__ = WithDigest
+
+
+def _digest(key: Any, content: bytes) -> str:
+    return sha256(repr(key).encode() + content).hexdigest()

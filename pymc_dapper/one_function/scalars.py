@@ -1,0 +1,205 @@
+"""Operations on numbers, as expressions with the values that PyTensor's own functions give."""
+
+import re
+from ast import literal_eval
+from collections.abc import Callable, Sequence
+from math import erf, erfc, lgamma
+from typing import Any
+
+import numpy as np
+import pytensor.scalar as ps
+import pytensor.scalar.math as psm
+from pytensor.graph.basic import Constant, Variable
+from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
+
+from pymc_dapper.one_function.code import Code, Term
+
+_BETWEEN: dict[type, str] = {
+    ps.LT: "<", ps.GT: ">", ps.LE: "<=", ps.GE: ">=", ps.EQ: "==", ps.NEQ: "!="
+}  # fmt: skip
+_ARITHMETIC: dict[type, str] = {ps.Add: " + ", ps.Mul: " * ", ps.Sub: " - ", ps.TrueDiv: " / "}
+_BITS: dict[type, str] = {ps.AND: " & ", ps.OR: " | ", ps.XOR: " ^ "}
+_NATIVE = {"bool", "int64", "float64"}
+"""Types that numba's arithmetic keeps."""
+_CHEAP = (ps.Add, ps.Mul, ps.Sub, ps.Neg, ps.Sqr, ps.Cast, ps.Switch, ps.Second, ps.Identity,
+          ps.LT, ps.GT, ps.LE, ps.GE, ps.EQ, ps.NEQ, ps.AND, ps.OR, ps.XOR, ps.Invert, ps.Abs,
+          ps.Maximum, ps.Minimum, ps.Clip)  # fmt: skip
+
+
+_LITERAL = re.compile(r"[-+.e()\d]+|True|False")
+
+
+def literal(value: Any) -> str:
+    """Write a number."""
+    value = np.asarray(value)[()]
+    kind = value.dtype.kind
+    if kind == "b":
+        return str(bool(value))
+    if kind in "iu":
+        text = str(int(value))
+        text = f"({text})" if int(value) < 0 else text
+        return f"np.uint64({text})" if int(value) >= 2**63 else text
+    number = float(value)
+    if np.isnan(number):
+        return "np.nan"
+    if np.isinf(number):
+        return "np.inf" if number > 0 else "(-np.inf)"
+    text = repr(number) if number > 0 or repr(number) == "0.0" else f"({number!r})"
+    return text if value.dtype == np.float64 else f"np.{value.dtype.name}({text})"
+
+
+def cast(text: str, old: str, new: str) -> str:
+    """Convert a number to another type."""
+    if old == new:
+        return text
+    known = _number(text)
+    if known is not None and np.isfinite(known):
+        return literal(np.asarray(known).astype(new))
+    return f"({text} != 0)" if new == "bool" else f"np.{new}({text})"
+
+
+def _number(text: str) -> Any:
+    """Return the number that a literal stands for; None if it is none."""
+    text = text.removeprefix("np.float32")
+    if not _LITERAL.fullmatch(text):  # as most aren't, and to parse one takes long
+        return None
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return None
+
+
+def weight(op: ps.ScalarOp) -> int:
+    """Tell how long an operation takes, where an addition takes 1."""
+    if isinstance(op, ps.Composite):
+        return sum(weight(node.op) for node in op.fgraph.apply_nodes)
+    return 1 if isinstance(op, _CHEAP) else 10
+
+
+def apply_scalar(
+    code: Code,
+    op: ps.ScalarOp,
+    operands: Sequence[Term],
+    inputs: Sequence[str],
+    output: str,
+) -> Term:
+    """Apply an operation of one output to numbers.
+
+    Parameters
+    ----------
+    code : Code
+        Where it is written.
+    op : ScalarOp
+        The operation.
+    operands : sequence of Term
+        The numbers.
+    inputs : sequence of str
+        Their types.
+    output : str
+        Type of the result.
+    """
+    if isinstance(op, ps.Composite):
+        [result] = _composite(code, op, operands)
+        return result
+    if isinstance(op, ps.Second | ps.Identity):
+        return converted(code, operands[-1], inputs[-1], output)
+    return code.evaluate(_expression(code, op, operands, inputs, output), *operands)
+
+
+def converted(code: Code, term: Term, old: str, new: str) -> Term:
+    """Convert a number to another type."""
+    return term if old == new else code.evaluate(cast(term.text, old, new), term)
+
+
+def _composite(code: Code, op: ps.Composite, operands: Sequence[Term]) -> list[Term]:
+    terms: dict[Variable, Term] = dict(zip(op.fgraph.inputs, operands, strict=True))
+
+    def term(x: Variable) -> Term:
+        return Term(literal(x.data)) if isinstance(x, Constant) else terms[x]
+
+    for node in op.fgraph.toposort():
+        [out] = node.outputs
+        types = [x.type.dtype for x in node.inputs]
+        terms[out] = apply_scalar(
+            code, node.op, [term(x) for x in node.inputs], types, out.type.dtype
+        )
+    return [term(x) for x in op.fgraph.outputs]
+
+
+def _expression(
+    code: Code, op: ps.ScalarOp, operands: Sequence[Term], inputs: Sequence[str], output: str
+) -> str:
+    x = [each.text for each in operands]
+    alike = [cast(text, old, output) for text, old in zip(x, inputs, strict=True)]
+    of_reals = all(np.dtype(each).kind in "biuf" for each in [*inputs, output])
+    if not of_reals:
+        return _call(code, op, x, inputs)
+    narrow = (lambda text: f"np.{output}({text})") if output not in _NATIVE else str
+    match op:
+        case ps.Add() | ps.Mul() | ps.Sub() | ps.TrueDiv():
+            if output == "bool":
+                sign = " | " if isinstance(op, ps.Add) else " & "
+                return f"({sign.join(alike)})"
+            return narrow(f"({_ARITHMETIC[type(op)].join(alike)})")
+        case ps.AND() | ps.OR() | ps.XOR():
+            return narrow(f"({_BITS[type(op)].join(alike)})")
+        case ps.Invert():
+            return f"(not {x[0]})" if inputs[0] == "bool" else narrow(f"(~{alike[0]})")
+        case _ if type(op) in _BETWEEN:
+            common = np.result_type(*inputs).name
+            a, b = (cast(text, old, common) for text, old in zip(x, inputs, strict=True))
+            return f"({a} {_BETWEEN[type(op)]} {b})"
+        case ps.Neg():
+            return narrow(f"(-{alike[0]})")
+        case ps.Sqr():
+            return narrow(f"({alike[0]} * {alike[0]})")
+        case ps.Abs() if output != "bool":
+            return narrow(f"abs({alike[0]})")
+        case ps.Cast():
+            return cast(x[0], inputs[0], output)
+        case ps.Switch():
+            return f"({alike[1]} if {x[0]} else {alike[2]})"
+        case ps.Clip():
+            value, least, most = alike
+            return f"({least} if {value} < {least} else {most} if {value} > {most} else {value})"
+        case ps.Reciprocal() if output == "float64":
+            return f"(1.0 / {alike[0]})"
+        case ps.Pow() if output == "float64":
+            return f"({alike[0]} ** {alike[1]})"
+        case ps.Maximum() | ps.Minimum() if output != "bool":
+            sign = ">" if isinstance(op, ps.Maximum) else "<"
+            a, b = alike
+            return f"({a} if ({a} != {a}) | ({a} {sign} {b}) else {b})"
+        case psm.Sigmoid() if output == "float64" and not inputs[0].startswith("u"):
+            return f"(1.0 / (1.0 + np.exp(-{alike[0]})))"
+        case psm.GammaLn() | psm.Erf() | psm.Erfc() if output == "float64":
+            name, function = _OF_MATH[type(op)]
+            return f"{code.refer(name, function, name)}({alike[0]})"
+        case psm.Softplus() if {output, *inputs} == {"float64"}:
+            large = f"{x[0]} + np.exp(-{x[0]}) if {x[0]} < 33.3 else {x[0]}"
+            small = f"np.log1p(np.exp({x[0]})) if {x[0]} < 18.0 else {large}"
+            return f"(np.exp({x[0]}) if {x[0]} < -37.0 else {small})"
+        case psm.Log1mexp() if {output, *inputs} == {"float64"}:
+            near = f"np.log(-np.expm1({x[0]}))"
+            return f"(np.log1p(-np.exp({x[0]})) if {x[0]} < {np.log(0.5)!r} else {near})"
+    name = (getattr(op, "nfunc_spec", None) or (".",))[0]
+    if "." not in name and name != "power" and {output, *inputs} <= _NATIVE:
+        return f"np.{name}({', '.join(x if output == 'bool' else alike)})"
+    return _call(code, op, x, inputs)
+
+
+_OF_MATH: dict[type, tuple[str, Callable]] = {
+    psm.GammaLn: ("lgamma", lgamma), psm.Erf: ("erf", erf), psm.Erfc: ("erfc", erfc)
+}  # fmt: skip
+
+
+def _call(code: Code, op: ps.ScalarOp, x: list[str], inputs: Sequence[str]) -> str:
+    """Call PyTensor's own function of an operation."""
+    node = op.make_node(*(ps.get_scalar_type(each)() for each in inputs))
+    function, key = numba_funcify_and_cache_key(op, node=node)
+    return f"{code.refer('f', function, key, _in_python(op, node))}({', '.join(x)})"
+
+
+def _in_python(op: ps.ScalarOp, node: Any) -> Callable:
+    dtype = node.outputs[0].type.dtype
+    return lambda *x: np.asarray(op.impl(*x)).astype(dtype)[()]

@@ -1,0 +1,272 @@
+"""Arrays as functions from indices to terms of the source."""
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+from pytensor.link.numba.dispatch.basic import cache_key_for_constant
+
+from pymc_dapper.one_function.code import Code, Term
+from pymc_dapper.one_function.scalars import converted, literal
+
+Length = int | str
+"""Of an axis: a number, or the name of one."""
+Index = Sequence[Term]
+
+SMALL = 16
+"""Entries of an array of so many at most are numbers, each with a name."""
+FREE = 4
+"""An entry of this weight at most is worked out again rather than stored."""
+DEEPEST = 30
+"""Through so many arrays at most an entry is worked out before one of them is settled."""
+
+
+class Value:
+    """An array, or a number, as it is known while the source is written.
+
+    Parameters
+    ----------
+    code : Code
+        The source.
+    dtype : str
+        Type of the entries.
+    shape : sequence of int or str
+        Lengths of the axes.
+    entry : callable
+        Takes an index of terms and returns the entry's.
+    weight : int
+        How long an entry takes to work out; 0 if it's only read.
+    fast : int, optional
+        The axis along which entries lie side by side in memory.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        dtype: str,
+        shape: Sequence[Length],
+        entry: Callable[[Index], Term],
+        weight: int = 0,
+        fast: int | None = None,
+    ):
+        self.code, self.dtype, self.shape, self.weight = code, dtype, tuple(shape), weight
+        self.fast = len(self.shape) - 1 if fast is None else fast
+        lengths = [n for n in self.shape if isinstance(n, int)]
+        self.small = len(lengths) == len(self.shape) and prod(lengths) <= SMALL
+        """Whether each entry is a number with a name, rather than a place in memory."""
+        self._entry = entry
+        self._known: dict[tuple[str, ...], Term] = {}
+        self.stored: str | None = None
+        """Name of the array, if there is one in memory."""
+        self.depth = 0
+        """Through how many arrays an entry is worked out."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    def entry(self, index: Index) -> Term:
+        """Return an entry, which is worked out once in each loop."""
+        at = tuple(k.text for k in index)
+        if not (self.small and all(k.isdigit() for k in at)):
+            if self.small and self.weight > FREE:
+                self.store()
+            if self.stored is not None:
+                return read(self.code, self.stored, index)
+        if at not in self._known:
+            self._known[at] = self._entry(index)
+        return self._known[at]
+
+    def number(self) -> Term:
+        """Return the only entry of an array of shape ()."""
+        with self.code.outside():
+            return self.entry(())
+
+    def store(self) -> str:
+        """Have the array in memory, C-contiguous if it's written here, and return its name."""
+        if self.stored is None:
+            with self.code.outside():
+                self.stored = self._stored()
+                self.fast, self.weight = self.ndim - 1, 0
+        return self.stored
+
+    def _stored(self) -> str:
+        name = empty(self.code, self.shape, self.dtype)
+        self.write(name, [Term("0")] * self.ndim)
+        return name
+
+    def write(self, name: str, first: Index) -> None:
+        """Write all entries into an array, from an index on."""
+        if self.small:
+            for index in indices(self.shape):
+                self._write_entry(name, index, first)
+            return
+        with Loops(self.code, self.shape) as index:
+            self._write_entry(name, index, first)
+
+    def _write_entry(self, name: str, index: Index, first: Index) -> None:
+        entry = self.entry(index)
+        at = [shifted(self.code, k, start) for k, start in zip(index, first, strict=True)]
+        self.code.add(f"{place(name, at)} = {entry.text}")
+
+    def ready(self) -> "Value":
+        """Return the array as it's best read several times."""
+        if self.weight > FREE and not self.small:
+            self.store()
+        return self
+
+    def through(self, inputs: Sequence["Value"]) -> None:
+        """Say what the array is made of; it's settled here if entries would take too many steps."""
+        self.depth = 1 + max((x.depth for x in inputs), default=-1)
+        if self.depth <= DEEPEST:
+            return
+        if self.small:
+            with self.code.outside():
+                for index in indices(self.shape):
+                    self.entry(index)
+            self.weight = max(self.weight, FREE + 1)  # in a loop, it's read from memory
+        else:
+            self.store()
+        self.depth = 0
+
+
+class Loops:
+    """Nested loops over all indices of a shape."""
+
+    def __init__(self, code: Code, shape: Sequence[Length], order: Sequence[int] | None = None):
+        self._code, self._shape = code, shape
+        self._order = range(len(shape)) if order is None else order
+
+    def __enter__(self) -> list[Term]:
+        """Open the loops, and return the index."""
+        index = [Term("0")] * len(self._shape)
+        self._open = []
+        for axis in self._order:
+            if self._shape[axis] != 1:
+                self._open.append(self._code.loop(self._shape[axis]))
+                index[axis] = self._open[-1].__enter__()
+        return index
+
+    def __exit__(self, *error: object) -> None:
+        """Close them."""
+        for each in reversed(self._open):
+            each.__exit__(None, None, None)
+
+
+def indices(shape: Sequence[Length]) -> list[list[Term]]:
+    """List all indices of a shape that is known."""
+    lengths = [n for n in shape if isinstance(n, int)]
+    return [[Term(str(k)) for k in index] for index in np.ndindex(*lengths)]
+
+
+def place(name: str, index: Index) -> str:
+    """Write an element of an array."""
+    return f"{name}[{', '.join(k.text for k in index) or '()'}]"
+
+
+def read(code: Code, name: str, index: Index) -> Term:
+    """Read an element of an array in memory."""
+    return code.evaluate(place(name, index), *index)
+
+
+def shifted(code: Code, index: Term, by: Term) -> Term:
+    """Add to an index."""
+    if by.text == "0":
+        return index
+    if index.text == "0":
+        return by
+    if index.text.isdigit() and by.text.isdigit():
+        return Term(str(int(index.text) + int(by.text)))
+    return code.evaluate(f"{index.text} + {by.text}", index, by)
+
+
+def empty(code: Code, shape: Sequence[Length], dtype: str) -> str:
+    """Make an array, and return its name."""
+    name = code.new_name("a")
+    lengths = "".join(f"{n}, " for n in shape)
+    code.add(f"{name} = np.empty(({lengths}), np.{numpy_name(dtype)})")
+    return name
+
+
+def numpy_name(dtype: str) -> str:
+    """Name a type as NumPy does."""
+    return "bool_" if dtype == "bool" else dtype
+
+
+def in_memory(code: Code, name: str, dtype: str, shape: Sequence[Length]) -> Value:
+    """Take an array that is in memory already."""
+    value = Value(code, dtype, shape, lambda index: read(code, name, index))
+    value.stored = name
+    return value
+
+
+def constant(code: Code, data: np.ndarray) -> Value:
+    """Take a constant: numbers in the source, but for longer arrays, which it refers to."""
+    dtype = data.dtype.name
+    if data.size and (data == data.flat[0]).all() and not _negative_zero(data):
+        only = Term(literal(data.flat[0]))
+        return Value(code, dtype, data.shape, lambda index: only)
+
+    def entry(index: Index) -> Term:
+        if all(k.text.isdigit() for k in index):
+            return Term(literal(data[tuple(int(k.text) for k in index)]))
+        return read(code, stored(), index)
+
+    def stored() -> str:
+        kept = np.ascontiguousarray(data)
+        return code.refer("c", kept, cache_key_for_constant(kept))
+
+    value = Value(code, dtype, data.shape, entry)
+    value._stored = stored  # type: ignore[method-assign]
+    value.data = data  # type: ignore[attr-defined]
+    return value
+
+
+def _negative_zero(data: np.ndarray) -> bool:
+    return data.dtype.kind == "f" and bool(np.signbit(data).any() and (data == 0).any())
+
+
+def single(code: Code, dtype: str, term: Term) -> Value:
+    """Take a number."""
+    value = Value(code, dtype, (), lambda index: term)
+
+    def stored() -> str:
+        name = empty(code, (), dtype)
+        code.add(f"{name}[()] = {term.text}")
+        return name
+
+    value._stored = stored  # type: ignore[method-assign]
+    return value
+
+
+def parts(code: Code, dtype: str, shape: Sequence[Length], axis: int, joined: list[Value]) -> Value:
+    """Join arrays along an axis."""
+
+    def entry(index: Index) -> Term:
+        at = index[axis].text
+        if at.isdigit():
+            number = int(at)
+            for part in joined:
+                length = part.shape[axis]
+                if not isinstance(length, int):
+                    break
+                if number < length:
+                    own = [*index[:axis], Term(str(number)), *index[axis + 1 :]]
+                    return converted(code, part.entry(own), part.dtype, dtype)
+                number -= length
+        return read(code, value.store(), index)
+
+    value = Value(code, dtype, shape, entry, weight=max(x.weight for x in joined))
+
+    def stored() -> str:
+        name = empty(code, shape, dtype)
+        first = [Term("0")] * len(shape)
+        for part in joined:
+            part.write(name, first)
+            length = part.shape[axis]
+            first[axis] = shifted(code, first[axis], Term(str(length)))
+        return name
+
+    value._stored = stored  # type: ignore[method-assign]
+    return value

@@ -1,0 +1,240 @@
+"""A whole graph as the source of one function."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from pytensor import config
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import AbstractFunctionGraph
+from pytensor.link.numba.cache import compile_numba_function_src
+from pytensor.link.numba.dispatch.basic import (
+    cache_key_for_constant,
+    numba_funcify_and_cache_key,
+    numba_funcify_ensure_cache,
+    numba_njit,
+    numba_typify,
+)
+from pytensor.link.numba.dispatch.compile_ops import numba_funcify_OpFromGraph
+from pytensor.scalar.basic import ScalarType
+from pytensor.tensor.type import DenseTensorType
+
+from pymc_dapper.one_function.code import Code, Term
+from pymc_dapper.one_function.operations import NotWrittenError, written
+from pymc_dapper.one_function.values import Value, constant, in_memory, read, single
+
+MOST_WEIGHT = 100
+"""An array whose entries take longer to work out is stored, however often they are used."""
+
+
+class Other:
+    """What isn't an array or a number: a generator, a slice, nothing."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+
+@dataclass(frozen=True)
+class Written:
+    """A function as source."""
+
+    source: str
+    names: dict[str, Any]
+    """What the source refers to."""
+    in_python: dict[str, Any]
+    """The same where the source is run in Python."""
+    key: str | None
+    """Identifies the machine code; None if it can't be cached."""
+
+
+def write(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> Written:
+    """Write a graph as one function of its inputs.
+
+    Parameters
+    ----------
+    graph : AbstractFunctionGraph
+        Rewritten for the backend. No input is overwritten, but for generators.
+    name : str
+        Of the function.
+    squeeze : bool, optional
+        Return a single output by itself, not as a tuple.
+    """
+    code = Code()
+    arguments = [f"x{k}" for k in range(len(graph.inputs))]
+    values = [_argument(code, x, at) for x, at in zip(graph.inputs, arguments, strict=True)]
+    _check_shapes(code, graph.inputs, arguments)
+    outputs = _evaluate(code, graph, values)
+    results = [_result(x, of) for x, of in zip(outputs, graph.outputs, strict=True)]
+    returned = ", ".join(results) + ("," if len(results) == 1 and not squeeze else "")
+    body = [
+        *code.lines,
+        f"return {returned}" if squeeze and len(results) == 1 else f"return ({returned})",
+    ]
+    source = f"def {name}({', '.join(arguments)}):\n" + "\n".join(f"    {line}" for line in body)
+    key = None
+    if None not in code.keys.values():
+        # With this module's name: what numba has cached looks for the module that it was made in.
+        identity = (source, sorted(code.keys.items()), bool(config.numba__fastmath), __name__)
+        key = sha256(repr(identity).encode()).hexdigest()
+    usual = {"np": np, "__name__": __name__}
+    return Written(source, usual | code.names, usual | code.in_python, key)
+
+
+def compiled(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> tuple[Any, Any]:
+    """Make a numba function of a graph, and what identifies it, as PyTensor's backend does."""
+    text = write(graph, name, squeeze=squeeze)
+    function = compile_numba_function_src(text.source, name, dict(text.names), cache_key=text.key)
+    return numba_njit(function, error_model="numpy"), text.key
+
+
+def _argument(code: Code, x: Variable, name: str) -> Any:
+    if isinstance(x.type, ScalarType):
+        return single(code, x.type.dtype, Term(name))
+    if not isinstance(x.type, DenseTensorType):
+        return Other(name)
+    return _array(code, x, name)
+
+
+def _array(code: Code, x: Variable, name: str) -> Value:
+    """Take an array in memory, of a variable's type."""
+    if x.type.ndim == 0:
+        value = single(code, x.type.dtype, read(code, name, ()))
+        value.stored = name
+        return value
+    shape = [
+        code.evaluate(f"{name}.shape[{k}]", kind="n").text if n is None else n
+        for k, n in enumerate(x.type.shape)
+    ]
+    return in_memory(code, name, x.type.dtype, shape)
+
+
+def _check_shapes(code: Code, inputs: Sequence[Variable], names: Sequence[str]) -> None:
+    wrong = [
+        f"{name}.shape[{k}] != {n}"
+        for x, name in zip(inputs, names, strict=True)
+        if isinstance(x.type, DenseTensorType)
+        for k, n in enumerate(x.type.shape)
+        if n is not None
+    ]
+    if wrong:
+        code.add(f"if {' or '.join(wrong)}: raise ValueError('an input has another shape')")
+
+
+def _result(value: Any, of: Variable) -> str:
+    if isinstance(value, Other):
+        return value.name
+    if isinstance(of.type, ScalarType):
+        return value.number().text
+    return value.store()
+
+
+def _evaluate(code: Code, graph: AbstractFunctionGraph, inputs: Sequence[Any]) -> list[Any]:
+    """Write a graph, and return its outputs."""
+    values: dict[Variable, Any] = dict(zip(graph.inputs, inputs, strict=True))
+    nodes = graph.toposort()
+    uses = Counter(x for node in nodes for x in node.inputs)
+    uses.update(graph.outputs)
+
+    def value(x: Variable) -> Any:
+        if x not in values and isinstance(x, Constant):
+            values[x] = _constant(code, x)
+        return values[x]
+
+    for node in nodes:
+        inputs = [value(x) for x in node.inputs]
+        outputs = _apply(code, node, inputs)
+        for x, result in zip(node.outputs, outputs, strict=True):
+            values[x] = result
+            if not isinstance(result, Value):
+                continue
+            if uses[x] > 1 or result.weight > MOST_WEIGHT:
+                result.ready()
+            if not any(result is known for known in inputs):
+                result.through([known for known in inputs if isinstance(known, Value)])
+    return [value(x) for x in graph.outputs]
+
+
+def _constant(code: Code, x: Constant) -> Any:
+    if isinstance(x.type, ScalarType | DenseTensorType) and np.asarray(x.data).dtype.kind in "biuf":
+        return constant(code, np.asarray(x.data))
+    if x.data is None:
+        return Other("None")
+    name = code.refer("c", numba_typify(x.data, variable=x), cache_key_for_constant(x.data))
+    return Other(name)
+
+
+def _apply(code: Code, node: Apply, inputs: list[Any]) -> list[Any]:
+    if _is_inlined(node):
+        return _evaluate(code, node.op.fgraph, inputs)
+    kinds = "biuf"
+    arrays = [*node.inputs, *node.outputs]
+    simple = all(
+        np.dtype(x.type.dtype).kind in kinds
+        for x in arrays
+        if isinstance(x.type, DenseTensorType | ScalarType)
+    )
+    if simple:
+        try:
+            usual: list[Any] = [None if isinstance(x, Other) else x for x in inputs]
+            outputs = written(node.op, node, code, usual)
+        except NotWrittenError:
+            pass
+        else:
+            return outputs if isinstance(outputs, list) else [outputs]
+    return _called(code, node, inputs)
+
+
+def _is_inlined(node: Apply) -> bool:
+    own = numba_funcify_and_cache_key.dispatch(type(node.op))
+    return isinstance(node.op, OpFromGraph) and own is numba_funcify_OpFromGraph
+
+
+def _called(code: Code, node: Apply, inputs: list[Any]) -> list[Any]:
+    """Call PyTensor's function of an operation."""
+    function, key = numba_funcify_ensure_cache(node.op, node=node)
+    if key is not None:  # PyTensor's is of the operation, whatever that is applied to
+        key = f"{key} {[(x.type.ndim, x.type.dtype) for x in _arrays(node)]}"
+    name = code.refer("f", function, key, _performed(node))
+    arguments = []
+    for x, value in zip(node.inputs, inputs, strict=True):
+        if isinstance(value, Other):
+            arguments.append(value.name)
+        elif isinstance(x.type, ScalarType):
+            arguments.append(value.number().text)
+        else:
+            arguments.append(value.store())
+    for overwritten in chain.from_iterable(node.op.destroy_map.values()):
+        if isinstance(node.inputs[overwritten].type, DenseTensorType):
+            arguments[overwritten] = f"np.copy({arguments[overwritten]})"
+    results = [code.new_name("a") for _ in node.outputs]
+    code.add(f"{', '.join(results)} = {name}({', '.join(arguments)})")
+    outputs: list[Any] = []
+    for x, result in zip(node.outputs, results, strict=True):
+        if isinstance(x.type, ScalarType):
+            outputs.append(single(code, x.type.dtype, Term(result)))
+        elif isinstance(x.type, DenseTensorType):
+            outputs.append(_array(code, x, result))
+        else:
+            outputs.append(Other(result))
+    return outputs
+
+
+def _arrays(node: Apply) -> list[Variable]:
+    return [x for x in node.inputs if isinstance(x.type, DenseTensorType)]
+
+
+def _performed(node: Apply) -> Callable:
+    """Evaluate an operation in Python."""
+
+    def perform(*inputs: Any) -> Any:
+        storage: list[list] = [[None] for _ in node.outputs]
+        node.op.perform(node, list(inputs), storage)
+        results = [each[0] for each in storage]
+        return results if len(results) > 1 else results[0]
+
+    return perform

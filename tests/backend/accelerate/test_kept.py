@@ -1,0 +1,34 @@
+"""Machine code on disk has a digest: a bit that flips is told, and never run."""
+
+import re
+
+import pytest
+from pytensor.link.numba import cache
+
+from pymc_dapper.backend.accelerate.kept import WithDigest
+from pymc_dapper.backend.jit import kept_on_disk
+from pymc_dapper.steps.building import DamagedCacheError, telling_of_damage
+from tests.backend.test_jit import times
+
+
+def test_what_is_saved_is_loaded_under_its_own_key(tmp_path):
+    file = WithDigest(str(tmp_path), "function", 0)
+    file.save("key", ["machine code"])
+    assert file.load("key") == ["machine code"]
+    assert file.load("another key") is None
+
+
+def test_a_bit_that_flips_is_told(tmp_path, monkeypatch):
+    """A bit of the machine code: numba by itself would run it."""
+    monkeypatch.setattr(cache, "NUMBA_CACHE_PATH", tmp_path)
+    assert kept_on_disk(times(2.5))(2.0) == 5.0
+    [file] = tmp_path.glob("*.nbc")
+    content = file.read_bytes()
+    start = content.index(b"\x7fELF") if b"\x7fELF" in content else len(content) // 2
+    for place in range(start, len(content), (len(content) - start) // 10):
+        flipped = bytes([content[place] ^ 1])
+        file.write_bytes(content[:place] + flipped + content[place + 1 :])
+        with pytest.raises(DamagedCacheError, match=re.escape(str(tmp_path))), telling_of_damage():
+            kept_on_disk(times(2.5))(2.0)
+    file.write_bytes(content)
+    assert kept_on_disk(times(2.5))(2.0) == 5.0

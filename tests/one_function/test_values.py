@@ -1,0 +1,56 @@
+"""Arrays as functions from indices to terms."""
+
+import numpy as np
+
+from pymc_dapper.one_function.code import Code, Term
+from pymc_dapper.one_function.values import Value, constant, in_memory, parts
+
+ZERO, ONE = Term("0"), Term("1")
+
+
+def expensive(code, shape):
+    return Value(
+        code,
+        "float64",
+        shape,
+        lambda index: code.evaluate(f"np.exp({index[0].text})", *index),
+        weight=10,
+    )
+
+
+def test_an_array_that_is_used_often_is_stored_once():
+    code = Code()
+    value = expensive(code, ("n",)).ready()
+    assert value.store() == value.stored
+    assert sum("np.exp" in line for line in code.lines) == 1
+    with code.loop("n") as i:
+        assert "exp" not in value.entry([i]).text
+
+
+def test_entries_of_a_small_one_are_numbers():
+    code = Code()
+    value = expensive(code, (3,)).ready()
+    assert value.stored is None
+    assert value.entry([ONE]) == value.entry([ONE])
+    with code.loop(3) as i:
+        value.entry([i])
+    assert value.stored is not None
+
+
+def test_constants_are_numbers_or_names():
+    code = Code()
+    assert constant(code, np.full(100, 2.5)).entry([Term("i")]) == Term("2.5")
+    long = constant(code, np.arange(100.0))
+    assert long.entry([ONE]) == Term("1.0")
+    assert code.names == {}
+    long.entry([Term("i")])
+    [kept] = code.names.values()
+    np.testing.assert_array_equal(kept, np.arange(100.0))
+
+
+def test_joined_arrays_are_looked_up_where_they_are():
+    code = Code()
+    first, second = (in_memory(code, name, "float64", (2,)) for name in "ab")
+    joined = parts(code, "float64", (4,), 0, [first, second])
+    joined.entry([Term("3")])
+    assert code.lines == ["t1 = b[1]"]

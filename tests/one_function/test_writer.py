@@ -1,0 +1,155 @@
+"""Whole graphs as one function: compiled, cached, and of what its arrays are."""
+
+import inspect
+import sys
+from collections import Counter
+from hashlib import sha256
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.conditional.op import ifelse
+from pytensor.graph.fg import FunctionGraph
+
+from pymc_dapper.one_function.linker import ONE_FUNCTION
+from pymc_dapper.one_function.values import Value
+from pymc_dapper.one_function.writer import write
+from tests.one_function.graphs_to_write import VALUES, close, expected, graphs, variables
+
+COMPILED = ("isnan of special numbers", "sums of bools", "max of special numbers", "gradient")
+"""Graphs of each kind, in one function, as compiling it takes its time."""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_compiled_it_has_the_same_values():
+    inputs = variables()
+    found = graphs(**inputs)
+    branches = [ifelse(inputs["s"] > 0, inputs["v"], 2 * inputs["v"])]
+    outputs = [x for name in COMPILED for x in found[name]] + branches
+    function = pytensor.function(
+        list(inputs.values()), outputs, mode=ONE_FUNCTION, on_unused_input="ignore"
+    )
+    given = {name: value.copy() for name, value in VALUES.items()}
+    values = function(*given.values())
+    reference = expected(list(inputs.values()), outputs[:-1])
+    for mine, theirs in zip(values[:-1], reference, strict=True):
+        assert close(np.asarray(mine), np.asarray(theirs))
+    np.testing.assert_array_equal(values[-1], VALUES["v"])
+    for name, value in given.items():
+        np.testing.assert_array_equal(value, VALUES[name])
+
+
+def written(build, **types):
+    inputs = [pt.tensor(name, dtype="float64", shape=shape) for name, shape in types.items()]
+    return write(FunctionGraph(inputs, build(*inputs), clone=True), "one_function")
+
+
+def test_the_key_is_of_all_that_is_compiled():
+    keys = {
+        written(lambda x: [x + 1], x=(None,)).key,
+        written(lambda x: [x + 2], x=(None,)).key,
+        written(lambda x: [x + 1], x=(3,)).key,
+        written(lambda x: [x + np.arange(3.0)], x=(3,)).key,
+        written(lambda x: [x + np.arange(3.0)[::-1].copy()], x=(3,)).key,
+        written(lambda x: [pt.psi(x)], x=(3,)).key,
+        written(lambda x: [pt.erfinv(x)], x=(3,)).key,
+    }
+    assert None not in keys
+    assert len(keys) == 7
+    assert written(lambda x: [x + 1], x=(3,)).key in keys
+    assert all(len(key) == len(sha256().hexdigest()) for key in keys)
+
+
+def test_an_input_of_another_shape_is_refused():
+    """Where its type says which it is, as loops rely on it."""
+    text = written(lambda x: [x.sum()], x=(3,))
+    names = dict(text.in_python)
+    exec(text.source, names)
+    with pytest.raises(ValueError, match="another shape"):
+        names["one_function"](np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ("build", "error"),
+    [
+        (lambda x, y: [x + y], "fit together"),
+        (lambda x, y: [pt.dot(x, y)], "fit together"),
+        (lambda x, y: [x[y.astype("int64")]], "out of bounds"),
+        (lambda x, y: [x[y[0].astype("int64")]], "out of bounds"),
+        (lambda x, y: [pt.set_subtensor(x[:2], y)], "another shape"),
+        (lambda x, y: [x.reshape((2, -1))], "wrong number"),
+        (lambda x, y: [pt.concatenate([x[None], y[None]])], "differ in length"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_errors(build, error):
+    text = written(build, x=(None,), y=(None,))
+    names = dict(text.in_python)
+    exec(text.source, names)
+    with pytest.raises((ValueError, IndexError), match=error):
+        names["one_function"](np.arange(5.0), np.full(3, 7.0))
+
+
+def test_outputs_share_no_memory_with_inputs_but_where_they_are_inputs():
+    text = written(lambda x: [x[1:], x[None], x.reshape((2, 2)), x.T, x, x * 1], x=(4,))
+    names = dict(text.in_python)
+    exec(text.source, names)
+    given = np.arange(4.0)
+    *views, same, product = names["one_function"](given)
+    assert same is given
+    assert not any(np.shares_memory(each, given) for each in [*views[:3], product])
+
+
+def epidemic(n_steps, n_groups):
+    """A recursion in which arrays are read several times, by number and by the group of persons."""
+    beta, gamma = pt.vector("beta", shape=(n_groups,)), pt.scalar("gamma")
+    left = 0.99 * pt.ones(n_groups)
+    ill, new, of_persons = 1 - left, [], np.arange(1000) % n_groups
+    for _ in range(n_steps):
+        new.append(beta * left * ill)
+        left, ill = left - new[-1], ill + new[-1] - gamma * ill
+    return FunctionGraph([beta, gamma], [pt.stack(new), *(x[of_persons].sum() for x in new)])
+
+
+@pytest.mark.parametrize("n_groups", [3, 100])  # numbers with names, and arrays in memory
+def test_work_and_length_are_linear_in_the_graph(n_groups, monkeypatch):
+    counts, most = Counter(), {"entries": 1_000}
+
+    def counted(self, index, entry=Value.entry):
+        counts["entries"] += 1
+        assert counts["entries"] <= most["entries"]
+        return entry(self, index)
+
+    monkeypatch.setattr(Value, "entry", counted)
+
+    def written_of(n_steps):
+        counts.clear()
+        text = write(epidemic(n_steps, n_groups), "one_function")
+        return np.array([counts["entries"], text.source.count("\n")])
+
+    few = written_of(6)
+    each = (written_of(10) - few) / 4
+    most["entries"] = few[0] + 1.1 * 194 * each[0]
+    np.testing.assert_array_less(written_of(200), few + 1.1 * 194 * each)
+
+
+def test_a_deep_graph_needs_no_deep_stack():
+    """Entries of arrays with a single use are worked out through all of them, in steps."""
+    x, long = pt.vector("x", shape=(3,)), pt.vector("long")
+    y, z, expected = x, long, (given := np.array([0.1, 0.2, 0.3]))
+    for k in range(150):
+        y, z, expected = (
+            (np.cos(each[::-1]) if k % 7 else each[::-1] + start)
+            for each, start in ((y, x), (z, long), (expected, given))
+        )
+    graph = FunctionGraph([x, long], [y, z], clone=True)
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 300)
+    try:
+        text = write(graph, "one_function")
+    finally:
+        sys.setrecursionlimit(usual)
+    names = dict(text.in_python)
+    exec(text.source, names)
+    for found in names["one_function"](given, given):
+        np.testing.assert_array_equal(found, expected)
