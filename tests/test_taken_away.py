@@ -108,7 +108,7 @@ def test_those_of_every_run_are_internals_of_accelerations():
     assert {x for file in ACCELERATIONS for x in imports(file)} >= LLVM
 
 
-@pytest.mark.parametrize("taken", map(marked, TAKEN))
+@pytest.mark.parametrize("taken", [marked(name) for name in TAKEN])
 def test_models_are_sampled_without_it(taken, sampled):
     [line] = sampled(taken, ("records",) if taken in QUICK else ("table", "regression"))
     assert QUICK.get(taken, "") in line

@@ -19,17 +19,20 @@ LOOKED = {
 """How the code looks that this was written for."""
 
 
+KIND = "with digest"
+
+
 class WithDigest(IndexDataCacheFile):
-    """Files of a function's machine code, each with a digest."""
+    """Files of a function's machine code, each with a digest, beside those that have none."""
 
     def save(self, key: Any, data: Any) -> None:
         """Save machine code, and what identifies it and its key."""
         content = self._dump(data)
-        super().save(key, (_digest(key, content), content))
+        super().save((KIND, key), (_digest(key, content), content))
 
     def load(self, key: Any) -> Any:
         """Load machine code, if there is any."""
-        found = super().load(key)
+        found = super().load((KIND, key))
         if found is None:
             return None
         digest, content = found

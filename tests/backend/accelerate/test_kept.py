@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from numba.core.caching import IndexDataCacheFile
 from pytensor.link.numba import cache
 
 from pymc_dapper.backend.accelerate.kept import WithDigest
@@ -16,6 +17,11 @@ def test_what_is_saved_is_loaded_under_its_own_key(tmp_path):
     file.save("key", ["machine code"])
     assert file.load("key") == ["machine code"]
     assert file.load("another key") is None
+    # What is kept with accelerations off lies beside it, and neither is taken for the other.
+    plain = IndexDataCacheFile(str(tmp_path), "function", 0)
+    assert plain.load("key") is None
+    plain.save("key", "other machine code")
+    assert (plain.load("key"), file.load("key")) == ("other machine code", ["machine code"])
 
 
 def test_a_bit_that_flips_is_told(tmp_path, monkeypatch):
