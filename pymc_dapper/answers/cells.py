@@ -33,9 +33,10 @@ def draw_cells(tables: Tables, pmf: np.ndarray, draws: int, rng: np.random.Gener
     cells, width = tables.which.size, pmf.shape[1]
     drawn = np.empty((cells, draws), dtype=tables.nodes.dtype)
     rows, each_count = max(1, AT_ONCE // max(width, draws)), tables.each_count
+    narrow = np.int16 if width < 2**15 else np.int32  # is put into order sooner
     for start in range(0, cells, rows):
         which = tables.which[start : start + rows]
-        numbers = np.tile(np.arange(width, dtype=np.int32), which.size)
+        numbers = np.tile(np.arange(width, dtype=narrow), which.size)
         piece = np.repeat(numbers, rng.multinomial(draws, pmf[which]).ravel())
         piece = rng.permuted(piece.reshape(which.size, draws), axis=1)
         if each_count:

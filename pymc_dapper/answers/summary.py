@@ -14,6 +14,8 @@ from pymc_dapper.checks import finite_number
 ENDS = ("lower", "upper")
 MATTERS = 0.1
 """The prior matters where an end of an interval moves by more of the interval's width than that."""
+AT_ONCE = 2**20
+"""Draws that are ordered at once: no copy of all is made."""
 MOST_ROWS = 40
 """So many rows are shown."""
 
@@ -70,9 +72,13 @@ def quantiles(draws: xr.DataArray, shares: list[float]) -> xr.DataArray:
         )
     n = values.shape[-1]
     at = [min(max(int(np.ceil(share * n - 1e-9)) - 1, 0), n - 1) for share in shares]
-    found = np.partition(values, sorted(set(at)), axis=-1)[..., at]
+    flat, rows = values.reshape(-1, n), max(1, AT_ONCE // n)
+    found = np.empty((len(flat), len(at)), dtype=values.dtype)
+    for start in range(0, len(flat), rows):
+        part = np.partition(flat[start : start + rows], sorted(set(at)), axis=1)
+        found[start : start + rows] = part[:, at]
     ends = draws.isel({DRAW: [0] * len(at)}).rename({DRAW: "end"})
-    return ends.copy(data=found).transpose("end", ...)
+    return ends.copy(data=found.reshape(*values.shape[:-1], len(at))).transpose("end", ...)
 
 
 def interval_of(draws: xr.DataArray, probability: float) -> xr.DataArray:

@@ -86,3 +86,12 @@ def test_the_same_seed_gives_the_same_draws():
     )
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)
+
+
+def test_windows_of_more_counts_than_small_integers_have_are_drawn_from():
+    query = pmd.Query("cases", [50_000.0], pmd.LaplaceMechanism(1000.0))
+    law = law_of(query, whole=True)
+    tables = tabulate(law, Support(0, LARGEST, True), pieces=None)
+    assert tables.nodes.shape[1] > 2**15
+    [drawn] = draw_cells(tables, probabilities(tables), DRAWS, np.random.default_rng(4))
+    assert abs(drawn.mean() - 50_000) < 4.5 * 1000 * np.sqrt(2 / DRAWS)
