@@ -94,7 +94,9 @@ def test_a_model_without_a_mechanism_has_no_records():
     with pm.Model() as model:
         mu = pm.Normal("mu", 0, 1)
         pm.Normal("y", mu, 1, observed=[1.0, 2.0])
-    with pytest.raises(ReadingError, match="no latent records were found: the model has no release"):
+    with pytest.raises(
+        ReadingError, match="no latent records were found: the model has no release"
+    ):
         pmd.sample(model=model)
 
 
