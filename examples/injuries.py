@@ -122,7 +122,7 @@ def main(draws=500, tune=500, tables=1, output=OUTPUT, page=None):
 
     rate = real["private"]["rate"].values.mean(axis=(0, 1))
     spread = 0.1
-    small = data.population * rate / PER < 3
+    small = data.population * rate / PER < 5
     found = {x: [] for x in ANALYSES}
     for seed in range(1, tables + 1):
         truth, published = made(data, rate, spread, seed)
