@@ -108,7 +108,9 @@ def _evaluated(
     def evaluate(values: np.ndarray) -> np.ndarray:
         given = np.ascontiguousarray(values, dtype=kind).reshape(len(values), *rows.shape)
         [logs] = function(given)
-        return np.broadcast_to(logs, given.shape).reshape(len(values), -1)
+        # PyTensor holds plain numbers of a user's log-density in single precision.
+        whole_shape = np.broadcast_to(logs, given.shape).astype(np.float64)
+        return whole_shape.reshape(len(values), -1)
 
     return evaluate
 

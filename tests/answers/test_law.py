@@ -67,3 +67,16 @@ def test_a_log_density_that_is_nan_is_told():
     )
     with pytest.raises(ValueError, match="'cases': the mechanism's log-density is nan"):
         law(np.array([[-20]]))
+
+
+def test_a_log_density_in_single_precision_can_be_drawn_from():
+    """As PyTensor makes it of plain numbers: probabilities have to add up to 1 in double."""
+
+    def uniform(released, statistic):
+        return pt.switch(pt.abs(released - statistic) <= 10, -pt.log(21.0), -np.inf)
+
+    mechanism = pmd.CustomMechanism(uniform, whole_numbers=True)
+    assert mechanism.logp(np.array([3]), np.array([3])).dtype == "float32"
+    values = np.arange(60)
+    drawn = pmd.Release(query(mechanism, values)).posterior(random_seed=1).draws.values
+    assert np.abs(drawn - values[:, None]).max() == 10
