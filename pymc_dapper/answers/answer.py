@@ -13,7 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from pymc_dapper.answers.figure import draw_intervals
 from pymc_dapper.answers.summary import Summary, frame_of, interval_of, moved, quantiles
-from pymc_dapper.answers.table import DRAW
+from pymc_dapper.answers.table import BY_CELL, DRAW, numbers_by_cell
 from pymc_dapper.checks import function, shown
 
 
@@ -114,10 +114,11 @@ class Answer(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Apply one of NumPy's functions, which all arithmetic is, draw by draw."""
-        taken = Answer | xr.DataArray | np.ndarray | np.generic | int | float
+        taken = Answer | xr.DataArray | BY_CELL | np.generic | int | float
         if method != "__call__" or options or not all(isinstance(x, taken) for x in inputs):
             return NotImplemented
-        return _derived(ufunc, list(inputs))
+        dims, shape = self._dims, self.draws.shape[:-1]
+        return _derived(ufunc, [numbers_by_cell(x, dims, shape) for x in inputs])
 
     def _kept(self, function_of_array: Callable[[xr.DataArray], xr.DataArray]) -> "Answer":
         """Apply what chooses cells, to released values as well."""
@@ -143,6 +144,9 @@ class Answer(NDArrayOperatorsMixin):
         if len(given) > len(dims):
             raise KeyError(f"there are {len(given)} labels, where the dims are {dims}")
         return self.sel(**dict(zip(dims, given, strict=False)))
+
+    def __bool__(self) -> bool:
+        raise TypeError("an Answer isn't true or false: a comparison has a probability()")
 
     def __iter__(self) -> Any:
         raise TypeError("an Answer isn't gone through: choose cells by sel(...), or see .draws")

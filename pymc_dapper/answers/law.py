@@ -15,6 +15,7 @@ import pytensor.tensor as pt
 from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
 from pymc_dapper.graphs.evaluation import AS_WRITTEN
 from pymc_dapper.mechanisms import Mechanism
+from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
 from pymc_dapper.releases.query import Query
 
 TOLERANCE = 1e-9
@@ -35,12 +36,16 @@ class CellLaw:
         True values that are likely, about: where to begin to look.
     which : ndarray of int64, shape (cells,)
         The row of each cell, in the order of the flattened released values.
+    ends : tuple of ndarray of float64, shape (rows,), or None
+        Between which true values all are that are possible, if the mechanism tells: then they
+        needn't be looked for, and impossible ones may lie between.
     """
 
     name: str
     near: np.ndarray
     which: np.ndarray
     _evaluate: Callable[[np.ndarray], np.ndarray]
+    ends: tuple[np.ndarray, np.ndarray] | None = None
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """Evaluate the law of each row, at values of shape (n, rows)."""
@@ -79,10 +84,16 @@ def law_of(query: Query, *, whole: bool, apart: bool = False) -> CellLaw:
         )
     released = mechanism.as_released(name, query.values)
     rows, which = released, np.arange(released.size)
-    if not apart and all(np.ndim(getattr(mechanism, each.name)) == 0 for each in fields(mechanism)):
+    of_counts = isinstance(mechanism, PerturbedCounts)
+    alike = all(np.ndim(getattr(mechanism, each.name)) == 0 for each in fields(mechanism))
+    if not apart and (alike or of_counts):
         rows, which = np.unique(released, return_inverse=True)
     evaluate = _evaluated(name, mechanism, rows, whole)
-    law = CellLaw(name, _near(mechanism, rows), which.reshape(-1), evaluate)
+    ends = None
+    if isinstance(mechanism, PerturbedCounts):
+        low, high = mechanism.count_range(rows)
+        ends = low.reshape(-1), high.reshape(-1)
+    law = CellLaw(name, _near(mechanism, rows), which.reshape(-1), evaluate, ends)
     _check_cell_by_cell(law, mechanism, whole)
     return law
 

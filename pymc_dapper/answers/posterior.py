@@ -18,6 +18,7 @@ from pymc_dapper.answers.trees import Sums, SumsTree
 from pymc_dapper.answers.windows import LARGEST, PIECES, tabulate
 from pymc_dapper.checks import flag, random_generator, real_numbers, shown, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism, DiscreteLaplaceMechanism
+from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
 from pymc_dapper.releases.margins import Within
 from pymc_dapper.releases.query import Query
 
@@ -83,6 +84,9 @@ def _of_each(prior: Any, tables: Sequence[Table]) -> list[Any]:
 def _tables(release: "Release", margins: bool | None, within: Within | None) -> list[Table]:
     """Say which queries are margins of one table."""
     queries = list(release)
+    for query in queries:
+        if not np.size(query.values):
+            raise ValueError(f"'{query.name}': nothing was released, as its values are empty")
     if margins is not None:
         flag(margins, "margins")
     if within is not None and margins is False:
@@ -224,7 +228,7 @@ class Posterior:
 
     def _by_cells(self, draws: int, rng: np.random.Generator, quick: bool) -> np.ndarray:
         [query], prior = self.table.queries, self.prior
-        discrete = DiscreteLaplaceMechanism | DiscreteGaussianMechanism
+        discrete = DiscreteLaplaceMechanism | DiscreteGaussianMechanism | PerturbedCounts
         if not prior.whole and isinstance(query.mechanism, discrete):
             raise ValueError(
                 f"'{query.name}': {type(query.mechanism).__name__} adds whole numbers to counts: "

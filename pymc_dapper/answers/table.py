@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from pymc_dapper.checks import shown
@@ -13,6 +14,8 @@ from pymc_dapper.releases.query import Query
 
 DRAW = "draw"
 """Dim of draws."""
+BY_CELL = np.ndarray | list | tuple | pd.Series
+"""What may hold a number for each cell."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Table:
     def as_array(self, values: np.ndarray) -> xr.DataArray:
         """Label values of cells, of shape (cells,) or (cells, draws)."""
         dims = (*self.dims, *([DRAW] if values.ndim > 1 else []))
-        shaped = values.reshape(*self.shape, *values.shape[1:])
+        shaped = values.reshape((*self.shape, *values.shape[1:]))
         return xr.DataArray(shaped, dims=dims, coords=self.coords, name=self.name)
 
     def released(self) -> xr.DataArray | None:
@@ -139,6 +142,27 @@ def _groups(query: Query, dims: Sequence[str], shape: Sequence[int], within: Wit
         along[dims.index(fine)] = -1
         numbers = numbers * length + at.reshape(along)
     return np.broadcast_to(numbers, shape).reshape(-1)
+
+
+def numbers_by_cell(numbers: Any, dims: Sequence[str], shape: tuple[int, ...]) -> Any:
+    """Give numbers, one for each cell of an answer, the dims that cells have; others as they are."""
+    if not isinstance(numbers, BY_CELL):
+        return numbers
+    if isinstance(numbers, pd.Series):
+        unknown = [name for name in numbers.index.names if name not in dims]
+        if unknown:
+            raise ValueError(
+                f"the index of the Series is called {unknown[0]!r}, which isn't a dim of this "
+                f"answer: {', '.join(dims) or 'it has none'}"
+            )
+        return numbers.to_xarray()
+    array = np.asarray(numbers)
+    if array.ndim and array.shape != shape:
+        raise ValueError(
+            f"an array must have a number for each cell, shape {shape}, got {array.shape}: give a "
+            "DataArray, whose dims have names, for anything else"
+        )
+    return xr.DataArray(array, dims=dims if array.ndim else ())
 
 
 def are_nested(groups: Sequence[np.ndarray]) -> bool:

@@ -2,10 +2,11 @@
 
 Windows are found by looking: from a likely value on, uphill, then to either side until the
 log-weight is ``drop`` below the largest, and then at ever greater distances, twice as far each
-time. Between what is looked at there, weights are taken to lie between those at both ends.
+time. Between what is looked at there, weights are taken to lie between those at both ends. A law
+that knows where all possible counts are, and may have gaps, is tabulated there.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -124,17 +125,15 @@ def tabulate(
     ValueError
         If no true value could have led to what was released, or if nothing ends what it may be.
     """
+    if law.ends is not None:
+        return _within_ends(law, support, law.ends)
     peak, top = find_peaks(law, support)
     _check_reach(law, support, top)
     while True:
         edges = [find_edges(law, support, peak, top, drop, sign) for sign in (-1, 1)]
         endless = support.whole and bool(np.any(edges[1] >= LARGEST))
         if endless or drop > LARGEST_DROP:
-            raise ValueError(
-                f"'{law.name}': what was released doesn't end what a true value may be, and "
-                "neither does the prior: give the total=, or a prior with an end, such as "
-                "prior=range(0, 1_000_001)"
-            )
+            raise ValueError(_endless(law))
         tables = _at_nodes(law, support, peak, top, edges, pieces)
         log_total = np.log(tables.weights().sum(axis=1))
         beyond = [
@@ -147,6 +146,35 @@ def tabulate(
         drop = LARGEST_DROP if drop < LARGEST_DROP < 2 * drop else 2 * drop
 
 
+def _within_ends(law: CellLaw, support: Support, ends: tuple[np.ndarray, np.ndarray]) -> Tables:
+    """Tabulate all counts between the ends that the law has."""
+    low, high = np.maximum(ends[0], support.lowest), np.minimum(ends[1], support.highest)
+    if np.any(low > high):
+        raise ValueError(_impossible(law))
+    if np.any(high >= LARGEST):
+        raise ValueError(_endless(law))
+    edges = [low.astype(np.int64), high.astype(np.int64)]
+    tables = _at_nodes(law, support, edges[0], np.zeros(low.size), edges, None)
+    top = np.where(np.diff(tables.nodes) > 0, tables.logs[:, :-1], -np.inf).max(axis=1)
+    if np.any(top == -np.inf):
+        raise ValueError(_impossible(law))
+    return replace(tables, logs=tables.logs - top[:, None], tops=top)
+
+
+def _endless(law: CellLaw) -> str:
+    return (
+        f"'{law.name}': what was released doesn't end what a true value may be, and neither does "
+        "the prior: give the total=, or a prior with an end, such as prior=range(0, 1_000_001)"
+    )
+
+
+def _impossible(law: CellLaw) -> str:
+    return (
+        f"'{law.name}': no true value can have led to what was released of some cells: look for a "
+        "wrong scale, a wrong mechanism, or a prior that ends too early"
+    )
+
+
 def find_peaks(law: CellLaw, support: Support) -> tuple[np.ndarray, np.ndarray]:
     """Return the most likely true value of each row, about, and its log-weight."""
     start = support.clip(law.near)
@@ -156,10 +184,7 @@ def find_peaks(law: CellLaw, support: Support) -> tuple[np.ndarray, np.ndarray]:
     best = logs.argmax(axis=0)
     peak, top = (np.take_along_axis(x, best[None], axis=0)[0] for x in (first, logs))
     if np.any(top == -np.inf):
-        raise ValueError(
-            f"'{law.name}': no true value can have led to what was released of some cells: look "
-            "for a wrong scale, a wrong mechanism, or a prior that ends too early"
-        )
+        raise ValueError(_impossible(law))
     for step in steps[::-1]:
         for sign in (-1, 1):
             tried = support.clip(peak + sign * step)

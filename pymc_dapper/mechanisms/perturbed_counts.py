@@ -158,14 +158,35 @@ class PerturbedCounts(PublishedByRules):
         span, law = self.publication.span(np.array([released])), self.law
         if self.publication.nonempty and np.isneginf(released) and not span.suppressed:
             return False, False
-        first, last = (_whole(np.asarray(x.value).flat[0]) for x in (span.low, span.high))
-        below, above = bool(np.any(span.below)), bool(np.any(span.above))
-        ends = -np.inf if below else float(first), np.inf if above else float(last)
+        ends = _ends(span)
         counts = law.counts_behind(*ends)
         counts = counts[counts > 0] if self.publication.nonempty else counts
-        first, last = np.broadcast_arrays(first, last, counts)[:2]
+        below, above = (bool(np.isinf(end)) for end in ends)
+        first, last = (np.full(counts.shape, 0 if np.isinf(end) else int(end)) for end in ends)
         log_p = law.log_between(first, last, below, above, counts)
         return not np.any(np.isfinite(log_p)), law.may_be_beyond(ends[1])
+
+    def count_range(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the least and the largest true count that may have led to each released value.
+
+        Some between may not have. Float64, infinite where counts have no end. Suppressed entries
+        are minus infinity.
+        """
+        distinct, inverse = np.unique(released, return_inverse=True)
+        ranges = np.array([self._count_range(value) for value in distinct]).reshape(-1, 2)
+        low, high = ranges[inverse.reshape(np.shape(released))].T
+        return low.T, high.T
+
+    def _count_range(self, released: float) -> tuple[float, float]:
+        span = self.publication.span(np.array([released]))
+        of_empty = self.publication.nonempty and np.isneginf(released)
+        if of_empty and not span.suppressed:
+            return 0.0, 0.0
+        ends = _ends(span)
+        counts = self.law.counts_behind(*ends)
+        least = 0 if of_empty else counts.min(initial=LARGEST)
+        endless = np.isinf(ends[1]) and self.law.repeats is not None
+        return float(least), np.inf if endless else float(counts.max(initial=-1))
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
         count, whole = _as_counts(statistic)
@@ -205,6 +226,12 @@ def _whole(value: Any) -> Any:
     if not isinstance(value, Variable):
         return np.round(value).astype(np.int64)
     return value if value.dtype.startswith("int") else pt.round(value).astype("int64")
+
+
+def _ends(span: Span) -> tuple[float, float]:
+    """Return the ends of the span of one value; infinite where it goes on."""
+    low, high = (float(_whole(np.asarray(end.value).flat[0])) for end in (span.low, span.high))
+    return -np.inf if np.any(span.below) else low, np.inf if np.any(span.above) else high
 
 
 def _equal(low: Any, high: Any) -> Any:

@@ -51,6 +51,16 @@ def of_triangle(released):
         return np.log(np.maximum(3.0 - np.abs(released - COUNTS), 0.0) / 9.0)
 
 
+def of_gaps(released, at_least=None):
+    """Log-law of GAPS: the count, or three less or more."""
+    changes = {-3: 0.1, 0: 0.4, 3: 0.5}
+    with np.errstate(divide="ignore"):
+        if at_least is not None:
+            return np.log(sum(p * (COUNTS + v < at_least) for v, p in changes.items()))
+        return np.log(sum(p * (COUNTS + v == released) for v, p in changes.items()))
+
+
+GAPS = pmd.TransitionMechanism([[0.1, 0.4, 0.5]], differences=[-3, 0, 3], repeats=1)
 LAPLACE, NORMAL = stats.laplace(scale=3.0), stats.norm(scale=4.0)
 SUPPRESSED = -np.inf
 
@@ -89,6 +99,13 @@ with np.errstate(divide="ignore"):
             pmd.RandomizedResponse(0.7, 4),
             2,
             np.log(np.where(COUNTS < 4, 0.1, 0) + 0.6 * (COUNTS == 2)),
+        ),
+        "random rounding": Case(
+            pmd.RandomRounding(5), 15, np.log(np.maximum(5.0 - np.abs(15 - COUNTS), 0) / 5)
+        ),
+        "a law with gaps": Case(GAPS, 20, of_gaps(20)),
+        "suppressed by a law with gaps": Case(
+            GAPS.published_if(">=", 10), SUPPRESSED, of_gaps(SUPPRESSED, 10)
         ),
     }
 

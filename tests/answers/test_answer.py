@@ -1,6 +1,7 @@
 """Answers: arithmetic draw by draw, and what is read off the draws."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -50,6 +51,18 @@ def test_arithmetic_is_draw_by_draw():
         (cases.map(lambda d: d.cumsum("year")), x.cumsum("year")),
     ]:
         np.testing.assert_array_equal(made.draws.values, expected.transpose(..., "draw").values)
+
+
+def test_an_array_or_a_series_has_a_number_for_each_cell():
+    cases = answer()
+    people = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    expected = cases.draws / xr.DataArray(people, dims=("district", "year"))
+    by_labels = xr.DataArray(people, dims=("district", "year"), coords=cases.draws.coords)
+    for given in (people, people.tolist(), by_labels.to_series()):
+        np.testing.assert_array_equal((cases / given).draws, expected)
+    # An array as long as there are draws is still of cells.
+    few = answer(cases.draws.values[..., :2])["A"]
+    np.testing.assert_array_equal((few * [1, 10]).draws, few.draws * np.array([[1], [10]]))
 
 
 def test_cells_are_chosen_by_labels_and_numbers():
@@ -155,6 +168,14 @@ def test_a_ratio_of_zeros_has_no_interval():
         (lambda a: a.map(lambda x: x.mean("draw")), ValueError, "must return a DataArray with"),
         (lambda a: list(a), TypeError, "isn't gone through"),
         (lambda a: a + "3", TypeError, "ufunc|operand"),
+        (
+            lambda a: a / [1, 2, 3],
+            ValueError,
+            r"each cell, shape \(3, 2\), got \(3,\)",
+        ),
+        (lambda a: a / np.ones(DRAWS), ValueError, "a number for each cell"),
+        (lambda a: a / pd.Series([1, 2, 3]), ValueError, "the index of the Series is called None"),
+        (lambda a: a["A"] > a["B"] and a["B"] > 3, TypeError, "a comparison has a probability"),
     ],
 )
 def test_mistakes_are_answered_in_a_sentence(wrong, error, match):

@@ -23,7 +23,7 @@ DISTRICTS = {"district": ["A", "B", "C"]}
 
 def release(values=(17.3, 4.0, 9.1), mechanism=NOISE, name="cases", coords=None):
     coords = DISTRICTS if coords is None and np.shape(values) == (3,) else coords
-    dims = "district" if coords is None else tuple(coords)
+    dims = ["district"] * np.ndim(values) if coords is None else tuple(coords)
     return pmd.Release(pmd.Query(name, np.asarray(values), mechanism, dims, coords))
 
 
@@ -49,6 +49,13 @@ def test_the_answers_of_the_readme_are_there():
     assert cases.rank("district").median().sel(district="A") == 1
     assert (cases["A"] > cases["B"]).probability() > 0.9
     assert "counts, flat on 0, 1, 2 and so on" in repr(cases.summary())
+
+
+def test_a_release_of_one_number_has_an_answer():
+    one = release(5.0).posterior(random_seed=1)
+    assert one.to_frame()["released"].tolist() == [5.0]
+    assert one.interval()[0] <= one.median() <= one.interval()[1]
+    assert (release(5.0).posterior(total=4, random_seed=1).draws == 4).all()
 
 
 def enumerated(weights, tables):
@@ -199,6 +206,19 @@ MISTAKES = [
         lambda: release([5, 6], pmd.DiscreteLaplaceMechanism(2.0)).posterior(prior=(0, 50)),
         "adds whole numbers",
     ),
+    (
+        lambda: release([3, 6], pmd.RandomRounding(3)).posterior(prior=(0, 50)),
+        "RandomRounding adds whole numbers",
+    ),
+    (
+        lambda: release([3, 9], pmd.RandomRounding(3)).posterior(prior=range(6)),
+        "no true value can have led",
+    ),
+    (
+        lambda: release([3, 9], pmd.RandomRounding(3).clamped(0, 9)).posterior(),
+        "doesn't end what a true",
+    ),
+    (lambda: release(np.zeros(0)).posterior(), "'cases': nothing was released"),
     (lambda: release().posterior(draws=0), "draws must be a whole number of at least 1"),
     (lambda: release().posterior(random_seed=-1), "random_seed must be"),
     (lambda: release().posterior(margins="yes"), "margins must be True or False"),
