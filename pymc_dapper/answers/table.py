@@ -145,7 +145,7 @@ def _groups(query: Query, dims: Sequence[str], shape: Sequence[int], within: Wit
 
 
 def numbers_by_cell(numbers: Any, dims: Sequence[str], shape: tuple[int, ...]) -> Any:
-    """Give numbers, one for each cell of an answer, the dims that cells have; others as they are."""
+    """Give numbers, one for each cell, the dims that cells have; others as they are."""
     if not isinstance(numbers, BY_CELL):
         return numbers
     if isinstance(numbers, pd.Series):
