@@ -24,7 +24,7 @@ from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
 from pymc_dapper.model_releases.cells_again import check_cells_again
-from pymc_dapper.model_releases.extremes import at_extremes
+from pymc_dapper.model_releases.extremes import NEVER, at_extremes
 from pymc_dapper.model_releases.find import ModelRelease, find_equalities, find_releases
 from pymc_dapper.model_releases.noise_law import NoiseLaw
 from pymc_dapper.model_releases.repeated import check_repeated, is_same
@@ -217,7 +217,8 @@ class _Comparison:
             k = int(np.argmax(never))
             return (
                 f"released {_number(lowest[k], highest[k])}{self._at(k)}, but all data sets that "
-                f"the model can give have {self._draws[0, k]:.6g} there: no record can count in it"
+                f"the model can give have {self._draws[0, k]:.6g} there. The probability that "
+                f"any record counts in it is 0, or below {NEVER:g}"
             )
         if np.array_equal(lowest, highest):
             for sums in self._told:

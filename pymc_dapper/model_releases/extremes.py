@@ -18,6 +18,9 @@ from pymc_dapper.model_releases.support import bounds_by_support
 DRAWS = 64
 """A category that has no probability in any of so many draws from the prior can't be had."""
 
+NEVER = 1e-3
+"""Nor can one of known probability, if so few records are expected in it."""
+
 MOST_EXTREMES = 256
 """So many data sets are looked at, at most."""
 
@@ -38,7 +41,7 @@ def at_extremes(
     draws = [draw(*randomness.draw(each)) for each in rng.spawn(DRAWS)]
     n = len(rvs)
     each = [
-        _extremes(rv, state, np.any([x[n + k] for x in draws], axis=0))
+        _extremes(rv, state, np.array([x[n + k] for x in draws]))
         for k, (rv, state) in enumerate(zip(rvs, draws[0][:n], strict=True))
     ]
     if not 0 < prod(len(x) for x in each) <= MOST_EXTREMES:
@@ -62,9 +65,16 @@ def _probabilities(rv: TensorVariable) -> TensorVariable:
     return p.max(axis=tuple(range(p.type.ndim - 1)))
 
 
-def _extremes(rv: TensorVariable, state: np.ndarray, possible: np.ndarray) -> list[np.ndarray]:
-    """List them for one variable: given a draw of it, and which categories it can have."""
+def _extremes(rv: TensorVariable, state: np.ndarray, p: np.ndarray) -> list[np.ndarray]:
+    """List them for one variable: given a draw of it, and draws of its categories' probabilities.
+
+    A probability that varies may be small in all draws under a vague prior, and says nothing.
+    """
     state = np.asarray(state)
+    records = state.sum() if isinstance(rv.owner.op, MultinomialRV) else state.size
+    most = p.max(axis=0)
+    varies = np.ptp(p, axis=0) > 1e-6 * most
+    possible = (most > 0) & (varies | (records * most >= NEVER))
     if isinstance(rv.owner.op, MultinomialRV):
         totals, k = state.sum(axis=-1, keepdims=True), np.arange(state.shape[-1])
         return [(totals * (k == cell)).astype(state.dtype) for cell in k[possible]]

@@ -63,11 +63,17 @@ def test_a_category_that_the_prior_cannot_give_is_noticed(way, p):
     check(with_a_cell_too_many(way, p, np.array([110.0, 131.0, 149.0, 10.0])))
 
 
-def test_a_category_that_is_rare_is_no_reason_to_warn():
-    def rare(p):
-        return pt.concatenate([p, [1e-9]]) / (1 + 1e-9)
+def with_a_fourth(probability):
+    return lambda p: pt.concatenate([p * (1 - probability), [probability]])
 
-    check(with_a_cell_too_many(laplace, rare, RELEASED))
+
+def test_a_small_number_in_the_place_of_a_structural_zero_is_noticed():
+    with pytest.warns(UserWarning, match="any record counts in it is 0, or below 0.001"):
+        check(with_a_cell_too_many(laplace, with_a_fourth(1e-9), RELEASED))
+
+
+def test_a_category_that_is_rare_is_no_reason_to_warn():
+    check(with_a_cell_too_many(laplace, with_a_fourth(1e-5), RELEASED))
 
 
 def test_heavy_tails_explain_what_light_ones_do_not():

@@ -44,6 +44,10 @@ def test_all_records_are_in_one_cell(build):
 def test_what_has_no_probability_is_left_out():
     assert extremes(lambda: categories([0.2, 0.0, 0.8])) == [EACH[0], EACH[2]]
     assert extremes(lambda: table([0.2, 0.0, 0.8])) == [EACH[0], EACH[2]]
+    # Nor is what has next to none, if that is known.
+    assert extremes(lambda: categories([0.2, 1e-9, 0.8 - 1e-9])) == [EACH[0], EACH[2]]
+    assert extremes(lambda: table([0.2, 1e-9, 0.8 - 1e-9])) == [EACH[0], EACH[2]]
+    assert extremes(lambda: categories([0.2, 1e-3, 0.799])) == EACH
     # A vague prior has no probability for some in many draws, but in no draw for all.
     prior = np.array([1.0, 1.0, 1e-3])
     assert extremes(lambda: categories(pm.Dirichlet("p", prior))) == EACH

@@ -14,7 +14,6 @@ the sum of D (1 - D).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import cycle
 
 import numpy as np
 import pytensor.tensor as pt
@@ -76,13 +75,17 @@ def check_laws(
         laws = _Laws(reading)
         # All together, and one by one: else that of the widest prior would leave no room to others.
         directions = [moving, *([x] for x in moving if len(moving) > 1)][:DIRECTIONS]
-        for moved, there, each in zip(directions, cycle(others), rng.spawn(DIRECTIONS)):
-            laws.check(point, there, moved, names, each)
+        for k, (moved, each) in enumerate(zip(directions, rng.spawn(DIRECTIONS), strict=False)):
+            first = k % len(others)
+            for there in [*others[first:], *others[:first]]:
+                if any(np.any(there[x] != point[x]) for x in moved):
+                    laws.check(point, there, moved, names, each)
+                    break
 
 
 def _parameters_of_prior(reading: ModelReading) -> list[str]:
     inputs = set(explicit_graph_inputs(list(reading.log_priors)))
-    return [x.name for x in reading.parameters if x in inputs and x.dtype.startswith("float")]
+    return [x.name for x in reading.parameters if x in inputs]
 
 
 def _is_mixture_with_points(
@@ -187,7 +190,7 @@ class _Laws:
             probability = np.concatenate(found)
             if len(probability) and (probability * (1 - probability)).mean() >= TELLING:
                 break
-            there = {**there, **{x: (here[x] + there[x]) / 2 for x in moving}}
+            there = {**there, **{x: _half_way(here[x], there[x]) for x in moving}}
         return there
 
     def _draw(
@@ -215,6 +218,14 @@ class _Laws:
             second, possible = second[:1], possible.all(keepdims=True)
         told = possible & ~np.isnan(probability)
         return probability[told], second[told]
+
+
+def _half_way(here: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Return the middle; of whole numbers, the one beyond it, so that what differs still does."""
+    if np.asarray(there).dtype.kind == "f":
+        return (here + there) / 2
+    apart = there - here
+    return here + apart - np.trunc(apart / 2).astype(apart.dtype)
 
 
 def _log_density_of_each(reading: ModelReading) -> TensorVariable:

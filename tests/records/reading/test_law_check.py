@@ -14,11 +14,19 @@ from pymc_dapper.records.reading.self_check import check_reading
 pytestmark = pytest.mark.filterwarnings("ignore:No safe default transform")
 
 
-def check(record, n=200):
+def continuous():
+    return pm.Normal("mu", 0, 3), pm.Gamma("sigma", 4, 4), pm.Beta("w", 2, 2)
+
+
+def whole():
+    k = pm.DiscreteUniform("k", 1, 9)
+    return 0.0, k, k / 10
+
+
+def check(record, n=200, parameters=continuous):
     """Check the records that a function of their parameters makes."""
     with pm.Model() as model:
-        mu, sigma, w = pm.Normal("mu", 0, 3), pm.Gamma("sigma", 4, 4), pm.Beta("w", 2, 2)
-        x = record(mu, sigma, w, n)
+        x = record(*parameters(), n)
         pm.Potential("privacy", -0.1 * x.sum() ** 2)
     point = model.initial_point()
     check_reading(read_model(model, [model.rvs_to_values[x]], point), point)
@@ -112,6 +120,23 @@ def test_draws_that_follow_their_density_pass(name):
 def test_draws_that_do_not_are_refused(name):
     with pytest.raises(ReadingError, match=r"drawn from the prior of 'x' doesn't follow its dens"):
         check(WRONG[name])
+
+
+def test_parameters_may_be_whole_numbers():
+    check(RIGHT["normal"], parameters=whole)
+    with pytest.raises(ReadingError, match=r"of 'x' doesn't follow .* two values of 'k'"):
+        check(WRONG["rate for scale"], parameters=whole)
+    with pytest.raises(ReadingError, match=r"'x' is a mixture of a law with a point mass"):
+        check(mixture(zero, pm.Normal.dist), parameters=whole)
+
+
+@pytest.mark.parametrize(("here", "there"), [(1, 9), (9, 1), ([0, 5], [-7, 5])])
+def test_whole_numbers_come_near_and_stay_apart(here, there):
+    here, at = np.array(here), np.array(there)
+    for _ in range(law_check.SHRINKS):
+        at = law_check._half_way(here, at)
+        assert at.dtype.kind == "i"
+    assert np.array_equal(at - here, np.sign(np.array(there) - here))
 
 
 @pytest.mark.parametrize("other", [pm.Normal.dist, censored])
