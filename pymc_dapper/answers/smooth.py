@@ -6,7 +6,8 @@ spread of rates, 1 / sqrt(alpha), has a half-Cauchy prior of scale 1 (Gelman 200
 flat from 0.1 to 1e12.
 
 Both are integrated out on a grid whose steps are standard deviations: the trapezoidal rule is
-nearly exact there, as their density falls off like a normal one.
+nearly exact there, as their density falls off like a normal one. Where it doesn't, as of counts
+near 0, the grid goes over all that the limits leave.
 """
 
 from collections.abc import Callable
@@ -25,6 +26,10 @@ STEP = 0.75
 """Step of the grid, in standard deviations."""
 DROP = 14.0
 """The grid ends where the log-density is that much below the largest."""
+MATTERS = 8.0
+"""What is that much below the largest, or more, may be cut off."""
+COARSE, FINE = 1.0, 0.25
+"""Steps between the limits, where the density isn't like a normal one."""
 MOST_STEPS = 40
 """Steps to either side of the most likely point, at most."""
 
@@ -135,11 +140,39 @@ def grid_of(
     steps = np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, n)
     points = mode + steps @ axes
     logs = np.array([log_density(point) for point in points])
+    if _is_cut_off(logs.reshape([len(each) for each in ranges]), top):
+        points, logs = _over_all(log_density, n)
     weights = np.exp(logs - logs.max())
     kept = weights > np.exp(-DROP)
     both = np.concatenate([points, np.broadcast_to(fixed[n:], (len(points), 2 - n))], axis=1)
     alpha, mu = np.exp(both[kept]).T
     return Grid(alpha, mu, weights[kept] / weights[kept].sum())
+
+
+def _is_cut_off(logs: np.ndarray, top: float) -> bool:
+    """Say whether what matters goes on beyond a grid, or up to a limit of a parameter."""
+    matters = np.pad(logs > max(top, float(logs.max())) - MATTERS, 1)
+    beyond = np.pad(logs == -np.inf, 1, constant_values=True)
+    near = [np.roll(beyond, shift, axis) for axis in range(logs.ndim) for shift in (-1, 1)]
+    return bool(np.any(matters & np.any(near, axis=0)))
+
+
+def _over_all(log_density: Callable[[np.ndarray], float], n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return points and log-weights between the limits: finely where a coarse grid tells to."""
+    limits = [LIMITS, (LOWEST, HIGHEST)][:n]
+    for lengths in (COARSE, FINE):
+        axes = [np.linspace(*ends, int((ends[1] - ends[0]) / lengths) + 2) for ends in limits]
+        points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, n)
+        logs = np.array([log_density(point) for point in points])
+        kept = points[logs > logs.max() - DROP]
+        # Ends of the trapezoidal rule weigh a half.
+        at_ends = sum((points[:, k] == end) for k in range(n) for end in axes[k][[0, -1]])
+        logs = logs - np.log(2.0) * at_ends
+        limits = [
+            (max(low, found.min() - COARSE), min(high, found.max() + COARSE))
+            for (low, high), found in zip(limits, kept.T, strict=True)
+        ]
+    return points, logs
 
 
 def _simplex(start: np.ndarray) -> np.ndarray:
@@ -157,11 +190,12 @@ def _axes(log_density: Callable[[np.ndarray], float], mode: np.ndarray, top: flo
             bends[i, i] = (2 * top - up - down) / h[i] ** 2
         for i in range(n):
             for j in range(i):
-                mixed = sum(
-                    a * b * log_density(mode + a * shifts[i] + b * shifts[j])
-                    for a in (1, -1)
-                    for b in (1, -1)
-                )
+                with np.errstate(invalid="ignore"):
+                    mixed = sum(
+                        a * b * log_density(mode + a * shifts[i] + b * shifts[j])
+                        for a in (1, -1)
+                        for b in (1, -1)
+                    )
                 bends[i, j] = bends[j, i] = -mixed / (4 * h[i] * h[j])
         diagonal = np.clip(np.nan_to_num(np.diag(bends), nan=1.0, posinf=1e8), 0.05, 1e8)
         h = 0.7 / np.sqrt(diagonal)  # looked at again, at a distance that matters

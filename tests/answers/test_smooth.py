@@ -71,8 +71,42 @@ def test_steps_of_the_grid_that_are_half_as_long_change_nothing(monkeypatch):
     monkeypatch.setattr(smooth, "STEP", smooth.STEP / 2)
     monkeypatch.setattr(smooth, "MOST_STEPS", 2 * smooth.MOST_STEPS)
     assert np.abs(means_by_grid() - first).max() < CLOSE
+    monkeypatch.setattr(smooth, "_is_cut_off", lambda logs, top: False)
     monkeypatch.setattr(smooth, "STEP", 8 * smooth.STEP)
     assert np.abs(means_by_grid() - first).max() > CLOSE
+
+
+def test_counts_near_zero_leave_a_ridge_that_the_grid_holds(monkeypatch):
+    released, counts = np.array([3.2, -5.1, 0.4]), np.arange(120)
+    query = pmd.Query("cases", released, pmd.LaplaceMechanism(SCALE))
+    found = tabulate(law_of(query, whole=True), Support(0, LARGEST, True), pieces=None)
+
+    def means_over(log_alpha, mu):
+        """Log-density and means over an axis of mu, by SciPy's law."""
+        alpha = np.exp(log_alpha)
+        pmf = stats.nbinom.pmf(counts[:, None], alpha, alpha / (alpha + mu))
+        law = np.exp(-np.abs(released[:, None] - counts) / SCALE)
+        seen = law @ pmf
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(seen).sum(axis=0) + half_cauchy(log_alpha), (law * counts) @ pmf / seen
+
+    mu = np.exp(np.linspace(np.log(0.1), np.log(1e12), 250))
+    logs, means = zip(*(means_over(a, mu) for a in np.linspace(-12, 23, 250)), strict=True)
+    weights = np.exp(np.array(logs) - np.max(logs))
+    weights[[0, -1]] /= 2
+    weights[:, [0, -1]] /= 2
+    exact = np.einsum("am,acm->c", weights, np.nan_to_num(means)) / weights.sum()
+
+    def error():
+        grid = grid_of(cells_evidence(found), (0.5, 0.0))
+        of_points = [
+            means_over(np.log(a), np.array([m]))[1][:, 0] for a, m in np.transpose(grid[:2])
+        ]
+        return np.abs(grid.weights @ np.array(of_points) - exact).max()
+
+    assert error() < CLOSE
+    monkeypatch.setattr(smooth, "_is_cut_off", lambda logs, top: False)
+    assert error() > 10 * CLOSE
 
 
 @pytest.mark.parametrize("alpha", [1e-4, 0.7, 30.0, 1e5, 1e7, 1e9])
