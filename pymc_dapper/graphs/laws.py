@@ -6,8 +6,10 @@ and a density between them. So laws are taken for continuous that are known to b
 
 from typing import NamedTuple
 
+import numpy as np
 import pymc as pm
 import pytensor.scalar as ps
+import pytensor.tensor as pt
 from pymc.distributions.censored import CensoredRV
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.distributions.distribution import DiracDeltaRV, SymbolicRandomVariable
@@ -117,30 +119,40 @@ def counts_truncated_between(node: Apply) -> bool:
 
 
 def log_densities_at_points(node: Apply) -> list[TensorVariable] | None:
-    """Return the log-densities of a mixture's continuous laws at the point masses of others.
+    """Return the log-densities of a mixture's laws at the point masses of others.
 
-    None if the law isn't a mixture of such.
+    A clipped law has a density between its bounds. None if the law isn't a mixture of such.
     """
     if not isinstance(node.op, MixtureRV):
         return None
     points: list[TensorVariable] = []
-    continuous = []
+    dense: list[tuple[Variable, list[TensorVariable]]] = []
     for law in _made_of(node):
         if isinstance(law.owner.op, DiracDeltaRV):
             points.append(law.owner.inputs[-1])
         elif not draws_follow_density(law.owner):
             return None
         elif has_density(law.owner):
-            continuous.append(law)
+            dense.append((law, []))
         elif (found := clipped(law.owner)) is not None:
-            points += [x for x in (found.lower, found.upper) if x is not None]
+            ends = [x for x in (found.lower, found.upper) if x is not None]
+            points += ends
+            dense.append((law, ends))
         else:
             return None
-    if not points or not continuous:
+    if not points or not dense:
         return None
-    return [
-        pm.logp(x, point.astype(x.dtype), warn_rvs=False) for x in continuous for point in points
-    ]
+    return [_log_density_at(law, point, ends) for law, ends in dense for point in points]
+
+
+def _log_density_at(
+    law: Variable, point: TensorVariable, masses: list[TensorVariable]
+) -> TensorVariable:
+    """Return minus infinity where the law itself has a probability."""
+    found = pm.logp(law, point.astype(law.dtype), warn_rvs=False)
+    for mass in masses:
+        found = pt.switch(pt.eq(point, mass), -np.inf, found)
+    return found
 
 
 def _made_of(node: Apply) -> list[Variable]:

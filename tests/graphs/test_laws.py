@@ -166,9 +166,15 @@ def test_densities_at_point_masses():
     for laws, expected in [
         ((point, NORMAL()), [norm.logpdf(0)]),
         ((point, NORMAL(), GAMMA(2, 1)), [norm.logpdf(0), -np.inf]),
-        ((censored, NORMAL()), [norm.logpdf(-1), norm.logpdf(2)]),
+        ((censored, NORMAL()), [-np.inf, -np.inf, norm.logpdf(-1), norm.logpdf(2)]),
+        ((censored, censored), 8 * [-np.inf]),
+        ((censored, point), [-np.inf, -np.inf, norm.logpdf(0)]),
+        (
+            (pm.Censored.dist(NORMAL(), 1, None), censored),
+            [-np.inf, -np.inf, norm.logpdf(2), norm.logpdf(1), -np.inf, -np.inf],
+        ),
     ]:
-        found = [x.eval()[0] for x in log_densities_at_points(mixture(*laws).owner)]
+        found = [np.ravel(x.eval())[0] for x in log_densities_at_points(mixture(*laws).owner)]
         np.testing.assert_allclose(found, expected)
     for others in (NORMAL(), mixture(NORMAL(), NORMAL(1)), mixture(point, by_hand())):
         assert log_densities_at_points(others.owner) is None

@@ -122,6 +122,18 @@ def test_draws_that_do_not_are_refused(name):
         check(WRONG[name])
 
 
+@pytest.mark.parametrize("wrong", [False, True])
+def test_clipped_laws_in_a_mixture_have_the_same_bounds(wrong):
+    def higher(mu, sigma):
+        return pm.Censored.dist(pm.Normal.dist(mu, 1), lower=0.5 if wrong else 0, upper=None)
+
+    if wrong:
+        with pytest.raises(ReadingError, match=r"'x' is a mixture of a law with a point mass"):
+            check(mixture(censored, higher))
+    else:
+        check(mixture(censored, higher))
+
+
 def test_parameters_may_be_whole_numbers():
     check(RIGHT["normal"], parameters=whole)
     with pytest.raises(ReadingError, match=r"of 'x' doesn't follow .* two values of 'k'"):
