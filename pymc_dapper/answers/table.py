@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -116,11 +117,27 @@ def joint_table(queries: Sequence[Query], within: Within) -> Table:
     for query in queries:
         margin(query, empty, dims, within)  # refuses what doesn't fit
     groups = tuple(_groups(query, dims, shape, within) for query in queries)
+    _check_cells_again(queries, groups)
     labels = {dim: coords[dim] for dim in dims if dim in coords}
     for dim, (fine, of) in within.items():
         if fine in dims and dim in lengths:
             labels[dim] = (fine, list(of))
     return Table("table", dims, shape, labels, tuple(queries), groups)
+
+
+def _check_cells_again(queries: Sequence[Query], groups: Sequence[np.ndarray]) -> None:
+    """Check that no cell is there twice of which both releases have the same noise."""
+    again = [k for k, q in enumerate(queries) if getattr(q.mechanism, "changes_again", False)]
+    for k, j in combinations(again, 2):
+        pairs = groups[k] * (groups[j].max() + 1) + groups[j]
+        _, first, both = np.unique(pairs, return_index=True, return_counts=True)
+        one, other = (np.bincount(groups[i])[groups[i][first]] for i in (k, j))
+        if np.any((both == one) & (both == other)):
+            raise ValueError(
+                f"'{queries[k].name}' and '{queries[j].name}' are both about some of the same "
+                f"cells, which {type(queries[k].mechanism).__name__} changes alike each time: they "
+                "are one observation. Leave one of them out"
+            )
 
 
 def _check_dims(dims: Sequence[str]) -> None:

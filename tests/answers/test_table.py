@@ -75,3 +75,16 @@ def test_what_is_no_margin_is_refused():
         table_of_query(query("cells", (2,), ("draw",)))
     with pytest.raises(ValueError, match="isn't a dim"):
         joint_table([named, query("c", (2,), ("county",))], {"county": ("block", ["a", "b"])})
+
+
+@pytest.mark.parametrize(("shape", "dims"), [((2,), ("k",)), ((2, 1), ("k", "j"))])
+def test_a_cell_whose_change_is_known_twice_is_refused(shape, dims):
+    keys = pmd.CellKey({"i": [0, 1, 1], "v": [0, 0, 1], "p": [1, 0.5, 0.5]})
+    one = pmd.Query("one", [3, 5], keys, "k")
+    again = pmd.Query("again", np.reshape([3, 5], shape), keys, dims)
+    with pytest.raises(ValueError, match="'one' and 'again' are both about some of the same"):
+        joint_table([one, again], {})
+    total = pmd.Query("total", 8, keys, ())
+    assert joint_table([one, total], {}).size == 2
+    rounded = [pmd.Query(name, [3, 6], pmd.RandomRounding(3), "k") for name in "ab"]
+    assert joint_table(rounded, {}).size == 2
