@@ -359,7 +359,7 @@ def test_records_of_which_a_number_has_a_probability_have_no_frame():
         pm.Normal("release", sum(x.sum() for x in records), 1, observed=0.3)
         step = InterweaveStep([mu], records=records)
     assert [x.name for x in step._framed] == ["x"]
-    assert step.describe().endswith("where tuning finds a long memory: 'x'")
+    assert step.describe().endswith("if tuning mixes poorly: 'x'")
 
 
 def test_frames_move_after_a_quarter_of_tuning(with_frames):
