@@ -21,13 +21,11 @@ LLVM = {"llvmlite.ir", "llvmlite.binding."}
 ONE_FUNCTION = [file for file in FILES if PACKAGE / "one_function" in file.parents]
 ELSEWHERE = used([file for file in FILES if file not in (*ACCELERATIONS, *ONE_FUNCTION)])
 """What the plain way needs, too: PyTensor's dispatch, which it documents."""
+ELSEWHERE |= {name.rpartition(".")[0] for name in ELSEWHERE}
 TAKEN = sorted((used([*ACCELERATIONS, *ONE_FUNCTION]) | LLVM) - ELSEWHERE)
 
-QUICK = {
-    "numba.core.event": "optimised_once",
-    "pytensor.link.numba.dispatch.basic.numba_typify": "one_function",
-}
-"""Those of every run, each of another acceleration."""
+QUICK = {"numba.core.event": "optimised_once"}
+"""Those of every run."""
 
 CODE = """
 import builtins, json, logging, sys

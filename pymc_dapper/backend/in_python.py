@@ -17,7 +17,7 @@ from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
 from pytensor.scalar.basic import Composite
 
-from pymc_dapper.backend.accelerate import Outside
+from pymc_dapper.backend.accelerate import Given, Outside
 from pymc_dapper.backend.evaluated import FEW_OPERANDS, Evaluated, can_be_evaluated
 from pymc_dapper.backend.internals import CheckParameterValue
 from pymc_dapper.backend.numba_ops import MODEL_PARTS, numba_function
@@ -55,6 +55,8 @@ def in_python(function: Any, made: dict[Callable, Callable] | None = None) -> Ca
     made = {} if made is None else made
     if isinstance(function, Outside):
         function = function.kernel
+    if isinstance(function, Given):
+        function = function.function
     if function in made:
         return made[function]
     if function in MODEL_PARTS:
@@ -67,7 +69,8 @@ def in_python(function: Any, made: dict[Callable, Callable] | None = None) -> Ca
     )
 
     def plain(value: Any) -> Any:
-        return in_python(value, made) if isinstance(value, Outside) or is_jitted(value) else value
+        is_ours = isinstance(value, Given | Outside) or is_jitted(value)
+        return in_python(value, made) if is_ours else value
 
     # Filled afterwards, as functions may refer to each other in a circle.
     for name in _names(source.__code__) & names.keys():

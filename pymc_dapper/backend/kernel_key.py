@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numba.extending import is_jitted
 
-from pymc_dapper.backend.accelerate import Outside
+from pymc_dapper.backend.accelerate import Given, Outside
 
 MODEL_KEYS: WeakKeyDictionary[Callable, str | None] = WeakKeyDictionary()
 """Functions that PyTensor made of graphs, with their keys; None of what can't be cached."""
@@ -68,8 +68,6 @@ def called_functions(function: Callable) -> list[tuple[Callable, Any]]:
 def _content(function: Callable, found: list[Callable]) -> Any:
     if function in MODEL_KEYS:
         return MODEL_KEYS[function]
-    if getattr(function, "takes_a_function", False):  # which numba can't keep on disk
-        return None
     plain = getattr(function, "py_func", function)
     codes = [plain.__code__]
     for code in codes:
@@ -141,6 +139,8 @@ def _identity(value: Any, used: set[str], found: list[Callable]) -> Any:
         case type() if hasattr(value, "_fields"):
             return value.__module__, value.__qualname__, value._fields
     module, name = (str(getattr(value, key, "")) for key in ("__module__", "__qualname__"))
+    if isinstance(value, Given):
+        return "given", _identity(value.function, used, found)
     if isinstance(value, Outside):
         return "outside", str(value.signature), _identity(value.kernel, used, found)
     if _in_library(module) and getattr(sys.modules[module], name, None) is value:

@@ -153,3 +153,14 @@ def test_a_deep_graph_needs_no_deep_stack():
     exec(text.source, names)
     for found in names["one_function"](given, given):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_a_vector_and_an_array_are_cumulated_by_functions_of_their_own():
+    """PyTensor has one key for both: told apart by that, one of them can't be compiled."""
+
+    def n_functions(**types):
+        text = written(lambda *inputs: [pt.cumsum(x, axis=0) for x in inputs], **types)
+        return sum(hasattr(x, "py_func") for x in text.names.values())
+
+    assert n_functions(x=(None,), y=(None, 2, None)) == 2
+    assert n_functions(x=(None,), y=(None,)) == 1

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from pymc_dapper.backend.accelerate.given import Given
 from pymc_dapper.backend.accelerate.outside import Outside, written_out
 from pymc_dapper.backend.accelerate.switch import accelerated, is_on, once_more_without
 
 __all__ = [
+    "Given",
     "Outside",
     "fill_with_normals",
     "given_function",
@@ -58,10 +60,8 @@ def given_function(kernel: Any, function: Any, of: Any, signature: Any, key: str
     if module:
         return module.given_function(kernel, function, of, signature, key)
 
-    names = {"kernel": kernel, "function": function}
-    given: Any = njit(written_out("return kernel(function, context, {})", signature, **names))
-    given.takes_a_function = True
-    return given
+    names = {"kernel": kernel, "given_to_it": Given(function)}
+    return njit(written_out("return kernel(given_to_it, context, {})", signature, **names))
 
 
 def load_kernels(function: Any) -> None:

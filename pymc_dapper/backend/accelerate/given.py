@@ -1,0 +1,57 @@
+"""A function that a kernel is given, and that is compiled into it.
+
+numba compiles a function anew for each function that it is given, but refers to that by where it
+lies in this process: what is compiled so isn't kept on disk. Here the type alone says which
+function it is, and nothing is passed. By what numba documents for types of others.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from numba import typeof, types
+from numba.extending import models, register_model, typeof_impl
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A function that a kernel is given."""
+
+    function: Any
+    """The function, for numba."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it."""
+        return self.function(*arguments)
+
+
+class GivenType(types.Callable, types.Dummy):
+    """Type of a function, which is called as the function is."""
+
+    def __init__(self, of: types.Dispatcher):
+        self.of = of
+        super().__init__(name=f"Given({of})")
+
+    @property
+    def key(self) -> Any:
+        """What tells it from others; names don't, once a function is gone."""
+        return self.of
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        """Have the function compiled for these arguments."""
+        return self.of.get_call_type(context, args, kws)
+
+    def get_call_signatures(self) -> Any:
+        """Return those that it is compiled for."""
+        return self.of.get_call_signatures()
+
+    def get_impl_key(self, sig: Any) -> Any:
+        """Return what calls it."""
+        return self.of.get_impl_key(sig)
+
+
+@typeof_impl.register(Given)
+def _type_of(value: Given, _: Any) -> GivenType:
+    return GivenType(typeof(value.function))
+
+
+register_model(GivenType)(models.OpaqueModel)

@@ -1,0 +1,42 @@
+"""Functions that kernels are given, without accelerations."""
+
+import numpy as np
+import pytest
+from numba import njit, types
+
+from pymc_dapper.backend.accelerate import given_function
+from pymc_dapper.backend.accelerate.switch import SWITCH
+from pymc_dapper.backend.jit import kept_on_disk
+
+CONTEXT = np.array([0.25, 0.75])
+TAKES = types.float64(types.float64)
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch):
+    monkeypatch.setenv(SWITCH, "1")
+
+
+def kernel(function, context, x):
+    total = 0.0
+    for k in range(4):
+        total += function(context, x + k)
+    return total
+
+
+def times(number):
+    return njit(lambda context, x: number * context[0].sum() * x)
+
+
+def test_they_are_kept_on_disk_with_the_kernel_each_with_its_own():
+    """As in a process that comes later; and no address is in it, as where numba passes them."""
+
+    def kept(number):
+        given = given_function(njit(kernel), times(number), TAKES, TAKES, "a kernel")
+        return kept_on_disk(njit(lambda x: given((CONTEXT,), x)))
+
+    first, second, other = map(kept, (2.25, 2.25, 3.25))
+    assert first is not second
+    assert (first(2.0), second(2.0), other(2.0)) == (31.5, 31.5, 45.5)
+    assert sum(second.stats.cache_hits.values()) == 1
+    assert sum(other.stats.cache_hits.values()) == 0
