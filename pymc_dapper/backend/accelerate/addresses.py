@@ -11,7 +11,7 @@ length, a third of what numba passes. The function that is called mustn't keep t
 
 Relies on how numba lowers calls and lays out arrays. Gains four fifths of the compiling of a new
 model with `CountStep`, and a tenth with `InterweaveStep`. Without it, these kernels are compiled
-for each model, and in each process anew.
+for each model.
 """
 
 from collections.abc import Callable
