@@ -62,7 +62,14 @@ EXTENSIONS = (
 )
 """Parts for who extends the package, and references: they check values where they are used."""
 
-PROTOCOL = {"as_released", "check_released", "following", "noise_logp", "noisy_range"}
+PROTOCOL = {
+    "as_released",
+    "check_released",
+    "count_range",
+    "following",
+    "noise_logp",
+    "noisy_range",
+}
 """Methods that the package calls, with what was checked."""
 
 

@@ -210,6 +210,7 @@ def exploding():
     return model
 
 
+@pytest.mark.long
 def test_no_parameter_value_ends_a_chain():
     model = exploding()
     step = CollapsedStep([model["growth"]], counts=[model["x"]], model=model)
