@@ -27,6 +27,7 @@ EXAMPLES = {
     "census": ["--output", "census_tracts.png", "--page", "../latent-counts.md"],
     "census_blocks": ["--output", "census_blocks.png", "--page", "../census.md"],
     "broadband": ["--output", "broadband.png", "--page", "../broadband.md"],
+    "injuries": ["--output", "injuries.png", "--page", "../offices.md"],
     "invariants": ["--output", "invariants.png"],
     "answers": ["--output", "answers.png", "--page", "../answers.md"],
     "private_proportion": ["--output", "private_proportion.png"],

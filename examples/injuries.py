@@ -157,7 +157,7 @@ def main(draws=500, tune=500, tables=1, output=OUTPUT, page=None):
     print(of_made)
     draw(data, real, output)
     if page is not None:
-        fill_file(page, {"injuries real": of_real})
+        fill_file(page, {"injuries real": of_real, "injuries made": of_made})
 
 
 def draw(data, real, output):
