@@ -146,7 +146,7 @@ def main(draws=500, tune=500, tables=1, output=OUTPUT, page=None):
     ]
     of_made = table(
         [
-            f"Analysis of {tables} made tables (spread {spread})",
+            f"Analysis of made tables ({tables}, spread {spread})",
             "Spread, mean",
             "Rates of small counts held by 80 % intervals",
             "Other rates held",
