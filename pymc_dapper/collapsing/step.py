@@ -92,9 +92,9 @@ class CollapsedStep(Step):
     negligible: as many as the noise or the prior leave open, whichever is narrower, and however
     many people there are. What a sum leaves out is less than 1e-12 of it. That needs noise whose
     log-density is concave, such as Gaussian or Laplace noise, discrete or not, clamped or rounded.
-    Where more than a million counts to a side would have to be gone through, so far from what was
-    released that the noise's density is below exp(-45_000) of its largest, it is taken as 0, and
-    NUTS tells of a divergence.
+    Where more than 130,000 counts to a side would have to be gone through, so far from what was
+    released that the noise's density is below exp(-700) of its largest, it is taken as 0, and NUTS
+    tells of a divergence.
 
     The sampler statistics are those of PyMC's NUTS. Shared data (``pm.Data``) are read again when a
     chain starts.

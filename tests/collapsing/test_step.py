@@ -210,12 +210,11 @@ def exploding():
     return model
 
 
-@pytest.mark.long
 def test_no_parameter_value_ends_a_chain():
     model = exploding()
     step = CollapsedStep([model["growth"]], counts=[model["x"]], model=model)
     point = model.initial_point()
-    for growth, possible in ((0.3, True), (8.0, False), (80.0, False), (800.0, False)):
+    for growth, possible in ((0.3, True), (20.0, False), (80.0, False), (800.0, False)):
         log_density = step._log_density(point | {"growth": np.array(growth)})
         assert np.isfinite(log_density) == possible
     # From there, NUTS tells of a divergence and goes on where it was.
@@ -230,6 +229,6 @@ def test_no_parameter_value_ends_a_chain():
 
 def test_a_start_too_far_from_what_was_released_is_told():
     model = exploding()
-    far = {"growth": np.array(8.0)}
+    far = {"growth": np.array(20.0)}
     with pytest.raises(ReadingError, match=r"'x' can't be summed out where the chain starts.*init"):
         CollapsedStep([model["growth"]], counts=[model["x"]], model=model, initial_point=far)

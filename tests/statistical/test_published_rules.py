@@ -7,7 +7,7 @@ from scipy import stats
 
 import pymc_dapper as pmd
 
-DRAWS, THIN, REPLICATES = 15, 40, 160
+DRAWS, THIN, TUNE, REPLICATES = 15, 40, 200, 160
 
 
 def rounded_first(mechanism):
@@ -43,25 +43,12 @@ def uniformity(model, steps, seed):
         released = released_by.release(count, random_seed=rng)
         if released.mask.all():
             continue
-        with model:
-            pm.set_data({"released": np.where(released.mask, -np.inf, released.data)})
-            drawn = pm.sample(
-                DRAWS * THIN,
-                tune=200,
-                chains=1,
-                cores=1,
-                step=steps,
-                random_seed=int(rng.integers(2**31)),
-                progressbar=False,
-                compute_convergence_checks=False,
-            ).posterior
-        draws = {
-            "rate": drawn["rate"].values[0, ::THIN],
-            "total": drawn["count"].values[0, ::THIN].sum(axis=1),
-        }
+        pm.set_data({"released": np.where(released.mask, -np.inf, released.data)}, model=model)
+        rates, counts = chain(model.initial_point(), steps, rng)
+        draws = {"rate": rates, "total": counts.sum(axis=1)}
         hidden = released.mask
         if hidden.any():
-            draws["hidden"] = drawn["count"].values[0, ::THIN][:, hidden].sum(axis=1)
+            draws["hidden"] = counts[:, hidden].sum(axis=1)
         true = {"rate": rate, "total": count.sum(), "hidden": count[hidden].sum()}
         ranks.append({name: rank(rng, true[name], x) for name, x in draws.items()})
     p = {}
@@ -71,6 +58,21 @@ def uniformity(model, steps, seed):
         seen = np.bincount(np.array(of_name) // 4, minlength=4)
         p[name] = stats.chisquare(seen).pvalue
     return p
+
+
+def chain(point, steps, rng):
+    """Draws of the rate and of all counts, without what `pm.sample` does around a short chain."""
+    for step in steps:
+        step.setup_chain(rng.spawn(1)[0], tune=TUNE, draws=DRAWS * THIN)
+    kept = []
+    for k in range(TUNE + DRAWS * THIN):
+        for step in steps:
+            if k == TUNE:
+                step.stop_tuning()
+            point, _ = step.step(point)
+        if k >= TUNE and k % THIN == 0:
+            kept.append(point)
+    return np.exp([x["rate_log__"] for x in kept]), np.array([x["count"] for x in kept])
 
 
 def rank(rng, true, draws):

@@ -16,10 +16,10 @@ made around the peak that belongs to it.
 
 That table would be as long as the parameter says, and parameters may be anything while a trajectory
 is tried out. One with more than WIDEST counts to a side, or beyond LARGEST, isn't made: the sum is
-taken as 0. There
-the count's prior has a standard deviation s above 9e4, and has left what the noise allows. With
-noise that falls by a factor of e in b counts, the sum is exp(-s**2 / (2 b**2)) of its largest value
-or less. As what the first table holds has b < 300, that is exp(-45_000).
+taken as 0, and counts after it aren't looked at. There the count's prior has a standard deviation s
+above 1.1e4, and has left what the noise allows. With noise that falls by a factor of e in b counts,
+the sum is exp(-s**2 / (2 b**2)) of its largest value or less. As what the first table holds has
+b < 300, that is exp(-700).
 """
 
 import math
@@ -33,7 +33,7 @@ DROP = 40.0
 """Logarithm of by how much a weight falls short of the largest where a sum ends."""
 ROOM = 60.0
 """The same of noise alone, where a table ends."""
-WIDEST = 2**20
+WIDEST = 2**17
 """Counts to either side of the likeliest one that weights are worked out for, at most."""
 LARGEST = 2**53
 """Largest count, where there is no other bound: beyond, float64 doesn't tell counts apart."""
@@ -428,7 +428,8 @@ def sum_counts(
     Returns
     -------
     log_sums : ndarray of float64, shape (number of counts,)
-        Log-sums of the weights; -inf where too many counts are likely to go through all of them.
+        Log-sums of the weights; -inf where too many counts are likely to go through all of them,
+        and of all counts after that one.
     means : ndarray of float64, shape (number of counts,)
         Mean counts given the parameter and what was released, from the anchors. These are the
         derivatives of the log-sums.
@@ -463,8 +464,8 @@ def sum_counts(
                 log_noise, context, noise, cell, anchor, largest, True, natural, WIDEST
             )
             if logs.size == 0:
-                log_sums[cell], means[cell] = -np.inf, 0.0
-                continue
+                log_sums[cell:], means[cell:] = -np.inf, 0.0
+                break
             _, log_sum, mean, drawn, log_probability = sum_table(
                 logs, ratios, lowest - peak, 0.0, True, True, uniform
             )
