@@ -1,1 +1,42 @@
-"""Unknown numbers of records: drawn given all records that there is room for."""
+"""Unknown numbers of records: n drawn given all records that there is room for.
+
+A model has room for N records, of which mechanisms see the first n. Its dimension is fixed: absent
+records follow their prior, and nothing sees them.
+
+**Reading.** `reading.flags` finds the comparisons of row numbers with n. They are evaluated at all
+n and must tell the first n rows from the others, however they are written. The flags are to
+`read_factors` what a record is, so each factor becomes a function of sums over rows. What a row
+adds with its flag set, less what it adds without, is cumulated: that gives the sums at 0, 1, ..., N
+records, and the function of them is vectorised. If an absent row adds something that depends on a
+record, the model is refused.
+
+**A draw** (`compiled.draw`, one compiled function) permutes the first n rows at random, then forms
+the sums, then draws n. Sums in the old order would not belong to the state; a test has that fault.
+Rows are permuted only if they are alike (`reading.exchangeable`).
+
+**The order of steps** is that of a partially collapsed Gibbs sampler (van Dyk and Park 2008, JASA
+103). `assign_steps` makes it:
+
+1. Parameters, given n and the present records alone (`graphs.present`); absent ones are integrated
+   out. This keeps the posterior of (parameters, n, present records), and may leave absent records
+   at odds with the parameters.
+2. `DapperStep`. Absent records add nothing to a sum, so an absent record's proposal, a draw from
+   its prior, is always taken. Present records keep the posterior of step 1, and absent ones become
+   independent draws given it. A walk would leave them near where they were, so these records never
+   walk (`draws_anew`).
+3. Steps that look at absent records: `SizeStep`, steps of counts, `InterweaveStep`, PyMC's own and
+   a user's.
+
+Nothing between 1 and 2 may look at absent records; a test has that fault. If `DapperStep` may
+refuse an absent record's proposal (`ModelReading.possible`), parameters are drawn given all
+records, and any order is right.
+
+**Cost.** A sweep decides on the first n records only; the others become their proposals. A test
+shows that this is the same sweep, decision by decision. Proposals of absent records aren't put off:
+a recorded draw, and any function of all rows, would hold records of old parameters.
+
+**Number and parameters together.** Twice the records with half the mean have the same sum, so n and
+the mean hold each other. `InterweaveStep` holds the noise of all N records fixed and moves log(n +
+u) as one more coordinate, with u uniform and drawn anew before each move. The density is that of n
+on [n, n + 1), and the Jacobian n + u. `reading.first_rows` evaluates factors from ``x[:n]`` alone.
+"""

@@ -9,7 +9,16 @@ Relies on Linux, whose forks are safe here, and on numba's events. Gains a third
 model's first draw by the clock where two cores are idle, and no CPU time. Without it, steps are
 compiled one after the other.
 
-It is begun at the first function that isn't on disk: where all are, it would only cost time.
+It is begun at the first function that isn't on disk: if all are, it would only cost time. Each
+process takes the next step from a pipe until none is left, those that take longest first. The
+second one is silent, doesn't hear of interrupts, and is ended when the first one fails or is done
+waiting, but not while it writes a file. The fork is made under numba's lock, as no other thread is
+compiling then.
+
+There is none with ``cores=1``, with a mode of the user's, for models of more than 100,000 values
+(both processes would hold copies), in a process that `multiprocessing` began, on a single core,
+without a cache that can be written to, or elsewhere than on Linux. `pm.sample` with steps built by
+hand or by `assign_steps` has none.
 """
 
 import logging
