@@ -10,7 +10,7 @@ from arviz_stats import ess, rhat
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.answers.prior import Prior
-from pymc_dapper.answers.smooth import HIGHEST, LOWEST
+from pymc_dapper.answers.smooth import LIMITS
 from pymc_dapper.answers.table import Table
 from pymc_dapper.answers.windows import LARGEST
 from pymc_dapper.counts.reading import invariant
@@ -98,7 +98,7 @@ def _cells(n: int, prior: Prior, totals: list[int], start: np.ndarray) -> Tensor
         alpha = pm.Deterministic("alpha", 1 / spread**2)
         if totals:
             return pm.DirichletMultinomial("cells", n=totals[0], a=alpha * np.ones(n))
-        mu = pt.exp(pm.Uniform("log_mu", LOWEST, HIGHEST, initval=np.log(start.mean() + 1.0)))
+        mu = pt.exp(pm.Uniform("log_mu", *LIMITS[1], initval=np.log(start.mean() + 1.0)))
         return pm.NegativeBinomial("cells", mu=mu, alpha=alpha, shape=n, initval=start)
     if totals:
         return pm.DirichletMultinomial("cells", n=totals[0], a=np.ones(n))

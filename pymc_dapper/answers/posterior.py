@@ -12,10 +12,11 @@ from pymc_dapper.answers.answer import Answer, Told
 from pymc_dapper.answers.cells import draw_cells, probabilities
 from pymc_dapper.answers.law import CellLaw, law_of
 from pymc_dapper.answers.prior import Prior, read_prior
-from pymc_dapper.answers.smooth import Grid, cells_evidence, grid_of, log_pmf
+from pymc_dapper.answers.sharing import SharingCells
+from pymc_dapper.answers.smooth import Grid, grid_of, log_pmf
 from pymc_dapper.answers.table import Table, are_nested, joint_table, table_of_query
 from pymc_dapper.answers.trees import Sums, SumsTree
-from pymc_dapper.answers.windows import LARGEST, PIECES, tabulate
+from pymc_dapper.answers.windows import DROP, LARGEST, LARGEST_DROP, tabulate
 from pymc_dapper.checks import flag, random_generator, real_numbers, shown, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism, DiscreteLaplaceMechanism
 from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 CELLS = "exact and independent draws, each cell by itself"
 TREE = "exact and independent draws, by the tree of the sums"
 FEW = 1_000
-"""Up to so many cells, a smooth prior is compared with as it is; with more, at the likeliest
-values of its two parameters. With a tree, it isn't compared with then."""
+"""Up to so many cells, a tree is compared with another prior."""
+
+MARGIN = 5.0
+"""Windows are widened where a draw under a smooth prior comes that near to their ends."""
 
 Known = list[tuple[np.ndarray, np.ndarray]]
 
@@ -184,8 +187,7 @@ class Posterior:
         """Draw, and tell how."""
 
         def answer_of(posterior: Posterior, other: Callable[[], Answer] | None) -> Answer:
-            quick = other is None and self.table.size > FEW
-            counts, method = posterior.draw(draws, np.random.default_rng(seed), quick=quick)
+            counts, method = posterior.draw(draws, np.random.default_rng(seed))
             flat = posterior.prior.kind == "flat"
             prior = posterior.prior.told(
                 total=bool(self.known) if flat else self._total is not None
@@ -203,22 +205,10 @@ class Posterior:
         few = self.table.size <= FEW and are_nested(self.groups)
         return self.prior in (Prior("flat"), Prior("smooth")) and (self.alone or few)
 
-    def draw(
-        self, draws: int, rng: np.random.Generator, *, quick: bool = False
-    ) -> tuple[np.ndarray, str]:
-        """Draw all cells, of shape (cells, draws), and say how.
-
-        Parameters
-        ----------
-        draws : int
-            Number of draws.
-        rng : Generator
-            Is advanced.
-        quick : bool
-            Whether parameters of a smooth prior may be held at their likeliest values.
-        """
+    def draw(self, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, str]:
+        """Draw all cells, of shape (cells, draws), and say how."""
         if self.alone:
-            return self._by_cells(draws, rng, quick), CELLS
+            return self._by_cells(draws, rng), CELLS
         laws = [law_of(query, whole=True) for query in self.table.queries]
         if are_nested(self.groups):
             return self._by_tree(laws, draws, rng), TREE
@@ -226,7 +216,7 @@ class Posterior:
 
         return draw_chain(self.table, self.known, self.prior, self._likely(laws), draws, rng)
 
-    def _by_cells(self, draws: int, rng: np.random.Generator, quick: bool) -> np.ndarray:
+    def _by_cells(self, draws: int, rng: np.random.Generator) -> np.ndarray:
         [query], prior = self.table.queries, self.prior
         discrete = DiscreteLaplaceMechanism | DiscreteGaussianMechanism | PerturbedCounts
         if not prior.whole and isinstance(query.mechanism, discrete):
@@ -235,18 +225,26 @@ class Posterior:
                 "write prior=range(lower, upper + 1) in the place of (lower, upper)"
             )
         law = law_of(query, whole=prior.whole, apart=prior.each_cell)
-        pieces = None if prior.kind == "smooth" else PIECES
-        tables = tabulate(law, prior.support(), pieces=pieces)
-        if prior.kind != "smooth":
-            return draw_cells(tables, probabilities(tables), draws, rng)
-        grid = grid_of(cells_evidence(tables, most=FEW if quick else None), self._start([law]))
-        grid = grid.likeliest() if quick else grid
+        if prior.kind == "smooth":
+            return self._sharing(law, draws, rng)
+        tables = tabulate(law, prior.support())
+        return draw_cells(tables, probabilities(tables), draws, rng)
 
-        def given(alpha: float, mu: float, n: int) -> np.ndarray:
-            pmf = probabilities(tables, log_pmf(tables.nodes[:, :-1], alpha, mu))
-            return draw_cells(tables, pmf, n, rng)
+    def _sharing(self, law: CellLaw, draws: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw cells that share strength, in windows which are so wide that no draw is near an end.
 
-        return _over(grid, given, draws, rng)
+        The prior may lead far from where single cells are likely.
+        """
+        drop, support = DROP, self.prior.support()
+        while True:
+            tables = tabulate(law, support, drop=drop, pieces=None)
+            cells = SharingCells(tables)
+            counts = cells.draw(grid_of(cells.log_evidence, self._start([law])), draws, rng)
+            low, high = tables.inner(support, MARGIN - drop)[:, tables.which]
+            inside = np.all((counts.min(axis=1) >= low) & (counts.max(axis=1) <= high))
+            if inside or drop >= LARGEST_DROP:
+                return counts
+            drop = min(2 * drop, LARGEST_DROP)
 
     def _by_tree(self, laws: Sequence[CellLaw], draws: int, rng: np.random.Generator) -> np.ndarray:
         sums = [Sums(of, law) for of, law in zip(self.table.groups, laws, strict=True)]
@@ -261,13 +259,14 @@ class Posterior:
 
         total = self._total
 
-        def log_evidence(alpha: float, mu: float) -> float:
-            found = tree.log_evidence(size_and_p(alpha, mu))
+        def log_evidence(alpha: np.ndarray, mu: np.ndarray) -> np.ndarray:
+            points = zip(alpha.tolist(), mu.tolist(), strict=True)
+            found = np.array([tree.log_evidence(size_and_p(*point)) for point in points])
             if total is None:
                 return found
             # The total was given, and isn't told by the parameters.
             k = self.table.size
-            return found - float(log_pmf(np.array(total), k * alpha, k * mu))
+            return found - log_pmf(np.array(total), k * alpha, k * mu)
 
         grid = grid_of(log_evidence, self._start(laws), free_mean=total is None)
         return _over(

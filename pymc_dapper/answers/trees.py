@@ -29,7 +29,7 @@ class Sums(NamedTuple):
 class _Tables(NamedTuple):
     rows: list[np.ndarray]
     lowest: list[int]
-    inner: list[tuple[int, int]]
+    inner: list[list[int]]
     """Counts that aren't near the ends of a table, unless nothing is possible beyond."""
     number: np.ndarray
     """Of each node; -1 for none."""
@@ -85,7 +85,7 @@ class SumsTree:
         """Tabulate what was released, once for all nodes of which the same was."""
         rows: list[np.ndarray] = []
         lowest: list[int] = []
-        inner: list[tuple[int, int]] = []
+        inner: list[list[int]] = []
         number = np.full(self._parent.size, -1)
         which, place = np.array(self._about).T
         for k, law in enumerate(self._known):
@@ -95,29 +95,24 @@ class SumsTree:
                 nodes = np.flatnonzero((which == k) & (self._sizes == size))
                 low, high = (int(size) * end for end in self._limits)
                 high = min(high, LARGEST if size > 1 else self._largest)
-                found = tabulate(law, Support(low, high, True), drop=drop, pieces=None)
+                support = Support(low, high, True)
+                found = tabulate(law, support, drop=drop, pieces=None)
+                ends = found.inner(support, MARGIN - drop).T.tolist()
                 of_nodes = law.which[place[nodes]]
                 used, at = np.unique(of_nodes, return_inverse=True)
                 number[nodes] = len(rows) + at
                 for row in used:
                     counts, logs = found.nodes[row], found.logs[row]
                     logs = logs[:-1][np.diff(counts) > 0]
-                    likely = np.flatnonzero(logs >= MARGIN - drop)
-                    ends = [int(counts[0] + likely[0]), int(counts[0] + likely[-1])]
                     rows.append(logs)
                     lowest.append(int(counts[0]))
-                    inner.append(
-                        (
-                            low if counts[0] == low else ends[0],
-                            high if counts[-1] == high + 1 else ends[1],
-                        )
-                    )
+                    inner.append(ends[row])
         low, high = self._limits
         if high < LARGEST and np.any(number[: self.n_cells] < 0):
             number[: self.n_cells][number[: self.n_cells] < 0] = len(rows)
             rows.append(np.zeros(high - low + 1))
             lowest.append(low)
-            inner.append((low, high))
+            inner.append([low, high])
         return _Tables(rows, lowest, inner, number)
 
     def _forest(self, prior: tuple[float, float] | None) -> tuple[Forest, Solved]:

@@ -82,6 +82,22 @@ class Tables:
         """Whether each piece is one count."""
         return self.whole and bool(np.all(np.diff(self.nodes) <= 1))
 
+    def inner(self, support: Support, level: float) -> np.ndarray:
+        """Return the first and the last count of each row that aren't near an end of its window.
+
+        Near an end, log-weights are below ``level``. Where nothing is possible beyond a window, its
+        end isn't meant. Shape (2, rows).
+        """
+        inside = (np.diff(self.nodes) > 0) & (self.logs[:, :-1] >= level)
+        low, high = self.nodes[:, 0], self.nodes[:, -1] - 1
+        last = inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)
+        return np.stack(
+            [
+                np.where(low == support.lowest, low, low + inside.argmax(axis=1)),
+                np.where(high == support.highest, high, low + last),
+            ]
+        )
+
     def weights(self) -> np.ndarray:
         """Weights of all pieces, of shape (rows, pieces), before they are made to add up to 1."""
         lengths, start = np.diff(self.nodes), self.logs[:, :-1]

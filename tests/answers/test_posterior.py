@@ -171,14 +171,29 @@ def test_the_prior_is_compared_with_the_other_one():
     assert "Dirichlet" in release().posterior(total=30, random_seed=1).other.prior
 
 
-def test_many_cells_are_compared_at_the_likeliest_parameters(monkeypatch):
-    exact = release(np.linspace(0, 60, 40)).posterior(random_seed=1).other
-    monkeypatch.setattr(posterior, "FEW", 20)
-    quick = release(np.linspace(0, 60, 40)).posterior(random_seed=1).other
-    difference = np.abs(exact.median() - quick.median()).max()
-    assert 0 < difference < 3
-    of_a_tree = release(np.linspace(0, 60, 40)).posterior(total=1000, random_seed=1)
-    assert of_a_tree.other is None
+def test_a_cell_that_differs_from_all_others_is_drawn_where_the_smooth_prior_leads(monkeypatch):
+    """Far from where it is likely by itself, against quadrature by SciPy's laws."""
+    values, counts = np.array([*[500.0] * 79, 1.2]), np.arange(1500)
+    law = np.exp(-np.abs(values[[0, -1], None] - counts) / 3)
+    logs, means = [], []
+    for a in np.linspace(-3, 20, 93):
+        mu = np.exp(np.linspace(5.7, 6.7, 60))[:, None]
+        joint = law[:, None] * stats.nbinom.pmf(counts, np.exp(a), 1 / (1 + mu / np.exp(a)))
+        seen = joint.sum(axis=2)
+        prior = stats.halfcauchy.logpdf(np.exp(-a / 2)) - a / 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs.append(79 * np.log(seen[0]) + np.log(seen[1]) + prior)
+            means.append(np.nan_to_num(joint[1] @ counts / seen[1]))
+    weights = np.exp(np.array(logs) - np.max(logs))
+    mean = (weights * np.array(means)).sum() / weights.sum()
+
+    def z():
+        drawn = release(values).posterior(prior="smooth", random_seed=1).draws[-1]
+        return (drawn.mean() - mean) / drawn.std() * np.sqrt(4000)
+
+    assert abs(z()) < 4.5
+    monkeypatch.setattr(posterior, "MARGIN", -np.inf)
+    assert abs(z()) > 4.5
 
 
 MISTAKES = [

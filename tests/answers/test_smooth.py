@@ -7,7 +7,8 @@ from scipy import stats
 import pymc_dapper as pmd
 from pymc_dapper.answers import smooth
 from pymc_dapper.answers.law import law_of
-from pymc_dapper.answers.smooth import cells_evidence, grid_of, log_pmf
+from pymc_dapper.answers.sharing import SharingCells
+from pymc_dapper.answers.smooth import grid_of, log_pmf
 from pymc_dapper.answers.windows import LARGEST, Support, tabulate
 
 RELEASED = np.array([14.0, 22.0, 9.0, 31.0, 18.0, 40.0])
@@ -53,7 +54,7 @@ def half_cauchy(a):
 
 
 def means_by_grid():
-    grid = grid_of(cells_evidence(tables()), (0.5, np.log(20.0)))
+    grid = grid_of(SharingCells(tables()).log_evidence, (0.5, np.log(20.0)))
     points = zip(grid.alpha, grid.mu, strict=True)
     return grid.weights @ np.array([means_given(*point)[1] for point in points])
 
@@ -66,26 +67,27 @@ def test_the_grid_is_as_good_as_dense_quadrature(dense):
     assert np.abs(found - wrong).max() > CLOSE
 
 
-def test_steps_of_the_grid_that_are_half_as_long_change_nothing(monkeypatch):
-    first = means_by_grid()
-    monkeypatch.setattr(smooth, "STEP", smooth.STEP / 2)
-    monkeypatch.setattr(smooth, "MOST_STEPS", 2 * smooth.MOST_STEPS)
-    assert np.abs(means_by_grid() - first).max() < CLOSE
-    monkeypatch.setattr(smooth, "_is_cut_off", lambda logs, top: False)
-    monkeypatch.setattr(smooth, "STEP", 8 * smooth.STEP)
-    assert np.abs(means_by_grid() - first).max() > CLOSE
+def test_steps_of_the_grid_are_halved_until_they_are_short_enough(dense, monkeypatch):
+    exact = means_under(half_cauchy, dense)
+    monkeypatch.setattr(smooth, "_lengths", lambda log_density, mode: np.array([9.0, 2.0]))
+    assert np.abs(means_by_grid() - exact).max() < CLOSE
+    monkeypatch.setattr(smooth, "ALIKE", np.inf)
+    assert np.abs(means_by_grid() - exact).max() > CLOSE
 
 
-def test_counts_near_zero_leave_a_ridge_that_the_grid_holds(monkeypatch):
-    released, counts = np.array([3.2, -5.1, 0.4]), np.arange(120)
+@pytest.mark.parametrize(
+    "released", [(3.2, -5.1, 0.4), (0.3, -0.2, 41.0)], ids=["all near zero", "but one"]
+)
+def test_counts_near_zero_leave_a_ridge_that_the_grid_holds(released, monkeypatch):
+    released, counts = np.array(released), np.arange(160)
     query = pmd.Query("cases", released, pmd.LaplaceMechanism(SCALE))
     found = tabulate(law_of(query, whole=True), Support(0, LARGEST, True), pieces=None)
+    law = np.exp(-np.abs(released[:, None] - counts) / SCALE)
 
     def means_over(log_alpha, mu):
         """Log-density and means over an axis of mu, by SciPy's law."""
         alpha = np.exp(log_alpha)
         pmf = stats.nbinom.pmf(counts[:, None], alpha, alpha / (alpha + mu))
-        law = np.exp(-np.abs(released[:, None] - counts) / SCALE)
         seen = law @ pmf
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(seen).sum(axis=0) + half_cauchy(log_alpha), (law * counts) @ pmf / seen
@@ -98,15 +100,16 @@ def test_counts_near_zero_leave_a_ridge_that_the_grid_holds(monkeypatch):
     exact = np.einsum("am,acm->c", weights, np.nan_to_num(means)) / weights.sum()
 
     def error():
-        grid = grid_of(cells_evidence(found), (0.5, 0.0))
+        grid = grid_of(SharingCells(found).log_evidence, (0.5, 0.0))
         of_points = [
             means_over(np.log(a), np.array([m]))[1][:, 0] for a, m in np.transpose(grid[:2])
         ]
         return np.abs(grid.weights @ np.array(of_points) - exact).max()
 
     assert error() < CLOSE
-    monkeypatch.setattr(smooth, "_is_cut_off", lambda logs, top: False)
-    assert error() > 10 * CLOSE
+    # A grid that ends too soon is seen.
+    monkeypatch.setattr(smooth, "DROP", 1.0)
+    assert error() > 5 * CLOSE
 
 
 @pytest.mark.parametrize("alpha", [1e-4, 0.7, 30.0, 1e5, 1e7, 1e9])
@@ -126,7 +129,10 @@ def test_the_law_of_counts_keeps_its_digits(alpha):
             )
 
     np.testing.assert_allclose(
-        log_pmf(counts, alpha, 150.0), [exact(int(k)) for k in counts], rtol=1e-8, atol=1e-8
+        log_pmf(counts, np.array(alpha), np.array(150.0)),
+        [exact(int(k)) for k in counts],
+        rtol=1e-8,
+        atol=1e-8,
     )
 
 
@@ -134,14 +140,3 @@ def test_the_mean_stays_where_it_is_if_it_does_not_matter():
     grid = grid_of(lambda alpha, mu: -((np.log(alpha) - 1) ** 2), (0.5, 3.0), free_mean=False)
     assert np.allclose(grid.mu, np.exp(3.0))
     assert len(grid.alpha) > 5
-    assert len(grid.likeliest().alpha) == 1
-
-
-def test_evidence_counts_cells_that_share_a_row():
-    query = pmd.Query("cases", [3, 5, 3, 3], pmd.DiscreteLaplaceMechanism(2.0))
-    own = pmd.Query("cases", [3, 5, 3, 3], pmd.DiscreteLaplaceMechanism(np.full(4, 2.0)))
-    one, other = (
-        cells_evidence(tabulate(law_of(q, whole=True), Support(0, LARGEST, True)))(1.5, 4.0)
-        for q in (query, own)
-    )
-    assert one == pytest.approx(other, rel=1e-9)
