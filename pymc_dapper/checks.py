@@ -2,13 +2,23 @@
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
 from numbers import Real
 from operator import index
 from typing import Any
 
 import numpy as np
+
+
+@contextmanager
+def about(what: str) -> Iterator[None]:
+    """Say what it is about where an error is raised of what a user passed."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{what}: {error}") from None
 
 
 def flag(value: Any, name: str) -> bool:

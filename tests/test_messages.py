@@ -60,7 +60,7 @@ MISTAKES = [
     (lambda g: g.laplace.potential("s", g.table, TABLE), "too many positional .* released=...)"),
     (
         lambda g: g.laplace.potential("s", g.table),
-        "potential needs the release: pass released=",
+        "missing .* argument: 'released'. Write mechanism.potential(\"privacy\", statistic, rel",
     ),
     (
         lambda g: g.laplace.potential("s", g.table, released=[1.0, np.nan, 3.0, 4.0]),

@@ -21,6 +21,7 @@ from pymc_dapper.backend.named_dims import as_plain
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.budget.kinds import needed, spent_by
 from pymc_dapper.checks import (
+    about,
     called_as,
     choice,
     finite_number,
@@ -39,13 +40,7 @@ from pymc_dapper.distributions._rounded import (
     laplace_log_tail,
     tulap_between,
 )
-from pymc_dapper.mechanisms.base import (
-    MAX_RELEASE,
-    as_tensor,
-    check_broadcast,
-    positive,
-    whole_release,
-)
+from pymc_dapper.mechanisms.base import MAX_RELEASE, as_tensor, positive, whole_release
 from pymc_dapper.mechanisms.groups import (
     SensitivityLike,
     by_group,
@@ -54,7 +49,7 @@ from pymc_dapper.mechanisms.groups import (
     told_neighbours,
 )
 from pymc_dapper.mechanisms.published import PublishedByRules
-from pymc_dapper.mechanisms.released import labelled_axes, with_suppressed
+from pymc_dapper.mechanisms.released import labelled_axes
 from pymc_dapper.mechanisms.rules import SUPPRESSED, Publication, Ranges
 from pymc_dapper.mechanisms.spans import End, Span, Value, both, either, no, one_of
 from pymc_dapper.mechanisms.whole import has_fractions
@@ -164,19 +159,15 @@ class AdditiveNoise(PublishedByRules):
                 "statistic holds whole numbers all the same, write "
                 "pt.round(statistic).astype('int64')"
             )
-        try:
+        with about(f"'{name}'"):
             self._check_shape(shape)
-        except ValueError as error:
-            raise ValueError(f"'{name}': {error}") from None
         return shape
 
     @override
     def as_released(self, name: str, released: Any) -> np.ndarray:
         values = super().as_released(name, released)
-        try:
+        with about(f"'{name}'"):
             self._check_shape(values.shape)
-        except ValueError as error:
-            raise ValueError(f"'{name}': {error}") from None
         return values
 
     def _published(self, publication: Publication) -> Self:
@@ -190,23 +181,12 @@ class AdditiveNoise(PublishedByRules):
                 f"{name} has a likelihood of values that were rounded to whole numbers, step=1, "
                 "and of no other ranges"
             )
-        mechanism = copy(self)
-        object.__setattr__(mechanism, "publication", publication)
-        if publication.nonempty:
-            object.__setattr__(mechanism, "budget", None)
-        return mechanism
+        return super()._published(publication)
 
-    def logp(self, released: Any, statistic: Any) -> TensorVariable:
-        """Log-density of released values, or log-probability of discrete and suppressed ones.
-
-        As of each `Mechanism`; a ValueError is raised if there are more noise scales than entries.
-        """
-        if self.publication.suppresses and not isinstance(released, Variable):
-            released = with_suppressed("the release", released)
-        released, statistic = as_tensor(released, "the release"), as_tensor(statistic)
-        check_broadcast(released, statistic)
+    def _log_published(
+        self, released: TensorVariable, span: Span, statistic: TensorVariable
+    ) -> TensorVariable:
         self._check_shape((released - statistic).type.shape)
-        span = self.publication.span(released)
         logp = self._log_known(span, statistic)
         logp = either(span.below, self._log_tail_to(span.high, statistic), logp)
         # Noise is symmetric: the upper tail is the lower one, seen from the other side.
@@ -215,10 +195,7 @@ class AdditiveNoise(PublishedByRules):
         logp = either(span.never, -np.inf, logp)
         for parameter in self.unknown:
             logp = pt.switch(parameter > 0, logp, -np.inf)
-        if not self.publication.nonempty:
-            return logp
-        of_empty = either(self.publication.hidden(released), 0.0, -np.inf)
-        return pt.switch(statistic > 0, logp, of_empty)
+        return logp
 
     def _log_known(self, span: Span, statistic: TensorVariable) -> TensorVariable:
         """Log-density of noisy values that are known, or between two finite ends."""

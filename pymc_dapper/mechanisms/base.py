@@ -31,14 +31,12 @@ from pymc_dapper.context import check_precision
 from pymc_dapper.html import table
 from pymc_dapper.mechanisms.mistakes import tell_of_mistakes
 from pymc_dapper.mechanisms.released import (
-    NOT_GIVEN,
     Dims,
     Release,
     as_release,
     check_call,
     in_order_of,
     kind_of,
-    only_released,
     real_array,
     release_dims,
 )
@@ -206,13 +204,7 @@ class Mechanism(ABC):
 
     @called_as('mechanism.potential("privacy", statistic, released=...)')
     def potential(
-        self,
-        name: str,
-        statistic: Any,
-        *,
-        released: Any = NOT_GIVEN,
-        dims: Dims = None,
-        observed: Any = NOT_GIVEN,
+        self, name: str, statistic: Any, *, released: Any, dims: Dims = None
     ) -> TensorVariable:
         """Add the likelihood of a release to the model in context, as a ``pm.Potential``.
 
@@ -227,8 +219,6 @@ class Mechanism(ABC):
         dims : str or sequence of str, optional
             Dims of the release, of which the model knows the coords. Those of the ``pm.Data``, or
             of the statistic if it is a variable of the model, if not given.
-        observed : array_like or shared variable
-            Another name of ``released``, which is taken with a warning.
 
         Returns
         -------
@@ -247,9 +237,7 @@ class Mechanism(ABC):
         -----
         PyMC leaves Potentials out of predictive draws: use :meth:`observe` to draw releases.
         """
-        data, statistic, dims = self._checked(
-            "potential", name, statistic, released, observed, dims
-        )
+        data, statistic, dims = self._checked("potential", name, statistic, released, dims)
         if not isinstance(data, SharedVariable):
             data = pm.Data(f"{name}_released", data, dims=dims)
         logp = self.logp(data, statistic)
@@ -259,13 +247,7 @@ class Mechanism(ABC):
 
     @called_as('mechanism.observe("privacy", statistic, released=...)')
     def observe(
-        self,
-        name: str,
-        statistic: Any,
-        *,
-        released: Any = NOT_GIVEN,
-        dims: Dims = None,
-        observed: Any = NOT_GIVEN,
+        self, name: str, statistic: Any, *, released: Any, dims: Dims = None
     ) -> TensorVariable:
         """Add a release to the model in context as an observed variable, of this name.
 
@@ -277,7 +259,7 @@ class Mechanism(ABC):
         TensorVariable
             The observed variable.
         """
-        data, statistic, dims = self._checked("observe", name, statistic, released, observed, dims)
+        data, statistic, dims = self._checked("observe", name, statistic, released, dims)
         variable = self._random_variable(name, statistic, observed=data, dims=dims)
         return self._tell(variable, name, statistic, data)
 
@@ -336,13 +318,12 @@ class Mechanism(ABC):
         return self._with_unknown(unknown)._random(statistic, size)
 
     def _checked(
-        self, method: str, name: str, statistic: Any, released: Any, observed: Any, dims: Dims
+        self, method: str, name: str, statistic: Any, released: Any, dims: Dims
     ) -> tuple[Release, TensorVariable, tuple[str | None, ...] | None]:
         """Check what a release is to be added with: the release, the statistic and its dims."""
-        released = only_released(name, method, released, observed)
         model = check_call(method, name, statistic)
         given, released = statistic, in_order_of(name, model, statistic, released, dims)
-        data = as_release(name, self._taken(name, released))
+        data = as_release(name, self._taken(f"'{name}': the release", released))
         statistic = as_tensor(given)
         self._release_check(name, statistic, data)()
         tell_of_mistakes(name, self, given, data)
@@ -384,11 +365,11 @@ class Mechanism(ABC):
         """
         if isinstance(released, Variable):
             raise TypeError(f"'{name}': the released values must be an array, not symbolic")
-        values = np.asarray(as_release(name, self._taken(name, released)))
+        values = np.asarray(as_release(name, self._taken(f"'{name}': the release", released)))
         self.check_released(name, values)
         return values
 
-    def _taken(self, name: str, released: Any) -> Any:
+    def _taken(self, what: str, released: Any) -> Any:
         """Take a release, in which entries may be suppressed, as numbers."""
         return released
 
@@ -522,14 +503,16 @@ def _shown_release(released: np.ndarray) -> str:
     return np.array2string(released, threshold=6)
 
 
-def check_broadcast(released: TensorVariable, statistic: TensorVariable) -> None:
-    """Check that a release and a statistic have shapes that go together, as far as is known."""
+def as_pair(released: Any, statistic: Any) -> tuple[TensorVariable, TensorVariable]:
+    """Make tensors of a release and a statistic; their shapes go together, as far as is known."""
+    released, statistic = as_tensor(released, "the release"), as_tensor(statistic)
     pairs = zip(reversed(released.type.shape), reversed(statistic.type.shape), strict=False)
     if any(None not in (n, m) and 1 not in (n, m) and n != m for n, m in pairs):
         raise ValueError(
             f"the release has shape {released.type.shape}, which doesn't go with a statistic of "
             f"shape {statistic.type.shape}"
         )
+    return released, statistic
 
 
 def as_tensor(value: Any, what: str = "a statistic") -> TensorVariable:

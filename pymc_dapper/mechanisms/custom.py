@@ -8,7 +8,7 @@ import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.checks import flag, function
-from pymc_dapper.mechanisms.base import Mechanism, as_tensor, check_broadcast
+from pymc_dapper.mechanisms.base import Mechanism, as_pair
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,8 +60,7 @@ class CustomMechanism(Mechanism):
 
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
         """Log-density of released values, given the confidential statistic."""
-        released, statistic = as_tensor(released, "the release"), as_tensor(statistic)
-        check_broadcast(released, statistic)
+        released, statistic = as_pair(released, statistic)
         return self.log_density(released, statistic)
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:

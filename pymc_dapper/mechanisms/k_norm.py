@@ -15,12 +15,7 @@ from scipy.special import gammaln
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.checks import called_as, finite_number, shown, whole_number
-from pymc_dapper.mechanisms.base import (
-    Mechanism,
-    as_tensor,
-    check_broadcast,
-    positive,
-)
+from pymc_dapper.mechanisms.base import Mechanism, as_pair, positive
 from pymc_dapper.sensitivity import Neighbours, Norm, Sensitivities, as_l1, in_norm
 
 NORMS = (1, 2, np.inf)
@@ -177,8 +172,7 @@ class KNormMechanism(Mechanism):
 
         As of each `Mechanism`; a ValueError is raised if the statistic is a scalar.
         """
-        released, statistic = as_tensor(released, "the release"), as_tensor(statistic)
-        check_broadcast(released, statistic)
+        released, statistic = as_pair(released, statistic)
         _check_vector(statistic)
         steps = (released - statistic) / np.asarray(self.scale)
         radius = self._length(steps)

@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.budget.kinds import needed
-from pymc_dapper.checks import called_as, choice, flag, places, shown, whole_number
+from pymc_dapper.checks import about, called_as, choice, flag, places, shown, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor, positive
 from pymc_dapper.sensitivity import (
     Neighbours,
@@ -337,10 +337,8 @@ class NoisyMaxMechanism(Mechanism):
             )
 
     def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
-        try:
+        with about(f"'{name}'"):
             self._check_lengths(statistic.type.shape, "statistic", self.candidates)
-        except ValueError as error:
-            raise ValueError(f"'{name}': {error}") from None
         return (*statistic.type.shape[:-1], self.k)
 
     def _event(self, statistic: TensorVariable) -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """Counts that an office publishes at random as other counts: rounded, or changed by a table."""
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Self, override
+from typing import Any, ClassVar, override
 
 import numpy as np
 import pymc as pm
@@ -14,10 +13,8 @@ from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.checks import places
-from pymc_dapper.mechanisms.base import as_tensor, check_broadcast
 from pymc_dapper.mechanisms.count_law import CountLaw
 from pymc_dapper.mechanisms.published import PublishedByRules
-from pymc_dapper.mechanisms.released import with_suppressed
 from pymc_dapper.mechanisms.rules import Publication
 from pymc_dapper.mechanisms.spans import Span, both, either, no, one_of
 from pymc_dapper.mechanisms.whole import has_fractions
@@ -65,18 +62,13 @@ class PerturbedCounts(PublishedByRules):
 
     @override
     def _shown(self) -> dict[str, str]:
-        return {name: self._shown_field(name, value) for name, value in super()._shown().items()}
-
-    def _shown_field(self, name: str, shown: str) -> str:
-        value = getattr(self, name)
-        if not isinstance(value, np.ndarray):
-            return shown
-        return f"{value.tolist()}" if value.size <= FEW else f"<array of shape {value.shape}>"
-
-    def _published(self, publication: Publication) -> Self:
-        mechanism = copy(self)
-        object.__setattr__(mechanism, "publication", publication)
-        return mechanism
+        shown = super()._shown()
+        for name in shown:
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray):
+                few = value.size <= FEW
+                shown[name] = f"{value.tolist()}" if few else f"<array of shape {value.shape}>"
+        return shown
 
     def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
         if has_fractions(statistic):
@@ -87,29 +79,18 @@ class PerturbedCounts(PublishedByRules):
             )
         return super()._released_shape(name, statistic)
 
-    def logp(self, released: Any, statistic: Any) -> TensorVariable:
-        """Log-probability of released values, given the true counts.
-
-        As of each `Mechanism`. It is minus infinity of true counts that are negative, fractional or
-        beyond those that the law is known for.
-        """
-        if self.publication.suppresses and not isinstance(released, Variable):
-            released = with_suppressed("the release", released)
-        released, statistic = as_tensor(released, "the release"), as_tensor(statistic)
-        check_broadcast(released, statistic)
+    def _log_published(
+        self, released: TensorVariable, span: Span, statistic: TensorVariable
+    ) -> TensorVariable:
+        # Impossible are true counts that are negative, fractional or beyond the law's, too.
         count, whole = _as_counts(statistic)
-        span = self.publication.span(released)
         logp = self._log_of_span(span, count)
         impossible = one_of(span.never, no(whole))
         if not self.publication.rules and released.dtype.startswith("float"):
             is_fraction = pt.neq(released, pt.round(released))
             of_fraction = both(is_fraction, no(self.publication.hidden(released)))
             impossible = one_of(impossible, of_fraction)
-        logp = either(impossible, -np.inf, logp)
-        if not self.publication.nonempty:
-            return logp
-        of_empty = either(self.publication.hidden(released), 0.0, -np.inf)
-        return either(statistic > 0, logp, of_empty)
+        return either(impossible, -np.inf, logp)
 
     def _log_of_span(self, span: Span, count: Any) -> Any:
         """Log-probability that a value lies in a span, given the true count."""
@@ -122,7 +103,7 @@ class PerturbedCounts(PublishedByRules):
             cells = self.law.log_between(low, high, span.below, span.above, count)
         if points is None or cells is None:
             return cells if points is None else points
-        known = both(no(tails), _equal(low, high) if span.cells else True)
+        known = both(no(tails), low >= high if span.cells else True)
         return either(known, points, cells)
 
     def check_released(self, name: str, released: np.ndarray) -> None:
@@ -133,11 +114,9 @@ class PerturbedCounts(PublishedByRules):
         super().check_released(name, released)
         released = np.asarray(released)
         distinct, inverse = np.unique(released, return_inverse=True)
-        wrong = np.zeros(len(distinct), dtype=bool)
-        beyond = np.zeros(len(distinct), dtype=bool)
-        for k, value in enumerate(distinct):
-            wrong[k], beyond[k] = self._cannot_give(value)
         inverse = inverse.reshape(released.shape)
+        found = [self._cannot_give(value) for value in distinct]
+        wrong, beyond = np.array(found, dtype=bool).reshape(-1, 2).T
         if wrong.any():
             value = distinct[wrong][0]
             shown = "a suppressed entry" if np.isneginf(value) else f"{value:.10g}"
@@ -155,11 +134,9 @@ class PerturbedCounts(PublishedByRules):
 
     def _cannot_give(self, released: float) -> tuple[bool, bool]:
         """Say whether no true count gives a value, and whether counts beyond the law may."""
-        span, law = self.publication.span(np.array([released])), self.law
-        if self.publication.nonempty and np.isneginf(released) and not span.suppressed:
+        law, (ends, counts) = self.law, self._behind(released)
+        if ends is None:
             return False, False
-        ends = _ends(span)
-        counts = law.counts_behind(*ends)
         counts = counts[counts > 0] if self.publication.nonempty else counts
         below, above = (bool(np.isinf(end)) for end in ends)
         first, last = (np.full(counts.shape, 0 if np.isinf(end) else int(end)) for end in ends)
@@ -178,15 +155,24 @@ class PerturbedCounts(PublishedByRules):
         return low.T, high.T
 
     def _count_range(self, released: float) -> tuple[float, float]:
-        span = self.publication.span(np.array([released]))
-        of_empty = self.publication.nonempty and np.isneginf(released)
-        if of_empty and not span.suppressed:
+        ends, counts = self._behind(released)
+        if ends is None:
             return 0.0, 0.0
-        ends = _ends(span)
-        counts = self.law.counts_behind(*ends)
+        of_empty = self.publication.nonempty and np.isneginf(released)
         least = 0 if of_empty else counts.min(initial=LARGEST)
         endless = np.isinf(ends[1]) and self.law.repeats is not None
         return float(least), np.inf if endless else float(counts.max(initial=-1))
+
+    def _behind(self, released: float) -> tuple[tuple[float, float] | None, np.ndarray]:
+        """Where a noisy value lay, and counts among which are all that can have led to it.
+
+        None of a row that isn't there since it is empty, whatever its value would have been.
+        """
+        span = self.publication.span(np.array([released]))
+        if self.publication.nonempty and np.isneginf(released) and not span.suppressed:
+            return None, np.zeros(1)
+        ends = _ends(span)
+        return ends, self.law.counts_behind(*ends)
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
         count, whole = _as_counts(statistic)
@@ -232,7 +218,3 @@ def _ends(span: Span) -> tuple[float, float]:
     """Return the ends of the span of one value; infinite where it goes on."""
     low, high = (float(_whole(np.asarray(end.value).flat[0])) for end in (span.low, span.high))
     return -np.inf if np.any(span.below) else low, np.inf if np.any(span.above) else high
-
-
-def _equal(low: Any, high: Any) -> Any:
-    return low >= high

@@ -1,16 +1,19 @@
 """Mechanisms of which the noisy values were worked on before they were published."""
 
 from abc import abstractmethod
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+import pytensor.tensor as pt
 from numpy.typing import ArrayLike
 from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.checks import places, real_numbers
+from pymc_dapper.checks import about, places, real_numbers
 from pymc_dapper.html import table
-from pymc_dapper.mechanisms.base import Mechanism, whole_release
+from pymc_dapper.mechanisms.base import Mechanism, as_pair, whole_release
 from pymc_dapper.mechanisms.released import with_suppressed
 from pymc_dapper.mechanisms.rules import (
     Clamping,
@@ -23,6 +26,7 @@ from pymc_dapper.mechanisms.rules import (
     Threshold,
     Ties,
 )
+from pymc_dapper.mechanisms.spans import Span, either
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,10 +177,8 @@ class PublishedByRules(Mechanism):
 
     def following(self, rule: Rule) -> Self:
         """Add a rule, after those that there are. Errors are those of :meth:`rounded`."""
-        try:
+        with about(f"{self!r}.{rule!r}"):
             return self._published(self.publication.then(rule))
-        except ValueError as error:
-            raise ValueError(f"{self!r}.{rule!r}: {error}") from None
 
     @property
     def integer(self) -> bool:
@@ -214,9 +216,9 @@ class PublishedByRules(Mechanism):
         super().check_released(name, values)
         self.publication.check(name, released)
 
-    def _taken(self, name: str, released: Any) -> Any:
+    def _taken(self, what: str, released: Any) -> Any:
         if self.publication.suppresses and not isinstance(released, Variable):
-            return with_suppressed(f"'{name}': the release", released)
+            return with_suppressed(what, released)
         return released
 
     def _as_kept(self, name: str, released: np.ndarray) -> np.ndarray:
@@ -232,6 +234,28 @@ class PublishedByRules(Mechanism):
             return np.ma.masked_array(np.where(hidden, np.nan, released), hidden)
         return whole_release(released, type(self).__name__) if self.integer else released
 
-    @abstractmethod
     def _published(self, publication: Publication) -> Self:
         """Return this mechanism with other rules; a ValueError where there is no likelihood."""
+        mechanism = copy(self)
+        object.__setattr__(mechanism, "publication", publication)
+        if publication.nonempty:
+            object.__setattr__(mechanism, "budget", None)
+        return mechanism
+
+    def logp(self, released: Any, statistic: Any) -> TensorVariable:
+        """Log-density of released values, or log-probability of discrete and suppressed ones.
+
+        As of each `Mechanism`. It is minus infinity of what noise or rules can't give.
+        """
+        released, statistic = as_pair(self._taken("the release", released), statistic)
+        logp = self._log_published(released, self.publication.span(released), statistic)
+        if not self.publication.nonempty:
+            return logp
+        of_empty = either(self.publication.hidden(released), 0.0, -np.inf)
+        return pt.switch(statistic > 0, logp, of_empty)
+
+    @abstractmethod
+    def _log_published(
+        self, released: TensorVariable, span: Span, statistic: TensorVariable
+    ) -> TensorVariable:
+        """Log-density of released values, whose noisy values lay in a span."""

@@ -14,7 +14,7 @@ from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.budget.kinds import check_replace
 from pymc_dapper.checks import called_as, finite_number, places, whole_number
-from pymc_dapper.mechanisms.base import Mechanism, as_tensor, check_broadcast
+from pymc_dapper.mechanisms.base import Mechanism, as_pair, as_tensor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,8 +178,7 @@ class RandomizedResponse(Mechanism):
 
         As of each `Mechanism`; a TypeError is raised if the categories aren't of an integer type.
         """
-        released, truth = as_tensor(released, "the release"), _as_categories(statistic)
-        check_broadcast(released, truth)
+        released, truth = as_pair(released, _as_categories(statistic))
         kept, changed = self._log_probabilities
         logp = pt.switch(pt.eq(released, truth), kept, changed)
         possible = self._is_category(truth) & self._is_category(released)

@@ -1,6 +1,5 @@
 """What a user passes beside a statistic: the release, its name, the dims of its entries."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,13 +19,6 @@ type Dims = str | Sequence[str | None] | None
 type Release = SharedVariable | np.ndarray
 
 
-class NotGiven:
-    """What an argument is when it is left out."""
-
-
-NOT_GIVEN = NotGiven()
-
-
 def check_call(method: str, name: Any, statistic: Any) -> Model:
     """Check that a name comes first and a statistic second, inside a model's context."""
     example = f'{method}("privacy", statistic, released=...)'
@@ -36,23 +28,6 @@ def check_call(method: str, name: Any, statistic: Any) -> Model:
     if not name:
         raise ValueError(f"the name must not be empty. Write {example}")
     return the_model()
-
-
-def only_released(name: str, method: str, released: Any, observed: Any) -> Any:
-    """Take the release by its keyword, or with a warning by the name that PyMC has for data."""
-    if released is NOT_GIVEN and observed is NOT_GIVEN:
-        raise TypeError(f"'{name}': {method} needs the release: pass released=...")
-    if observed is NOT_GIVEN:
-        return released
-    if released is not NOT_GIVEN:
-        raise TypeError(f"'{name}': pass the release once, as released=..., and leave out observed")
-    warnings.warn(
-        f"'{name}': {method} takes the release as released=...: write that in the place of "
-        "observed=...",
-        FutureWarning,
-        stacklevel=5,
-    )
-    return observed
 
 
 def as_release(name: str, released: Any) -> Release:

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from pymc_dapper.checks import finite_number, shown
+from pymc_dapper.checks import about, finite_number, shown
 from pymc_dapper.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
@@ -67,9 +67,8 @@ def diffprivlib_mechanism(mechanism: Any) -> Mechanism:
             f"mechanism: diffprivlib's {kind} has no likelihood here, but {', '.join(KNOWN)}"
         )
     try:
-        return _read(kind, mechanism)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"mechanism: diffprivlib's {kind}: {error}") from None
+        with about(f"mechanism: diffprivlib's {kind}"):
+            return _read(kind, mechanism)
     except AttributeError as error:
         raise TypeError(f"mechanism: diffprivlib's {kind} doesn't tell its {error.name}") from None
 

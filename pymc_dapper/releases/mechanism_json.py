@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from pytensor.graph.basic import Variable
 
-from pymc_dapper.budget.written import budget_from_dict, budget_to_dict
+from pymc_dapper.budget.written import budget_from_dict, budget_to_dict, kind_of
+from pymc_dapper.checks import about
 from pymc_dapper.mechanisms import (
     CellKey,
     DiscreteGaussianMechanism,
@@ -102,15 +103,12 @@ def mechanism_from_dict(name: str, content: Any) -> Mechanism:
         If it is something else: a kind or a rule that isn't known, a parameter that is missing,
         unknown or out of range. The message begins with ``name``, that of the query.
     """
-    try:
+    with about(f"'{name}'"):
         return _read(content)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"'{name}': {error}") from None
 
 
 def _read(content: Any) -> Mechanism:
-    given = _dict(content, "mechanism")
-    kind = _kind(given, KINDS, "mechanism")
+    kind, given = kind_of(content, KINDS, "mechanism")
     budget, rules = budget_from_dict(given.pop("budget", None)), given.pop("rules", [])
     mechanism: Mechanism = kind(budget=budget, **_arguments(kind, given))
     if not isinstance(rules, list):
@@ -124,10 +122,9 @@ def _read(content: Any) -> Mechanism:
 
 
 def _with_rule(mechanism: PublishedByRules, content: Any) -> PublishedByRules:
-    given = _dict(content, "rule")
-    if given.get("kind") == NONEMPTY and len(given) == 1:
+    if content == {"kind": NONEMPTY}:
         return mechanism.nonempty()
-    rule = _kind(given, RULES, "rule")
+    rule, given = kind_of(content, RULES, "rule")
     return mechanism.following(rule(**_arguments(rule, given)))
 
 
@@ -139,19 +136,6 @@ def _rule_to_dict(rule: Rule) -> dict[str, Any]:
 def _names(of: Any) -> dict[str, bool]:
     """Return the parameters of a mechanism or a rule, and whether each must be given."""
     return {f.name: f.default is MISSING for f in fields(of) if f.init and not f.kw_only}
-
-
-def _dict(content: Any, what: str) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise TypeError(f"a {what} is written as a dict, got {content!r}")
-    return dict(content)
-
-
-def _kind(given: dict[str, Any], kinds: dict[str, Any], what: str) -> Any:
-    kind = given.pop("kind", None)
-    if not isinstance(kind, str) or kind not in kinds:
-        raise ValueError(f"there is no {what} of kind {kind!r}, but {', '.join(kinds)}")
-    return kinds[kind]
 
 
 def _arguments(kind: Any, given: dict[str, Any]) -> dict[str, Any]:

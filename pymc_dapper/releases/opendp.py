@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.checks import shown, text
+from pymc_dapper.checks import about, shown, text
 from pymc_dapper.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
@@ -249,7 +249,5 @@ def _of_summary(name: str, summary: Columns, k: int) -> Any:
         )
     if scale is None or scale != scale:
         raise ValueError(f"'{name}': scale is missing in the summary")
-    try:
+    with about(f"'{name}'"):
         return DISTRIBUTIONS[distribution](scale)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"'{name}': {error}") from None

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pymc_dapper.checks import choice, flag, shown
+from pymc_dapper.checks import about, choice, flag, shown
 from pymc_dapper.mechanisms import (
     DiscreteLaplaceMechanism,
     GaussianMechanism,
@@ -86,12 +86,10 @@ def smartnoise_mechanism(
     for needed in ("scale", *(["threshold"] if censor_dims else [])):
         if getattr(mechanism, needed, None) is None:
             raise ValueError(f"mechanism: its {needed} isn't told")
-    try:
+    with about("mechanism"):
         made = KINDS[kind](float(mechanism.scale))
         if censor_dims:
             made = made.nonempty().published_if(">", float(mechanism.threshold))
         if clamp_counts:
             made = made.clamped(0, None)
         return made.rounded(1, ties="toward zero") if column == "int" else made
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"mechanism: {error}") from None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.checks import as_array, choice, names, shown
+from pymc_dapper.checks import about, as_array, choice, names, shown
 from pymc_dapper.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
@@ -202,10 +202,8 @@ def _mechanism(name: str, wanted: Sequence[str], noise: Any, scale: Any, look_up
         size = look_up(size)
     elif as_array(size).ndim:
         raise TypeError(f"'{name}': scale must be a number or a column's name, got {shown(size)}")
-    try:
+    with about(f"'{name}': scale of the {kind} noise"):
         return mechanism(size)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"'{name}': scale of the {kind} noise: {error}") from None
 
 
 def _of_query(name: str, wanted: Sequence[str], told: Any, what: str) -> Any:

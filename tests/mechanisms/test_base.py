@@ -20,8 +20,8 @@ from pymc_dapper.mechanisms import (
     base,
 )
 from pymc_dapper.mechanisms.base import (
+    as_pair,
     as_tensor,
-    check_broadcast,
     positive,
     whole_release,
 )
@@ -74,10 +74,10 @@ def test_what_holds_no_numbers_is_no_statistic(given, error, message):
 def test_shapes_go_together_or_not(shapes, fit):
     tensors = [pt.tensor(dtype="float64", shape=shape) for shape in shapes]
     if fit:
-        check_broadcast(*tensors)
+        assert as_pair(*tensors) == tuple(tensors)
     else:
         with pytest.raises(ValueError, match="doesn't go with a statistic"):
-            check_broadcast(*tensors)
+            as_pair(*tensors)
 
 
 def test_releases_are_made_whole_as_long_as_they_fit():

@@ -101,15 +101,11 @@ def test_a_release_of_another_shape_than_the_statistic_has_not_its_dims():
 
 
 @pytest.mark.parametrize("how", ["potential", "observe"])
-def test_the_keyword_is_released_and_another_is_told(model, how):
+def test_the_keyword_is_released(model, how):
     add = getattr(LaplaceMechanism(1.0), how)
-    with pytest.warns(FutureWarning, match=f"'s': {how} takes the release as released=") as told:
-        add("s", model["table"], observed=RELEASED)
-    assert told[0].filename == __file__
-    with pytest.raises(TypeError, match=r"'t': pass the release once, as released="):
-        add("t", model["table"], released=RELEASED, observed=RELEASED)
-    with pytest.raises(TypeError, match=rf"'t': {how} needs the release: pass released="):
-        add("t", model["table"])
+    for wrong in ({}, {"observed": RELEASED}, {"released": RELEASED, "observed": RELEASED}):
+        with pytest.raises(TypeError, match=r'Write mechanism\..*\("privacy", .*released=\.\.\.\)'):
+            add("t", model["table"], **wrong)
 
 
 @pytest.mark.parametrize("how", ["potential", "observe"])
