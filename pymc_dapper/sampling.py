@@ -14,11 +14,11 @@ from xarray import DataTree
 
 from pymc_dapper.assignment import Latent, Readings, choose_steps, find_latent
 from pymc_dapper.backend.jit import numba_by_default
+from pymc_dapper.budget.written import ATTRIBUTE, budgets_of_releases
 from pymc_dapper.checks import flag, names, random_generator, whole_number
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import model_to_read
 from pymc_dapper.garbage import searching_new_garbage_only
-from pymc_dapper.model_releases.budgets import ATTRIBUTE, read_releases
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.building import (
     building,
@@ -284,5 +284,5 @@ def sample(
         ]
         if table is not None:
             factors = table.factors
-        result.attrs[ATTRIBUTE] = read_releases(model, factors).to_json()
+        result.attrs[ATTRIBUTE] = budgets_of_releases(model, factors).to_json()
     return result

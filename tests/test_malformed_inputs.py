@@ -58,7 +58,7 @@ EXTENSIONS = (
     "interweaving.reading.",
     "reading.",
     "reference.",
-    "model_releases.",
+    "plausibility.",
 )
 """Parts for who extends the package, and references: they check values where they are used."""
 

@@ -1,11 +1,16 @@
-"""Budgets as JSON has them, and back."""
+"""Budgets as JSON has them, and back; those of a model's releases, as a result keeps them."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from pymc import Model
 
 from pymc_dapper.budget.kinds import ZCDP, ApproxDP, PureDP
 from pymc_dapper.checks import about
+
+ATTRIBUTE = "pymc_dapper_releases"
 
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (PureDP, ZCDP, ApproxDP)}
 
@@ -48,3 +53,40 @@ def kind_of(content: Any, kinds: Mapping[str, Any], what: str) -> tuple[Any, dic
     if not isinstance(kind, str) or kind not in kinds:
         raise ValueError(f"there is no {what} of kind {kind!r}, but {', '.join(kinds)}")
     return kinds[kind], given
+
+
+@dataclass(frozen=True)
+class ReleaseBudgets:
+    """The factors through which records act, and the budgets of those that are mechanisms."""
+
+    budgets: dict[str, PureDP | ZCDP | ApproxDP | None]
+    """Budget that each release's mechanism was calibrated to, by the release's name; None where the
+    mechanism doesn't say."""
+    other_factors: tuple[str, ...]
+    """Names of the factors that the records enter and that aren't mechanisms known as such."""
+
+    def to_json(self) -> str:
+        """Write as text."""
+        budgets = {name: budget_to_dict(budget) for name, budget in self.budgets.items()}
+        return json.dumps({"budgets": budgets, "other_factors": list(self.other_factors)})
+
+    @classmethod
+    def from_json(cls, text: str) -> "ReleaseBudgets":
+        """Read what :meth:`to_json` wrote."""
+        content = json.loads(text)
+        return cls(
+            {name: budget_from_dict(budget) for name, budget in content["budgets"].items()},
+            tuple(content["other_factors"]),
+        )
+
+
+def budgets_of_releases(model: Model, factors: Sequence[str]) -> ReleaseBudgets:
+    """Find out which factors are mechanisms, and what they were calibrated to.
+
+    The factors are those that the records enter, by name, their prior not included.
+    """
+    mechanisms = {name: getattr(model[name].tag, "mechanism", None) for name in factors}
+    return ReleaseBudgets(
+        {name: m.budget for name, m in mechanisms.items() if m is not None},
+        tuple(name for name, m in mechanisms.items() if m is None),
+    )

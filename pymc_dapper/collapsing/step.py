@@ -26,7 +26,7 @@ from pymc_dapper.counts.compiled.data import CountData
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.flat import split
-from pymc_dapper.model_releases import ReleaseCheck
+from pymc_dapper.plausibility import check_releases
 from pymc_dapper.steps.base import Given, Step, miscompiled
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.variables import check_given, count_values
@@ -155,7 +155,8 @@ class CollapsedStep(Step):
         self._given = Given(reading.parameters, self._data)
         self._givens = [self._given]
         self._names = [x.name for x in summed]
-        self._releases = ReleaseCheck(model, summed, "the counts")
+        self._check_releases = partial(check_releases, model, summed, "the counts")
+        self._check_releases()
         self._when_read(partial(self._compile, options, point, nuts))
 
     def _compile(
@@ -239,7 +240,8 @@ class CollapsedStep(Step):
         return NUTS._make_progressbar_update_functions()
 
     def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
-        self._releases.data_changed(changed)
+        if changed:
+            self._check_releases()
 
     def _start_chain(self, tune: int, draws: int) -> None:
         self._tabulated = False

@@ -46,7 +46,7 @@ from pymc_dapper.counts.reading.tree import read_tree
 from pymc_dapper.counts.trees.choice import may_pay, pays
 from pymc_dapper.counts.trees.model import ModelTree, NoTreeError, SolvedCounts, compile_tree
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.model_releases import ReleaseCheck
+from pymc_dapper.plausibility import check_releases
 from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, warning_of
@@ -251,7 +251,8 @@ class CountStep(Step):
                 initial_point=point,
             )
             self._givens += self._integrated._givens
-        self._releases = ReleaseCheck(model, counts, "the counts")
+        self._check_releases = partial(check_releases, model, counts, "the counts")
+        self._check_releases()
         self._start: PossibleStart | None = None
         self._may_give_start = initial_point is None
         initial, given = self._counts(point), self._given(point)
@@ -367,7 +368,8 @@ class CountStep(Step):
         return f"<CountStep: {summarise_counts(self._reading)}>"
 
     def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
-        self._releases.data_changed(changed)
+        if changed:
+            self._check_releases()
 
     def _start_chain(self, tune: int, draws: int) -> None:
         self.sweeps_done = 0

@@ -10,9 +10,9 @@ import xarray as xr
 from arviz_stats.base import array_stats
 
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP, compose
+from pymc_dapper.budget.written import ATTRIBUTE, ReleaseBudgets
 from pymc_dapper.checks import shown
 from pymc_dapper.diagnostics._result import group
-from pymc_dapper.model_releases.budgets import ATTRIBUTE, Releases
 from pymc_dapper.steps.stats import ACCEPT_STAT
 
 STANDARD_ERRORS = 4
@@ -174,7 +174,7 @@ def _budget_of(idata: Any) -> tuple[PureDP | ZCDP | ApproxDP | None, str]:
             "The result doesn't know its budget (pmd.sample writes it): pass one, as in "
             "acceptance(idata, pmd.PureDP(1))."
         )
-    releases = Releases.from_json(text)
+    releases = ReleaseBudgets.from_json(text)
     if releases.other_factors:
         names = ", ".join(f"'{name}'" for name in releases.other_factors)
         return None, (

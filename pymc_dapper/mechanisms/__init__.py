@@ -30,6 +30,7 @@ from pymc_dapper.mechanisms.additive import (
     LaplaceMechanism,
     TulapMechanism,
 )
+from pymc_dapper.mechanisms.arguments import published_rows
 from pymc_dapper.mechanisms.base import Mechanism
 from pymc_dapper.mechanisms.cell_key import CellKey
 from pymc_dapper.mechanisms.custom import CustomMechanism
@@ -38,7 +39,6 @@ from pymc_dapper.mechanisms.noisy_max import NoisyMaxMechanism
 from pymc_dapper.mechanisms.noisy_stats import NoisyStats
 from pymc_dapper.mechanisms.random_rounding import RandomRounding
 from pymc_dapper.mechanisms.randomized_response import RandomizedResponse
-from pymc_dapper.mechanisms.released import published_rows
 from pymc_dapper.mechanisms.transition import TransitionMechanism
 
 __all__ = [

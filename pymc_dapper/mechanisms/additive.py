@@ -40,6 +40,7 @@ from pymc_dapper.distributions._rounded import (
     laplace_log_tail,
     tulap_between,
 )
+from pymc_dapper.mechanisms.arguments import labelled_axes
 from pymc_dapper.mechanisms.base import MAX_RELEASE, as_tensor, positive, whole_release
 from pymc_dapper.mechanisms.groups import (
     SensitivityLike,
@@ -49,7 +50,6 @@ from pymc_dapper.mechanisms.groups import (
     told_neighbours,
 )
 from pymc_dapper.mechanisms.published import PublishedByRules
-from pymc_dapper.mechanisms.released import labelled_axes
 from pymc_dapper.mechanisms.rules import SUPPRESSED, Publication, Ranges
 from pymc_dapper.mechanisms.spans import End, Span, Value, both, either, no, one_of
 from pymc_dapper.mechanisms.whole import has_fractions

@@ -29,8 +29,7 @@ from pymc_dapper.checks import (
 )
 from pymc_dapper.context import check_precision
 from pymc_dapper.html import table
-from pymc_dapper.mechanisms.mistakes import tell_of_mistakes
-from pymc_dapper.mechanisms.released import (
+from pymc_dapper.mechanisms.arguments import (
     Dims,
     Release,
     as_release,
@@ -40,6 +39,7 @@ from pymc_dapper.mechanisms.released import (
     real_array,
     release_dims,
 )
+from pymc_dapper.mechanisms.mistakes import tell_of_mistakes
 from pymc_dapper.mechanisms.rules import MAX_RELEASE
 
 Budget = PureDP | ZCDP | ApproxDP

@@ -13,8 +13,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.checks import about, places, real_numbers
 from pymc_dapper.html import table
+from pymc_dapper.mechanisms.arguments import with_suppressed
 from pymc_dapper.mechanisms.base import Mechanism, as_pair, whole_release
-from pymc_dapper.mechanisms.released import with_suppressed
 from pymc_dapper.mechanisms.rules import (
     Clamping,
     Publication,

@@ -25,7 +25,7 @@ from pymc_dapper.backend.internals import (
 )
 from pymc_dapper.checks import flag, whole_number
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.model_releases import ReleaseCheck
+from pymc_dapper.plausibility import check_releases
 from pymc_dapper.records.compiled.exchange import CompiledExchange, compile_exchange
 from pymc_dapper.records.compiled.start import RecordStart
 from pymc_dapper.records.compiled.sweep import CompiledSweep, compile_sweep
@@ -234,7 +234,9 @@ class DapperStep(Step):
         check_full_evaluation(reading, allow_full_evaluation)
         self._stage("Checking")
         checked = check_reading(reading, point)
-        self._releases = ReleaseCheck(model, self._moved, f"{reading.n_records} records")
+        latent = f"{reading.n_records} records"
+        self._check_releases = partial(check_releases, model, self._moved, latent)
+        self._check_releases()
         self._pairs = read_exchange(reading, point)
         self._start: RecordStart | None = None
         if self._pairs is not None:
@@ -338,7 +340,8 @@ class DapperStep(Step):
     def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
         if self._pairs is not None and self._reading.data:
             self._check_exchange(self._pairs)
-        self._releases.data_changed(changed)
+        if changed:
+            self._check_releases()
 
     def _check_exchange(self, exchange: Exchange) -> None:
         """Check that records still count for the known totals as when the step was built."""

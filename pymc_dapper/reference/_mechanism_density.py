@@ -11,7 +11,7 @@ from pymc import compile as pymc_compile
 
 from pymc_dapper.mechanisms import KNormMechanism, Mechanism, RandomizedResponse
 from pymc_dapper.mechanisms.additive import AdditiveNoise
-from pymc_dapper.mechanisms.released import with_suppressed
+from pymc_dapper.mechanisms.arguments import with_suppressed
 
 FloatArray = NDArray[np.float64]
 

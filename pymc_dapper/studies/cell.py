@@ -14,8 +14,8 @@ import pymc as pm
 from xarray import DataTree
 
 from pymc_dapper.backend.internals import PointType
+from pymc_dapper.budget.written import ATTRIBUTE, budgets_of_releases
 from pymc_dapper.diagnostics import acceptance
-from pymc_dapper.model_releases.budgets import ATTRIBUTE, read_releases
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.stats import ACCEPT_STAT
 from pymc_dapper.studies.fields import CELL_FIELDS, DONE, FAILED, NUMBER_FIELDS, TIMED_OUT
@@ -264,7 +264,7 @@ def _sampler_numbers(idata: DataTree, model: pm.Model, prepared: PreparedModel) 
         factors = [
             f for step in prepared.steps if isinstance(step, DapperStep) for f in step.factors
         ]
-        idata.attrs[ATTRIBUTE] = read_releases(model, factors).to_json()
+        idata.attrs[ATTRIBUTE] = budgets_of_releases(model, factors).to_json()
         found = acceptance(idata)
         numbers["record_acceptance"] = float(found.rates.mean())
         if found.floor is not None:

@@ -8,8 +8,8 @@ import pytest
 import xarray as xr
 
 import pymc_dapper as pmd
+from pymc_dapper.budget.written import ATTRIBUTE, ReleaseBudgets
 from pymc_dapper.diagnostics import acceptance
-from pymc_dapper.model_releases.budgets import ATTRIBUTE, Releases
 from tests.evaluated_in_python import evaluated_in_python
 
 OPTIONS = {"draws": 200, "tune": 50, "chains": 2, "cores": 1, "progressbar": False}
@@ -84,7 +84,7 @@ def test_other_budgets_have_no_floor(calibrated, budget):
 
 def with_releases(idata, budgets, other_factors=()):
     copy = idata.copy()
-    copy.attrs[ATTRIBUTE] = Releases(budgets, other_factors).to_json()
+    copy.attrs[ATTRIBUTE] = ReleaseBudgets(budgets, other_factors).to_json()
     return copy
 
 
@@ -113,8 +113,8 @@ def test_sample_writes_what_the_model_knows():
         gaussian.observe("mean", x.sum(), released=0.3)
         pm.Potential("other", -(x**2).sum())
         result = pmd.sample(**OPTIONS | {"draws": 10})
-    releases = Releases.from_json(result.attrs[ATTRIBUTE])
-    assert releases == Releases({"mean": budget}, ("other",))
+    releases = ReleaseBudgets.from_json(result.attrs[ATTRIBUTE])
+    assert releases == ReleaseBudgets({"mean": budget}, ("other",))
 
 
 def test_bad_arguments(calibrated):

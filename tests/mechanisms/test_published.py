@@ -19,7 +19,7 @@ from pymc_dapper.mechanisms import (
     LaplaceMechanism,
     TulapMechanism,
 )
-from pymc_dapper.model_releases import ReleaseCheck
+from pymc_dapper.plausibility import check_releases
 from pymc_dapper.records.reading.model import read_model
 from pymc_dapper.records.reading.plan import ByEntries
 
@@ -338,7 +338,7 @@ def test_a_release_of_an_unknown_scale_is_not_compared_with_the_model():
     with pm.Model() as model:
         n = pm.Poisson("n", 8, shape=2)
         LaplaceMechanism(pm.HalfNormal("scale", 5)).observe("counts", n, released=[400.0, 5.0])
-    ReleaseCheck(model, [model.rvs_to_values[n]], "2 counts")
+    check_releases(model, [model.rvs_to_values[n]], "2 counts")
 
 
 def test_a_scale_stays_a_parameter_where_records_become_a_table():
@@ -719,7 +719,7 @@ def test_releases_far_from_the_model_are_noticed():
             make(LaplaceMechanism(1.0)).potential(
                 "table", pmd.statistics.counts(record, 4), released=table
             )
-        ReleaseCheck(model, [model.rvs_to_values[record]], "30 records")
+        check_releases(model, [model.rvs_to_values[record]], "30 records")
 
     check([10, np.nan, 15, np.nan], lambda m: m.rounded(5).published_if(">", 5))
     with pytest.warns(UserWarning, match="'table': released 100 is 49 noise standard deviations"):

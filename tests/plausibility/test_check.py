@@ -2,7 +2,6 @@
 
 import warnings
 
-import cloudpickle
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -10,7 +9,7 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper.graphs.errors import ReadingError
-from tests.model_releases.ways import RELEASED, WAYS, applicants, check, clamped, discrete, laplace
+from tests.plausibility.ways import RELEASED, WAYS, applicants, check, clamped, discrete, laplace
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -180,14 +179,6 @@ def test_steps_look_at_releases_when_built_and_when_data_change(uncompiled):
         pmd.GaussianMechanism(5.0).potential("privacy", table, released=[1e3, 30.0, 45.0])
     with pytest.warns(UserWarning, match="released 1000 is"):
         pmd.CountStep([table], model=counted)
-
-
-def test_what_is_compared_is_not_sent_to_workers():
-    model = applicants(laplace, RELEASED)
-    copy = cloudpickle.loads(cloudpickle.dumps(check(model)))
-    copy._model["privacy_released"].set_value(10 * RELEASED)
-    with pytest.warns(UserWarning, match="released 1310 is"):
-        copy.data_changed([copy._model["privacy_released"]])
 
 
 def adjusted(noisy, total=400):

@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dapper.model_releases.extremes import MOST_EXTREMES, at_extremes
+from pymc_dapper.plausibility.extremes import MOST_EXTREMES, at_extremes
 
 N = 5
 

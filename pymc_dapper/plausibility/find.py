@@ -15,10 +15,9 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.graphs.evaluation import compile_in_python
-from pymc_dapper.graphs.ops import only_measures
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
-from pymc_dapper.graphs.values import dim_lengths, forward, frozen_dims, shared_data
-from pymc_dapper.model_releases.noise_law import NoiseLaw
+from pymc_dapper.graphs.values import dim_lengths, forward, frozen_dims
+from pymc_dapper.plausibility.noise_law import NoiseLaw
 
 
 @dataclass(frozen=True)
@@ -29,19 +28,18 @@ class ModelRelease:
     """Name of the Potential or observed variable."""
     statistic: TensorVariable
     """What the noise was added to, in terms of random variables."""
-    noisy_range: Callable[[], tuple[np.ndarray, np.ndarray]]
-    """``noisy_range() -> (lowest, highest)``, arrays: where the noisy value lay, by the present
-    data. Both are the released value, unless it was clamped, suppressed or published otherwise."""
+    lowest: np.ndarray
+    highest: np.ndarray
+    """Where the noisy value lay. Both are the released value, unless it was clamped, suppressed or
+    published otherwise."""
     noise: Callable[[np.ndarray], np.ndarray]
     """``noise(difference) -> ndarray``, the log-density of the noise: a value for each entry of the
     difference, or one in all."""
-    other_data: frozenset[Variable]
-    """Data, other than what was released, that statistic and noise depend on."""
 
+    @property
     def known(self) -> np.ndarray:
-        """Return the noisy values; nan where a range is known."""
-        lowest, highest = self.noisy_range()
-        return np.where(lowest == highest, lowest, np.nan)
+        """The noisy values; nan where a range is known."""
+        return np.where(self.lowest == self.highest, self.lowest, np.nan)
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,8 @@ class Equality:
     """Name of the Potential."""
     statistic: TensorVariable
     """The function, in terms of random variables."""
-    value: Callable[[], np.ndarray]
-    """``value() -> ndarray``: what it is compared with at present."""
+    value: np.ndarray
+    """What it is compared with."""
 
 
 def find_equalities(model: Model, values: Sequence[TensorVariable]) -> Iterator[Equality]:
@@ -69,7 +67,7 @@ def find_equalities(model: Model, values: Sequence[TensorVariable]) -> Iterator[
             fits = all(of_known or not of_statistic for of_statistic, of_known in single)
             if any(on_latent) and fits and set(ancestors([known])).isdisjoint(model.free_RVs):
                 [statistic] = rebuild([statistic], constants)
-                yield Equality(potential.name, statistic, _function(model, [], known))
+                yield Equality(potential.name, statistic, _function(model, [], known)())
 
 
 def _compared(condition: Variable) -> Iterator[Sequence[Variable]]:
@@ -102,7 +100,8 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Mo
             statistic, data = variable.tag.statistic, variable.tag.released
             difference = pt.tensor("noise", dtype="float64", shape=(None,) * data.type.ndim)
             log_density = mechanism.noise_logp(difference)
-            clamped = mechanism.noisy_range
+            value = _function(model, [], data)()
+            lowest, highest = mechanism.noisy_range(value)
         else:
             [written] = log_densities(model, [variable])
             found = _as_difference(model, written)
@@ -110,16 +109,16 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Mo
                 continue
             statistic, data, difference, log_density = found
             [statistic] = rebuild([statistic], as_random)
-            clamped = None
+            lowest = highest = _function(model, [], data)()
         entered = latent.intersection(ancestors([statistic]))
         [statistic] = rebuild([statistic], constants)  # which makes variables with dims anew
         if entered:
             yield ModelRelease(
                 variable.name,
                 statistic,
-                _range(clamped, _function(model, [], data)),
+                lowest,
+                highest,
                 _function(model, [difference], log_density),
-                _data_seen([statistic, log_density]),
             )
 
 
@@ -154,25 +153,6 @@ def _is_noise(log_density: Callable[[np.ndarray], np.ndarray], shape: tuple[int,
         return NoiseLaw(log_density, shape).deviations() is not None
     except FAILURES:  # such as an index that is out of range
         return False
-
-
-def _data_seen(graphs: Sequence[Variable]) -> frozenset[Variable]:
-    """Return the shared data that graphs depend on in another way than by their shape."""
-    nodes = io_toposort([], list(graphs))
-    shapes = [node.outputs[0] for node in nodes if only_measures(node)]
-    seen = set(ancestors(list(graphs), blockers=shapes))
-    return frozenset(x for x in shared_data(graphs) if x in seen)
-
-
-def _range(
-    clamped: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None,
-    released: Callable[[], np.ndarray],
-) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
-    def read() -> tuple[np.ndarray, np.ndarray]:
-        value = released()
-        return clamped(value) if clamped else (value, value)
-
-    return read
 
 
 def _function(

@@ -6,15 +6,13 @@ where that isn't bounded, with data sets drawn from the prior.
 """
 
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations
 from math import prod
-from typing import Any
 
 import numpy as np
 from pymc import Model
-from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.asked_once import initial_point
@@ -23,13 +21,13 @@ from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
-from pymc_dapper.model_releases.cells_again import check_cells_again
-from pymc_dapper.model_releases.extremes import NEVER, at_extremes
-from pymc_dapper.model_releases.find import ModelRelease, find_equalities, find_releases
-from pymc_dapper.model_releases.noise_law import NoiseLaw
-from pymc_dapper.model_releases.repeated import check_repeated, is_same
-from pymc_dapper.model_releases.support import bounds_by_support
-from pymc_dapper.model_releases.told_sums import (
+from pymc_dapper.plausibility.cells_again import check_cells_again
+from pymc_dapper.plausibility.extremes import NEVER, at_extremes
+from pymc_dapper.plausibility.find import ModelRelease, find_equalities, find_releases
+from pymc_dapper.plausibility.noise_law import NoiseLaw
+from pymc_dapper.plausibility.repeated import check_repeated, is_same
+from pymc_dapper.plausibility.support import bounds_by_support
+from pymc_dapper.plausibility.told_sums import (
     Told,
     ToldSums,
     check_adjusted,
@@ -54,7 +52,7 @@ DRAWN_RECORDS = 2_000_000
 """Records are drawn from the prior about so many times in all."""
 
 
-class ReleaseCheck:
+def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) -> None:
     """Compare the releases that latent variables enter with what these can give.
 
     What is compared are mechanisms that add independent noise, and other Potentials and observed
@@ -74,67 +72,36 @@ class ReleaseCheck:
         If a release is further from anything that the model can give than noise explains, or if
         two are the same and that can be chance.
     """
-
-    def __init__(self, model: Model, values: Sequence[TensorVariable], latent: str):
-        self._model = model
-        self._values = list(values)
-        self._latent = latent
-        self._read()
-        self._compare()
-
-    def data_changed(self, changed: Collection[Variable]) -> None:
-        """Compare again, if data changed that releases depend on."""
-        if not changed:
-            return
-        if self._comparisons is None or any(
-            not x.release.other_data.isdisjoint(changed) for x in self._comparisons
-        ):
-            self._read()
-        self._compare()
-
-    def _read(self) -> None:
-        releases = list(find_releases(self._model, self._values))
-        known = list(find_equalities(self._model, self._values)) if releases else []
-        statistics = [*(x.statistic for x in releases), *(x.statistic for x in known)]
-        draws = _prior_draws(self._model, statistics, self._values) if releases else []
-        n = len(releases)
-        told = [
-            Told(f"'{x.name}' tells", drawn, x.value, True)
-            for x, drawn in zip(known, draws[n:], strict=True)
-        ]
-        released = [
-            Told(f"'{x.name}' was released", drawn, x.known, False)
-            for x, drawn in zip(releases, draws, strict=False)
-        ]
-        self._comparisons: list[_Comparison] | None = [
-            _Comparison(
-                releases[k],
-                draws[k],
-                self._latent,
-                partial(at_extremes, self._model, releases[k].statistic, self._values),
-                [*told, *(x for i, x in enumerate(released) if i != k)],
+    releases = list(find_releases(model, values))
+    known = list(find_equalities(model, values)) if releases else []
+    statistics = [*(x.statistic for x in releases), *(x.statistic for x in known)]
+    draws = _prior_draws(model, statistics, values) if releases else []
+    n = len(releases)
+    told = [
+        Told(f"'{x.name}' tells", drawn, x.value, True)
+        for x, drawn in zip(known, draws[n:], strict=True)
+    ]
+    released = [
+        Told(f"'{x.name}' was released", drawn, x.known, False)
+        for x, drawn in zip(releases, draws, strict=False)
+    ]
+    comparisons = []
+    for k, release in enumerate(releases):
+        extremes = partial(at_extremes, model, release.statistic, values)
+        others = [*told, *(x for i, x in enumerate(released) if i != k)]
+        comparison = _Comparison(release, draws[k], latent, extremes, others)
+        complaint = comparison.complaint()
+        if complaint is not None:
+            warnings.warn(
+                f"'{release.name}': {complaint}. Look for wrong units, a wrong scale or a wrong "
+                "number of records",
+                UserWarning,
+                stacklevel=3,
             )
-            for k in range(n)
-        ]
-
-    def _compare(self) -> None:
-        for comparison in self._comparisons or []:
-            complaint = comparison.complaint()
-            if complaint is not None:
-                warnings.warn(
-                    f"'{comparison.release.name}': {complaint}. Look for wrong units, a wrong "
-                    "scale or a wrong number of records",
-                    UserWarning,
-                    stacklevel=4,
-                )
-
-        for one, other in combinations(self._comparisons or [], 2):
-            one.check_repeated(other)
-        check_cells_again(self._model)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is quickly made anew, and only where data change."""
-        return {**self.__dict__, "_comparisons": None}
+        comparisons.append(comparison)
+    for one, other in combinations(comparisons, 2):
+        one.check_repeated(other)
+    check_cells_again(model)
 
 
 def _prior_draws(
@@ -173,13 +140,13 @@ class _Comparison:
     ):
         self.release = release
         self._extremes = extremes
-        lowest, _ = release.noisy_range()
+        shape = release.lowest.shape
         self._told: list[ToldSums] = []
-        if len(draws) and draws.shape[1:] == lowest.shape and np.isfinite(draws).all():
-            self._told = list(find_told_sums(lowest.shape, draws.reshape(len(draws), -1), told))
+        if len(draws) and draws.shape[1:] == shape and np.isfinite(draws).all():
+            self._told = list(find_told_sums(shape, draws.reshape(len(draws), -1), told))
         draws = draws[np.isfinite(draws).all(axis=tuple(range(1, draws.ndim)))]
         n_draws, *each = draws.shape
-        self._shape = np.broadcast_shapes(lowest.shape, tuple(each))
+        self._shape = np.broadcast_shapes(shape, tuple(each))
         draws = draws.reshape(n_draws, *(1,) * (len(self._shape) - len(each)), *each)
         draws = np.broadcast_to(draws, (n_draws, *self._shape))
         self._draws = draws.reshape(n_draws, prod(self._shape))
@@ -192,9 +159,7 @@ class _Comparison:
 
     def complaint(self) -> str | None:
         """Say what is wrong with the release, if anything is."""
-        lowest, highest = (
-            np.broadcast_to(x, self._shape).ravel() for x in self.release.noisy_range()
-        )
+        lowest, highest = self._range()
         noise, deviations, reach = self._noise, self._deviations, self._reach
         if deviations is None or not np.all(np.isfinite(lowest) | np.isfinite(highest)):
             return None
@@ -228,6 +193,11 @@ class _Comparison:
             return self._sums.complaint(lowest)
         return None
 
+    def _range(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where the noisy values lay, flat."""
+        lowest = np.broadcast_to(self.release.lowest, self._shape)
+        return lowest.ravel(), np.broadcast_to(self.release.highest, self._shape).ravel()
+
     def _that_never_vary(self, lowest: np.ndarray, highest: np.ndarray) -> np.ndarray:
         """Which entries are the same in all data sets, and too far from what was released."""
         if not len(self._draws):
@@ -257,7 +227,7 @@ class _Comparison:
         deviations, of_other = self._deviations, other._deviations
         if deviations is None or of_other is None or self._shape != other._shape:
             return
-        ranges, others = self.release.noisy_range(), other.release.noisy_range()
+        ranges, others = self._range(), other._range()
         if not all(np.array_equal(x, y) for x, y in zip(ranges, others, strict=True)):
             return
         drop, drop_of_other = (x._noise.drop(2 * deviations) for x in (self, other))

@@ -7,7 +7,7 @@ import pymc as pm
 import pytest
 
 from pymc_dapper import CellKey, RandomRounding, ReadingError
-from pymc_dapper.model_releases.cells_again import check_cells_again
+from pymc_dapper.plausibility.cells_again import check_cells_again
 
 KEYS = CellKey([[0, 0, 1.0], [1, -1, 0.5], [1, 1, 0.5], [2, -1, 0.5], [2, 1, 0.5]])
 ROUNDING = RandomRounding(3)

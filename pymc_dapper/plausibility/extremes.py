@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
-from pymc_dapper.model_releases.support import bounds_by_support
+from pymc_dapper.plausibility.support import bounds_by_support
 
 DRAWS = 64
 """A category that has no probability in any of so many draws from the prior can't be had."""

@@ -9,7 +9,7 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper.graphs.errors import ReadingError
-from tests.model_releases.ways import check
+from tests.plausibility.ways import check
 
 CELLS = np.array([61.25, 70.75, 58.4142])
 WHOLE = np.array([61, 70, 58])

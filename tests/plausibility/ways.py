@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 import pymc_dapper as pmd
-from pymc_dapper.model_releases import ReleaseCheck
+from pymc_dapper.plausibility import check_releases
 
 RELEASED = np.array([110.0, 131.0, 47.0, 110.0])
 
@@ -51,4 +51,4 @@ def applicants(way, released, n=400):
 
 
 def check(model, name="record", latent="400 records"):
-    return ReleaseCheck(model, [model.rvs_to_values[model[name]]], latent)
+    check_releases(model, [model.rvs_to_values[model[name]]], latent)

@@ -8,8 +8,8 @@ from pytensor.graph.basic import equal_computations
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.model_releases.noise_law import NoiseLaw
-from pymc_dapper.model_releases.told_sums import SAME_DRAWS, step_of
+from pymc_dapper.plausibility.noise_law import NoiseLaw
+from pymc_dapper.plausibility.told_sums import SAME_DRAWS, step_of
 
 Array = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def check_repeated(
 ) -> None:
     """Tell of two releases of one statistic that have the same values and the same noise.
 
-    ``noisy_range`` is where the noisy values lay, as in :class:`ModelRelease`.
+    ``noisy_range`` is where the noisy values lay, flat: their lowest, their highest.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def check_repeated(
     UserWarning
         If it can be chance.
     """
-    lowest, highest = (np.broadcast_to(x, noise.shape).ravel() for x in noisy_range)
+    lowest, highest = noisy_range
     exact = lowest == highest
     width = highest - lowest + (1.0 if noise.is_whole else 0.0)
     if not noise.is_whole and exact.any():
@@ -62,4 +62,4 @@ def check_repeated(
     )
     if not chance:
         raise ReadingError(message)
-    warnings.warn(message, UserWarning, stacklevel=5)
+    warnings.warn(message, UserWarning, stacklevel=4)

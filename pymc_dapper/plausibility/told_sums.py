@@ -5,7 +5,7 @@ were made to after noise was added, and have another law.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.model_releases.noise_law import NoiseLaw
+from pymc_dapper.plausibility.noise_law import NoiseLaw
 
 MOST_SUMS = 2_000
 """So many sums of a release, and of what tells of them, are compared at most."""
@@ -35,9 +35,8 @@ class Told:
     """What tells it, as in "as the potential 'total' says"."""
     draws: np.ndarray
     """The functions, by draws from the prior: the first axis is theirs."""
-    values: Callable[[], np.ndarray]
-    """``values() -> ndarray``: what is told at present, of the shape of a draw or of one that goes
-    with it."""
+    values: np.ndarray
+    """What is told, of the shape of a draw or of one that goes with it."""
     exact: bool
     """Whether there is no noise in it."""
 
@@ -92,7 +91,7 @@ def check_told(
     name: str, released: np.ndarray, noise: NoiseLaw, deviations: np.ndarray, sums: ToldSums
 ) -> None:
     """Refuse values that were made consistent with what is told: see :func:`check_adjusted`."""
-    values = np.broadcast_to(sums.told.values(), sums.told.draws.shape[1:]).ravel()[sums.which]
+    values = np.broadcast_to(sums.told.values, sums.told.draws.shape[1:]).ravel()[sums.which]
     check_adjusted(
         name, released, noise, deviations, sums.places, values, sums.told.by, sums.told.exact
     )
@@ -146,7 +145,7 @@ def check_adjusted(
     )
     if not chance:
         raise ReadingError(message)
-    warnings.warn(message, UserWarning, stacklevel=6)
+    warnings.warn(message, UserWarning, stacklevel=5)
 
 
 def step_of(values: np.ndarray) -> float:

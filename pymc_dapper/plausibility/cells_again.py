@@ -61,5 +61,5 @@ def check_cells_again(model: Model) -> None:
                 f"{named}, and all of them are alike. If {kind} was applied once, they are one "
                 "observation: leave one of them out",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pymc_dapper as pmd
-from pymc_dapper.model_releases import NoiseLaw, find_releases
-from tests.model_releases.ways import (
+from pymc_dapper.plausibility import NoiseLaw, find_releases
+from tests.plausibility.ways import (
     RELEASED,
     applicants,
     by_hand,

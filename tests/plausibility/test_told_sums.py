@@ -7,7 +7,7 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper.graphs.errors import ReadingError
-from tests.model_releases.ways import check
+from tests.plausibility.ways import check
 
 TOTALS = np.array([150, 250])
 TABLE = np.array([[50.37, 60.9134, 41.2251], [91.081, 77.7, 84.23]])
