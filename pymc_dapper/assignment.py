@@ -392,14 +392,13 @@ def read_steps(
     steps: list[Step | UnbuiltNuts] = []
     for records in latent.groups:
         of_records = readings.records(records)
-        step = DapperStep.of_reading(of_records, records, **options, **dapper)
         for size in {present[rv] for rv in records if rv in present}:
-            step.draws_anew = True
             of_size = readings.size(size)
             # Without sums there is no sweep to shorten: all are decided on at once.
             shortens = of_size.absent_add_nothing and of_records.sums
-            step.number = of_size.size if shortens else None
-        steps.append(step)
+            number = of_size.size if shortens else None
+            of_records = replace(of_records, draws_anew=True, number=number)
+        steps.append(DapperStep.of_reading(of_records, records, **options, **dapper))
     if dapper and not latent.records:
         raise ValueError("dapper was given, but the model has no records: leave it out")
     if not latent.all and (alone := _alone(readings, left, interweave, nuts)):

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
@@ -504,16 +505,17 @@ def test_records_that_may_be_absent_never_walk():
     _, step, _ = pmd.assign_steps(model=model, interweave=False, progressbar=False)
     assert "Only the first 'n' records are decided on" in step.describe()
     walks = []
-    for anew in (step.draws_anew, False):
-        step.draws_anew = anew
-        step.setup_chain(np.random.default_rng(1), tune=100, draws=10)
+    anyway = replace(step._reading, draws_anew=False)
+    for each in (step, pmd.DapperStep.of_reading(anyway, [x], model=model)):
+        each.compile()
+        each.setup_chain(np.random.default_rng(1), tune=100, draws=10)
         point = model.initial_point() | {"n": np.array(20)}
         for _ in range(100):
-            point, _ = step.step(point)
-        walks.append(step.n_walks)
+            point, _ = each.step(point)
+        walks.append(each.n_walks)
     assert walks[0] == 0 < walks[1]
     apart = pmd.assign_steps(model=model, interweave=False, dapper={"blocked": False})
-    assert not any(getattr(x, "draws_anew", False) for x in apart)
+    assert not any(x._reading.draws_anew for x in apart if isinstance(x, pmd.DapperStep))
 
 
 @pytest.mark.usefixtures("in_python")

@@ -12,6 +12,7 @@ from pytensor.compile.mode import get_mode
 import pymc_dapper as pmd
 from pymc_dapper import ConjugateStep, DapperStep, InterweaveStep, ReadingError
 from pymc_dapper.backend.jit import numba_mode
+from pymc_dapper.backend.plain_models import parts_of, same_parts
 from tests.evaluated_in_python import evaluated_in_python
 from tests.models import admissions_model
 
@@ -329,3 +330,18 @@ def test_a_result_of_computed_variables_only_has_its_chains_checked(draws, caplo
     assert list(result.posterior.data_vars) == ["total"]
     said = [each for each in caplog.messages if "R-hat is above" in each and "'total'" in each]
     assert len(said) == (draws >= 100)
+
+
+def test_the_model_stays_as_it_was_where_its_own_start_is_impossible():
+    with pm.Model() as model:
+        p = pm.Beta("p", 2, 2)
+        x = pm.Binomial("x", n=20, p=p, shape=3)
+        pmd.invariant("total", x.sum(), 7)
+        pmd.DiscreteGaussianMechanism(2.0).potential("cells", x, released=[1, 2, 5])
+    before, start = parts_of(model), model.initial_point()
+    assert start["x"].sum() != 7
+    with evaluated_in_python():
+        result = pmd.sample(3, tune=2, chains=1, cores=1, random_seed=1, model=model, quiet=True)
+    assert np.all(result["posterior"]["x"].sum("x_dim_0") == 7)
+    assert same_parts(parts_of(model), before)
+    assert str(model.initial_point()) == str(start)

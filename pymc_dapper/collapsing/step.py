@@ -172,7 +172,7 @@ class CollapsedStep(Step):
             self._sums = compile_tree_sums(self._reading, compile_kwargs=options)
         else:
             self._sums = compile_sums(self._reading, compile_kwargs=options)
-        self._give_start(point, self._sums.tabulate(self._counts(point), self._given(point)))
+        self._sums.tabulate(self._counts(point), self._given(point))
         self.nuts = self._sums.nuts(point, options, **nuts)
         self._check_compiled(point)
 
@@ -265,14 +265,6 @@ class CollapsedStep(Step):
         values = [np.ravel(point[x.name]) for x in self._reading.moved]
         log_density, _ = self.nuts._logp_dlogp_func([np.concatenate(values)], extra_vars=point)
         return float(log_density)
-
-    def _give_start(self, point: PointType, counts: np.ndarray) -> None:
-        """Let chains start at counts with the known totals, if the model's own don't have them."""
-        start, model = self._with_counts(point, counts), self._reading.model
-        for name in self._names:
-            rv = model.values_to_rvs[{x.name: x for x in model.value_vars}[name]]
-            if model.rvs_to_initial_values[rv] is None and np.any(start[name] != point[name]):
-                model.set_initval(rv, start[name])
 
     def _counts(self, point: PointType) -> np.ndarray:
         return np.concatenate([np.ravel(point[name]) for name in self._names]).astype(np.int64)

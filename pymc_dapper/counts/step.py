@@ -149,9 +149,9 @@ class CountStep(Step):
     log-density after the sweep of all factors that the counts enter, but for what doesn't depend on
     them.
 
-    If the model's own initial point breaks an invariant, or is impossible given what was released,
-    the step gives the model another one for its counts (``model.set_initval``), unless you gave
-    one.
+    If a chain starts where the counts break an invariant, or are impossible given what was
+    released, its first step finds others and goes on from these. A step that comes before it in an
+    iteration sees the counts as they were.
 
     Shared data (``pm.Data``) are read again when a chain starts.
 
@@ -254,23 +254,17 @@ class CountStep(Step):
         self._check_releases = partial(check_releases, model, counts, "the counts")
         self._check_releases()
         self._start: PossibleStart | None = None
-        self._may_give_start = initial_point is None
-        initial, given = self._counts(point), self._given(point)
-        written = WrittenFactors(self._reading, given)
-        start = self._with_known_totals(initial, given, ReadingError)
-        if not np.isfinite(written(start).sum()):
-            start = self._where_possible(start, given)
-        if np.isfinite(written(start).sum()):
-            self._give_start(initial, self._reading.totals.completed(start), written)
-        self._when_read(partial(self._compile, options, point, written))
+        # Counts that can't have the known totals are refused before anything is compiled.
+        self._with_known_totals(self._counts(point), self._given(point), ReadingError)
+        self._when_read(partial(self._compile, options, point))
 
-    def _compile(self, options: dict[str, Any], point: PointType, written: WrittenFactors) -> None:
+    def _compile(self, options: dict[str, Any], point: PointType) -> None:
         """Compile the sweep, find a possible start, and compare the sweep with the model."""
         self._stage("Compiling")
         self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=options)
         if self._integrated is not None:
             self._integrated.compile()
-        self._first_tuning = self._check(point, written)
+        self._first_tuning = self._check(point)
         self._tree = self._choose_tree(point, options)
         self._start_chain(0, 0)
         if self._reading.wholes and self._reading.n_cells >= LARGE_TABLE:
@@ -278,18 +272,18 @@ class CountStep(Step):
             self.sweep(np.random.default_rng(0), self._counts(point), None, self._given(point))
             _warn_of_whole_evaluation(self._reading, perf_counter() - began)
 
-    def _check(self, point: PointType, written: WrittenFactors) -> Packed:
+    def _check(self, point: PointType) -> Packed:
         """Find a possible start, and compare with the model's own log-density from there on."""
         rng, given, initial = np.random.default_rng(0), self._given(point), self._counts(point)
+        written = WrittenFactors(self._reading, given)
         start = self._possible_start(initial, given, rng, ReadingError)
-        near = self._approach(start, given)
-        counts, tuning = near, None
+        counts, tuning = self._approach(start, given), None
+        self._found = initial, counts
         for _ in range(CHECKED_SWEEPS):
             swept = self.sweep(rng, counts, tuning, given)
             check_gain(written, counts, swept.counts, swept.gain)
             tuning = self.sweep.tune(counts, swept.curvatures)
             counts = swept.counts
-        self._give_start(initial, near, written, anyway=near is not start)
         assert tuning is not None
         return tuning
 
@@ -334,19 +328,6 @@ class CountStep(Step):
                 break
         return counts
 
-    def _give_start(
-        self, initial: np.ndarray, start: np.ndarray, written: WrittenFactors, anyway: bool = False
-    ) -> None:
-        """Let chains start at these counts, if the model's own aren't possible; or in any case."""
-        adds_up = np.array_equal(self._reading.totals.completed(initial), initial)
-        fits = not anyway and adds_up and np.isfinite(written(initial).sum())
-        if fits or not self._may_give_start:
-            return
-        model = self._reading.model
-        for rv, value in zip(self._reading.rvs, by_variable(self._reading, start), strict=True):
-            if model.rvs_to_initial_values[rv] is None:
-                model.set_initval(rv, value)
-
     def describe(self) -> str:
         """Describe how the model was read.
 
@@ -384,7 +365,9 @@ class CountStep(Step):
         """Sweep over all cells once; the first step of a chain, until the counts are possible."""
         given, counts = self._given(point), self._counts(point)
         if self.sweeps_done == 0:
-            counts = self._possible_start(counts, given, self.rng, SamplingError)
+            built_at, found = self._found
+            start = found if np.array_equal(counts, built_at) else counts
+            counts = self._possible_start(start, given, self.rng, SamplingError)
         if self._tree is None:
             after, stats = self._sweep(counts, given)
         else:

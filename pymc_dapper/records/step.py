@@ -204,12 +204,6 @@ class DapperStep(Step):
     _column = ("dapper_accept", ".0%", "Accepted")
     _values = staticmethod(record_values)
 
-    draws_anew: bool = False
-    """Whether no record may walk, as parameters are drawn without those that aren't there."""
-    number: TensorVariable | None = None
-    """Value variable of the number of records that are there, the first ones, where no others are
-    seen: these aren't decided on."""
-
     @tells_why
     def __init__(
         self,
@@ -325,11 +319,12 @@ class DapperStep(Step):
             cached, and what a sweep costs.
         """
         described = describe_reading(self._reading, self._pairs)
-        if self.number is None:
+        number = self._reading.number
+        if number is None:
             return described
         names = {x.name: rv.name for rv, x in self._reading.model.rvs_to_values.items()}
         return (
-            f"{described}\nOnly the first '{names[self.number.name]}' records are decided on: the "
+            f"{described}\nOnly the first '{names[number.name]}' records are decided on: the "
             "others, which nothing sees, are drawn from their prior."
         )
 
@@ -433,7 +428,7 @@ class DapperStep(Step):
         done, tune = self.sweeps_done, self.tuning_sweeps
         first, half = tune // 4, tune // 2
         spacing = 1 + (tune - half) // MOST_LOOKS
-        if tune < FEWEST_SWEEPS or self.draws_anew:
+        if tune < FEWEST_SWEEPS or self._reading.draws_anew:
             return
         if done <= first:
             self.tuning_accepted.append(accept)
@@ -493,9 +488,10 @@ class DapperStep(Step):
 
     def _n_present(self, point: PointType) -> int | None:
         """Return how many records are there; None where there is something to decide on all."""
-        if self.number is None:
+        number = self._reading.number
+        if number is None:
             return None
-        return min(max(int(point[self.number.name]), 0), self._reading.n_records)
+        return min(max(int(point[number.name]), 0), self._reading.n_records)
 
     def _walk_on(
         self,

@@ -243,21 +243,23 @@ def test_sampling_state_restores_a_draw_of_the_parameter_too(model, integrated):
 # Known totals ------------------------------------------------------------------------------------
 
 
-def test_a_start_with_the_known_totals_is_found_and_given_to_the_model():
+def test_a_start_with_the_known_totals_is_found_and_the_model_stays_as_it_is():
     with evaluated_in_python(), pm.Model() as m:
         x = pm.Binomial("x", n=40, p=0.5, shape=(2, 3))
         total = pm.Data("total", np.array([100, 7]))
         invariant("totals", x.sum(axis=1), total)
         pm.Normal("released", x, 3.0, observed=np.full((2, 3), 10.0))
+        start = m.initial_point()["x"]
         step = CountStep([x], max_start_sweeps=50)
-    start = m.initial_point()["x"]
-    np.testing.assert_array_equal(start.sum(axis=1), [100, 7])
+    assert np.all(start.sum(axis=1) != [100, 7])
+    np.testing.assert_array_equal(m.initial_point()["x"], start)
 
     def step_with(total):
         pm.set_data({"total": np.array(total)}, model=m)
         step.setup_chain(np.random.default_rng(1), tune=0, draws=5)
         return step.step({"x": start})[0]["x"]
 
+    np.testing.assert_array_equal(step_with([100, 7]).sum(axis=1), [100, 7])
     # Other totals, the same model: the chain starts from a table that has them.
     np.testing.assert_array_equal(step_with([20, 0]).sum(axis=1), [20, 0])
     # More than three cells of 40 can hold.
@@ -370,13 +372,16 @@ def test_a_start_that_is_far_from_what_was_released_is_brought_near():
         pmd.GaussianMechanism(1.0).potential("privacy", x, released=released)
         pmd.GaussianMechanism(1.0).potential("other", z, released=[8.0, 0.0, 1.0])
     with evaluated_in_python():
-        CountStep([x], model=model)
-        CountStep([z], model=model)
-    start = model.initial_point()
-    assert start["x"].sum() == 10**12
+        far, near = CountStep([x], model=model), CountStep([z], model=model)
+    point = model.initial_point()
+    assert np.abs(point["x"] - released).max() > 1e11
+    far.setup_chain(np.random.default_rng(1), tune=0, draws=1)
+    with evaluated_in_python():
+        after = far.step(point)[0]["x"]
+    assert after.sum() == 10**12
     # Weighing the prior, which is flat at such distances, and the noise: far less than the way.
-    assert np.abs(start["x"] - released).max() < 1e6
-    np.testing.assert_array_equal(start["z"], [3, 3, 3])
+    assert np.abs(after - released).max() < 1e6
+    np.testing.assert_array_equal(near._found[1], [3, 3, 3])
 
 
 def nested(crossing=False):

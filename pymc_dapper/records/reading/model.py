@@ -74,6 +74,11 @@ class ModelReading:
         Shared data (``pm.Data``) that the graphs depend on.
     dim_lengths : dict of str to int
         Lengths of the model's dims when it was read; constants of the graphs.
+    draws_anew : bool
+        Whether no record may walk, as parameters are drawn without those that aren't there.
+    number : TensorVariable, optional
+        Value variable of the number of records that are there, the first ones, where no others are
+        seen: these aren't decided on.
     """
 
     model: Model
@@ -89,6 +94,8 @@ class ModelReading:
     parameters: tuple[TensorVariable, ...]
     data: tuple[SharedVariable, ...]
     dim_lengths: dict[str, int]
+    draws_anew: bool = False
+    number: TensorVariable | None = None
 
     @property
     def proposes_conditionally(self) -> bool:
