@@ -13,6 +13,7 @@ from pytensor.graph.basic import Variable
 from xarray import DataTree
 
 from pymc_dapper.assignment import Latent, Readings, choose_steps, find_latent
+from pymc_dapper.backend.accelerate import once_more_without
 from pymc_dapper.backend.jit import numba_by_default
 from pymc_dapper.budget.written import ATTRIBUTE, budgets_of_releases
 from pymc_dapper.checks import flag, names, random_generator, whole_number
@@ -269,13 +270,14 @@ def sample(
     if computed_only:
         kwargs["compute_convergence_checks"] = False
     chosen = own_mode or not numba_by_default()
-    with (
-        telling_of_damage(),
-        whole_graphs(unless=chosen),
-        without_c_compiler(unless=chosen),
-        told_once(),
-    ):
-        result = pm.sample(draws, step=steps, model=sampled, var_names=var_names, **kwargs)
+
+    def sampling() -> Any:
+        with whole_graphs(unless=chosen), without_c_compiler(unless=chosen), told_once():
+            return pm.sample(draws, step=steps, model=sampled, var_names=var_names, **kwargs)
+
+    with telling_of_damage():
+        # PyMC compiles what it records, too, with the first draw.
+        result = once_more_without(sampling)
     if isinstance(result, DataTree):
         if computed_only and checked:
             _check_chains(result)

@@ -21,6 +21,7 @@ from numba.core import event
 from pytensor.link.numba import cache as numba_cache
 
 import pymc_dapper as pmd
+from pymc_dapper.backend.accelerate import is_on
 from pymc_dapper.steps.building import DamagedCacheError
 
 DENSITIES = {
@@ -148,7 +149,7 @@ def test_another_process_finds_what_was_compiled(reports, step):
     assert value == pytest.approx(EXPECTED[next(iter(DENSITIES))])
 
 
-WHOLE = "one_function"
+WHOLE = "one_function" if is_on("one_function") else "numba_funcified_fgraph"
 """The name of a compiled function, in which the sweep is a part."""
 
 DAMAGE = {

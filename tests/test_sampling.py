@@ -11,6 +11,8 @@ from pytensor.compile.mode import get_mode
 
 import pymc_dapper as pmd
 from pymc_dapper import ConjugateStep, DapperStep, InterweaveStep, ReadingError
+from pymc_dapper.backend.accelerate import switch
+from pymc_dapper.backend.accelerate.switch import SWITCH
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.backend.plain_models import parts_of, same_parts
 from tests.evaluated_in_python import evaluated_in_python
@@ -36,6 +38,31 @@ def test_a_discrete_parameter_is_left_to_pymc():
     with evaluated_in_python():
         idata = pmd.sample(model=model, **QUICK)
     assert set(idata.posterior["k"].values.ravel()) <= {1, 2, 3}
+
+
+def test_what_pymc_compiles_is_compiled_once_more_without_accelerations(monkeypatch, caplog):
+    """As what records draws, which it compiles with the first of them."""
+    with pm.Model() as model:
+        x = pm.Bernoulli("x", 0.5, shape=3)
+        twice = pm.Deterministic("twice", 2 * x)
+        pm.Potential("privacy", -((twice.sum() - 1.0) ** 2))
+    sample = pm.sample
+
+    def fails(*_, **__):
+        raise AttributeError("gone")
+
+    def sample_where_they_fail(*given, **options):
+        with monkeypatch.context() as patch:
+            patch.setattr("pymc_dapper.one_function.writer.write", fails)
+            return sample(*given, **options)
+
+    monkeypatch.delenv(SWITCH, raising=False)
+    monkeypatch.setattr(switch, "failed", False)
+    monkeypatch.setattr("pymc_dapper.sampling.pm.sample", sample_where_they_fail)
+    with evaluated_in_python(), pytensor.config.change_flags(mode="Mode"):
+        drawn = pmd.sample(model=model, tabulate=False, keep_records=True, **QUICK).posterior
+    assert "one of them failed (AttributeError: gone)" in caplog.text
+    np.testing.assert_array_equal(drawn["twice"], 2 * drawn["x"])
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,17 @@ import pymc as pm
 from pytensor import In, Out, config
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.basic import Variable
+from pytensor.graph.replace import graph_replace
+from pytensor.graph.traversal import ancestors
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.random.type import RandomGeneratorType
+from pytensor.tensor.shape import SpecifyShape
 
 from pymc_dapper.backend import accelerate
+from pymc_dapper.backend.accelerate import switch
+from pymc_dapper.backend.kept_whole import KEPT_WHOLE
 from pymc_dapper.backend.kernel_key import kernel_key
 
 
@@ -53,9 +58,14 @@ class JitFunction:
         compile_kwargs: dict[str, Any],
         overwritten: Sequence[Variable] = (),
     ):
+        takes, outputs = of_their_shapes(inputs, outputs)
         specs = [
-            In(x, borrow=True, mutable=x in overwritten or isinstance(x.type, RandomGeneratorType))
-            for x in inputs
+            In(
+                new,
+                borrow=True,
+                mutable=x in overwritten or isinstance(x.type, RandomGeneratorType),
+            )
+            for x, new in zip(inputs, takes, strict=True)
         ]
         results = [Out(x, borrow=True) for x in outputs]
         with model, warnings.catch_warnings():
@@ -74,13 +84,31 @@ class JitFunction:
         return self.jitted(*arguments)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the machine code behind."""
-        return {"_function": self._function}
+        """Leave the machine code behind; what can't be accelerated here can't be elsewhere."""
+        return {"_function": self._function, "given_up": switch.failed}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Compile again."""
+        switch.failed |= state["given_up"]
         self._function = state["_function"]
         self.jitted = self._function.vm.jit_fn
+
+
+def of_their_shapes(
+    inputs: Sequence[Variable], outputs: Sequence[Variable]
+) -> tuple[list[Variable], list[Variable]]:
+    """Take inputs whose shapes a graph specifies as of these shapes.
+
+    They aren't checked then, as nothing of an input is. To compile a check takes half a second.
+    """
+    new: dict[Variable, Variable] = {}
+    for x in ancestors(outputs, blockers=inputs):
+        if x.owner is not None and isinstance(x.owner.op, SpecifyShape):
+            [given, *_] = x.owner.inputs
+            if given in inputs:
+                new[given] = x.type(name=given.name)
+                new[x] = new[given]
+    return [new.get(x, x) for x in inputs], graph_replace(outputs, new, strict=False)
 
 
 @cache
@@ -109,7 +137,8 @@ def kept_on_disk(kernel: Any) -> Callable:
 def numba_mode(mode: Mode | str | None) -> Mode:
     """Check that a compilation mode is one of numba's; the package's own if none is given."""
     whole = accelerate.whole_graphs() if mode is None else None
-    resolved = get_mode(mode or "NUMBA") if whole is None else whole.ONE_FUNCTION
+    by_default = KEPT_WHOLE if whole is None else whole.ONE_FUNCTION
+    resolved = by_default if mode is None else get_mode(mode)
     if not isinstance(resolved.linker, NumbaLinker):
         raise ValueError(
             f"compile_kwargs: the mode {mode!r} doesn't compile with numba, which the record sweep "

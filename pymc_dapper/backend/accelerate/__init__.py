@@ -29,13 +29,14 @@ draw was taken out again; ``docs/upstream.md`` says what of it would be good for
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from pymc_dapper.backend.accelerate.given import Given
-from pymc_dapper.backend.accelerate.outside import Outside, written_out
+from pymc_dapper.backend.accelerate.outside import Given, Outside, written_out
 from pymc_dapper.backend.accelerate.switch import accelerated, is_on, once_more_without
 
 __all__ = [
@@ -81,8 +82,23 @@ def given_function(kernel: Any, function: Any, of: Any, signature: Any, key: str
     if module:
         return module.given_function(kernel, function, of, signature, key)
 
-    names = {"kernel": kernel, "given_to_it": Given(function)}
-    return njit(written_out("return kernel(given_to_it, context, {})", signature, **names))
+    # Inlined before anything is compiled: else what calls which would be optimised again each time.
+    inlined = njit(kernel.py_func, inline="always")
+    names = {"kernel": inlined, "given_to_it": function}
+    if _passed_by_type():
+        names["given_to_it"] = Given(function)
+    body = "return kernel(given_to_it, context, {})"
+    return njit(written_out(body, signature, **names), inline="always")
+
+
+@cache
+def _passed_by_type() -> bool:
+    """Whether numba knows a type that says which function is passed."""
+    try:
+        import_module("pymc_dapper.backend.accelerate.given")
+    except (ImportError, AttributeError, TypeError):
+        return False
+    return True
 
 
 def load_kernels(function: Any) -> None:

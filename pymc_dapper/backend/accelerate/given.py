@@ -2,26 +2,16 @@
 
 numba compiles a function anew for each function that it is given, but refers to that by where it
 lies in this process: what is compiled so isn't kept on disk. Here the type alone says which
-function it is, and nothing is passed. By what numba documents for types of others.
+function it is, and nothing is passed. By what numba documents for types of others, but for two of
+its own types: without them, functions are passed as numba passes them.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from numba import typeof, types
 from numba.extending import models, register_model, typeof_impl
 
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """A function that a kernel is given."""
-
-    function: Any
-    """The function, for numba."""
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Call it."""
-        return self.function(*arguments)
+from pymc_dapper.backend.accelerate.outside import Given
 
 
 class GivenType(types.Callable, types.Dummy):

@@ -1,4 +1,4 @@
-"""A kernel that isn't compiled into what calls it, and what calls one."""
+"""Functions that aren't called as numba calls others: a kernel, and what a kernel is given."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +19,18 @@ class Outside:
     def __call__(self, *arguments: Any) -> Any:
         """Call the kernel."""
         return self.kernel(*arguments)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A function that a kernel is given; `given` says how it is passed."""
+
+    function: Any
+    """The function, for numba."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it."""
+        return self.function(*arguments)
 
 
 def written_out(body: str, signature: Any, each: str = "{}", **names: Any) -> Callable:

@@ -92,7 +92,7 @@ def _parameter_moves(op: ParameterMoves) -> Callable:
     def parameter_moves(  # type: ignore[no-untyped-def]
         start, movable, location, scale, skewness, factor, normals, angles, *context
     ):
-        flat = factor, normals, angles
-        return moved(context, start, movable.item(), location, scale, skewness, *flat)
+        may_move = movable.item()
+        return moved(context, start, may_move, location, scale, skewness, factor, normals, angles)
 
     return parameter_moves

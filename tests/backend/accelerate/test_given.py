@@ -1,9 +1,12 @@
 """Functions that kernels are given, without accelerations."""
 
+import sys
+
 import numpy as np
 import pytest
 from numba import njit, types
 
+from pymc_dapper.backend import accelerate
 from pymc_dapper.backend.accelerate import given_function
 from pymc_dapper.backend.accelerate.switch import SWITCH
 from pymc_dapper.backend.jit import kept_on_disk
@@ -39,3 +42,17 @@ def test_they_are_kept_on_disk_with_the_kernel_each_with_its_own():
     assert first is not second
     assert (first(2.0), second(2.0), other(2.0)) == (31.5, 31.5, 45.5)
     assert sum(second.stats.cache_hits.values()) == 1
+
+
+@pytest.mark.parametrize("gone", ["Dispatcher", "Callable", "Dummy"])
+def test_they_are_passed_as_numba_passes_them_where_it_knows_no_such_type(gone, monkeypatch):
+    monkeypatch.delattr(types, gone)
+    monkeypatch.delitem(sys.modules, "pymc_dapper.backend.accelerate.given", raising=False)
+    accelerate._passed_by_type.cache_clear()
+    try:
+        given = given_function(njit(kernel), times(2.25), TAKES, TAKES, "a kernel")
+        assert not accelerate._passed_by_type()
+    finally:
+        accelerate._passed_by_type.cache_clear()
+    monkeypatch.undo()
+    assert njit(lambda x: given((CONTEXT,), x))(2.0) == 31.5

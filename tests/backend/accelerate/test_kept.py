@@ -7,6 +7,7 @@ from numba.core.caching import IndexDataCacheFile
 from pytensor.link.numba import cache
 
 from pymc_dapper.backend.accelerate.kept import WithDigest
+from pymc_dapper.backend.accelerate.switch import SWITCH
 from pymc_dapper.backend.jit import kept_on_disk
 from pymc_dapper.steps.building import DamagedCacheError, telling_of_damage
 from tests.backend.test_jit import times
@@ -25,7 +26,8 @@ def test_what_is_saved_is_loaded_under_its_own_key(tmp_path):
 
 
 def test_a_bit_that_flips_is_told(tmp_path, monkeypatch):
-    """A bit of the machine code: numba by itself would run it."""
+    """A bit of the machine code: numba by itself would run it, and so does the plain way."""
+    monkeypatch.delenv(SWITCH, raising=False)
     monkeypatch.setattr(cache, "NUMBA_CACHE_PATH", tmp_path)
     assert kept_on_disk(times(2.5))(2.0) == 5.0
     [file] = tmp_path.glob("*.nbc")
@@ -38,3 +40,10 @@ def test_a_bit_that_flips_is_told(tmp_path, monkeypatch):
             kept_on_disk(times(2.5))(2.0)
     file.write_bytes(content)
     assert kept_on_disk(times(2.5))(2.0) == 5.0
+
+
+def test_without_accelerations_files_are_numbas_own(monkeypatch):
+    monkeypatch.setenv(SWITCH, "1")
+    assert type(kept_on_disk(times(2.5))._cache._cache_file) is IndexDataCacheFile
+    monkeypatch.delenv(SWITCH)
+    assert type(kept_on_disk(times(2.5))._cache._cache_file) is WithDigest
