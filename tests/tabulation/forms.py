@@ -218,6 +218,21 @@ def several_releases():
     return Form(model, {"x": range(3)}, [0] * 4)
 
 
+def counts_of_an_office():
+    """Rounded at random with a margin of its own; changed by a table, and then suppressed."""
+    changes = [[0, 1, 0], [0.3, 0.5, 0.2]]
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(3))
+        x = pm.Categorical("x", p=p, shape=4)
+        table = pmd.statistics.counts(x, 3).value
+        pmd.RandomRounding(3).observe("rounded", table, released=[0, 3, 3])
+        pmd.RandomRounding(3).potential("margin", table[:2].sum(), released=3)
+        changed = pmd.TransitionMechanism(changes, differences=[-1, 0, 1], repeats=1)
+        hidden = np.ma.masked_equal([0, 0, 2], 0)
+        changed.published_if(">=", 2).potential("changed", table, released=hidden)
+    return Form(model, {"x": range(3)}, [0] * 4)
+
+
 def functions_of_counts():
     with pm.Model() as model:
         p = pm.Dirichlet("p", np.ones(3))
@@ -310,6 +325,7 @@ FORMS = [
     two_variables_and_covariate,
     missing_category,
     several_releases,
+    counts_of_an_office,
     functions_of_counts,
     unknown_scale,
     binomial_records,

@@ -10,7 +10,7 @@ from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.moves import classes_of, components_of
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.nearest_counts import nearest_counts
-from pymc_dapper.graphs.terms.ranges import PossibleRanges
+from pymc_dapper.graphs.terms.ranges import PossibleRanges, Range
 
 Counts = NDArray[np.int64]
 
@@ -53,11 +53,22 @@ class PossibleStart:
 
         ``totals`` are those that are known, which it has already.
         """
-        found = self._ranges(given, [matrix @ counts for matrix in self._sums])
-        if not all(each.known.all() for each in found):
+        # First between ends, and then out of gaps: the nearest possible values may not go together.
+        found = self._changed(counts, totals, self._ranges.with_gaps(given, self._at(counts)))
+        if found is None:
             return None
-        low = np.concatenate([totals, *(each.low for each in found)])
-        high = np.concatenate([totals, *(each.high for each in found)])
+        return self._changed(found, totals, self._ranges(given, self._at(found)))
+
+    def _at(self, counts: Counts) -> list[NDArray[np.float64]]:
+        return [matrix @ counts for matrix in self._sums]
+
+    def _changed(
+        self, counts: Counts, totals: NDArray[np.float64], ranges: Sequence[Range]
+    ) -> Counts | None:
+        if not all(each.known.all() for each in ranges):
+            return None
+        low = np.concatenate([totals, *(each.low for each in ranges)])
+        high = np.concatenate([totals, *(each.high for each in ranges)])
         matrix = sparse.vstack([self._known, *self._sums], format="csr")
         try:
             return _within(matrix, (low, high), [""] * len(low), counts)

@@ -27,6 +27,9 @@ Possible = Callable[[Array, Indices], NDArray[np.bool_]]
 NEAR = np.concatenate([np.arange(20), 2.0 ** np.arange(5, 21)])
 """How far from what a term depends on its possible values are looked for."""
 
+FAR = 2.0**40
+"""Beyond what is looked at for possible values."""
+
 FARTHEST = 2.0**45
 """A range that goes on so far has no end."""
 
@@ -67,6 +70,14 @@ class PossibleRanges:
     def __call__(self, given: Sequence[np.ndarray], sums: Sequence[Array]) -> list[Range]:
         """Return the range of each sum about the present ones, which are the nearest possible."""
         return [find(given, at) for find, at in zip(self._terms, sums, strict=True)]
+
+    def with_gaps(self, given: Sequence[np.ndarray], sums: Sequence[Array]) -> list[Range]:
+        """Return ranges from the lowest possible value to the highest, with gaps between.
+
+        Of ``sums``, only how many there are matters.
+        """
+        low, high = (self(given, [np.full(len(x), at) for x in sums]) for at in (-FAR, FAR))
+        return [Range(x.low, y.high) for x, y in zip(low, high, strict=True)]
 
 
 class _OfTerms:

@@ -93,17 +93,21 @@ class RecordStart:
     ) -> list[np.ndarray]:
         """Return records for which what was released is possible, or that come near."""
         records = [x.copy() for x in records]
-        [total] = self._total(*records, *parameters)
-        aim = self._aim(total, parameters)
+        # First between ends, and then out of gaps: the nearest possible values may not go together.
+        aim, has_gaps = self._aim(records, parameters, with_gaps=True), True
         if not aim.n_sums or self._reading.n_records * self._n_sums > MOST_ENTRIES:
             return records
         if self._values is not None:
-            found = self._values(rng, self._matrix, aim, records, parameters)
+            near = self._values(rng, self._matrix, aim, records, parameters) or records
+            aim_near = self._aim(near, parameters)
+            found = self._values(rng, self._matrix, aim_near, near, parameters)
             if found is not None:
                 return found
         scale, longest = self._scale(rng, records, parameters), 0.0
         for sweep in range(SWEEPS):
             at = self._matrix @ self._total(*records, *parameters)[0]
+            if has_gaps and aim.is_reached(at):
+                aim, has_gaps = self._aim(records, parameters), False
             if aim.is_reached(at):
                 break
             if sweep % 2 == 0 or not self._has_prior:
@@ -127,10 +131,18 @@ class RecordStart:
                     records = self._shifted(rng, self._exchange, missing, records, parameters)
         return records
 
-    def _aim(self, total: Array, parameters: Sequence[np.ndarray]) -> "_Aim":
+    def _aim(
+        self,
+        records: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+        *,
+        with_gaps: bool = False,
+    ) -> "_Aim":
         """Find where sums have to be."""
+        [total] = self._total(*records, *parameters)
         known = -np.asarray(self._offset(*parameters)[0], dtype=float)
-        found = self._ranges(parameters, [matrix @ total for matrix in self._sums])
+        find = self._ranges.with_gaps if with_gaps else self._ranges
+        found = find(parameters, [matrix @ total for matrix in self._sums])
         low = np.concatenate([known, *(np.where(x.known, x.low, -np.inf) for x in found)])
         high = np.concatenate([known, *(np.where(x.known, x.high, np.inf) for x in found)])
         beyond = np.concatenate([self._tolerances, np.zeros(len(low) - len(known))])

@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 import pytest
 from scipy import sparse
 
-from pymc_dapper import RandomRounding
+from pymc_dapper import RandomRounding, TransitionMechanism
 from pymc_dapper.counts.reading.known_totals import KnownTotals
 from pymc_dapper.counts.reading.model import read_counts
 from pymc_dapper.counts.reading.self_check import WrittenFactors
@@ -77,6 +77,14 @@ def latent_total():
     rounded("cells", n, [300, 0, 3])
 
 
+def gaps():
+    """A count may be released, or one below or two above it: not the one in between."""
+    released = [601, 249, 4, 0, 147]
+    changes = TransitionMechanism([[0.3, 0, 0.5, 0.2]], differences=[-2, -1, 0, 1], repeats=1)
+    n = pm.Multinomial("n", n=1000, p=np.full(5, 0.2))
+    changes.potential("cells", n, released=released)
+
+
 def large():
     truth = RNG.poisson(30.0, size=2000)
     n = pm.Multinomial("n", n=int(truth.sum()), p=np.full(2000, 5e-4), initval=np.roll(truth, 1))
@@ -87,7 +95,7 @@ def large():
     "model",
     [
         *(rates_far_from_the_prior, multinomial, exact, margins),
-        *(suppressed_beside_margins, latent_total, large),
+        *(suppressed_beside_margins, latent_total, gaps, large),
     ],
 )
 def test_a_start_can_have_been_released(model):

@@ -94,6 +94,15 @@ def all_within_a_limit():
     return x
 
 
+def counts_with_gaps():
+    changes = [[0.3, 0, 0.5, 0.2]]
+    changed = pmd.TransitionMechanism(changes, differences=[-2, -1, 0, 1], repeats=1)
+    x = pm.Categorical("x", np.full(5, 0.2), shape=1000)
+    table = pmd.statistics.counts(x, 5).value
+    changed.potential("cells", table, released=[601, 249, 4, 0, 147])
+    return x
+
+
 def sum_far_from_the_prior():
     x = pm.Normal("x", 0, 1, shape=200)
     within("sum", x.sum(), 200 * 6.0, 0.5)
@@ -137,7 +146,13 @@ def truncated_tulap():
 
 
 BOUNDED = [
-    *(many_categories, two_attributes_with_margins, all_within_a_limit, sum_far_from_the_prior),
+    *(
+        many_categories,
+        two_attributes_with_margins,
+        all_within_a_limit,
+        counts_with_gaps,
+        sum_far_from_the_prior,
+    ),
     *(mean_and_square, ages_by_decade, heights_far_from_the_prior, counts_of_people),
     truncated_tulap,
 ]
