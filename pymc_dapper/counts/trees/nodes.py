@@ -79,52 +79,34 @@ def in_post_order(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
         children[place[parent[i] + 1]] = i
         place[parent[i] + 1] += 1
 
-    left = np.empty(2 * n, dtype=np.int64)
-    right, origin = np.empty_like(left), np.empty_like(left)
-    n_out = 0
-    # A frame is a run of a node's children, of which one half or the other is done. What is done
-    # and not yet part of anything is on a stack of its own.
-    frames, done = np.empty(4 * (n + 64), dtype=np.int64), np.empty(n + 64, dtype=np.int64)
-    for root in range(begins[1]):
-        height, n_done = 0, 0
-        node = children[root]
-        begin, end, stage = begins[node + 1], begins[node + 2], 0
-        while True:
-            whole = end - begin == begins[node + 2] - begins[node + 1]
-            parts = min(end - begin, 2)
-            if stage < parts:
-                # A half; or, of a single child, all that is below it.
-                middle = (begin + end + 1) // 2
-                if whole or parts == 2:
-                    at = 4 * height
-                    frames[at], frames[at + 1] = node, begin
-                    frames[at + 2], frames[at + 3] = end, stage + 1
-                    height += 1
-                    if stage == 0:
-                        end = middle
-                    else:
-                        begin = middle
-                if end - begin == 1:
-                    node = children[begin]
-                    begin, end = begins[node + 1], begins[node + 2]
-                stage = 0
-                continue
-            left[n_out], right[n_out], origin[n_out] = -1, -1, node if whole else -1
-            if parts == 2:
-                n_done -= 1
-                right[n_out] = done[n_done]
-            if parts > 0:
-                n_done -= 1
-                left[n_out] = done[n_done]
-            done[n_done] = n_out
-            n_done += 1
-            n_out += 1
-            if height == 0:
-                break
-            height -= 1
-            at = 4 * height
-            node, begin, end, stage = frames[at], frames[at + 1], frames[at + 2], frames[at + 3]
-    return left[:n_out].copy(), right[:n_out].copy(), origin[:n_out].copy()
+    # Backwards: a node, all that is below it on the right, and all that is on the left.
+    left, right = np.full(2 * n, -1, dtype=np.int64), np.full(2 * n, -1, dtype=np.int64)
+    origin, at = np.empty_like(left), 2 * n
+    # What is left to do: runs of a node's children, whose sum is a child itself; and on which side.
+    runs, height = np.empty((n + 1, 5), dtype=np.int64), 0
+    for k in range(begins[1]):
+        runs[k] = np.array([children[k], begins[children[k] + 1], begins[children[k] + 2], -1, 0])
+        height += 1
+    while height:
+        height -= 1
+        node, begin, end, above, side = runs[height]
+        at -= 1
+        is_whole = end - begin == begins[node + 2] - begins[node + 1]
+        origin[at] = node if is_whole else -1
+        if above >= 0:
+            of_side = left if side == 0 else right
+            of_side[above] = at
+        middle = (begin + end + 1) // 2
+        for first, stop, side in ((begin, middle, 0), (middle, end, 1)):
+            if stop - first == 1:
+                child = children[first]
+                runs[height] = np.array([child, begins[child + 1], begins[child + 2], at, side])
+            elif stop > first:
+                runs[height] = np.array([node, first, stop, at, side])
+            height += int(stop > first)
+    for i in range(at, 2 * n):
+        left[i], right[i] = max(left[i] - at, -1), max(right[i] - at, -1)
+    return left[at:].copy(), right[at:].copy(), origin[at:].copy()
 
 
 @njit
