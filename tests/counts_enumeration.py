@@ -92,7 +92,6 @@ def schedule(single=(), directions=(), factor=None):
     steps = sparse.csr_array(np.atleast_2d(directions)) if len(directions) else None
     moves = dict.fromkeys(Schedule._fields, empty) | {
         "single": np.array(single, dtype=np.int64),
-        "group_starts": np.zeros(1, dtype=np.int64),
         "place_starts": np.zeros(1, dtype=np.int64),
         "direction_starts": np.zeros(1, dtype=np.int64),
         "joint_starts": np.zeros(1, dtype=np.int64),

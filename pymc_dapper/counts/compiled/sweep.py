@@ -305,21 +305,21 @@ def _as_scalar(x: Variable, scalars: dict[Variable, Variable]) -> Variable:
 
 def schedule_of(moves: Moves) -> Schedule:
     """Write moves as the kernel takes them."""
-    places = [cells for grid in moves.grids for row in grid.cells for cells in row]
-    shapes = np.array([(len(g.cells), len(g.cells[0])) for g in moves.grids]).reshape(-1, 2)
-    n_places = shapes.prod(axis=1)
+    grids = [grid.cells for grid in moves.grids]
+    shapes = [(1, len(cells)) for cells in moves.groups]
+    shapes += [(len(cells), len(cells[0])) for cells in grids]
+    rows, columns = np.array(shapes, dtype=np.int64).reshape(-1, 2).T
+    in_groups = _joined(moves.groups)
+    places = [cells for grid in grids for row in grid for cells in row]
     directions = moves.directions.tocsr()
     return Schedule(
         single=moves.single,
-        group_starts=_starts(moves.groups),
-        group_cells=_joined(moves.groups),
-        passes=moves.passes,
-        grid_rows=shapes[:, 0],
-        grid_columns=shapes[:, 1],
-        grid_places=np.cumsum(n_places) - n_places,
-        place_starts=_starts(places),
-        place_cells=_joined(places),
-        grid_passes=np.array([grid.passes for grid in moves.grids]),
+        grid_rows=rows,
+        grid_columns=columns,
+        grid_places=np.cumsum(rows * columns) - rows * columns,
+        place_starts=np.append(np.arange(len(in_groups)), len(in_groups) + _starts(places)),
+        place_cells=_joined([in_groups, *places]),
+        grid_passes=np.append(moves.passes, [grid.passes for grid in moves.grids]),
         direction_starts=directions.indptr,
         direction_cells=directions.indices,
         direction_steps=directions.data,
@@ -329,9 +329,9 @@ def schedule_of(moves: Moves) -> Schedule:
     )
 
 
-def _starts(groups: Sequence[np.ndarray]) -> np.ndarray:
-    return np.cumsum([0] + [len(cells) for cells in groups])
+def _starts(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.cumsum([0] + [len(part) for part in parts])
 
 
-def _joined(groups: Sequence[np.ndarray]) -> np.ndarray:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *groups])
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])

@@ -137,7 +137,7 @@ def measure_locally(
             row = structure.first[term] + k if n_rows else 0
             for t in (0, 1, -1):
                 probe.slopes[row] = 1.0 if n_rows else 0.0
-                density = log_density_at(log_density, context, structure, values, probe, only, t)
+                density = log_density_at(log_density, context, values, probe, only, t)
                 probe.slopes[row] = 0.0
                 if t == 0:
                     near.densities[term] = density

@@ -234,7 +234,6 @@ def sum_of_terms(
 def log_density_at(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
-    structure: Structure,
     values: np.ndarray,
     line: Line,
     change: Change,
@@ -286,7 +285,7 @@ def find_curvatures(
         line.slopes[row] = step
         change = Change(0, 1, False)
         for k in range(5):
-            around[k] = log_density_at(log_density, context, structure, values, line, change, k - 2)
+            around[k] = log_density_at(log_density, context, values, line, change, k - 2)
         line.slopes[row] = 0.0
         # At the end of what is possible, from beside it.
         for middle in (2, 3, 1):
@@ -344,7 +343,7 @@ def update_line(
     if highest == lowest:
         return -1, 0.0
     change = find_change(structure, line, n_cells)
-    present = log_density_at(log_density, context, structure, state.values, line, change, 0)
+    present = log_density_at(log_density, context, state.values, line, change, 0)
     possible = present > -np.inf
     level = present - exponential(draws)
 
@@ -356,9 +355,7 @@ def update_line(
     for side in (-1, 1):
         mark = low if side < 0 else high
         while possible and lowest <= mark <= highest:
-            density = log_density_at(
-                log_density, context, structure, state.values, line, change, mark
-            )
+            density = log_density_at(log_density, context, state.values, line, change, mark)
             if density <= level:
                 break
             mark += side * width
@@ -374,9 +371,7 @@ def update_line(
         proposed = pick(draws, low, high)
         if proposed == 0:
             break
-        density = log_density_at(
-            log_density, context, structure, state.values, line, change, proposed
-        )
+        density = log_density_at(log_density, context, state.values, line, change, proposed)
         if density > level:
             t, reached = proposed, density
             break

@@ -39,30 +39,26 @@ class Schedule(NamedTuple):
 
     single: np.ndarray
     """Int64: cells that move by themselves."""
-    group_starts: np.ndarray
-    group_cells: np.ndarray
-    """Int64: groups of cells that exchange people in pairs: group k has the cells from
-    ``group_starts[k]`` to ``group_starts[k + 1]``."""
-    passes: np.ndarray
-    """Int64, shape (number of groups,): how often each group is gone through."""
     grid_rows: np.ndarray
     grid_columns: np.ndarray
-    """Int64, shape (number of grids,): numbers of rows and columns of tables with known margins."""
+    """Int64, shape (number of grids,): numbers of rows and columns of tables with known margins,
+    in which people swap places. A group of cells that exchange people in pairs is one row."""
     grid_places: np.ndarray
     """Int64, shape (number of grids,): where the places of each grid start in ``place_starts``, row
     by row."""
     place_starts: np.ndarray
     place_cells: np.ndarray
-    """Int64: the cells at each place of the grids, as for groups."""
+    """Int64: the cells at each place of the grids: place k has the cells from ``place_starts[k]``
+    to ``place_starts[k + 1]``."""
     grid_passes: np.ndarray
     """Int64, shape (number of grids,): how often each grid is gone through."""
     direction_starts: np.ndarray
     direction_cells: np.ndarray
     direction_steps: np.ndarray
-    """Int64: other moves: the cells of each, as for groups, and by how many people they change."""
+    """Int64: other moves: the cells of each, as for places, and by how many people they change."""
     joint_starts: np.ndarray
     joint_directions: np.ndarray
-    """Int64: directions that a table moves in together, as for groups."""
+    """Int64: directions that a table moves in together, as for places."""
     joint_factors: np.ndarray
     """Float64: for each of these, the Cholesky factor that :class:`Directions` has, raveled."""
 
@@ -99,15 +95,18 @@ class Packed(NamedTuple):
         return int(self.integers[-1])
 
 
+def count_lines(schedule: Schedule) -> int:
+    """Return how many lines a sweep has."""
+    in_pass = np.maximum(schedule.grid_rows // 2, 1) * (schedule.grid_columns // 2)
+    n_fixed = schedule.single.size + schedule.direction_starts.size - 1
+    return int(n_fixed + schedule.grid_passes @ in_pass)
+
+
 def _room(schedule: Schedule) -> int:
     """Return how many random numbers a sweep is likely to need, at most."""
-    pairs = np.diff(schedule.group_starts) // 2
-    swaps = (schedule.grid_rows // 2) * (schedule.grid_columns // 2)
-    n_drawn = schedule.passes @ pairs + schedule.grid_passes @ swaps
-    n_lines = n_drawn + schedule.single.size + schedule.direction_starts.size - 1
     # Sets of directions: a number for each of these, and one to decide.
     n_jointly = schedule.joint_directions.size + schedule.joint_starts.size - 1
-    return int(DRAWS_PER_LINE * (SPARE_LINES + n_lines) + n_jointly)
+    return int(DRAWS_PER_LINE * (SPARE_LINES + count_lines(schedule)) + n_jointly)
 
 
 def pack(structure: Structure, schedule: Schedule, curvatures: np.ndarray) -> Packed:
@@ -141,7 +140,7 @@ def terms_of(integers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @njit
 def unpack(integers: np.ndarray, numbers: np.ndarray) -> tuple[Structure, Schedule, np.ndarray]:
     """Return structure, schedule and curvatures that were packed."""
-    starts = part(integers, 21)
+    starts = part(integers, 18)
     structure = Structure(
         part(integers, 0),
         part(integers, 1),
@@ -164,9 +163,6 @@ def unpack(integers: np.ndarray, numbers: np.ndarray) -> tuple[Structure, Schedu
         part(integers, 15),
         part(integers, 16),
         part(integers, 17),
-        part(integers, 18),
-        part(integers, 19),
-        part(integers, 20),
         numbers[starts[1] : starts[2]],
     )
     return structure, schedule, numbers[starts[2] : starts[3]]
@@ -191,12 +187,10 @@ def longest_direction(schedule: Schedule) -> int:
 
 
 @njit
-def any_cell(schedule: Schedule, place: int, draws: Any) -> int:
+def any_cell(starts: np.ndarray, cells: np.ndarray, place: int, draws: Any) -> int:
     """Choose one of the cells at a place of a grid."""
-    start, stop = schedule.place_starts[place], schedule.place_starts[place + 1]
-    if stop - start == 1:
-        return schedule.place_cells[start]
-    return schedule.place_cells[pick(draws, start, stop - 1)]
+    start, stop = starts[place], starts[place + 1]
+    return cells[start] if stop - start == 1 else cells[pick(draws, start, stop - 1)]
 
 
 @njit
@@ -220,20 +214,14 @@ def plan(schedule: Schedule, draws: Any) -> tuple[np.ndarray, np.ndarray, np.nda
     cells, steps : ndarray of int64
         The cells of all lines, one after the other, and their steps.
     """
-    n_groups, n_grids = schedule.passes.size, schedule.grid_rows.size
     n_directions = schedule.direction_starts.size - 1
     n_lines = schedule.single.size + n_directions
     n_entries = schedule.single.size + schedule.direction_cells.size
-    longest = 1
-    for g in range(n_groups):
-        size = schedule.group_starts[g + 1] - schedule.group_starts[g]
-        longest = max(longest, size)
-        n_lines += schedule.passes[g] * (size // 2)
-        n_entries += schedule.passes[g] * (size // 2) * 2
-    for g in range(n_grids):
-        swaps = (schedule.grid_rows[g] // 2) * (schedule.grid_columns[g] // 2)
-        n_lines += schedule.grid_passes[g] * swaps
-        n_entries += schedule.grid_passes[g] * swaps * 4
+    for g in range(schedule.grid_rows.size):
+        n_rows = schedule.grid_rows[g]
+        in_grid = schedule.grid_passes[g] * max(n_rows // 2, 1) * (schedule.grid_columns[g] // 2)
+        n_lines += in_grid
+        n_entries += in_grid * 2 * min(n_rows, 2)
     starts = np.empty(n_lines + 1, dtype=np.int64)
     cells = np.empty(n_entries, dtype=np.int64)
     steps = np.empty(n_entries, dtype=np.int64)
@@ -245,32 +233,22 @@ def plan(schedule: Schedule, draws: Any) -> tuple[np.ndarray, np.ndarray, np.nda
         at += 1
         k += 1
         starts[k] = at
-    for g in range(n_groups):
-        members = schedule.group_cells[schedule.group_starts[g] : schedule.group_starts[g + 1]]
-        order = members.copy()
-        for _ in range(schedule.passes[g]):
-            if order.size > 2:
-                shuffle(order, draws)
-            for i in range(0, order.size - 1, 2):
-                cells[at], steps[at] = order[i], 1
-                cells[at + 1], steps[at + 1] = order[i + 1], -1
-                at += 2
-                k += 1
-                starts[k] = at
-    for g in range(n_grids):
+    at_place, members = schedule.place_starts, schedule.place_cells
+    for g in range(schedule.grid_rows.size):
         rows = np.arange(schedule.grid_rows[g])
         columns = np.arange(schedule.grid_columns[g])
         for _ in range(schedule.grid_passes[g]):
-            shuffle(rows, draws)
-            shuffle(columns, draws)
-            for i in range(0, rows.size - 1, 2):
+            if rows.size * columns.size > 2:  # two cells have one line, in whatever order
+                shuffle(rows, draws)
+                shuffle(columns, draws)
+            for i in range(0, max(rows.size - 1, 1), 2):
                 for j in range(0, columns.size - 1, 2):
-                    for corner in range(4):
-                        row, column = rows[i + corner // 2], columns[j + corner % 2]
-                        place = schedule.grid_places[g] + row * columns.size + column
-                        cells[at] = any_cell(schedule, place, draws)
-                        steps[at] = 1 if corner in (0, 3) else -1
-                        at += 1
+                    for up in range(min(rows.size, 2)):
+                        row = schedule.grid_places[g] + rows[i + up] * columns.size
+                        for side in range(2):
+                            cells[at] = any_cell(at_place, members, row + columns[j + side], draws)
+                            steps[at] = 1 if up == side else -1
+                            at += 1
                     k += 1
                     starts[k] = at
     for d in range(n_directions):
@@ -402,7 +380,7 @@ def sweep_counts(
             n_able += 1
             n_moved += status
     everything = Change(0, whole_change(structure, line), True)
-    final = log_density_at(log_density, context, structure, state.values, line, everything, 0)
+    final = log_density_at(log_density, context, state.values, line, everything, 0)
     moved = n_moved / n_able if n_able else 1.0
     return SweepOutcome(state.counts, moved, n_able, final, gain, curvatures)
 

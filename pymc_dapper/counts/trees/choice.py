@@ -6,6 +6,7 @@ import numpy as np
 
 from pymc_dapper.counts.compiled.sweep import schedule_of
 from pymc_dapper.counts.kernels.line import Structure
+from pymc_dapper.counts.kernels.sweep import count_lines
 from pymc_dapper.counts.reading.moves import Moves
 from pymc_dapper.counts.reading.tree import TreeReading
 from pymc_dapper.counts.trees.model import ModelTree
@@ -49,10 +50,7 @@ def pays(
 
 def sweep_cost(moves: Moves, structure: Structure) -> float:
     """Multiplications that take as long as an effective draw by moves."""
-    schedule = schedule_of(moves)
-    in_groups = np.diff(schedule.group_starts) // 2
-    lines = schedule.single.size + float(schedule.passes @ in_groups)
-    lines += schedule.direction_starts.size - 1 + schedule.grid_places.size
+    lines = count_lines(schedule_of(moves))
     terms_of_line = 2 * structure.rows.size / max(structure.starts.size - 1, 1)
     return lines * EVALUATIONS * terms_of_line * TERM / SHARE
 

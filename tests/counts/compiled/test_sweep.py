@@ -20,13 +20,12 @@ def test_moves_are_laid_end_to_end():
     )
     schedule = schedule_of(moves)
     assert schedule.single.tolist() == [7]
-    assert schedule.group_starts.tolist() == [0, 3, 5]
-    assert schedule.group_cells.tolist() == [0, 1, 2, 4, 5]
-    assert schedule.passes.tolist() == [1, 3]
-    assert (schedule.grid_rows.tolist(), schedule.grid_columns.tolist()) == ([2], [2])
-    assert schedule.grid_places.tolist() == [0]
-    assert schedule.place_starts.tolist() == [0, 1, 3, 4, 5]
-    assert schedule.place_cells.tolist() == [0, 1, 2, 3, 4]
+    # A group is a row of cells.
+    assert (schedule.grid_rows.tolist(), schedule.grid_columns.tolist()) == ([1, 1, 2], [3, 2, 2])
+    assert schedule.grid_passes.tolist() == [1, 3, 2]
+    assert schedule.grid_places.tolist() == [0, 3, 5]
+    assert schedule.place_starts.tolist() == [0, 1, 2, 3, 4, 5, 6, 8, 9, 10]
+    assert schedule.place_cells.tolist() == [0, 1, 2, 4, 5, 0, 1, 2, 3, 4]
     assert schedule.direction_starts.tolist() == [0, 2, 4]
     assert schedule.direction_cells.tolist() == [0, 2, 3, 4]
     assert schedule.direction_steps.tolist() == [1, -2, 1, 1]

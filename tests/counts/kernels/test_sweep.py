@@ -245,7 +245,7 @@ def one_way(log_density, context, structure, schedule, counts, curvatures, draws
     if proposal.n_cells > 0:
         change, gain = find_change(structure, line, proposal.n_cells), 0.0
         for t in range(2):
-            density = log_density_at(log_density, context, structure, state.values, line, change, t)
+            density = log_density_at(log_density, context, state.values, line, change, t)
             gain = density - gain
         chance = np.exp(min(0.0, gain))
         if choose(draws, np.array([1 - chance, chance])):
@@ -330,6 +330,18 @@ def test_counts_grow_to_the_largest_and_not_beyond():
 PLAN = in_python(plan)
 
 
+def grid(n_rows, cells, passes):
+    """A table of known margins; or a group, if it has one row."""
+    return schedule()._replace(
+        grid_rows=np.array([n_rows]),
+        grid_columns=np.array([len(cells) // n_rows]),
+        grid_passes=np.array([passes]),
+        grid_places=np.array([0]),
+        place_starts=np.arange(len(cells) + 1),
+        place_cells=cells,
+    )
+
+
 def lines(moves, seed=0):
     starts, cells, steps = PLAN(moves, some_draws(np.random.default_rng(seed)))
     return [
@@ -339,9 +351,7 @@ def lines(moves, seed=0):
 
 
 def test_a_pass_pairs_all_cells_of_a_group_at_random():
-    moves = schedule()._replace(
-        group_starts=np.array([0, 5]), group_cells=np.arange(10, 15), passes=np.array([2])
-    )
+    moves = grid(1, np.arange(10, 15), passes=2)
     drawn = lines(moves)
     assert len(drawn) == 4
     for first, second in (drawn[:2], drawn[2:]):
@@ -354,15 +364,7 @@ def test_a_pass_pairs_all_cells_of_a_group_at_random():
 
 
 def test_a_pass_over_a_grid_swaps_each_cell_once():
-    cells = np.arange(6)
-    moves = schedule()._replace(
-        grid_rows=np.array([2]),
-        grid_columns=np.array([3]),
-        grid_passes=np.array([1]),
-        grid_places=np.array([0]),
-        place_starts=np.arange(7),
-        place_cells=cells,
-    )
+    moves = grid(2, np.arange(6), passes=1)
     [swap] = lines(moves)
     change = np.zeros(6, dtype=int)
     for cell, step in swap.items():
