@@ -100,13 +100,13 @@ class Readings:
     def sizes(self) -> dict[TensorVariable, list[TensorVariable]]:
         """Find the numbers of records that aren't known, and the records of each."""
         with telling_of_memory("SizeStep", self.model.free_RVs):
-            return self._once(("sizes",), lambda: find_sizes(self.model, self.point))
+            return self._once(("sizes",), lambda: find_sizes(self.model))
 
     def size(self, rv: TensorVariable) -> SizeReading:
         """Read how the model sees a number of records."""
         value = self.model.rvs_to_values[rv]
         with telling_of_memory("SizeStep", [rv]):
-            return self._once(("size", rv), lambda: read_size(self.model, value, self.point))
+            return self._once(("size", rv), lambda: read_size(self.model, value))
 
     def can_be_counted(self, rv: TensorVariable) -> bool:
         """Say whether a variable is a count, which something else in the model depends on."""
@@ -665,7 +665,7 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
     counted = {rv for rvs in sizes.values() for rv in rvs}  # each by its own number
     lengths = {rv.name: length(model, rv) for rv in seen if rv not in counted}
     if None in lengths.values() or len(set(lengths.values())) > 1:
-        check_scalars(model, seen, readings.point)
+        check_scalars(model, seen)
         listed = ", ".join(
             f"'{name}' ({_told_length(model[name], n)})" for name, n in lengths.items()
         )

@@ -79,21 +79,20 @@ def broken_parts(reading, fault):
 def take_apart(reading, as_written=None, function=JitFunction):
     """Compile the parts of a sweep; that which proposes when it is first called."""
     sweep = sweep_graph(reading, numba_mode(None))
-    data = {shared: shared.type(name=shared.name) for shared in reading.data}
-    given = [*reading.parameters, *data.values()]
+    given = [*reading.parameters, *reading.data.values()]
     log_uniforms = pt.vector("log_uniforms", dtype="float64")
     options = {"model": reading.model, "compile_kwargs": {}}
     decided = [*sweep.updated, sweep.accepted, sweep.log_density]
     decide = function(
         [*reading.records, *sweep.proposed, log_uniforms, *given],
-        rebuild(decided, {**data, sweep.exponentials: -log_uniforms}),
+        rebuild(decided, {sweep.exponentials: -log_uniforms}),
         **options,
     )
 
     @cache
     def from_noise():
         inputs = [*reading.randomness.inputs, *given]
-        return function(inputs, rebuild(reading.proposals, data), **options)
+        return function(inputs, reading.proposals, **options)
 
     def propose(rng, *values):
         return from_noise()(*reading.randomness.draw(rng), *values)

@@ -69,9 +69,9 @@ def _needs_linker(op: Op) -> bool:
 class Evaluated:
     """A function of a graph that :func:`can_be_evaluated`, called with values of its inputs.
 
-    It returns a list of the outputs' values, which are the caller's own. Shared variables are read
-    at each call. A log-density with invalid parameters is minus infinity; without ``check_bounds``,
-    parameters go unchecked.
+    It returns a list of the outputs' values, which are the caller's own. Shared variables, and what
+    a variable stands for (``tag.stands_for``), are read at each call. A log-density with
+    invalid parameters is minus infinity; without ``check_bounds``, parameters go unchecked.
 
     Raises
     ------
@@ -111,10 +111,11 @@ class Evaluated:
     def _known(self, x: Variable) -> Cell:
         if isinstance(x, Constant):
             return [x.data]
-        if not isinstance(x, SharedVariable):
+        shared = getattr(x.tag, "stands_for", x)
+        if not isinstance(shared, SharedVariable):
             raise ValueError(f"{x} isn't given, and what is to be evaluated depends on it")
         cell: Cell = [None]
-        self._shared.append((x, cell))
+        self._shared.append((shared, cell))
         return cell
 
     def __call__(self, *values: Any) -> list[Any]:

@@ -182,7 +182,7 @@ class CollapsedStep(Step):
         p(counts, released) = p(released) p(counts given released), given the parameters.
         """
         reading, rng = self._reading, np.random.default_rng(0)
-        inputs = reading.model.value_vars
+        inputs = list(reading.view.values.values())
         written = compile_in_python(reading.model, inputs, [reading.written])
         for _ in range(2):
             drawn, log_probability = self._sums.draw(rng, self._given(point))

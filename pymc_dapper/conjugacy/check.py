@@ -11,7 +11,6 @@ from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.present import present_factors
 from pymc_dapper.graphs.prior_draws import draw_values, is_finite
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.graphs.values import frozen_dims
 
 TOLERANCE = {"float64": 1e-6, "float32": 1e-3}
 """Relative difference of two log-density ratios that rounding may leave, in a model's precision."""
@@ -27,7 +26,7 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
     rng = np.random.default_rng(0)
     log_density = _log_density(conditional)
     tolerance = TOLERANCE[conditional.rvs[0].dtype]
-    drawn = draw_values(conditional.model, conditional.model.free_RVs, np.random.default_rng(0), {})
+    drawn = draw_values(conditional.view, conditional.model.free_RVs, np.random.default_rng(0), {})
     states = [point] if drawn is None or not is_finite(drawn) else [drawn, point]
     for state in states:
         # Python evaluates no function of matrices of none.
@@ -67,17 +66,16 @@ def _sizes(conditional: Conditional) -> set[str]:
 
 def _log_density(conditional: Conditional) -> Callable[..., float]:
     """Compile the model's own log-density of the parameters and of their present children."""
-    model = conditional.model
+    model, view = conditional.model, conditional.view
     factors = [*conditional.rvs, *(model[name] for name in conditional.children)]
     # Without the Jacobian of theta's transform, as a density of theta itself.
     written = log_densities(model, factors, jacobian=False)
     by_name = dict(zip([x.name for x in factors], written, strict=True))
-    graphs = list(present_factors(model, by_name, conditional.present).values())
-    values = [model.rvs_to_values[rv] for rv in conditional.rvs]
-    known = frozen_dims(model, conditional.dim_lengths)
+    graphs = view(present_factors(model, by_name, conditional.present).values())
+    values = [view.values[model.rvs_to_values[rv]] for rv in conditional.rvs]
     to_values = conditional.to_values or conditional.thetas
-    graphs = rebuild(graphs, {**known, **dict(zip(values, to_values, strict=True))})
-    others = [x for x in model.value_vars if x not in values]
+    graphs = rebuild(graphs, dict(zip(values, to_values, strict=True)))
+    others = [x for x in view.values.values() if x not in values]
     inputs = [*conditional.thetas, *others]
     compiled = compile_in_python(model, inputs, [sum(graph.sum() for graph in graphs)])
 

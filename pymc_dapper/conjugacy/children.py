@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pytensor.tensor as pt
-from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.op import Op
 from pytensor.graph.traversal import ancestors
@@ -16,7 +15,7 @@ from pymc_dapper.conjugacy.totals import total, total_by_category
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.present import Present, present_rows
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
-from pymc_dapper.graphs.values import at_values
+from pymc_dapper.graphs.view import ModelView
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +54,15 @@ class Child:
 
 
 def read_children(
-    model: Model,
+    view: ModelView,
     parameters: Mapping[TensorVariable, TensorVariable],
-    known: Mapping[Variable, Variable],
     present: Present | None = None,
 ) -> list[Child]:
     """Find the random variables whose distribution depends on parameters.
 
     The parameters themselves are among them. Each is given with what stands for its value in the
-    result; ``known`` is what to put in the place of other variables, such as dim lengths. Of those
-    with rows that aren't there, ``present`` says how many are: the child is the first so many.
+    result. Of those with rows that aren't there, ``present`` says how many are: the child is the
+    first so many.
 
     Raises
     ------
@@ -72,11 +70,11 @@ def read_children(
         If a Potential depends on the parameters, or if a distribution does in a way that can't be
         read.
     """
-    stand_ins = set(parameters.values())
+    model, stand_ins = view.model, set(parameters.values())
     names = _names(list(parameters))
 
     def read(graphs: Sequence[Variable]) -> list[TensorVariable]:
-        return inline_symbolic_ops(rebuild(at_values(model, graphs, parameters), known))
+        return inline_symbolic_ops(view.at_values(graphs, parameters))
 
     def depends(graphs: Sequence[Variable]) -> bool:
         return not stand_ins.isdisjoint(ancestors(list(graphs)))

@@ -1,15 +1,12 @@
 """A parameter's conditional distribution given everything else, where it is conjugate."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import IntervalTransform, Transform, default_transform
@@ -22,20 +19,13 @@ from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.present import Present
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.graphs.values import (
-    dim_lengths,
-    forward,
-    frozen_dims,
-    shared_data,
-    static_shape,
-)
+from pymc_dapper.graphs.view import ModelView, Reading, view_of
 
 
 @dataclass(frozen=True, eq=False)
-class Conditional:
+class Conditional(Reading):
     """The conditional of one or several parameters."""
 
-    model: Model
     rvs: tuple[TensorVariable, ...]
     """The parameters: random variables."""
     shapes: tuple[tuple[int, ...], ...]
@@ -55,10 +45,6 @@ class Conditional:
     flattened and put one after the other."""
     given: tuple[TensorVariable, ...]
     """Value variables of the other variables that the graphs depend on."""
-    data: tuple[SharedVariable, ...]
-    """Shared data (``pm.Data``) that the graphs depend on."""
-    dim_lengths: dict[str, int]
-    """Lengths of the model's dims when it was read; constants of the graphs."""
     present: Present
     """How many rows of records are there: given these alone, others integrated out."""
 
@@ -84,25 +70,22 @@ def read_conditionals(
     NotConjugateError
         If a conditional isn't of a known family; the message says which variable breaks what.
     """
-    lengths = dim_lengths(model)
-    known = frozen_dims(model, lengths)
+    view = view_of(model)
     conditionals = []
-    for block in _blocks(model, rvs, known):
+    for block in _blocks(view, rvs):
         with _explained(block):
-            conditionals.append(_read_conditional(model, block, known, lengths, present or {}))
+            conditionals.append(_read_conditional(view, block, present or {}))
     return conditionals
 
 
-def _blocks(
-    model: Model, rvs: Sequence[TensorVariable], known: Mapping[Variable, Variable]
-) -> list[list[TensorVariable]]:
+def _blocks(view: ModelView, rvs: Sequence[TensorVariable]) -> list[list[TensorVariable]]:
     """Put normal parameters that a factor of the density ties together in one block."""
     blocks: list[tuple[set[str], list[TensorVariable]]] = []
     for rv in rvs:
         factors: set[str] = set()
         if isinstance(rv.owner.op, gaussian.NORMAL):
             with _explained([rv]):
-                children = read_children(model, {rv: rv.clone()}, known)
+                children = read_children(view, {rv: rv.clone()})
             factors = {child.name for child in children}
         tied = [block for block in blocks if not factors.isdisjoint(block[0])]
         blocks = [block for block in blocks if factors.isdisjoint(block[0])]
@@ -126,24 +109,20 @@ def _explained(rvs: Sequence[TensorVariable]) -> Iterator[None]:
 
 
 def _read_conditional(
-    model: Model,
-    rvs: Sequence[TensorVariable],
-    known: Mapping[Variable, Variable],
-    lengths: dict[str, int],
-    present: Present,
+    view: ModelView, rvs: Sequence[TensorVariable], present: Present
 ) -> Conditional:
     for rv in rvs:
         if not isinstance(rv.owner.op, gaussian.NORMAL):
             check_prior(rv.owner.op)
-        _check_support(model, rv)
-    shapes = [static_shape(rv, known) for rv in rvs]
+        _check_support(view.model, rv)
+    shapes = [view.shape(rv) for rv in rvs]
     # In double precision, whatever the model's is.
     thetas = [
         pt.tensor(rv.name, dtype="float64", shape=shape)
         for rv, shape in zip(rvs, shapes, strict=True)
     ]
     parameters = dict(zip(rvs, thetas, strict=True))
-    family = read_children(model, parameters, known, present)
+    family = read_children(view, parameters, present)
     names = {rv.name for rv in rvs}
     children = [child for child in family if child.name not in names]
     priors = [child for child in family if child.name in names]
@@ -165,15 +144,15 @@ def _read_conditional(
         outputs, of = _add_to_prior(prior, children, theta, shapes[0])
         draw, log_density, name = of.draw, of.log_density, of.name
 
-    values = rebuild(forward(model, parameters), known)
+    values = view.forward(parameters)
     to_values = None if values == thetas else values
     # Of thetas, the outputs need no more than the shapes.
     ones = {theta: pt.ones(theta.type.shape) for theta in thetas}
     outputs = rebuild([x.astype("float64") for x in outputs], ones)
     graphs = [*outputs, *(to_values or [])]
-    inputs = set(explicit_graph_inputs(graphs))
     return Conditional(
-        model=model,
+        view=view,
+        data=view.data_in(graphs),
         rvs=tuple(rvs),
         shapes=tuple(shapes),
         family=name,
@@ -183,9 +162,7 @@ def _read_conditional(
         thetas=tuple(thetas),
         draw=draw,
         log_density=log_density,
-        given=tuple(x for x in model.value_vars if x in inputs),
-        data=tuple(shared_data(graphs)),
-        dim_lengths=lengths,
+        given=view.values_in(graphs),
         present=present,
     )
 

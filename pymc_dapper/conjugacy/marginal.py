@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.conjugacy.families import BETA, DIRICHLET, GAMMA
-from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.view import ModelView
 
 
 def _log_beta(theta: np.ndarray, a: Any, b: Any) -> TensorVariable:
@@ -72,7 +71,7 @@ def integrable_parameters(
 
 
 def integrate_out(
-    model: Model, conditionals: Sequence[Conditional], counts: Sequence[TensorVariable]
+    view: ModelView, conditionals: Sequence[Conditional], counts: Sequence[TensorVariable]
 ) -> dict[str, TensorVariable]:
     """Write a model's log-density, factor by factor, with parameters integrated out.
 
@@ -88,8 +87,8 @@ def integrate_out(
     """
     names = [rv.name for rv in counts]
     # The parameters' own priors too: they may depend on counts.
-    variables = [*model.basic_RVs, *model.potentials]
-    graphs = log_densities(model, variables)
+    model = view.model
+    written = view.named_log_densities([*model.basic_RVs, *model.potentials])
     fixed: dict[Variable, Variable] = {}
     marginal: dict[str, TensorVariable] = {}
     taken: dict[str, str] = {}
@@ -98,11 +97,11 @@ def integrate_out(
         theta = _fixed_theta(conditional)
         [at_theta] = conditional.to_values or conditional.thetas
         [at_theta] = rebuild([at_theta], {conditional.thetas[0]: pt.constant(theta)})
-        value = model.rvs_to_values[conditional.rvs[0]]
+        value = view.values[model.rvs_to_values[conditional.rvs[0]]]
         fixed[value] = at_theta.astype(value.dtype)
         given = LOG_DENSITIES[conditional.family](theta, *conditional.parameters)
         marginal[first] = marginal.get(first, 0.0) - given
-    written = dict(zip([rv.name for rv in variables], rebuild(graphs, fixed), strict=True))
+    written = dict(zip(written, rebuild(list(written.values()), fixed), strict=True))
     return {
         name: graph.sum() + marginal[name] if name in marginal else graph
         for name, graph in written.items()

@@ -19,7 +19,6 @@ from pymc_dapper.backend.internals import (
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.conjugacy.check import check_conditional
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
-from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
@@ -168,14 +167,13 @@ class _Draw:
         model = conditional.model
         self._value_names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
 
-        data = {shared: shared.type(name=shared.name) for shared in conditional.data}
-        inputs = [*conditional.given, *data.values()]
+        inputs = [*conditional.given, *conditional.data.values()]
         options: dict[str, Any] = {"model": model, "compile_kwargs": compile_kwargs}
-        self._parameters = JitFunction(inputs, rebuild(conditional.parameters, data), **options)
+        self._parameters = JitFunction(inputs, conditional.parameters, **options)
         self._to_values = None
         if conditional.to_values is not None:
             self._to_values = JitFunction(
-                [*conditional.thetas, *inputs], rebuild(conditional.to_values, data), **options
+                [*conditional.thetas, *inputs], conditional.to_values, **options
             )
 
     def update(self, point: PointType, rng: np.random.Generator) -> None:

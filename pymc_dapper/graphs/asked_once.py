@@ -37,7 +37,7 @@ def asked_once() -> Iterator[None]:
 
 def initial_point(model: Model) -> PointType:
     """Return where chains start, by the names of value variables. It is the caller's to change."""
-    point = _answer(model, "start", model.initial_point)
+    point = answer(model, "start", model.initial_point)
     return {name: value.copy() for name, value in point.items()}
 
 
@@ -56,11 +56,12 @@ def log_densities(
     for every in (model.basic_RVs, model.potentials):
         if not set(every).isdisjoint(variables):
             ask = partial(model.logp, every, jacobian=jacobian, sum=False)
-            found |= zip(every, _answer(model, ("logp", jacobian, *every), ask), strict=True)
+            found |= zip(every, answer(model, ("logp", jacobian, *every), ask), strict=True)
     return [found[x] for x in variables]
 
 
-def _answer[X](model: Model, question: Any, ask: Callable[[], X]) -> X:
+def answer[X](model: Model, question: Any, ask: Callable[[], X]) -> X:
+    """Return the answer to a question, which is asked but once of a model that stays as it is."""
     answers = _answers.get()
     if answers is None:
         return ask()

@@ -7,6 +7,7 @@ from pymc import Model
 from pymc import compile as pymc_compile
 from pytensor.compile.mode import OPT_MINIMUM, Mode
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.evaluated import FEW_OPERANDS, Evaluated, can_be_evaluated
@@ -33,13 +34,19 @@ def compile_in_python(
     """Make a function of a graph without compiling it, for what is called a few times at most.
 
     As in PyMC's own functions, a log-density with invalid parameters is minus infinity; unchecked
-    in a model with ``check_bounds=False``.
+    in a model with ``check_bounds=False``. What stands for shared data, and isn't among the inputs,
+    has their present value.
     """
     if can_be_evaluated(inputs, outputs):
         return Evaluated(inputs, outputs, check_bounds=model.check_bounds)
+    data = {
+        x: x.tag.stands_for
+        for x in explicit_graph_inputs(outputs)
+        if hasattr(x.tag, "stands_for") and x not in inputs
+    }
     with model:
         function: Callable[..., list[np.ndarray]] = pymc_compile(
-            list(inputs), list(outputs), mode=AS_WRITTEN, on_unused_input="ignore"
+            list(inputs), list(outputs), givens=data, mode=AS_WRITTEN, on_unused_input="ignore"
         )
     return function
 

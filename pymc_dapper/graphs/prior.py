@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
@@ -13,11 +12,11 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.local_draws import Walk, local_draw
 from pymc_dapper.graphs.noise import takes_generator, without_rejection
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
-from pymc_dapper.graphs.values import at_values
+from pymc_dapper.graphs.view import ModelView
 
 
 def read_proposals(
-    model: Model,
+    view: ModelView,
     records: Sequence[TensorVariable],
     valid: Mapping[TensorVariable, TensorVariable] | None = None,
     reach: TensorVariable | None = None,
@@ -25,7 +24,7 @@ def read_proposals(
     """Build the graph that draws all records from their prior, given everything else.
 
     One may depend on another: they are drawn together. ``valid`` says for some of them where their
-    parameters are valid, in terms of value variables, shape (n,). Elsewhere the draws mean nothing;
+    parameters are valid, shape (n,). Elsewhere the draws mean nothing;
     those that take a generator are then made with the parameters that present records give, since
     with invalid ones a generator may raise or never return. With a ``reach``, records are drawn
     near the present ones where their distribution has a walk that leaves it as it is
@@ -34,39 +33,40 @@ def read_proposals(
     The draws are in the space of the records' value variables (that is, transformed where PyMC
     transforms them). Records whose draw no finite value stands for are nan.
     """
-    return _draws(model, records, to_values_of_records, valid or {}, reach)
+    return _draws(view, records, to_values_of_records, valid or {}, reach)
 
 
-def read_prior_draws(model: Model, rvs: Sequence[TensorVariable]) -> list[TensorVariable]:
+def read_prior_draws(view: ModelView, rvs: Sequence[TensorVariable]) -> list[TensorVariable]:
     """Build the graph that draws value variables of ``rvs`` from their prior, given all others."""
-    return _draws(model, rvs, lambda transform, *arguments: transform.forward(*arguments), {})
+    return _draws(view, rvs, lambda transform, *arguments: transform.forward(*arguments), {})
 
 
 def _draws(
-    model: Model,
+    view: ModelView,
     rvs: Sequence[TensorVariable],
     to_values: Callable[..., TensorVariable],
     valid: Mapping[TensorVariable, TensorVariable],
     reach: TensorVariable | None = None,
 ) -> list[TensorVariable]:
+    model = view.model
     draws: dict[TensorVariable, TensorVariable] = {}
     values: dict[TensorVariable, TensorVariable] = {}
     # In the model's order a variable comes after those it depends on.
     for rv in (rv for rv in model.free_RVs if rv in rvs):
         given = draws
         if rv in valid and takes_generator(rv):
-            at = {model.rvs_to_values[x]: value for x, value in values.items()}
+            at = {view.values[model.rvs_to_values[x]]: value for x, value in values.items()}
             [possible] = rebuild([valid[rv]], at)
-            present = at_values(model, list(draws), {})
+            present = view.at_values(list(draws))
             given = {
                 x: pt.switch(as_rows(possible, draw), draw, old).astype(draw.dtype)
                 for (x, draw), old in zip(draws.items(), present, strict=True)
             }
-        parameters = at_values(model, rv.owner.inputs, given)
+        parameters = view.at_values(rv.owner.inputs, given)
         prior = rv.owner.clone_with_new_inputs(parameters, strict=False)
         draw = prior.outputs[rv.owner.outputs.index(rv)]
         if reach is not None:
-            draw = _near(model, rv, draw, reach)
+            draw = _near(view, rv, draw, reach)
         transform = model.rvs_to_transforms[rv]
         draws[rv] = draw
         values[rv] = draw if transform is None else to_values(transform, draw, *parameters)
@@ -74,15 +74,15 @@ def _draws(
 
 
 def _near(
-    model: Model, rv: TensorVariable, draw: TensorVariable, reach: TensorVariable
+    view: ModelView, rv: TensorVariable, draw: TensorVariable, reach: TensorVariable
 ) -> TensorVariable:
     """Draw a random variable near its present value; independently, where there is no walk."""
     op = rv.owner.op
     if not isinstance(op, RandomVariable):
         return draw
-    inputs = at_values(model, rv.owner.inputs, {})
+    inputs = view.at_values(rv.owner.inputs)
     there = rv.owner.clone_with_new_inputs(inputs, strict=False)
-    [present] = at_values(model, [rv], {})
+    [present] = view.at_values([rv])
     of_draw = op.dist_params(draw.owner)
     near = local_draw(op, Walk(present, op.dist_params(there), draw, of_draw, reach))
     return near.astype(draw.dtype)

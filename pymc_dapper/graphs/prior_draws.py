@@ -3,20 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from pymc import Model
-from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.prior import read_prior_draws
+from pymc_dapper.graphs.view import ModelView
 
-type Reader = Callable[[Model, Sequence[TensorVariable]], list[TensorVariable]]
+type Reader = Callable[[ModelView, Sequence[TensorVariable]], list[TensorVariable]]
 
 
 def draw_values(
-    model: Model,
+    view: ModelView,
     rvs: Sequence[TensorVariable],
     rng: np.random.Generator,
     point: Mapping[str, np.ndarray],
@@ -27,12 +26,11 @@ def draw_values(
     Returns them by the names of value variables; None where they can't be drawn, whatever a
     distribution of the user's raises. ``read`` makes the graphs that draw them.
     """
-    values = [model.rvs_to_values[rv] for rv in rvs]
+    values = [view.model.rvs_to_values[rv] for rv in rvs]
     try:
-        randomness, graphs = with_randomness(read(model, rvs))
-        inputs = set(explicit_graph_inputs(graphs))
-        others = [x for x in model.value_vars if x in inputs]
-        draw = compile_in_python(model, [*randomness.inputs, *others], graphs)
+        randomness, graphs = with_randomness(read(view, rvs))
+        others = view.values_in(graphs)
+        draw = compile_in_python(view.model, [*randomness.inputs, *others], graphs)
         drawn = draw(*randomness.draw(rng), *(np.asarray(point[x.name]) for x in others))
     except FAILURES:
         return None

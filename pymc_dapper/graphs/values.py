@@ -2,74 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from pymc import Model
-from pytensor.compile.mode import Mode
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import graph_inputs, io_toposort
-from pytensor.tensor.basic import constant
-from pytensor.tensor.random.type import RandomGeneratorType
-from pytensor.tensor.shape import specify_shape
+from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.rebuild import rebuild
-
-
-def dim_lengths(model: Model) -> dict[str, int]:
-    """Return the present lengths of the model's dims."""
-    return {name: int(_present(length)) for name, length in model.dim_lengths.items()}
-
-
-def _present(length: Variable) -> np.ndarray:
-    if isinstance(length, SharedVariable):
-        return length.get_value(borrow=True)
-    # Not compiled with numba, which would take longer than all else.
-    return length.eval(mode="FAST_COMPILE")
-
-
-def frozen_dims(model: Model, lengths: Mapping[str, int]) -> dict[Variable, Variable]:
-    """Constants to put in the place of dim lengths, which are shared variables of PyMC's."""
-    return {
-        length: constant(lengths[name], dtype=length.type.dtype)
-        for name, length in model.dim_lengths.items()
-        if isinstance(length, SharedVariable)
-    }
-
-
-def data_of_known_shape(model: Model) -> dict[Variable, Variable]:
-    """Shared data as what they are at present in shape, to put in their place.
-
-    A matrix of covariates whose number of columns isn't known couldn't be read row by row. A step
-    refuses data that have changed in shape since it was built.
-    """
-    known: dict[Variable, Variable] = {}
-    for x in model.data_vars:
-        if isinstance(x, SharedVariable):
-            known[x] = specify_shape(x, x.get_value(borrow=True).shape)
-            known[x].name = x.name
-    return known
-
-
-def static_shape(rv: TensorVariable, known: Mapping[Variable, Variable]) -> tuple[int, ...]:
-    """Return the shape of a random variable, with ``known`` in the place of dim lengths."""
-    if None not in rv.type.shape:
-        return tuple(rv.type.shape)
-    [shape] = rebuild([rv.shape], known)
-    # By rewriting, nothing is drawn to see how long it is.
-    mode = Mode(linker="py", optimizer="fast_compile")
-    return tuple(int(length) for length in shape.eval(mode=mode))
-
-
-def shared_data(graphs: Sequence[Variable]) -> list[SharedVariable]:
-    """Return the shared data (``pm.Data``) that graphs depend on, each once."""
-    return list(
-        dict.fromkeys(
-            x
-            for x in graph_inputs(graphs)
-            if isinstance(x, SharedVariable) and not isinstance(x.type, RandomGeneratorType)
-        )
-    )
 
 
 def at_values(

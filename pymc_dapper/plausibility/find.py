@@ -16,7 +16,8 @@ from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
-from pymc_dapper.graphs.values import dim_lengths, forward, frozen_dims
+from pymc_dapper.graphs.values import forward
+from pymc_dapper.graphs.view import view_of
 from pymc_dapper.plausibility.noise_law import NoiseLaw
 
 
@@ -56,7 +57,7 @@ class Equality:
 
 def find_equalities(model: Model, values: Sequence[TensorVariable]) -> Iterator[Equality]:
     """Find what Potentials compare latent variables with, as an invariant does."""
-    constants = frozen_dims(model, dim_lengths(model))
+    constants = view_of(model).dims
     latent = {model.values_to_rvs[value] for value in values}
     for potential in model.potentials:
         for one, other in _compared(potential):
@@ -90,7 +91,7 @@ def _compared(condition: Variable) -> Iterator[Sequence[Variable]]:
 
 def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[ModelRelease]:
     """Find the releases that latent variables enter, and whose noise has a law that is known."""
-    constants = frozen_dims(model, dim_lengths(model))
+    constants = view_of(model).dims
     naturals = {x: x for x in model.free_RVs}
     as_random = dict(zip(model.value_vars, forward(model, naturals), strict=True))
     latent = {model.values_to_rvs[value] for value in values}

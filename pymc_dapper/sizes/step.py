@@ -126,7 +126,7 @@ class SizeStep(Step):
         model, options, point = self._begin(
             vars, model, rng, blocked, compile_kwargs, initial_point
         )
-        readings = self._reading or [read_size(model, x, point) for x in self._moved]
+        readings = self._reading or [read_size(model, x) for x in self._moved]
         self._stage("Checking")
         self._sizes = [_Size(check_size(reading, point)) for reading in readings]
         self._givens = [size.given for size in self._sizes]

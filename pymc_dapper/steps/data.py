@@ -1,13 +1,13 @@
 """Shared data of a model, handed to compiled functions as arguments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 import numpy as np
 from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
 
-from pymc_dapper.graphs.values import dim_lengths
+from pymc_dapper.graphs.view import dim_lengths
 
 
 class Reading(Protocol):
@@ -18,7 +18,7 @@ class Reading(Protocol):
         """The model."""
 
     @property
-    def data(self) -> Sequence[SharedVariable]:
+    def data(self) -> Collection[SharedVariable]:
         """Shared data that its graphs depend on."""
 
     @property

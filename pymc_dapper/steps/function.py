@@ -1,15 +1,12 @@
 """FunctionStep: parameters drawn by a function of the user's."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from pymc.exceptions import SamplingError
 from pymc.model import Model
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import (
@@ -21,16 +18,8 @@ from pymc_dapper.backend.internals import (
 )
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.checks import function
-from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.graphs.values import (
-    at_values,
-    dim_lengths,
-    forward,
-    frozen_dims,
-    shared_data,
-    static_shape,
-)
+from pymc_dapper.graphs.view import Reading, view_of
 from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.data import SharedData
 
@@ -147,15 +136,6 @@ class FunctionStep(Step):
         return f"<FunctionStep: {self._checked.names}>"
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """What the compiled checks depend on."""
-
-    model: Model
-    data: Sequence[SharedVariable]
-    dim_lengths: Mapping[str, int]
-
-
 class _CheckedDraw:
     """Natural values of all variables for the function; its draw, checked, for the chain."""
 
@@ -163,20 +143,20 @@ class _CheckedDraw:
         self, model: Model, values: Sequence[TensorVariable], compile_kwargs: dict[str, Any]
     ):
         rvs = [model.values_to_rvs[value] for value in values]
-        lengths = dim_lengths(model)
-        known = frozen_dims(model, lengths)
+        view = view_of(model)
         self.names = ", ".join(f"'{rv.name}'" for rv in rvs)
         self._value_names = [value.name for value in values]
-        self._shapes = {rv.name: static_shape(rv, known) for rv in rvs}
+        self._shapes = {rv.name: view.shape(rv) for rv in rvs}
         self._dtypes = {rv.name: np.dtype(rv.dtype) for rv in rvs}
 
         # From a draw to the chain's values, and to the log-density of all that depends on it.
         thetas = [rv.type(name=rv.name) for rv in rvs]
         instead = dict(zip(rvs, thetas, strict=True))
-        new = forward(model, instead)
-        factors = dependent_factors(model, values, jacobian=False)
+        new = view.forward(instead)
+        factors = view.dependent_factors(values, jacobian=False)
         self._factor_names = list(factors)
-        at_new = rebuild(list(factors.values()), dict(zip(values, new, strict=True)))
+        own = [view.values[x] for x in values]
+        at_new = rebuild(list(factors.values()), dict(zip(own, new, strict=True)))
         checks = [*new, *(x.sum().astype("float64") for x in at_new)]
 
         # From the chain's values to natural ones, where PyMC transforms a variable.
@@ -187,17 +167,13 @@ class _CheckedDraw:
             for rv in model.free_RVs
             if rv not in transformed
         ]
-        naturals = at_values(model, transformed, {})
+        naturals = view.at_values(transformed)
 
-        outputs = rebuild([*checks, *naturals], known)
-        shared = shared_data(outputs)
-        reading = _Reading(model, shared, lengths)
-        data = {x: x.type(name=x.name) for x in shared}
-        inputs = set(explicit_graph_inputs(outputs))
-        others = [x for x in model.value_vars if x in inputs]
+        outputs = [*checks, *naturals]
+        reading = Reading(view, view.data_in(outputs))
+        others = view.values_in(outputs)
         self.given = Given(others, SharedData(reading, f"the FunctionStep of {self.names}"))
-        given = [*others, *data.values()]
-        outputs = rebuild(outputs, data)
+        given = [*others, *reading.data.values()]
         options: dict[str, Any] = {"model": model, "compile_kwargs": compile_kwargs}
         self._check = JitFunction([*thetas, *given], outputs[: len(checks)], **options)
         self._naturals = JitFunction(given, outputs[len(checks) :], **options)

@@ -16,8 +16,7 @@ from pymc_dapper.assignment import Latent, find_latent
 from pymc_dapper.checks import flag, options, random_generator, whole_number
 from pymc_dapper.context import model_to_read
 from pymc_dapper.diagnostics._result import group
-from pymc_dapper.graphs.values import dim_lengths
-from pymc_dapper.records.reading.model import in_terms_of
+from pymc_dapper.graphs.view import view_of
 from pymc_dapper.sizes.reading.exchangeable import what_ties
 
 if TYPE_CHECKING:
@@ -165,11 +164,9 @@ def _check_new_people(
             )
     if n is None:
         return
-    values = [model.rvs_to_values[rv] for rv in found.records]
-    point = found.readings.point
-    sized = [x.type.clone(shape=point[x.name].shape)(name=x.name) for x in values]
-    known = in_terms_of(model, sized, dim_lengths(model))
-    tied = what_ties(model, found.records, sized, known, [])
+    view = view_of(model)
+    values = [view.values[model.rvs_to_values[rv]] for rv in found.records]
+    tied = what_ties(view, found.records, values, [])
     if tied is not None:
         raise ValueError(
             f"n can't be chosen: {tied}. Leave n out, for as many people as the model has"

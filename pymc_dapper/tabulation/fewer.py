@@ -18,7 +18,7 @@ from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.shape import Reshape, SpecifyShape
 
 from pymc_dapper.graphs.rebuild import rebuild, with_inputs
-from pymc_dapper.graphs.values import dim_lengths, frozen_dims
+from pymc_dapper.graphs.view import view_of
 from pymc_dapper.tabulation.rows import DistinctRows
 
 ROWS = 16
@@ -79,7 +79,7 @@ def with_few_records(model: Model, n: int, chosen: np.ndarray) -> Model:
     variables = [*model.basic_RVs, *model.potentials, *model.deterministics, *values]
     variables += densities.values()
     new: dict[Variable, Variable] = {
-        old: at_new_length(length) for old, length in frozen_dims(model, dim_lengths(model)).items()
+        old: at_new_length(length) for old, length in view_of(model).dims.items()
     }
     few = Model(model=None, check_bounds=model.check_bounds)
 

@@ -35,7 +35,7 @@ from pymc_dapper.graphs.rebuild import (
     rebuild,
     with_static_shape,
 )
-from pymc_dapper.graphs.values import dim_lengths, frozen_dims
+from pymc_dapper.graphs.view import view_of
 from pymc_dapper.records.reading.factors import RecordSum, RecordWalk
 from pymc_dapper.records.reading.finite import support
 from pymc_dapper.records.reading.roles import Combination, Fixed, FunctionOfSums, Rows
@@ -87,13 +87,9 @@ class ReadInTerms:
     """
 
     def __init__(self, model: Model, rvs: Sequence[TensorVariable]):
-        lengths = frozen_dims(model, dim_lengths(model))
-        known: dict[Variable, Variable] = dict(lengths)
-        self.placeholders: dict[Variable, TensorVariable] = {}
-        for data in model.data_vars:
-            if isinstance(data, SharedVariable):
-                shape = data.get_value(borrow=True).shape
-                known[data] = self.placeholders[data] = data.type.clone(shape=shape)(data.name)
+        view = view_of(model)
+        known: dict[Variable, Variable] = {**view.dims, **view.data}
+        self.placeholders: dict[Variable, TensorVariable] = dict(view.data)
         self._known = known
         for rv in model.basic_RVs:
             if rv in model.observed_RVs:

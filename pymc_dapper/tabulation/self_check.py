@@ -15,6 +15,7 @@ from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.graphs.evaluation import compile_in_python, rounding
 from pymc_dapper.graphs.prior_draws import draw_values
 from pymc_dapper.graphs.values import at_values
+from pymc_dapper.graphs.view import view_of
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.reading import TableReading
 
@@ -214,7 +215,7 @@ def _points(written: Model, rng: np.random.Generator) -> Iterator[Point]:
     if not rvs:
         yield {}
         return
-    drawn = draw_values(written, rvs, rng, {})
+    drawn = draw_values(view_of(written), rvs, rng, {})
     if drawn is None:
         start, drawn = written.initial_point(0), {}
         for x in (written.rvs_to_values[rv] for rv in rvs):

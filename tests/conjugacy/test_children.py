@@ -6,6 +6,7 @@ import pytest
 
 from pymc_dapper import ConjugateStep, NotConjugateError
 from pymc_dapper.conjugacy.children import read_children, read_link
+from pymc_dapper.graphs.view import view_of
 
 
 def test_a_child_that_shows_no_parameters_is_refused_by_name():
@@ -19,8 +20,8 @@ def test_a_child_that_shows_no_parameters_is_refused_by_name():
 def children_of(model, name):
     rv = model[name]
     theta = rv.type(name)
-    children = read_children(model, {rv: theta}, {})
-    return theta, [child for child in children if child.name != name]
+    view = view_of(model)
+    return view, theta, [x for x in read_children(view, {rv: theta}) if x.name != name]
 
 
 def test_children_are_told_by_their_family_value_and_parameters():
@@ -29,10 +30,10 @@ def test_children_are_told_by_their_family_value_and_parameters():
         pm.Poisson("seen", 3 * rate, observed=4)
         pm.Normal("mean", rate, 1.0)
         pm.Normal("other", model["mean"], 1.0)
-    _, (mean, seen) = children_of(model, "rate")
+    view, _, (mean, seen) = children_of(model, "rate")
     assert (seen.family, mean.family) == ("Poisson", "Normal")
     assert seen.value.eval() == 4
-    assert mean.value is model.rvs_to_values[model["mean"]]
+    assert mean.value is view.values[model.rvs_to_values[model["mean"]]]
     assert mean.name_parameter(1) == "the sd of 'mean' (Normal)"
     assert mean.name_parameter(7) == "parameter 8 of 'mean' (Normal)"
 
@@ -41,7 +42,7 @@ def test_a_link_is_a_power_with_a_coefficient():
     with pm.Model() as model:
         rate = pm.Gamma("rate", 2, 1, shape=2)
         pm.Poisson("y", np.array([3.0, 5.0, 7.0]) * rate[[0, 1, 1]], observed=[1, 2, 4])
-    theta, [child] = children_of(model, "rate")
+    _, theta, [child] = children_of(model, "rate")
     link = read_link(child, theta, positive=True)
     assert (link.position, link.relation.exponent) == (0, 1)
     options = {"mode": "FAST_COMPILE", "on_unused_input": "ignore"}
@@ -54,6 +55,6 @@ def test_two_parameters_at_once_are_no_link():
     with pm.Model() as model:
         rate = pm.Gamma("rate", 2, 1)
         pm.Gamma("y", rate, rate, observed=1.0)
-    theta, [child] = children_of(model, "rate")
+    _, theta, [child] = children_of(model, "rate")
     with pytest.raises(NotConjugateError, match=r"enters the shape of 'y'.* and the scale of 'y'"):
         read_link(child, theta, positive=True)

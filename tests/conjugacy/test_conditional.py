@@ -60,13 +60,13 @@ def test_ratios_of_the_conditional_are_the_models_own(name):
     judge, start = Judge(model), model.initial_point()
     for conditional in read_conditionals(model, variables):
         check_conditional(conditional, start)
-        given = list(conditional.given)
+        given = [*conditional.given, *conditional.data.values()]
         parameters = compiled(model, given, conditional.parameters)
         to_values = compiled(model, [*conditional.thetas, *given], conditional.to_values or [])
         names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
         for _ in range(3):
             point = random_point(model, start, rng)
-            at = [point[x.name] for x in given]
+            at = values_at(point, conditional)
             of = parameters(*at)
             judged, ours = [], []
             for _ in range(3):
@@ -102,8 +102,8 @@ def test_a_step_computes_the_same_in_numba(name):
 
     rng = np.random.default_rng(5)
     for conditional in read_conditionals(model, variables):
-        given = list(conditional.given)
-        at = [point[x.name] for x in given]
+        given = [*conditional.given, *conditional.data.values()]
+        at = values_at(point, conditional)
         parameters = compiled(model, given, conditional.parameters)(*at)
         values = thetas = conditional.split(conditional.draw(rng, *parameters))
         if conditional.to_values:
@@ -114,6 +114,14 @@ def test_a_step_computes_the_same_in_numba(name):
         for value, x in expected.items():
             np.testing.assert_allclose(new[value], x, 1e-9, 1e-9)
         point = {**point, **expected}
+
+
+def values_at(point, conditional):
+    """Values of what the conditional depends on: those of other variables, and data."""
+    return [
+        *(point[x.name] for x in conditional.given),
+        *(shared.get_value() for shared in conditional.data),
+    ]
 
 
 def compiled(model, inputs, outputs):

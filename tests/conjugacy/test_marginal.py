@@ -71,13 +71,15 @@ def log_ratios(write, *, leave_out=()):
     """Log-density ratios of points: by quadrature over the parameter, and as it is written."""
     with pm.Model() as model:
         p, counts, points = write()
-    factors = integrate_out(model, read_conditionals(model, [p]), counts)
+    conditionals = read_conditionals(model, [p])
+    view = conditionals[0].view
+    factors = integrate_out(view, conditionals, counts)
     marginal = pt.add(*(graph.sum() for name, graph in factors.items() if name not in leave_out))
     value = model.rvs_to_values[p]
     others = [x for x in model.value_vars if x is not value]
     options = {"mode": REWRITTEN, "on_unused_input": "ignore"}
     logp = pytensor.function([value, *others], model.logp(), **options)
-    written = pytensor.function(others, marginal, **options)
+    written = pytensor.function([view.values[x] for x in others], marginal, **options)
     found = []
     for point in points:
         at = [np.asarray(point[x.name], dtype=x.dtype) for x in others]

@@ -12,6 +12,7 @@ from pymc_dapper.graphs.prior import (
     read_proposals,
     to_values_of_records,
 )
+from pymc_dapper.graphs.view import view_of
 
 
 def test_draws_that_no_value_stands_for_are_nan():
@@ -38,14 +39,15 @@ def test_variables_are_drawn_together_given_all_others():
         mu = pm.Normal("mu")
         x = pm.LogNormal("x", mu, 1e-9, shape=3)
         y = pm.Normal("y", 2 * x, 1e-9, shape=3)
-    given = {model.rvs_to_values[mu]: np.array(0.7)}
+    view = view_of(model)
+    given = {view.values[model.rvs_to_values[mu]]: np.array(0.7)}
     for read in (read_proposals, read_prior_draws):
         # In the space of the value variables: of x, that is the logarithm.
-        y_drawn, x_drawn = read(model, [y, x])
+        y_drawn, x_drawn = read(view, [y, x])
         both = pt.stack([x_drawn, y_drawn]).eval(given, mode="FAST_COMPILE")
         np.testing.assert_allclose(both[0], 0.7, atol=1e-6)
         np.testing.assert_allclose(both[1], 2 * np.exp(0.7), atol=1e-6)
     # Alone, y is drawn given the present x.
-    [y_drawn] = read_proposals(model, [y])
-    present = {model.rvs_to_values[x]: np.zeros(3)}
+    [y_drawn] = read_proposals(view, [y])
+    present = {view.values[model.rvs_to_values[x]]: np.zeros(3)}
     np.testing.assert_allclose(y_drawn.eval(present, mode="FAST_COMPILE"), 2.0, atol=1e-6)

@@ -184,10 +184,15 @@ def test_an_integral_without_its_constant_shows(monkeypatch):
 
 def test_a_table_of_unknown_probabilities_is_dirichlet_multinomial():
     model, _ = probabilities_of_a_table()
-    factors = integrate_out(model, read_conditionals(model, [model["p"]]), [model["x"]])
+    conditionals = read_conditionals(model, [model["p"]])
+    view = conditionals[0].view
+    factors = integrate_out(view, conditionals, [model["x"]])
     marginal = pt.add(*(graph.sum() for graph in factors.values()))
     written = pytensor.function(
-        [model.rvs_to_values[model["x"]]], marginal, mode="FAST_COMPILE", on_unused_input="ignore"
+        [view.values[model.rvs_to_values[model["x"]]]],
+        marginal,
+        mode="FAST_COMPILE",
+        on_unused_input="ignore",
     )
     tables = np.array([[10, 0, 0], [3, 3, 4], [0, 1, 9], [1, 6, 3]])
     exact = stats.dirichlet_multinomial.logpmf(tables, [0.5, 1.0, 2.0], 10)

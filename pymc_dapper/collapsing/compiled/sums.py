@@ -134,28 +134,28 @@ def compile_sums(
     arrays = (structure.starts, terms, structure.kinds, structure.first, structure.contexts, slopes)
     noise = [pt.constant(x) for x in arrays]
     context = context_of(reading.noise)
-    at_data = {placeholder: shared for shared, placeholder in reading.placeholders.items()}
-    [context_at_data] = rebuild([context], at_data)
 
     # In NUTS' function; what it takes by name from points must keep its length.
     tables = [pytensor.shared(np.zeros(0, dtype=dtype), shape=(None,)) for dtype in ("i8", "f8")]
     no_draws = pt.constant(np.zeros(0))
-    sums, *_ = _sums(functions, reading.naturals, tables, no_draws, noise, context_at_data)
+    sums, *_ = _sums(functions, reading.naturals, tables, no_draws, noise, context)
     n = reading.largest.size
     [at_anchors] = rebuild([reading.log_density], {reading.anchors: tables[0][:n]})
+    [log_density] = reading.view.in_model([at_anchors + sums.sum()])
 
-    data = list(reading.placeholders.values())
-    [naturals, largest] = rebuild([reading.naturals, reading.largest], reading.placeholders)
+    data = list(reading.data.values())
     counts, uniforms = pt.lvector("counts"), pt.dvector("uniforms")
     most = pt.constant(np.int64(MOST))
     packed = [pt.lvector("integers"), pt.dvector("numbers")]
-    tabulated = Tabulate(functions)(counts, largest, most, *noise, context)
-    *_, drawn, log_probabilities = _sums(functions, naturals, packed, uniforms, noise, context)
+    tabulated = Tabulate(functions)(counts, reading.largest, most, *noise, context)
+    *_, drawn, log_probabilities = _sums(
+        functions, reading.naturals, packed, uniforms, noise, context
+    )
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs or {}}
     given = [*reading.parameters, *data]
     return CompiledSums(
         reading=reading,
-        log_density=at_anchors + sums.sum(),
+        log_density=log_density,
         tables=(tables[0], tables[1]),
         _tabulate=JitFunction([counts, *data], tabulated, **options),
         _draw=JitFunction([*packed, uniforms, *given], [drawn, log_probabilities.sum()], **options),

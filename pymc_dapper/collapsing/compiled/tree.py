@@ -139,14 +139,11 @@ class TreeSums:
         """Build PyMC's NUTS for the parameters."""
         reading, noise = self.reading, self.reading.noise
         model = reading.model
-        by_name = {x.name: x for x in model.value_vars}
-        of_model = {x: by_name[x.name] for x in noise.parameters}
-        of_model |= {placeholder: shared for shared, placeholder in noise.placeholders.items()}
-        [context] = rebuild([context_of(noise)], of_model)
         # Nothing but a gradient.
-        change = self.slopes * (context - self.present)
+        change = self.slopes * (context_of(noise) - self.present)
         cost = pt.switch(pt.eq(self.slopes, 0), 0.0, change).sum()
         [at_anchors] = rebuild([reading.log_density], {reading.anchors: self.anchors})
+        [log_density] = noise.view.in_model([at_anchors + cost])
         shapes = {x.name: np.shape(point[x.name]) for x in reading.moved}
 
         def around(function: ValueGradFunction) -> WithCountsSummedOut:
@@ -154,7 +151,7 @@ class TreeSums:
             return WithCountsSummedOut(self, inner, shapes, others)
 
         return nuts_on(
-            at_anchors + cost,
+            log_density,
             reading.moved,
             model.value_vars,
             model,

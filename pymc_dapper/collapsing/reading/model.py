@@ -10,17 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.random.basic import BinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.counts.reading.model import CountReading, check_counts, read_factors
-from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.errors import NotCollapsibleError
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.graphs.values import at_values, dim_lengths, frozen_dims, shared_data
+from pymc_dapper.graphs.view import Reading, view_of
 
 NATURAL: dict[type, Callable[..., tuple[Variable, Variable]]] = {
     BinomialRV: lambda n, p: (pt.log(p) - pt.log1p(-p), n),
@@ -30,18 +28,17 @@ NATURAL: dict[type, Callable[..., tuple[Variable, Variable]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class CollapsedModel:
-    """A model's log-density with counts summed out. All graphs are in terms of value variables.
+class CollapsedModel(Reading):
+    """A model's log-density with counts summed out.
 
     That is the log-sums of the counts' weights (:mod:`pymc_dapper.collapsing.kernels.sums`) at
     ``naturals``, and ``log_density``.
     """
 
-    model: Model
     counts: tuple[TensorVariable, ...]
-    """Value variables of the counts."""
+    """The model's value variables of the counts."""
     moved: tuple[TensorVariable, ...]
-    """Value variables of the parameters that are to be moved."""
+    """Those of the parameters that are to be moved."""
     noise: CountReading
     """How the other factors see the counts, each by itself."""
     naturals: TensorVariable
@@ -56,12 +53,6 @@ class CollapsedModel:
     """The log-density with the counts, as the model has it: of the same factors."""
     parameters: tuple[TensorVariable, ...]
     """Value variables of all parameters that the graphs depend on."""
-    data: tuple[SharedVariable, ...]
-    """Shared data that the graphs depend on."""
-    placeholders: dict[Variable, TensorVariable]
-    """What stands for the data in the graphs of the noise."""
-    dim_lengths: dict[str, int]
-    """Lengths of the model's dims when it was read."""
 
     @property
     def how(self) -> str:
@@ -107,26 +98,27 @@ def read_collapsed(
                 f"'{rv.name}'",
                 "only Binomial and Poisson counts are independent, and summed one by one",
             )
-    seen = dependent_factors(model, counts)
+    view = view_of(model)
+    seen = view.dependent_factors(counts)
     priors = {rv.name for rv in rvs}
     rest = {name: graph for name, graph in seen.items() if name not in priors}
-    noise = read_factors(model, counts, point, rest)
+    noise = read_factors(view, counts, rest)
     _check_noise(noise, model)
-    factors = dependent_factors(model, parameters)
+    factors = view.dependent_factors(parameters)
     others = [graph.sum() for name, graph in factors.items() if name not in seen]
 
-    lengths = dim_lengths(model)
     naturals, largest, at_anchors, start = [], [], {}, 0
     anchors = pt.lvector("anchors")
-    for rv, value in zip(rvs, counts, strict=True):
-        shape = np.shape(point[value.name])
-        parameters_of = at_values(model, rv.owner.op.dist_params(rv.owner), {})
+    own = [view.values[value] for value in counts]
+    for rv, value in zip(rvs, own, strict=True):
+        shape = value.type.shape
+        parameters_of = view.at_values(rv.owner.op.dist_params(rv.owner))
         natural, most = NATURAL[type(rv.owner.op)](*parameters_of)
-        followed = set(counts).intersection(explicit_graph_inputs([natural]))
+        followed = set(own).intersection(explicit_graph_inputs([natural]))
         if followed:
-            names = ", ".join(f"'{model.values_to_rvs[x].name}'" for x in counts if x in followed)
+            names = ", ".join(f"'{x.name}'" for x, y in zip(rvs, own, strict=True) if y in followed)
             raise refused(names, f"the distribution of '{rv.name}' depends on them")
-        if not set(model.value_vars).isdisjoint(explicit_graph_inputs([most])):
+        if view.values_in([most]):
             raise refused(f"'{rv.name}'", "its n isn't known")
         naturals.append(pt.broadcast_to(natural.astype("float64"), shape).ravel())
         largest.append(pt.broadcast_to(most.astype("float64"), shape).ravel())
@@ -137,21 +129,15 @@ def read_collapsed(
     [prior_at_anchors] = rebuild([prior], at_anchors)
     log_density = pt.add(prior_at_anchors, *others)
     written = pt.add(*(graph.sum() for graph in seen.values()), *others)
-    naturals, largest, log_density, written = rebuild(
-        [pt.concatenate(naturals), pt.concatenate(largest), log_density, written],
-        frozen_dims(model, lengths),
-    )
-    inputs = set(explicit_graph_inputs([naturals, log_density]))
-    if set(explicit_graph_inputs([naturals])).isdisjoint(parameters):
+    naturals, largest = pt.concatenate(naturals), pt.concatenate(largest)
+    if {x.name for x in view.values_in([naturals])}.isdisjoint(x.name for x in parameters):
         raise refused(
             ", ".join(f"'{name}'" for name in priors),
             "their distribution depends on none of the parameters",
         )
-    data = dict(noise.placeholders)
-    for shared in shared_data([naturals, largest]):
-        data.setdefault(shared, shared.type(name=shared.name))
     return CollapsedModel(
-        model=model,
+        view=view,
+        data={**noise.data, **view.data_in([naturals, largest])},
         counts=tuple(counts),
         moved=tuple(parameters),
         noise=noise,
@@ -160,10 +146,7 @@ def read_collapsed(
         anchors=anchors,
         log_density=log_density,
         written=written,
-        parameters=tuple(x for x in model.value_vars if x in inputs),
-        data=tuple(data),
-        placeholders=data,
-        dim_lengths=lengths,
+        parameters=view.values_in([naturals, log_density]),
     )
 
 

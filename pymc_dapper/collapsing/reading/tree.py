@@ -17,10 +17,9 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.collapsing.reading.model import refused
 from pymc_dapper.counts.reading.model import CountReading, read_counts
 from pymc_dapper.counts.reading.tree import TreeReading, read_tree
-from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.graphs.values import dim_lengths, frozen_dims
+from pymc_dapper.graphs.view import ModelView
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,14 +61,14 @@ class CollapsedTree:
         return self.noise.rvs
 
     @property
-    def data(self) -> tuple[SharedVariable, ...]:
-        """Shared data that the terms depend on."""
-        return self.noise.data
+    def view(self) -> ModelView:
+        """The view that all graphs are of."""
+        return self.noise.view
 
     @property
-    def placeholders(self) -> dict[Variable, TensorVariable]:
-        """What stands for the data in the graphs of the terms."""
-        return self.noise.placeholders
+    def data(self) -> Mapping[SharedVariable, TensorVariable]:
+        """Shared data that the terms depend on, and what stands for them."""
+        return self.noise.data
 
     @property
     def dim_lengths(self) -> dict[str, int]:
@@ -120,16 +119,17 @@ def read_collapsed_tree(
     depends = explicit_graph_inputs([x for terms in reading.terms for x in terms.fixed.values()])
     if moving.isdisjoint(x.name for x in depends):
         raise refused(names, "what is known of them depends on none of the parameters")
-    seen, factors = dependent_factors(model, counts), dependent_factors(model, parameters)
+    view = reading.view
+    seen, factors = view.dependent_factors(counts), view.dependent_factors(parameters)
     others = [graph.sum() for name, graph in factors.items() if name not in seen]
     anchors = pt.lvector("anchors")
     parts = split(anchors, [np.shape(point[value.name]) for value in counts])
     at_anchors = {
-        value: part.astype(value.dtype) for value, part in zip(counts, parts, strict=True)
+        view.values[value]: part.astype(value.dtype)
+        for value, part in zip(counts, parts, strict=True)
     }
     written = pt.add(*(graph.sum() for graph in seen.values()), *others)
     [log_density] = rebuild([written], at_anchors)
-    log_density, written = rebuild([log_density, written], frozen_dims(model, dim_lengths(model)))
     return CollapsedTree(
         noise=reading,
         tree=tree,

@@ -187,7 +187,7 @@ def compile_count_sweep(
     ]
     context = [table, *whole_context]
     swept = op(*inputs, *context)
-    given = [*reading.parameters, *reading.placeholders.values()]
+    given = [*reading.parameters, *reading.data.values()]
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs}
     return CompiledCountSweep(
         structure=structure,

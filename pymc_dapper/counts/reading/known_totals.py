@@ -35,7 +35,7 @@ class KnownTotals:
                 f"depends on {listed}, which another step would change. If that is a latent count, "
                 "pass it to the same CountStep, which then moves it together with the table"
             )
-        inputs = [*reading.parameters, *reading.placeholders.values()]
+        inputs = [*reading.parameters, *reading.data.values()]
         offsets = [invariant.rows.offset for invariant in reading.invariants]
         self._offsets = compile_in_python(reading.model, inputs, offsets)
 

@@ -7,9 +7,8 @@ import numpy as np
 from pymc import Model
 from pymc.distributions.discrete import DiscreteUniformRV
 from pymc.distributions.multivariate import DirichletMultinomialRV
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors, explicit_graph_inputs, graph_inputs, io_toposort
+from pytensor.graph.traversal import ancestors, explicit_graph_inputs, io_toposort
 from pytensor.tensor.random.basic import (
     BernoulliRV,
     BetaBinomialRV,
@@ -19,7 +18,6 @@ from pytensor.tensor.random.basic import (
     NegBinomialRV,
     PoissonRV,
 )
-from pytensor.tensor.random.type import RandomGeneratorType
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
@@ -29,9 +27,9 @@ from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.conjugacy.marginal import integrate_out
 from pymc_dapper.counts.reading.totals import Totals, find_totals
 from pymc_dapper.graphs.checks import localise_checks
-from pymc_dapper.graphs.errors import FAILURES, ReadingError
+from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_static_shape
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
 from pymc_dapper.graphs.terms.linear import constant_value
 from pymc_dapper.graphs.terms.of_sums import Terms, terms_of
 from pymc_dapper.graphs.terms.roles import (
@@ -44,7 +42,7 @@ from pymc_dapper.graphs.terms.roles import (
     take_values,
 )
 from pymc_dapper.graphs.terms.walk import CountWalk, as_terms, says_only_what_is_required
-from pymc_dapper.graphs.values import dim_lengths, frozen_dims
+from pymc_dapper.graphs.view import ModelView, Reading, view_of
 
 FAMILIES = (
     MultinomialRV,
@@ -84,10 +82,9 @@ class Invariant:
 
 
 @dataclass(frozen=True, eq=False)
-class CountReading:
-    """How a model sees its counts. All graphs are in terms of value variables."""
+class CountReading(Reading):
+    """How a model sees its counts."""
 
-    model: Model
     counts: tuple[TensorVariable, ...]
     """The counts: variables with the names of their value variables and with static shapes."""
     terms: tuple[Terms, ...]
@@ -102,22 +99,15 @@ class CountReading:
     """Each factor as the model has it, a scalar."""
     parameters: tuple[TensorVariable, ...]
     """Value variables of all other free variables that the graphs depend on."""
-    data: tuple[SharedVariable, ...]
-    """Shared data that the graphs depend on."""
-    placeholders: dict[Variable, TensorVariable]
-    """What stands for the data in the graphs."""
     frozen: dict[Variable, np.ndarray]
     """Data that the linear structure was read from, with the values they had."""
-    dim_lengths: dict[str, int]
-    """Lengths of the model's dims when it was read."""
     integrated: tuple[Conditional, ...]
     """Conditionals of the parameters that are integrated out."""
 
     @property
     def rvs(self) -> list[TensorVariable]:
         """The random variables of the counts."""
-        of_value = {value.name: rv for value, rv in self.model.values_to_rvs.items()}
-        return [of_value[count.name] for count in self.counts]
+        return [self.model[name] for name in self.names(self.counts)]
 
     @property
     def n_cells(self) -> int:
@@ -201,7 +191,9 @@ def read_counts(
     """
     rvs = [model.values_to_rvs[value] for value in values]
     check_counts(model, rvs)
-    reading = read_factors(model, values, point, integrate_out(model, integrated, rvs))
+    # What is known of the parameters is in terms of the view that they were read in.
+    view = integrated[0].view if integrated else view_of(model)
+    reading = read_factors(view, values, integrate_out(view, integrated, rvs))
     if not set(reading.as_written) - {rv.name for rv in rvs}:
         names = ", ".join(f"'{rv.name}'" for rv in rvs)
         raise ReadingError(
@@ -213,10 +205,7 @@ def read_counts(
 
 
 def read_factors(
-    model: Model,
-    values: Sequence[TensorVariable],
-    point: Mapping[str, np.ndarray],
-    written: Mapping[str, TensorVariable],
+    view: ModelView, values: Sequence[TensorVariable], written: Mapping[str, TensorVariable]
 ) -> CountReading:
     """Find out how tables of counts enter some factors of a log-density, given by their names.
 
@@ -225,29 +214,16 @@ def read_factors(
     ReadingError
         If a factor can't be evaluated.
     """
-    lengths = dim_lengths(model)
-    sized = {x: x.type.clone(shape=point[x.name].shape)(name=x.name) for x in model.value_vars}
-    counts = [sized[value] for value in values]
-    known: dict[Variable, Variable] = {**sized, **frozen_dims(model, lengths)}
-    placeholders: dict[Variable, TensorVariable] = {}
-    for shared in graph_inputs(list(written.values())):
-        if _is_data(shared) and shared not in known:
-            shape = shared.get_value(borrow=True).shape
-            placeholders[shared] = shared.type.clone(shape=shape)(name=shared.name)
-
-    walk = CountWalk(counts, {x: s.get_value() for s, x in placeholders.items()})
+    counts = [view.values[value] for value in values]
+    walk = CountWalk(counts, {x: shared.get_value() for shared, x in view.data.items()})
     terms: list[Terms] = []
     wholes: list[WholeFactor] = []
     invariants: list[Invariant] = []
     as_written: dict[str, TensorVariable] = {}
     for name, raw in written.items():
-        if set(values).isdisjoint(ancestors([raw])):
+        if set(counts).isdisjoint(ancestors([raw])):
             continue
-        try:
-            [graph] = rebuild([raw], {**known, **placeholders}, replace_node=with_static_shape)
-            [graph] = localise_checks(inline_symbolic_ops([graph]), counts)
-        except FAILURES as error:
-            raise _unfit(name, error) from error
+        [graph] = localise_checks(inline_symbolic_ops([raw]), counts)
         role = walk.follow(graph)
         if isinstance(role, Fixed):
             continue
@@ -266,21 +242,18 @@ def read_factors(
     invariants, totals = _without_totals(invariants, sum(size(x.type.shape) for x in counts))
     terms = _merged([_of_moving_cells(each, totals) for each in terms])
     wholes = [_of_moving_cells(each, totals) for each in wholes]
-    inputs = set(explicit_graph_inputs(list(as_written.values())))
-    used = {shared: x for shared, x in placeholders.items() if x in inputs}
+    data = view.data_in(list(as_written.values()))
     return CountReading(
-        model=model,
+        view=view,
+        data=data,
         counts=tuple(counts),
         terms=tuple(terms),
         wholes=tuple(wholes),
         invariants=tuple(invariants),
         totals=totals,
         as_written=as_written,
-        parameters=tuple(x for x in sized.values() if x in inputs and x not in counts),
-        data=tuple(used),
-        placeholders=used,
-        frozen={shared: walk.frozen[x] for shared, x in used.items() if x in walk.frozen},
-        dim_lengths=lengths,
+        parameters=view.values_in(list(as_written.values()), but=counts),
+        frozen={shared: walk.frozen[x] for shared, x in data.items() if x in walk.frozen},
         integrated=(),
     )
 
@@ -368,16 +341,3 @@ def _whole(name: str, graph: TensorVariable, walk: CountWalk, reason: str) -> Wh
     new = {x: x.type.clone(shape=role.shape)() for x, role in cuts.items()}
     [log_density] = rebuild([graph.sum()], new)
     return WholeFactor(name, log_density, {new[x]: role for x, role in cuts.items()}, reason)
-
-
-def _is_data(variable: Variable) -> bool:
-    return isinstance(variable, SharedVariable) and not isinstance(
-        variable.type, RandomGeneratorType
-    )
-
-
-def _unfit(name: str, error: Exception) -> ReadingError:
-    return ReadingError(
-        f"'{name}' can't be evaluated with the shapes of the counts and of the data: {error}. "
-        "Does the released table have the shape of the table it was made from?"
-    )

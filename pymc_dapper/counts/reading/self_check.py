@@ -17,7 +17,7 @@ class WrittenFactors:
     """The factors that counts enter, as the model has them, given its parameters and data."""
 
     def __init__(self, reading: CountReading, given: Sequence[np.ndarray]):
-        inputs = [*reading.counts, *reading.parameters, *reading.placeholders.values()]
+        inputs = [*reading.counts, *reading.parameters, *reading.data.values()]
         outputs = list(reading.as_written.values())
         self._evaluate = compile_in_python(reading.model, inputs, outputs)
         self._reading = reading

@@ -43,7 +43,7 @@ class PossibleStart:
         self._known = known
         terms = [each for each in reading.terms if len(each.linear) == 1]
         self._sums = [next(iter(each.linear.values())) for each in terms]
-        inputs = [*reading.parameters, *reading.placeholders.values()]
+        inputs = [*reading.parameters, *reading.data.values()]
         self._ranges = PossibleRanges(reading.model, inputs, terms, [True] * len(terms))
 
     def __call__(

@@ -283,7 +283,7 @@ def compile_tree(
     arrays = (left, right, exact, starts, tree.terms[order], slopes)
     constants = [pt.constant(x) for x in (*arrays, layout.kinds, layout.first, layout.contexts)]
     functions = tuple(term_function(terms) for terms in reading.terms)
-    context, given = context_of(reading), [*reading.parameters, *reading.placeholders.values()]
+    context, given = context_of(reading), [*reading.parameters, *reading.data.values()]
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs or {}}
     near, drop, tilted = pt.lvector("near"), pt.dscalar("drop"), pt.scalar("tilted", dtype="bool")
     tables = TabulateTree(functions)(near, drop, tilted, *constants, context)

@@ -78,20 +78,19 @@ def compile_moves(
     moved = _unravel(path[-1], reading)
     records = rebuild(reading.moved_records, dict(zip(proposed, moved, strict=True)))
     parameters, numbers = moved[: len(reading.parameters)], moved[len(reading.proposed) :]
-    data = {shared: shared.type(name=shared.name) for shared in reading.data}
     function = JitFunction(
         [
             *reading.parameters,
             *reading.numbers,
             *reading.records,
             *reading.given,
-            *data.values(),
+            *reading.data.values(),
             *reading.uniforms,
             *([fractions] if reading.numbers else []),
             *fit,
             *variates,
         ],
-        rebuild([*parameters, *numbers, *records, path, outcome], data),
+        [*parameters, *numbers, *records, path, outcome],
         model=reading.model,
         compile_kwargs=compile_kwargs,
     )

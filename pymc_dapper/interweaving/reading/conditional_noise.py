@@ -12,15 +12,12 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.checks import valid_parameters
-from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.graphs.values import dim_lengths, frozen_dims, shared_data
+from pymc_dapper.graphs.view import ModelView
 from pymc_dapper.interweaving.reading.maps import at_index
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 from pymc_dapper.records.reading.finite import possible_values
@@ -52,20 +49,13 @@ def read_conditional_noise(
     law = reading.conditional
     if law is None:
         return None
-    inputs = set(explicit_graph_inputs([*law.weights, law.log_scale]))
-    moving = [value for value in parameters if value in inputs]
+    view, weights, log_scale = reading.view, law.weights, law.log_scale
+    seen = view.values_in([*weights, log_scale])
+    moving = [value for value in parameters if view.values[value] in seen]
     if not moving:
         return None
-
-    lengths = dim_lengths(model)
-    sized = {x: x.type.clone(shape=point[x.name].shape)(name=x.name) for x in moving}
-    known = {
-        **frozen_dims(model, lengths),
-        **dict(zip(records, reading.records, strict=True)),
-        **sized,
-    }
-    log_scale, *weights = rebuild([law.log_scale, *law.weights], known)
-    proposed = {x: x.type(name=f"{x.name}_proposed") for x in sized.values()}
+    own = [view.values[value] for value in moving]
+    proposed = {x: x.type(name=f"{x.name}_proposed") for x in own}
     new_log_scale, *new_weights = rebuild([log_scale, *weights], proposed)
 
     n_records = reading.n_records
@@ -77,20 +67,20 @@ def read_conditional_noise(
         **dict(zip(reading.records, law.choose(noise, new_weights, reading.records), strict=True)),
     }
 
-    factors = dependent_factors(model, [*moving, *records])
+    factors = view.dependent_factors([*moving, *records])
     integrated_out = {rv.name for rv in rvs} | {x.name for x in reading.separable_factors}
     others = [factor.sum() for name, factor in factors.items() if name not in integrated_out]
-    [rest] = rebuild(rebuild([pt.add(0.0, *others)], known), new)
+    [rest] = rebuild([pt.add(0.0, *others)], new)
     log_density = rest.astype("float64") + _log_total(new_log_scale, new_weights, n_records)
-    log_density = pt.switch(prior_is_valid(model, rvs, known, new), log_density, -np.inf)
+    log_density = pt.switch(prior_is_valid(view, rvs, new), log_density, -np.inf)
     log_law = pt.log(at_index(index, weights)).sum() - _log_total(0.0, weights, n_records)
 
     moved_records = [new[x] for x in reading.records]
     graphs = [noise, *moved_records, log_density, log_law]
-    inputs = set(explicit_graph_inputs(graphs)) - {uniforms, *proposed.values()}
     return NonCentredModel(
-        model=model,
-        parameters=tuple(sized.values()),
+        view=view,
+        data=view.data_in(graphs),
+        parameters=tuple(own),
         left_alone=tuple(model.values_to_rvs[x].name for x in parameters if x not in moving),
         records=reading.records,
         uniforms=(uniforms,),
@@ -100,26 +90,20 @@ def read_conditional_noise(
         log_density=log_density,
         log_law=log_law,
         factors=tuple(factors),
-        given=tuple(x for x in model.value_vars if x in inputs),
-        data=tuple(shared_data(graphs)),
-        dim_lengths=lengths,
+        given=view.values_in(graphs, but=(*own, *reading.records)),
     )
 
 
 def prior_is_valid(
-    model: Model,
-    rvs: Sequence[TensorVariable],
-    known: Mapping[Variable, Variable],
-    new: Mapping[Variable, Variable],
+    view: ModelView, rvs: Sequence[TensorVariable], new: Mapping[Variable, Variable]
 ) -> TensorVariable:
     """Whether the records' prior has valid parameters, as PyMC checks them, at a proposal.
 
     The prior itself is left out of the log-density, and with it its checks.
     """
-    if not model.check_bounds:
+    if not view.model.check_bounds:
         return pt.constant(True, dtype="bool")
-    valid = valid_parameters(log_densities(model, rvs))
-    return rebuild(rebuild([valid], known), new)[0]
+    return rebuild([valid_parameters(view.log_densities(rvs))], new)[0]
 
 
 def _noise(

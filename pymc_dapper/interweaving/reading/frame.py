@@ -23,12 +23,9 @@ from functools import cache, reduce
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.graphs.values import frozen_dims, shared_data
 from pymc_dapper.interweaving.reading.conditional_noise import prior_is_valid
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 
@@ -69,16 +66,12 @@ def read_frame(
     (:func:`noise_has_a_frame`): then it is of the noise of records that the parameters move, beside
     the other records themselves, and the former follow.
     """
-    model = reading.model
+    view = reading.view
     noise_of = dict(zip(reading.records, reading.noise, strict=True)) if of_noise else {}
-    by_name = {x.name: x for x in (*reading.parameters, *noise_of)}
-    sized = {x: by_name[x.name] for x in model.value_vars if x.name in by_name}
-    for x in records:
-        sized.setdefault(x, x.type.clone(shape=point[x.name].shape)(name=x.name))
-    framed = [sized[x] for x in records]
-    known = {**frozen_dims(model, reading.dim_lengths), **sized}
+    framed = [view.values[x] for x in records]
+    moving = [*reading.parameters, *noise_of, *framed]
 
-    own = rebuild([noise_of.get(x, x) for x in framed], sized)
+    own = [noise_of.get(x, x) for x in framed]
     own = [pt.specify_shape(y, x.type.shape) for x, y in zip(framed, own, strict=True)]
     frame, fixed, regular = _frame_of([column for x in own for column in _columns(x)])
     to_frame = frame.type(name="frame_proposed")
@@ -86,20 +79,20 @@ def read_frame(
     new = dict(zip(framed, _joined(moved_columns, framed), strict=True))
     new |= dict(zip(reading.parameters, reading.proposed, strict=True))
     if of_noise:
-        at = {noise_of.get(sized[x], x): new[sized[x]] for x in records}
+        at = {noise_of.get(x, x): new[x] for x in framed}
         followed = rebuild(reading.moved_records, at)
         new |= dict(zip(noise_of, followed, strict=True))
         # Their prior, which would say so, is left out.
-        rvs = [model[name] for name in reading.names(reading.records)]
+        rvs = [view.model[name] for name in reading.names(reading.records)]
         finite = (pt.isfinite(x).all() for x in followed)
-        possible = reduce(pt.and_, finite, possible & prior_is_valid(model, rvs, known, new))
+        possible = reduce(pt.and_, finite, possible & prior_is_valid(view, rvs, new))
     moved = [new[x] for x in framed]
 
-    factors = dependent_factors(model, [x for x in model.value_vars if x in sized])
+    factors = view.dependent_factors([x for x, own in view.values.items() if own in moving])
     for name in reading.names(list(noise_of)):
         del factors[name]
     total = pt.add(*(x.sum() for x in factors.values()))
-    [total] = rebuild(rebuild([total], known), new)
+    [total] = rebuild([total], new)
     normal = [x in noise_of for x in framed for _ in _columns(x)]
     log_law = log_volume + _log_normal(to_frame, normal, fixed)
     log_density = pt.switch(possible, total.astype("float64") + log_law, -np.inf)
@@ -108,9 +101,9 @@ def read_frame(
     proposed = (*reading.proposed, to_frame)
     noise = pt.switch(regular, pt.stack(fixed, axis=1), np.nan)
     graphs = [noise, *moved, log_density]
-    inputs = set(explicit_graph_inputs(graphs)) - set(proposed)
     return NonCentredModel(
-        model=model,
+        view=view,
+        data=view.data_in(graphs),
         parameters=reading.parameters,
         left_alone=reading.left_alone,
         records=tuple(framed),
@@ -121,9 +114,7 @@ def read_frame(
         log_density=log_density,
         log_law=-present_log_law,
         factors=tuple(factors),
-        given=tuple(x for x in model.value_vars if x in inputs),
-        data=tuple(shared_data(graphs)),
-        dim_lengths=reading.dim_lengths,
+        given=view.values_in(graphs, but=(*reading.parameters, *framed)),
         frame=frame,
     )
 

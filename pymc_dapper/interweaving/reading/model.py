@@ -8,14 +8,12 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.asked_once import initial_point
-from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.graphs.values import at_values, dim_lengths, frozen_dims, shared_data
+from pymc_dapper.graphs.view import ModelView, view_of
 from pymc_dapper.interweaving.reading.conditional_noise import (
     RecordsReader,
     prior_is_valid,
@@ -49,46 +47,39 @@ def read_non_centred(
         If the records of a distribution can't be written as a function of parameters and noise.
     """
     everything = parameters
-    parameters, numbers = _tell_apart(model, parameters, records, point)
+    view = view_of(model)
+    parameters, numbers = _tell_apart(view, parameters, records)
     if numbers and not (parameters and records):
         raise ReadingError(_a_number_alone(numbers, records))
     if not records:
-        return _read_alone(model, parameters, point)
+        return _read_alone(view, parameters)
     rvs = [model.values_to_rvs[value] for value in records]
     conditional = read_conditional_noise(model, parameters, records, point, read_records)
     if conditional is not None:
         return conditional
-    moving, moved = _who_moves_whom(model, parameters, rvs)
+    moving, moved = _who_moves_whom(view, parameters, rvs)
     if not moved:
         raise ReadingError(_nothing_moves(model, everything, rvs))
     numbers = {x: seen for x, seen in numbers.items() if not set(seen.rvs).isdisjoint(moved)}
 
-    lengths = dim_lengths(model)
-    sized = {
-        value: value.type.clone(shape=point[value.name].shape)(name=value.name)
-        for value in (*moving, *numbers, *(model.rvs_to_values[rv] for rv in moved))
-    }
-    known = {**frozen_dims(model, lengths), **sized}
-
-    def in_values(graphs: Sequence[Variable]) -> list[Variable]:
-        return rebuild(at_values(model, graphs, {}), known)
-
-    proposed = [sized[value].type(name=f"{value.name}_proposed") for value in moving]
-    new: dict[Variable, Variable] = {
-        sized[value]: new_value for value, new_value in zip(moving, proposed, strict=True)
-    }
-    proposed_numbers = [sized[value].type(name=f"{value.name}_proposed") for value in numbers]
+    own, own_numbers = (tuple(view.values[x] for x in each) for each in (moving, numbers))
+    proposed, proposed_numbers = (
+        [x.type(name=f"{x.name}_proposed") for x in each] for each in (own, own_numbers)
+    )
+    new: dict[Variable, Variable] = dict(zip(own, proposed, strict=True))
     # More than there is room for are refused, but evaluated: as many as a table that they are
     # looked up in may have.
     new_numbers: dict[Variable, Variable] = {
-        sized[value]: pt.minimum(new_value, seen.room).astype(value.dtype)
+        view.values[value]: pt.minimum(new_value, seen.room).astype(value.dtype)
         for (value, seen), new_value in zip(numbers.items(), proposed_numbers, strict=True)
     }
-    there = {rv: new_numbers[sized[value]] for value, seen in numbers.items() for rv in seen.rvs}
+    there = {
+        rv: new_numbers[view.values[value]] for value, seen in numbers.items() for rv in seen.rvs
+    }
     uniforms, noise, finite, normal = [], [], [], []
     for rv in moved:
-        value, node = sized[model.rvs_to_values[rv]], rv.owner
-        present = in_values(parameters_of(node))
+        value, node = view.values[model.rvs_to_values[rv]], rv.owner
+        present = view.at_values(parameters_of(node))
         shifted = rebuild(present, new)
         rule = _map_of(rv, [a is not b for a, b in zip(present, shifted, strict=True)])
         normal.append(rule.is_normal)
@@ -96,12 +87,12 @@ def read_non_centred(
         if rule.has_jumps or not rv.dtype.startswith("float"):
             uniform = pt.tensor(f"{rv.name}_uniforms", shape=value.type.shape, dtype="float64")
             uniforms.append(uniform)
-        [natural] = in_values([rv])
+        [natural] = view.at_values([rv])
         noise.append(rule.noise(natural, present, uniform))
         record = rule.records(noise[-1], shifted)
         transform = model.rvs_to_transforms[rv]
         if transform is not None:
-            record = transform.forward(record, *rebuild(in_values(node.inputs), new))
+            record = transform.forward(record, *rebuild(view.at_values(node.inputs), new))
         seen_rows = record[: there[rv]] if rv in there else record
         finite.append(pt.isfinite(seen_rows).all())
         new[value] = pt.specify_shape(record, value.type.shape).astype(value.dtype)
@@ -109,21 +100,21 @@ def read_non_centred(
     first_rows = {
         name: factor
         for seen in numbers.values()
-        for name, factor in factors_of_first_rows(seen, sized).items()
+        for name, factor in factors_of_first_rows(seen).items()
     }
-    log_density, factors = _without_priors(model, moved, known, new | new_numbers, first_rows)
+    log_density, factors = _without_priors(view, moved, new | new_numbers, first_rows)
     # A statistic that clips its records would take an infinite one for a large one.
-    possible = reduce(pt.and_, finite, prior_is_valid(model, moved, known, new))
+    possible = reduce(pt.and_, finite, prior_is_valid(view, moved, new))
     for seen, n in zip(numbers.values(), proposed_numbers, strict=True):
         possible = possible & (n <= seen.room)
     log_density = pt.switch(possible, log_density, -np.inf)
-    moved_values = [sized[model.rvs_to_values[rv]] for rv in moved]
+    moved_values = [view.values[model.rvs_to_values[rv]] for rv in moved]
     moved_records = [new[value] for value in moved_values]
     graphs = [*noise, *moved_records, log_density]
-    inputs = set(explicit_graph_inputs(graphs)) - {*uniforms, *proposed, *proposed_numbers}
     return NonCentredModel(
-        model=model,
-        parameters=tuple(sized[value] for value in moving),
+        view=view,
+        data=view.data_in(graphs),
+        parameters=own,
         left_alone=tuple(
             model.values_to_rvs[x].name for x in everything if x not in (*moving, *numbers)
         ),
@@ -135,28 +126,22 @@ def read_non_centred(
         log_density=log_density,
         log_law=None,
         factors=tuple(factors),
-        given=tuple(x for x in model.value_vars if x in inputs),
-        data=tuple(shared_data(graphs)),
-        dim_lengths=lengths,
-        numbers=tuple(sized[value] for value in numbers),
+        given=view.values_in(graphs, but=(*own, *own_numbers, *moved_values)),
+        numbers=own_numbers,
         proposed_numbers=tuple(proposed_numbers),
         is_normal=all(normal),
     )
 
 
-def _read_alone(
-    model: Model, parameters: Sequence[TensorVariable], point: Mapping[str, np.ndarray]
-) -> NonCentredModel:
+def _read_alone(view: ModelView, parameters: Sequence[TensorVariable]) -> NonCentredModel:
     """Read a model without records: all factors that the parameters enter decide."""
-    lengths = dim_lengths(model)
-    sized = {x: x.type.clone(shape=point[x.name].shape)(name=x.name) for x in parameters}
-    known = {**frozen_dims(model, lengths), **sized}
-    proposed = {x: x.type(name=f"{x.name}_proposed") for x in sized.values()}
-    log_density, factors = _without_priors(model, [], known, proposed, {})
-    inputs = set(explicit_graph_inputs([log_density])) - set(proposed.values())
+    own = [view.values[x] for x in parameters]
+    proposed = {x: x.type(name=f"{x.name}_proposed") for x in own}
+    log_density, factors = _without_priors(view, [], proposed, {})
     return NonCentredModel(
-        model=model,
-        parameters=tuple(sized.values()),
+        view=view,
+        data=view.data_in([log_density]),
+        parameters=tuple(own),
         left_alone=(),
         records=(),
         uniforms=(),
@@ -166,9 +151,7 @@ def _read_alone(
         log_density=log_density,
         log_law=None,
         factors=tuple(factors),
-        given=tuple(x for x in model.value_vars if x in inputs),
-        data=tuple(shared_data([log_density])),
-        dim_lengths=lengths,
+        given=view.values_in([log_density], but=own),
     )
 
 
@@ -213,18 +196,19 @@ def can_interweave(
 
 
 def _who_moves_whom(
-    model: Model, parameters: Sequence[TensorVariable], rvs: Sequence[TensorVariable]
+    view: ModelView, parameters: Sequence[TensorVariable], rvs: Sequence[TensorVariable]
 ) -> tuple[list[TensorVariable], list[TensorVariable]]:
     """Value variables of the parameters that move records, and the records that they move."""
     moving: set[TensorVariable] = set()
     moved: list[TensorVariable] = []
     behind: dict[TensorVariable, set[TensorVariable]] = {}
     # In the model's order a variable comes after those it depends on.
+    model = view.model
     for rv in (rv for rv in model.free_RVs if rv in rvs):
-        inputs = set(explicit_graph_inputs(at_values(model, parameters_of(rv.owner), {})))
-        movers = inputs.intersection(parameters)
+        inputs = view.values_in(view.at_values(parameters_of(rv.owner)))
+        movers = {x for x in parameters if view.values[x] in inputs}
         for earlier in moved:
-            if model.rvs_to_values[earlier] in inputs:
+            if view.values[model.rvs_to_values[earlier]] in inputs:
                 movers |= behind[earlier]
         if movers:
             behind[rv] = movers
@@ -243,9 +227,8 @@ def _map_of(rv: TensorVariable, which: Sequence[bool]) -> RecordMap:
 
 
 def _without_priors(
-    model: Model,
+    view: ModelView,
     moved: Sequence[TensorVariable],
-    known: Mapping[Variable, Variable],
     new: Mapping[Variable, Variable],
     instead: Mapping[str, TensorVariable],
 ) -> tuple[TensorVariable, list[str]]:
@@ -253,25 +236,23 @@ def _without_priors(
 
     In the place of some factors stands what is equal to them.
     """
-    values = [value for value in model.value_vars if known.get(value, value) in new]
-    factors = dependent_factors(model, values)
+    factors = view.dependent_factors([x for x, own in view.values.items() if own in new])
     for rv in moved:
         del factors[rv.name]
     terms = [instead.get(name, factor).sum() for name, factor in factors.items()]
-    [total] = rebuild(rebuild([pt.add(*terms)], known), new)
+    [total] = rebuild([pt.add(*terms)], new)
     return total.astype("float64"), list(factors)
 
 
 def _tell_apart(
-    model: Model,
+    view: ModelView,
     values: Sequence[TensorVariable],
     records: Sequence[TensorVariable],
-    point: Mapping[str, np.ndarray],
 ) -> tuple[list[TensorVariable], dict[TensorVariable, Seen]]:
     """Tell continuous parameters from numbers of records, with how these are seen."""
     parameters, numbers = [], {}
     for value in values:
-        name = model.values_to_rvs[value].name
+        name = view.model.values_to_rvs[value].name
         if value in records:
             raise ReadingError(
                 f"'{name}' was passed both as a parameter and among the records: a variable is one "
@@ -280,7 +261,7 @@ def _tell_apart(
         if value.dtype.startswith("float"):
             parameters.append(value)
             continue
-        seen = see(model, value, point) if value.type.ndim == 0 else None
+        seen = see(view, value) if value.type.ndim == 0 else None
         if seen is None or not seen.records:
             raise ReadingError(
                 f"'{name}' is discrete, and InterweaveStep moves continuous parameters only, and "
@@ -294,7 +275,7 @@ def _a_number_alone(
     numbers: Mapping[TensorVariable, Seen], records: Sequence[TensorVariable]
 ) -> str:
     names = ", ".join(
-        f"'{seen.model.values_to_rvs[value].name}'" for value, seen in numbers.items()
+        f"'{seen.view.model.values_to_rvs[value].name}'" for value, seen in numbers.items()
     )
     counted = ", ".join(dict.fromkeys(rv.name for seen in numbers.values() for rv in seen.rvs))
     lacking = (

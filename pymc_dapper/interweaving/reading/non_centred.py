@@ -1,26 +1,20 @@
 """A model with the records' noise in the place of the records, or with their frame apart."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 import numpy as np
-from pymc import Model
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.view import Reading
 from pymc_dapper.interweaving.reading.coordinates import ITSELF, Coordinates, coordinates_of
 
 
-@dataclass(frozen=True)
-class NonCentredModel:
-    """A model's log-density in terms of parameters and the records' noise.
+@dataclass(frozen=True, eq=False)
+class NonCentredModel(Reading):
+    """A model's log-density in terms of parameters and the records' noise."""
 
-    All graphs are in terms of value variables.
-    """
-
-    model: Model
     parameters: tuple[TensorVariable, ...]
     """Value variables of the parameters that move records, with static shapes."""
     left_alone: tuple[str, ...]
@@ -45,10 +39,6 @@ class NonCentredModel:
     """Names of these factors."""
     given: tuple[TensorVariable, ...]
     """Value variables of all else that the graphs depend on."""
-    data: tuple[SharedVariable, ...]
-    """Shared data (``pm.Data``) that the graphs depend on."""
-    dim_lengths: dict[str, int]
-    """Lengths of the model's dims when it was read; constants of the graphs."""
     frame: TensorVariable | None = None
     """Coordinates of the records that move besides the parameters, a vector computed from the
     records or from their noise: see :mod:`~pymc_dapper.interweaving.reading.frame`. What is held
@@ -76,8 +66,3 @@ class NonCentredModel:
         stops = np.cumsum([prod(x.type.shape) for x in self.moving])[:-1]
         parts = zip(self.coordinates, np.split(flat, stops), strict=True)
         return float(sum(coordinates.log_volume(own, np) for coordinates, own in parts))
-
-    def names(self, values: Sequence[TensorVariable]) -> list[str]:
-        """Names of value variables' random variables, as the model has them."""
-        names = {value.name: rv.name for value, rv in self.model.values_to_rvs.items()}
-        return [names[value.name] for value in values]

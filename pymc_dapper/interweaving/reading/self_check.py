@@ -54,7 +54,7 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
     """
     rng = np.random.default_rng(0)
     rvs = [reading.model[name] for name in reading.names(reading.records)]
-    point = {**point, **(draw_values(reading.model, rvs, rng, point, _draws_of(reading)) or {})}
+    point = {**point, **(draw_values(reading.view, rvs, rng, point, _draws_of(reading)) or {})}
     uniforms = [rng.random(u.type.shape) for u in reading.uniforms]
     present = _moving(reading, point)
     moved = [x + _small_change(rng, x.shape) for x in present]
@@ -141,16 +141,14 @@ def _draws_of(reading: NonCentredModel) -> Reader:
     """Return what reads draws of the records from the law whose noise is held fixed."""
     if reading.log_law is None or reading.frame is not None:
         return read_proposals
-    return lambda model, rvs: _conditional_draws(reading)
+    return lambda view, rvs: _conditional_draws(reading)
 
 
 def _conditional_draws(reading: NonCentredModel) -> list[TensorVariable]:
     _, u = uniform(
         size=reading.records[0].type.shape, rng=random_generator_type(), return_next_rng=True
     )
-    by_name = {x.name: x for x in reading.model.value_vars}
-    present = [by_name[x.name] for x in reading.parameters]
-    at = {reading.noise[0]: u, **dict(zip(reading.proposed, present, strict=True))}
+    at = {reading.noise[0]: u, **dict(zip(reading.proposed, reading.parameters, strict=True))}
     return rebuild(reading.moved_records, at)
 
 

@@ -88,7 +88,6 @@ def compile_exchange(
     sweep = exchange_graph(reading, exchange, numba_mode(options.get("mode")))
     share = sweep.accepted.sum(dtype="float64") / max(1, exchange.n_pairs)
     outcome = pt.stack([share, sweep.log_density])
-    data: dict[Variable, Variable] = {x: x.type(name=x.name) for x in reading.data}
     from_proposals = dict(zip(sweep.proposed, reading.proposals, strict=True))
     function = JitFunction(
         [
@@ -98,9 +97,9 @@ def compile_exchange(
             sweep.exponentials,
             *reading.records,
             *reading.parameters,
-            *data.values(),
+            *reading.data.values(),
         ],
-        rebuild(rebuild([*sweep.updated, outcome], from_proposals), data),
+        rebuild([*sweep.updated, outcome], from_proposals),
         model=reading.model,
         compile_kwargs=options,
     )

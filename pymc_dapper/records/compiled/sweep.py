@@ -139,8 +139,7 @@ def compile_sweep(
     outcome = pt.stack([_share(sweep, reading), sweep.log_density])
     outputs = [*sweep.updated, outcome, *([sweep.accepted] if tell_accepted else [])]
 
-    data = {shared: shared.type(name=shared.name) for shared in reading.data}
-    given = [*reading.parameters, *data.values()]
+    given = [*reading.parameters, *reading.data.values()]
     from_proposals = dict(zip(sweep.proposed, reading.proposals, strict=True))
     exponentials = [] if isinstance(reading.plan, NothingToDecide) else [sweep.exponentials]
     noise = [noise.variable for noise in reading.randomness.noise]
@@ -150,13 +149,13 @@ def compile_sweep(
         n_decisions=reading.n_records * len(exponentials),
         function=JitFunction(
             [*reading.randomness.inputs, *exponentials, *reading.records, *given],
-            rebuild(rebuild(outputs, from_proposals), data),
+            rebuild(outputs, from_proposals),
             overwritten=[*noise, *exponentials],
             **options,
         ),
         as_written=JitFunction(
             [*reading.records, *given],
-            rebuild([_at([factor.as_written for factor in reading.factors], {})], data),
+            [_at([factor.as_written for factor in reading.factors], {})],
             **options,
         )
         if any(factor.expanded for factor in reading.additive_factors)

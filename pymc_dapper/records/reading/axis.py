@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from pymc import Model
-from pytensor.graph.basic import Variable
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import NotAdditiveError, ReadingError, UnknownOperationError
-from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops
+from pymc_dapper.graphs.view import ModelView
 from pymc_dapper.records.reading.factors import RecordWalk
 from pymc_dapper.records.reading.roles import Fixed, Rows
 
@@ -47,28 +47,22 @@ def check_records(
 
 
 def check_independence(
-    model: Model,
-    rvs: Sequence[TensorVariable],
-    records: Sequence[TensorVariable],
-    replacements: Mapping[Variable, Variable],
+    view: ModelView, rvs: Sequence[TensorVariable], records: Sequence[TensorVariable]
 ) -> None:
     """Check that a record's prior depends on no other record, given the parameters.
 
-    ``records`` stand for the values of ``rvs``; ``replacements`` are what to put in the place of
-    value variables and dim lengths.
+    ``records`` stand for the values of ``rvs``.
     """
     for rv in rvs:
         batch_ndim = rv.type.ndim - rv.owner.op.ndim_supp
-        transform = model.rvs_to_transforms[rv]
+        transform = view.model.rvs_to_transforms[rv]
         if transform is not None:
             # The record as a function of its value variable.
-            [untransformed] = model.replace_rvs_by_values([rv])
-            _check_rows(rv, untransformed, 0, records, replacements, f"transform {transform}")
+            _check_rows(view, rv, rv, 0, records, f"transform {transform}")
         for parameter, core_ndim in _parameters(rv):
-            [at_values] = model.replace_rvs_by_values([parameter])
             axis = parameter.type.ndim - core_ndim - batch_ndim
             name = f"parameter '{parameter.name}'" if parameter.name else "a parameter"
-            _check_rows(rv, at_values, axis, records, replacements, name)
+            _check_rows(view, rv, parameter, axis, records, name)
 
 
 def _parameters(rv: TensorVariable) -> list[tuple[TensorVariable, int]]:
@@ -87,14 +81,14 @@ def _parameters(rv: TensorVariable) -> list[tuple[TensorVariable, int]]:
 
 
 def _check_rows(
+    view: ModelView,
     rv: TensorVariable,
-    graph: TensorVariable,
+    part: TensorVariable,
     axis: int,
     records: Sequence[TensorVariable],
-    replacements: Mapping[Variable, Variable],
     what: str,
 ) -> None:
-    [graph] = inline_symbolic_ops(rebuild([graph], replacements))
+    [graph] = inline_symbolic_ops(view.at_values([part]))
     try:
         role, _ = RecordWalk(records).follow(graph)
     except (NotAdditiveError, UnknownOperationError) as error:

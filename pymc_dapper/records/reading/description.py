@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.printing import pprint
@@ -193,19 +192,13 @@ def _as_counts(reading: ModelReading) -> list[str]:
     of_each = [*reading.proposals, *(sum_.contributions for sum_ in reading.sums)]
     own = dependent_variables([*reading.records, *reading.randomness.inputs], of_each)
     others = set(ancestors(of_each)) - own
-    alike = all(reading.n_records not in _present_shape(x) for x in others)
+    alike = all(reading.n_records not in getattr(x.type, "shape", ()) for x in others)
     if not categories or not alike or reading.n_records == 1:
         return []
     return [
         "The records differ in nothing but their category: a pm.Multinomial table of their counts,",
         "with CountStep, has the same posterior at a cost that doesn't grow with their number.",
     ]
-
-
-def _present_shape(x: Variable) -> tuple[int | None, ...]:
-    if isinstance(x, SharedVariable):
-        return np.shape(x.get_value(borrow=True))
-    return getattr(x.type, "shape", ())
 
 
 def _shape(shape: tuple[int | None, ...]) -> str:

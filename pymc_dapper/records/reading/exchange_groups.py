@@ -13,14 +13,11 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.traversal import explicit_graph_inputs
 
-from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.graphs.prior import to_values_of_records
-from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.graphs.values import at_values
 from pymc_dapper.records.reading.exchanges import (
     Array,
     ByShift,
@@ -33,7 +30,7 @@ from pymc_dapper.records.reading.exchanges import (
 from pymc_dapper.records.reading.factors import SeparableFactor, read_factors
 from pymc_dapper.records.reading.finite import FiniteLaw
 from pymc_dapper.records.reading.known_totals import KnownTotals, find_known_totals
-from pymc_dapper.records.reading.model import ModelReading, in_terms_of, prior_law
+from pymc_dapper.records.reading.model import ModelReading, prior_law
 from pymc_dapper.records.reading.possible import is_users_own
 
 DRAWS = 24
@@ -411,8 +408,7 @@ def _check_kept(contributions: _Contributions, known: KnownTotals) -> None:
     reading = contributions.reading
     others = set(explicit_graph_inputs([known.offset])) & set(reading.parameters)
     if others:
-        rvs = {value.name: rv.name for value, rv in reading.model.values_to_rvs.items()}
-        names = ", ".join(sorted(f"'{rvs[x.name]}'" for x in others))
+        names = ", ".join(sorted(f"'{name}'" for name in reading.names(others)))
         raise ReadingError(
             f"{_holds(known)} the records {_records(reading)} equal to a function of {names}, "
             "which another step updates: neither could ever change. Write what follows from the "
@@ -449,27 +445,24 @@ def _records(reading: ModelReading) -> str:
 
 def _natural_space(reading: ModelReading) -> NaturalSpace:
     """Write the records, and their prior, in the space of their prior."""
-    model, records = reading.model, reading.records
-    rvs = [model[name] for name in reading.record_names]
-    known = in_terms_of(model, records, reading.dim_lengths)
-    naturals = rebuild(at_values(model, rvs, {}), known)
+    view, records, rvs = reading.view, reading.records, reading.rvs
+    naturals = view.at_values(rvs)
     stand_ins = {rv: x.type(name=rv.name) for rv, x in zip(rvs, naturals, strict=True)}
     values = []
     for rv, x in stand_ins.items():
-        transform = model.rvs_to_transforms[rv]
+        transform = reading.model.rvs_to_transforms[rv]
         if transform is not None:
-            inputs = rebuild(at_values(model, rv.owner.inputs, stand_ins), known)
+            inputs = view.at_values(rv.owner.inputs, stand_ins)
             x = to_values_of_records(transform, x, *inputs)
         values.append(x)
     try:
-        graphs = rebuild(log_densities(model, rvs, jacobian=False), known)
+        graphs = view.named_log_densities(rvs, jacobian=False)
     except NotImplementedError as error:
         raise ReadingError(
             f"a sum over the records {_records(reading)} is known exactly, and the exchanges that "
             f"keep it need the density of their prior: {error}. Give a CustomDist a `logp` function"
         ) from error
-    names = [rv.name for rv in rvs]
-    factors = read_factors(dict(zip(names, graphs, strict=True)), records)
+    factors = read_factors(graphs, records)
     log_prior = pt.add(*(x.log_densities for x in factors if isinstance(x, SeparableFactor)))
     return NaturalSpace(
         tuple(records), tuple(naturals), tuple(stand_ins.values()), tuple(values), log_prior

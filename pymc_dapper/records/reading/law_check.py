@@ -17,11 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import choose_rows, compile_in_python
 from pymc_dapper.graphs.laws import (
@@ -30,9 +28,8 @@ from pymc_dapper.graphs.laws import (
     log_densities_at_points,
 )
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.graphs.values import at_values
 from pymc_dapper.records.reading.factors import SeparableFactor, read_factors
-from pymc_dapper.records.reading.model import ModelReading, in_terms_of
+from pymc_dapper.records.reading.model import ModelReading
 
 FALSE_ALARMS = 1e-6
 """Probability that a right pair is refused, at most."""
@@ -59,9 +56,7 @@ def check_laws(
     ``draw_parameters`` draws a point from the parameters' prior, if that can be. Only laws that
     depend on parameters are looked at: else the density decides on nothing.
     """
-    model = reading.model
-    rvs = [model[name] for name in reading.record_names]
-    unknown = [rv for rv in rvs if not draws_follow_density(rv.owner)]
+    unknown = [rv for rv in reading.rvs if not draws_follow_density(rv.owner)]
     moving = _parameters_of_prior(reading)
     if not unknown or not moving or reading.proposes_conditionally:
         return
@@ -95,12 +90,13 @@ def _is_mixture_with_points(
     graphs = log_densities_at_points(rv.owner)
     if graphs is None:
         return False
-    model = reading.model
-    highest = pt.stack([x.max() for x in at_values(model, graphs, {})]).max()
-    evaluate = compile_in_python(model, model.value_vars, [highest])
+    view = reading.view
+    highest = pt.stack([x.max() for x in view.at_values(graphs)]).max()
+    inputs = list(view.values.values())
+    evaluate = compile_in_python(view.model, inputs, [highest])
     for point in points:
         with np.errstate(all="ignore"):
-            [found] = evaluate(*(point[x.name] for x in model.value_vars))
+            [found] = evaluate(*(point[x.name] for x in inputs))
         if found > -np.inf:
             raise ReadingError(
                 f"the prior of '{rv.name}' is a mixture of a law with a point mass (pm.DiracDelta, "
@@ -170,8 +166,8 @@ class _Laws:
     def _disagree(
         self, names: str, moving: Sequence[str], n: int, n_second: int, expected: float
     ) -> ReadingError:
-        rvs = {value.name: rv.name for value, rv in self._reading.model.values_to_rvs.items()}
-        parameters = ", ".join(f"'{rvs[x]}'" for x in moving)
+        moved = [x for x in self._reading.parameters if x.name in moving]
+        parameters = ", ".join(f"'{name}'" for name in self._reading.names(moved))
         return ReadingError(
             f"what is drawn from the prior of {names} doesn't follow its density: of {n} records "
             f"drawn at two values of {parameters}, {n_second} came from the second, and by their "
@@ -230,16 +226,13 @@ def _half_way(here: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 def _log_density_of_each(reading: ModelReading) -> TensorVariable:
     """Return each record's log-density, or if they aren't told apart, that of all: shape (1,)."""
-    model, records = reading.model, reading.records
-    known: Mapping[Variable, Variable] = in_terms_of(model, records, reading.dim_lengths)
-    rvs = [model[name] for name in reading.record_names]
-    graphs = dict(zip(reading.record_names, rebuild(log_densities(model, rvs), known), strict=True))
+    records, graphs = reading.records, reading.view.named_log_densities(reading.rvs)
     try:
         found = [
             x.log_densities for x in read_factors(graphs, records) if isinstance(x, SeparableFactor)
         ]
     except ReadingError:
         found = []
-    if len(found) < len(rvs):
+    if len(found) < len(graphs):
         return pt.add(0.0, *(x.sum() for x in graphs.values())).reshape((1,))
     return pt.specify_shape(pt.add(0.0, *found), (reading.n_records,))

@@ -6,14 +6,14 @@ from pymc.model import Model
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.values import dim_lengths, frozen_dims, static_shape
+from pymc_dapper.graphs.view import view_of
 
 
 def length(model: Model, rv: TensorVariable) -> int | None:
     """Return the length of a variable's first axis; None if its entries aren't drawn one by one."""
     if rv.type.ndim == 0 or rv.type.ndim == rv.owner.op.ndim_supp:
         return None
-    [n, *_] = static_shape(rv, frozen_dims(model, dim_lengths(model)))
+    [n, *_] = view_of(model).shape(rv)
     return n
 
 

@@ -3,13 +3,12 @@
 from dataclasses import replace
 
 import pytensor
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dapper.graphs.noise import check_sources, with_randomness
 from pymc_dapper.graphs.prior import read_proposals
-from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.records.reading.model import ModelReading, in_terms_of, log_priors
+from pymc_dapper.graphs.view import stand_in
+from pymc_dapper.records.reading.model import ModelReading, log_priors
 from pymc_dapper.records.reading.possible import read_possible
 
 
@@ -22,16 +21,11 @@ def read_local(reading: ModelReading) -> ModelReading | None:
     """
     if reading.proposes_conditionally:
         return None
-    model, records = reading.model, reading.records
-    rvs = [model[name] for name in reading.record_names]
-    known = in_terms_of(model, records, reading.dim_lengths)
-    values = [model.rvs_to_values[rv] for rv in rvs]
-    reach: SharedVariable = pytensor.shared(1.0, name="reach")
-    priors = rebuild(log_priors(model, rvs), known)
-    _, valid_parameters = read_possible(model, rvs, records, known, priors)
-    to_values = dict(zip(records, values, strict=True))
-    valid = {rv: rebuild([x], to_values)[0] for rv, x in valid_parameters.items()}
-    proposals = rebuild(read_proposals(model, rvs, valid, reach), known)
+    view, rvs = reading.view, reading.rvs
+    shared = pytensor.shared(1.0, name="reach")
+    reach = stand_in(shared)
+    _, valid = read_possible(view, rvs, reading.records, log_priors(view, rvs))
+    proposals = read_proposals(view, rvs, valid, reach)
     if reach not in ancestors(proposals):
         return None
     randomness, proposals = with_randomness(proposals)
@@ -40,5 +34,5 @@ def read_local(reading: ModelReading) -> ModelReading | None:
         reading,
         randomness=randomness,
         proposals=tuple(proposals),
-        data=(*reading.data, reach),
+        data={**reading.data, shared: reach},
     )

@@ -5,23 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from pymc import Model
-from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.noise import Randomness, check_sources, with_randomness
 from pymc_dapper.graphs.prior import read_proposals
-from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.graphs.values import (
-    at_values,
-    data_of_known_shape,
-    dim_lengths,
-    frozen_dims,
-    shared_data,
-)
+from pymc_dapper.graphs.view import ModelView, Reading, view_of
 from pymc_dapper.records.reading.axis import check_independence, check_records
 from pymc_dapper.records.reading.factors import (
     AdditiveFactor,
@@ -37,14 +26,12 @@ from pymc_dapper.records.reading.plan import Plan, read_plan
 from pymc_dapper.records.reading.possible import read_possible
 
 
-@dataclass(frozen=True)
-class ModelReading:
-    """How a model sees its records. All graphs are in terms of value variables.
+@dataclass(frozen=True, eq=False)
+class ModelReading(Reading):
+    """How a model sees its records.
 
     Attributes
     ----------
-    model : Model
-        The model that was read.
     records : tuple of TensorVariable
         The records: variables with the names of their value variables and with static shapes, the
         record axis first.
@@ -70,10 +57,6 @@ class ModelReading:
         What decides on proposals in a sweep, and how contributions to the sums are made.
     parameters : tuple of TensorVariable
         Value variables of all other free variables that the graphs depend on.
-    data : tuple of SharedVariable
-        Shared data (``pm.Data``) that the graphs depend on.
-    dim_lengths : dict of str to int
-        Lengths of the model's dims when it was read; constants of the graphs.
     draws_anew : bool
         Whether no record may walk, as parameters are drawn without those that aren't there.
     number : TensorVariable, optional
@@ -81,7 +64,6 @@ class ModelReading:
         seen: these aren't decided on.
     """
 
-    model: Model
     records: tuple[TensorVariable, ...]
     randomness: Randomness
     proposals: tuple[TensorVariable, ...]
@@ -92,8 +74,6 @@ class ModelReading:
     factors: tuple[Factor, ...]
     plan: Plan
     parameters: tuple[TensorVariable, ...]
-    data: tuple[SharedVariable, ...]
-    dim_lengths: dict[str, int]
     draws_anew: bool = False
     number: TensorVariable | None = None
 
@@ -120,8 +100,12 @@ class ModelReading:
     @property
     def record_names(self) -> list[str]:
         """Names of the record variables, as the model has them."""
-        names = {value.name: rv.name for value, rv in self.model.values_to_rvs.items()}
-        return [names[x.name] for x in self.records]
+        return self.names(self.records)
+
+    @property
+    def rvs(self) -> list[TensorVariable]:
+        """Random variables of the records."""
+        return [self.model[name] for name in self.record_names]
 
     @property
     def n_records(self) -> int:
@@ -162,18 +146,11 @@ def read_model(
     rvs = [model.values_to_rvs[value] for value in values]
     check_records(model, rvs, point)
 
-    # With the shapes known, the number of records is a constant of all graphs.
-    lengths = dim_lengths(model)
-    records = [x.type.clone(shape=point[x.name].shape)(name=x.name) for x in values]
-    known = in_terms_of(model, records, lengths)
-    check_independence(model, rvs, records, known)
-
-    def factors_of(variables: list[TensorVariable]) -> list[Factor]:
-        graphs = rebuild(log_densities(model, variables), known) if variables else []
-        names = [variable.name for variable in variables]
-        return read_factors(dict(zip(names, graphs, strict=True)), records)
-
-    factors = factors_of([x for x in (*model.basic_RVs, *model.potentials) if x not in rvs])
+    view = view_of(model)
+    records = [view.values[x] for x in values]
+    check_independence(view, rvs, records)
+    others = [x for x in (*model.basic_RVs, *model.potentials) if x not in rvs]
+    factors = read_factors(view.named_log_densities(others), records)
     if not factors:
         names = ", ".join(f"'{rv.name}'" for rv in rvs)
         raise ReadingError(
@@ -185,25 +162,23 @@ def read_model(
     separable = [factor for factor in factors if isinstance(factor, SeparableFactor)]
     untransformed = all(model.rvs_to_transforms[rv] is None for rv in rvs)
     finite = possible_values(rvs) if untransformed else None
-    priors_as_written = rebuild(log_priors(model, rvs), known)
-    possible, valid_parameters = read_possible(model, rvs, records, known, priors_as_written)
+    priors_as_written = log_priors(view, rvs)
+    possible, valid_parameters = read_possible(view, rvs, records, priors_as_written)
     likelihoods = [factor.log_densities for factor in separable]
     conditional = None
     if finite is not None and separable:
-        conditional = _finite_law(model, rvs, records, known, likelihoods, finite, possible)
+        conditional = _finite_law(view, rvs, likelihoods, finite, possible)
     if conditional is not None:
         proposals, possible = conditional.draw(records), None
     else:
-        to_values = dict(zip(records, values, strict=True))
-        valid = {rv: rebuild([x], to_values)[0] for rv, x in valid_parameters.items()}
-        proposals = rebuild(read_proposals(model, rvs, valid), known)
+        proposals = read_proposals(view, rvs, valid_parameters)
     randomness, proposals = with_randomness(proposals)
     check_sources(proposals, [rv.name for rv in rvs])
 
     graphs = [*proposals, *(factor.as_written for factor in factors)]
-    inputs = set(explicit_graph_inputs(graphs))
     return ModelReading(
-        model=model,
+        view=view,
+        data=view.data_in(graphs),
         records=tuple(records),
         randomness=randomness,
         proposals=tuple(proposals),
@@ -213,9 +188,7 @@ def read_model(
         conditional=conditional,
         factors=tuple(factors),
         plan=read_plan(records, factors, finite, proposes_conditionally=conditional is not None),
-        parameters=tuple(x for x in model.value_vars if x in inputs and x not in values),
-        data=tuple(shared_data(graphs)),
-        dim_lengths=lengths,
+        parameters=view.values_in(graphs, but=records),
     )
 
 
@@ -223,67 +196,32 @@ def prior_law(reading: ModelReading) -> FiniteLaw | None:
     """Return the prior of records with few values; None where it isn't known record by record."""
     if reading.possible_values is None:
         return None
-    model, records = reading.model, reading.records
-    rvs = [model[name] for name in reading.record_names]
-    known = in_terms_of(model, records, reading.dim_lengths)
-    values, possible = reading.possible_values, reading.possible
-    return _finite_law(model, rvs, records, known, [], values, possible)
+    return _finite_law(reading.view, reading.rvs, [], reading.possible_values, reading.possible)
 
 
 def _finite_law(
-    model: Model,
+    view: ModelView,
     rvs: Sequence[TensorVariable],
-    records: Sequence[TensorVariable],
-    known: Mapping[Variable, Variable],
     log_likelihoods: Sequence[TensorVariable],
     values: np.ndarray,
     possible: TensorVariable | None,
 ) -> FiniteLaw | None:
-    names = [rv.name for rv in rvs]
-    graphs = rebuild(log_densities(model, rvs), known)
-    factors = read_factors(dict(zip(names, graphs, strict=True)), records)
+    records = [view.values[view.model.rvs_to_values[rv]] for rv in rvs]
+    factors = read_factors(view.named_log_densities(rvs), records)
     log_priors = [x.log_densities for x in factors if isinstance(x, SeparableFactor)]
     # The prior of a single record needn't have a record axis: then it isn't known record by record.
     if len(log_priors) < len(rvs):
         return None
     priors = [
-        Prior(rv.owner.op, _parameters(model, rv, known), log_prior)
+        Prior(rv.owner.op, tuple(view.at_values(rv.owner.op.dist_params(rv.owner))), log_prior)
         for rv, log_prior in zip(rvs, log_priors, strict=True)
     ]
     return conditional_law(records, priors, log_likelihoods, values, possible)
 
 
-def in_terms_of(
-    model: Model, records: Sequence[TensorVariable], lengths: Mapping[str, int]
-) -> dict[Variable, Variable]:
-    """Say what stands for the records' value variables, dim lengths and data in all graphs."""
-    by_name = {x.name: x for x in records}
-    values = {value: by_name[value.name] for value in model.value_vars if value.name in by_name}
-    return _with_data(model, {**frozen_dims(model, lengths), **values})
-
-
-def _with_data(model: Model, known: dict[Variable, Variable]) -> dict[Variable, Variable]:
-    """Add shared data with their shapes, if these fit the model."""
-    data = data_of_known_shape(model)
-    if data:
-        try:
-            rebuild(log_densities(model, [*model.basic_RVs, *model.potentials]), {**known, **data})
-        except ValueError:
-            # Left alone, the model can be built, and the self-check says what can't be evaluated.
-            return known
-    return {**known, **data}
-
-
-def log_priors(model: Model, rvs: list[TensorVariable]) -> list[TensorVariable]:
+def log_priors(view: ModelView, rvs: list[TensorVariable]) -> list[TensorVariable]:
     """Return the log-density of records, in terms of value variables; nothing if there is none."""
     try:
-        return log_densities(model, rvs)
+        return view.log_densities(rvs)
     except (NotImplementedError, RuntimeError):
         return []  # PyMC refuses to sample such a model
-
-
-def _parameters(
-    model: Model, rv: TensorVariable, known: Mapping[Variable, Variable]
-) -> tuple[TensorVariable, ...]:
-    """Return the parameters of a variable's distribution, in terms of value variables."""
-    return tuple(rebuild(at_values(model, rv.owner.op.dist_params(rv.owner), {}), known))

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from pymc import Model
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pytensor.graph.basic import Variable
 from pytensor.graph.op import Op
@@ -29,8 +28,8 @@ from pymc_dapper.graphs.bounds import ANY_NUMBER, Bounds, always_true, bounds_of
 from pymc_dapper.graphs.checks import checks_of_records, localise_checks
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.prior import all_entries
-from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
-from pymc_dapper.graphs.values import at_values
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops
+from pymc_dapper.graphs.view import ModelView
 from pymc_dapper.records.reading.axis import tied
 from pymc_dapper.records.reading.factors import RecordWalk
 from pymc_dapper.records.reading.finite import support
@@ -51,30 +50,28 @@ class Possible(NamedTuple):
 
 
 def read_possible(
-    model: Model,
+    view: ModelView,
     rvs: Sequence[TensorVariable],
     records: Sequence[TensorVariable],
-    replacements: Mapping[Variable, Variable],
     log_priors: Sequence[TensorVariable],
 ) -> Possible:
     """Say which values of records may be kept when they are proposed, in terms of ``records``.
 
     These stand for the values of ``rvs``, whose log-densities ``log_priors`` are, or none if it
-    isn't known; ``replacements`` are what to put in the place of value variables and dim lengths. A
-    check of parameters that can't be followed to a record is refused.
+    isn't known. A check of parameters that can't be followed to a record is refused.
     """
     known = {x: _bounds_of_record(rv) for rv, x in zip(rvs, records, strict=True)}
     conditions: list[TensorVariable] = []
     for rv, record in zip(rvs, records, strict=True):
         inputs = [x for x in rv.owner.inputs if isinstance(x, TensorVariable)]
-        parameters = inline_symbolic_ops(rebuild(at_values(model, inputs, {}), replacements))
-        transformed = model.rvs_to_transforms[rv] is not None
+        parameters = inline_symbolic_ops(view.at_values(inputs))
+        transformed = view.model.rvs_to_transforms[rv] is not None
         if transformed or (
             rv.dtype.startswith("float") and not _are_numbers(parameters, records, known)
         ):
             conditions.append(all_entries(pt.isfinite(record)))
     parameters_of: dict[TensorVariable, TensorVariable] = {}
-    checked = rvs if model.check_bounds and log_priors else []
+    checked = rvs if view.model.check_bounds and log_priors else []
     for rv, log_prior in zip(checked, inline_symbolic_ops(log_priors), strict=False):
         if is_users_own(rv.owner.op):
             [density] = localise_checks([log_prior], records)

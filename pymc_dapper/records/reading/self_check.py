@@ -320,11 +320,10 @@ def _draw_parameters(
     reading: ModelReading, rng: np.random.Generator, point: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Draw the parameters from their prior; what it depends on else is taken from a point."""
-    model, names = reading.model, {x.name for x in reading.parameters}
-    rvs = [rv for rv in model.free_RVs if model.rvs_to_values[rv].name in names]
+    rvs = [reading.model[name] for name in reading.names(reading.parameters)]
     if not rvs:
         raise _NoValueError("there are no parameters")
-    drawn = draw_values(model, rvs, rng.spawn(1)[0], point)
+    drawn = draw_values(reading.view, rvs, rng.spawn(1)[0], point)
     if drawn is None:
         raise _NoValueError("the parameters can't be drawn from their prior")
     if not is_finite(drawn):

@@ -24,14 +24,13 @@ def compile_draw(reading: SizeReading, last: int, compile_kwargs: dict[str, Any]
     on.
     """
     uniforms = pt.vector("uniforms", dtype="float64")
-    data = {shared: shared.type(name=shared.name) for shared in reading.data}
     of_records = uniforms[:-1]
     shuffled: dict[Variable, Variable] = {x: Shuffle()(x, of_records) for x in reading.records}
     [log_weights] = rebuild([reading.log_weights], shuffled)
     outcome = DrawIndex(last)(log_weights, uniforms[-1])
     return JitFunction(
-        [*reading.records, *reading.parameters, *data.values(), uniforms],
-        rebuild([*shuffled.values(), log_weights, outcome], data),
+        [*reading.records, *reading.parameters, *reading.data.values(), uniforms],
+        [*shuffled.values(), log_weights, outcome],
         model=reading.model,
         compile_kwargs=compile_kwargs,
     )

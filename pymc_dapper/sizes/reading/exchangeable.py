@@ -1,24 +1,21 @@
 """Whether the rows of records are alike, so that they can change places."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.rebuild import rebuild, with_static_shape
-from pymc_dapper.graphs.values import at_values
+from pymc_dapper.graphs.view import ModelView
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
 
 
 def what_ties(
-    model: Model,
+    view: ModelView,
     rvs: Sequence[TensorVariable],
     records: Sequence[TensorVariable],
-    known: Mapping[Variable, Variable],
     contributions: Sequence[tuple[str, tuple[TensorVariable, TensorVariable]]],
 ) -> str | None:
     """Say what ties records to their place: in their prior, or in what they add to a sum.
@@ -29,10 +26,7 @@ def what_ties(
     """
     for rv in rvs:
         parameters = [x for x in rv.owner.inputs if isinstance(x, TensorVariable)]
-        parameters = rebuild(
-            rebuild(at_values(model, parameters, {}), known), replace_node=with_static_shape
-        )
-        if not all(_same_for_all(x, records) for x in parameters):
+        if not all(_same_for_all(x, records) for x in view.at_values(parameters)):
             return f"the prior of '{rv.name}' isn't known to be the same for all rows"
     for factor, pair in contributions:
         if not all(_adds_alike(x, records) for x in pair):

@@ -1,7 +1,5 @@
 """What sees the first n rows only, computed from these rows alone."""
 
-from collections.abc import Mapping
-
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
@@ -14,26 +12,18 @@ from pymc_dapper.sizes.reading.flags import at_flags, is_zero
 from pymc_dapper.sizes.reading.model import Seen
 
 
-def factors_of_first_rows(
-    seen: Seen, values: Mapping[Variable, Variable]
-) -> dict[str, TensorVariable]:
+def factors_of_first_rows(seen: Seen) -> dict[str, TensorVariable]:
     """Write factors that see the rows that are there so that they don't touch the others.
 
-    Each is a sum, and equal to the model's own where the number of records is in 0, ..., N.
-    ``values`` are what to put in the place of the model's value variables. Factors of which that
-    isn't known are left out.
+    Each is a sum, and equal to the model's own where the number of records is in 0, ..., N. Factors
+    of which that isn't known are left out.
     """
-    by_name = {x.name: x for x in seen.model.value_vars}
-    instead: dict[Variable, Variable] = {}
-    for name, x in seen.values.items():
-        value = by_name[name]
-        instead[x] = values.get(value, value)
     written = {}
     for name, graph in seen.graphs.items():
         if seen.present in ancestors([graph]):
             first = _of_first_rows(name, graph, seen)
             if first is not None:
-                [written[name]] = rebuild([first], instead)
+                written[name] = first
     return written
 
 

@@ -6,25 +6,21 @@ from dataclasses import dataclass
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
-from pytensor.graph.traversal import ancestors, explicit_graph_inputs
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.checks import localise_checks
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_static_shape
-from pymc_dapper.graphs.values import dim_lengths, shared_data
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
+from pymc_dapper.graphs.view import ModelView, Reading, view_of
 from pymc_dapper.records.reading.factors import (
     AdditiveFactor,
     FullFactor,
     SeparableFactor,
     read_factors,
 )
-from pymc_dapper.records.reading.model import in_terms_of
 from pymc_dapper.sizes.reading.exchangeable import what_ties
 from pymc_dapper.sizes.reading.first_sums import first_sums
 from pymc_dapper.sizes.reading.flags import (
@@ -38,13 +34,11 @@ from pymc_dapper.sizes.reading.present import one_number_each
 
 
 @dataclass(frozen=True)
-class SizeReading:
-    """How a model sees a number of records. All graphs are in terms of value variables.
+class SizeReading(Reading):
+    """How a model sees a number of records.
 
     Attributes
     ----------
-    model : Model
-        The model that was read.
     size : TensorVariable
         The number of records: a scalar with the name of its value variable.
     records : tuple of TensorVariable
@@ -68,13 +62,8 @@ class SizeReading:
         Names of the factors that the number enters, its prior not included.
     parameters : tuple of TensorVariable
         Value variables of all other free variables that the graphs depend on.
-    data : tuple of SharedVariable
-        Shared data (``pm.Data``) that the graphs depend on.
-    dim_lengths : dict of str to int
-        Lengths of the model's dims when it was read; constants of the graphs.
     """
 
-    model: Model
     size: TensorVariable
     records: tuple[TensorVariable, ...]
     room: int
@@ -86,31 +75,19 @@ class SizeReading:
     tied: str | None
     factors: tuple[str, ...]
     parameters: tuple[TensorVariable, ...]
-    data: tuple[SharedVariable, ...]
-    dim_lengths: dict[str, int]
 
     @property
     def name(self) -> str:
         """Name of the number of records, as the model has it."""
         return self.names([self.size])[0]
 
-    def names(self, values: Sequence[Variable]) -> list[str]:
-        """Names of variables, as the model has them."""
-        names = {value.name: rv.name for value, rv in self.model.values_to_rvs.items()}
-        return [names[x.name] for x in values]
-
 
 @dataclass(frozen=True)
 class Seen:
     """The factors that a number of records enters, and the records that they see the first n of."""
 
-    model: Model
+    view: ModelView
     size: TensorVariable
-    values: dict[str, TensorVariable]
-    """What stands for value variables, by their names."""
-    known: dict[Variable, Variable]
-    """What stands for value variables, dim lengths and data in all graphs."""
-    dim_lengths: dict[str, int]
     graphs: dict[str, TensorVariable]
     """Log-densities of all factors by name, in terms of which rows are there."""
     present: TensorVariable
@@ -125,13 +102,11 @@ class Seen:
     @property
     def rvs(self) -> list[TensorVariable]:
         """The records as random variables."""
-        of_value = {value.name: rv for value, rv in self.model.values_to_rvs.items()}
-        return [of_value[x.name] for x in self.records]
+        of_value = {new: old for old, new in self.view.values.items()}
+        return [self.view.model.values_to_rvs[of_value[x]] for x in self.records]
 
 
-def find_sizes(
-    model: Model, point: Mapping[str, np.ndarray]
-) -> dict[TensorVariable, list[TensorVariable]]:
+def find_sizes(model: Model) -> dict[TensorVariable, list[TensorVariable]]:
     """Find the variables that say how many records there are, and the records of each.
 
     Such are free scalars of whole numbers that something compares with row numbers, so that the
@@ -147,55 +122,34 @@ def find_sizes(
         for rv in model.free_RVs
         if getattr(rv.type, "ndim", None) == 0 and np.dtype(rv.dtype).kind in "iu"
     ]
-    found: dict[TensorVariable, list[TensorVariable]] = {}
+    view, found = view_of(model), dict[TensorVariable, list[TensorVariable]]()
     for rv in candidates:
-        seen = see(model, model.rvs_to_values[rv], point)
+        seen = see(view, model.rvs_to_values[rv])
         if seen is not None and seen.records:
             found[rv] = seen.rvs
     return found
 
 
-def check_scalars(
-    model: Model, rvs: Sequence[TensorVariable], point: Mapping[str, np.ndarray]
-) -> None:
+def check_scalars(model: Model, rvs: Sequence[TensorVariable]) -> None:
     """Refuse vectors of which an entry says how many rows are there."""
-    values = _values(model, point)
-    known = in_terms_of(model, list(values.values()), dim_lengths(model))
-    graphs = _graphs(log_densities(model, [*model.basic_RVs, *model.potentials]), known)
+    view = view_of(model)
+    graphs = inline_symbolic_ops(view.log_densities([*model.basic_RVs, *model.potentials]))
     for rv in rvs:
-        value = values[model.rvs_to_values[rv].name]
+        value = view.values[model.rvs_to_values[rv]]
         if value.type.ndim > 0 and compares_an_entry(graphs, value):
             raise ReadingError(
                 f"row numbers are compared with an entry of {one_number_each(rv.name)}"
             )
 
 
-def _values(model: Model, point: Mapping[str, np.ndarray]) -> dict[str, TensorVariable]:
-    """Return what stands for value variables, with static shapes, by their names."""
-    return {
-        x.name: x.type.clone(shape=np.shape(point[x.name]))(name=x.name) for x in model.value_vars
-    }
-
-
-def _graphs(
-    written: Sequence[TensorVariable], known: Mapping[Variable, Variable]
-) -> list[TensorVariable]:
-    return inline_symbolic_ops(
-        rebuild(rebuild(written, known), replace_node=with_static_shape),
-    )
-
-
-def see(model: Model, value: TensorVariable, point: Mapping[str, np.ndarray]) -> Seen | None:
+def see(view: ModelView, value: TensorVariable) -> Seen | None:
     """Find how a variable tells rows from each other; None if it doesn't."""
-    lengths = dim_lengths(model)
-    values = _values(model, point)
-    size = values[value.name]
-    known = in_terms_of(model, list(values.values()), lengths)
-    variables = [*model.basic_RVs, *model.potentials]
-    written = log_densities(model, variables)
-    if not _enters_others(model, value, written):
+    model, size = view.model, view.values[value]
+    written = view.named_log_densities([*model.basic_RVs, *model.potentials])
+    own = model.values_to_rvs[value].name
+    if not any(size in ancestors([x]) for name, x in written.items() if name != own):
         return None
-    graphs = _graphs(written, known)
+    graphs = inline_symbolic_ops(list(written.values()))
     check_lengths(graphs, size)
     flags = find_flags(graphs, size)
     if not flags:
@@ -210,23 +164,18 @@ def see(model: Model, value: TensorVariable, point: Mapping[str, np.ndarray]) ->
     [room] = rooms
     present = pt.vector("present", dtype="bool", shape=(room,))
     instead = {x: flag.of(present) for x, flag in flags.items()}
-    names = [x.name for x in variables]
-    by_name = dict(zip(names, rebuild(graphs, instead), strict=True))
+    by_name = dict(zip(written, rebuild(graphs, instead), strict=True))
     flagged = [x for x in by_name.values() if present in ancestors([x])]
     seen, at_none = set(ancestors(flagged)), set(ancestors(at_flags(flagged, present, False)))
     records = [
-        x for x in values.values() if x.type.shape[:1] == (room,) and x in seen and x not in at_none
+        x
+        for x in view.values.values()
+        if x.type.shape[:1] == (room,) and x in seen and x not in at_none
     ]
-    return Seen(model, size, values, known, lengths, by_name, present, records)
+    return Seen(view, size, by_name, present, records)
 
 
-def _enters_others(model: Model, value: TensorVariable, written: Sequence[TensorVariable]) -> bool:
-    """Whether anything but a variable's own prior depends on it."""
-    own = model.basic_RVs.index(model.values_to_rvs[value])
-    return any(value in ancestors([x]) for k, x in enumerate(written) if k != own)
-
-
-def read_size(model: Model, value: TensorVariable, point: Mapping[str, np.ndarray]) -> SizeReading:
+def read_size(model: Model, value: TensorVariable) -> SizeReading:
     """Find out how a number of records enters a model's log-density.
 
     Parameters
@@ -235,8 +184,6 @@ def read_size(model: Model, value: TensorVariable, point: Mapping[str, np.ndarra
         The model.
     value : TensorVariable
         Value variable of the number of records.
-    point : mapping of str to ndarray
-        Values of the model's value variables, for the shapes of the records.
 
     Returns
     -------
@@ -250,7 +197,8 @@ def read_size(model: Model, value: TensorVariable, point: Mapping[str, np.ndarra
         if a factor sees the rows in another way than by sums over them.
     """
     name = model.values_to_rvs[value].name
-    seen = see(model, value, point)
+    view = view_of(model)
+    seen = see(view, value)
     if seen is None or not seen.records:
         raise ReadingError(
             f"'{name}' isn't a number of records: nothing in the model sees the first '{name}' "
@@ -282,15 +230,12 @@ def read_size(model: Model, value: TensorVariable, point: Mapping[str, np.ndarra
 
     outside = pt.constant(np.array([-1, room + 1], dtype=size.dtype))
     log_prior_outside = _vectorised(name, seen.graphs[name], {size: outside})
-    variables = {x.name: x for x in (*model.basic_RVs, *model.potentials)}
-    as_written = pt.add(
-        *(x.sum() for x in rebuild(_logp(model, [variables[x] for x in entered]), seen.known))
-    )
-    log_priors = tuple(x.sum() for x in rebuild(_logp(model, seen.rvs), seen.known))
+    as_written = pt.add(*(x.sum() for x in view.log_densities([model[x] for x in entered])))
+    log_priors = tuple(x.sum() for x in view.log_densities(seen.rvs))
     graphs = [log_weights, log_prior_outside, as_written, *log_priors]
-    inputs = set(explicit_graph_inputs(graphs))
     return SizeReading(
-        model=model,
+        view=view,
+        data=view.data_in(graphs),
         size=size,
         records=tuple(records),
         room=room,
@@ -299,19 +244,10 @@ def read_size(model: Model, value: TensorVariable, point: Mapping[str, np.ndarra
         as_written=as_written,
         log_priors=log_priors,
         absent_add_nothing=all(is_zero(absent) for _, (_, absent) in rows_at),
-        tied=what_ties(model, seen.rvs, records, seen.known, rows_at),
+        tied=what_ties(view, seen.rvs, records, rows_at),
         factors=tuple(x for x in entered if x != name),
-        parameters=tuple(
-            x for x in seen.values.values() if x in inputs and x not in (size, *records)
-        ),
-        data=tuple(shared_data(graphs)),
-        dim_lengths=seen.dim_lengths,
+        parameters=view.values_in(graphs, but=(size, *records)),
     )
-
-
-def _logp(model: Model, variables: list[TensorVariable]) -> list[TensorVariable]:
-    graphs: list[TensorVariable] = log_densities(model, variables)
-    return graphs
 
 
 def _check_prior(seen: Seen, name: str) -> None:

@@ -44,7 +44,7 @@ def check_size(reading: SizeReading, point: Mapping[str, np.ndarray]) -> Checked
     """
     rng = np.random.default_rng(0)
     rvs = [reading.model[name] for name in reading.names(reading.records)]
-    drawn = draw_values(reading.model, rvs, rng, point) or {}
+    drawn = draw_values(reading.view, rvs, rng, point) or {}
     state = {**point, **{name: x for name, x in drawn.items() if np.all(np.isfinite(x))}}
     inputs = [*reading.records, *reading.parameters]
     at_state = [np.asarray(state[x.name]) for x in inputs]

@@ -31,9 +31,9 @@ def test_what_is_read():
     assert [x.name for x in reading.parameters] == ["effect"]
     assert {x.name for x in reading.data} == {"n", "scale"}
     effects = np.array([-0.3, 1.2])
-    value = model.rvs_to_values[model["effect"]]
+    value = reading.view.values[model.rvs_to_values[model["effect"]]]
     naturals = reading.naturals.eval({value: effects}, mode="FAST_COMPILE")
-    largest = reading.largest.eval(mode="FAST_COMPILE")
+    largest = reading.largest.eval({reading.data[model["n"]]: [9, 20]}, mode="FAST_COMPILE")
     np.testing.assert_allclose(naturals, [*effects, effects[0]], rtol=1e-14)
     np.testing.assert_array_equal(largest, [9, 20, np.inf])
 

@@ -203,7 +203,7 @@ def test_derivatives_are_those_of_finite_differences(name):
     # By what terms depend on; and that, by the parameters.
     cost = (context_of(reading) * pt.constant(derivatives)).sum()
     slopes = pytensor.function(
-        [*reading.parameters, *reading.placeholders.values()],
+        [*reading.parameters, *reading.data.values()],
         pytensor.grad(cost, list(reading.parameters)),
         on_unused_input="ignore",
     )(*given)

@@ -56,7 +56,7 @@ def check_decisions(name, function):
     sweep = take_apart(reading, function=function)
     names = [x.name for x in reading.records]
     given = [np.asarray(point[x.name]) for x in reading.parameters] + SharedData(reading).values
-    inputs = [*reading.randomness.inputs, *reading.parameters]
+    inputs = [*reading.randomness.inputs, *reading.parameters, *reading.data.values()]
     propose = pymc_compile(
         inputs, list(reading.proposals), mode="FAST_COMPILE", on_unused_input="ignore"
     )
@@ -66,7 +66,7 @@ def check_decisions(name, function):
     def draw():
         # A generator of its own: the function leaves its input as it is.
         noise = reading.randomness.draw(rng.spawn(1)[0])
-        return propose(*noise, *(point[x.name] for x in reading.parameters))
+        return propose(*noise, *given)
 
     for _ in range(2):
         present, proposed = draw(), draw()

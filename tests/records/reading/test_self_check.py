@@ -27,7 +27,7 @@ def test_shapes_that_do_not_fit():
         pm.Potential("privacy", -((released - pt.eye(4)[x].sum(axis=0)) ** 2).sum())
         return x
 
-    refuse(build, "'privacy' can't be evaluated at the initial point")
+    refuse(build, "'privacy' can't be evaluated with the shapes")
 
 
 def test_a_transform_that_the_prior_never_reaches():

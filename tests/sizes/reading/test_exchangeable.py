@@ -18,7 +18,7 @@ def tied(records, contribution):
         rows = records()
         total = pt.switch(pmd.present(n, 4), contribution(*rows), 0).sum()
         pmd.LaplaceMechanism(1.0).potential("total", total, released=1.0)
-    return read_size(model, model.rvs_to_values[n], model.initial_point()).tied
+    return read_size(model, model.rvs_to_values[n]).tied
 
 
 def normal(mu=0.0, **options):

@@ -7,6 +7,7 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.view import view_of
 from pymc_dapper.sizes.reading import first_rows
 from pymc_dapper.sizes.reading.first_rows import factors_of_first_rows
 from pymc_dapper.sizes.reading.model import see
@@ -16,18 +17,17 @@ from tests.sizes.models import MODELS, SIZES
 def factors(model, size):
     """Each factor at a point, as it was written and as the model has it."""
     value = model.rvs_to_values[model[size]]
-    written = factors_of_first_rows(see(model, value, model.initial_point()), {})
-    own = {x.name: x for x in (*model.basic_RVs, *model.potentials)}
-    inputs = model.value_vars
-    function = compile_in_python(
-        model, inputs, [*written.values(), *(model.logp(own[name]) for name in written)]
-    )
+    seen = see(view_of(model), value)
+    written = factors_of_first_rows(seen)
+    own = [x.sum() for x in seen.view.log_densities([model[name] for name in written])]
+    inputs = list(seen.view.values.values())
+    function = compile_in_python(model, inputs, [*written.values(), *own])
 
     def at(point):
         values = function(*(np.asarray(point[x.name]) for x in inputs))
         return {name: (values[k], values[k + len(written)]) for k, name in enumerate(written)}
 
-    return at, [x.name for x in see(model, value, model.initial_point()).records]
+    return at, [x.name for x in seen.records]
 
 
 @pytest.mark.parametrize(("name", "size"), [(k, x) for k, names in SIZES.items() for x in names])

@@ -13,7 +13,7 @@ from tests.sizes.models import MODELS, SIZES
 
 
 def read(model, name="n"):
-    return read_size(model, model.rvs_to_values[model[name]], model.initial_point())
+    return read_size(model, model.rvs_to_values[model[name]])
 
 
 def some_point(model, seed=0):
@@ -67,7 +67,7 @@ def test_a_number_may_depend_on_another_one():
 
 def test_sizes_and_their_records_are_found():
     found = {
-        name: {n.name: [x.name for x in xs] for n, xs in find_sizes(m, m.initial_point()).items()}
+        name: {n.name: [x.name for x in xs] for n, xs in find_sizes(m).items()}
         for name, m in ((name, build()) for name, build in MODELS.items())
     }
     assert found == {

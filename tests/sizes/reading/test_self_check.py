@@ -16,7 +16,7 @@ from tests.sizes.models import MODELS
 
 def read(model):
     point = model.initial_point()
-    return read_size(model, model.rvs_to_values[model["n"]], point), point
+    return read_size(model, model.rvs_to_values[model["n"]]), point
 
 
 @pytest.mark.parametrize("name", MODELS)

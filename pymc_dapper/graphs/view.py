@@ -1,0 +1,214 @@
+"""A model in terms of values of its variables: what all that read a model take as given."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+from pymc import Model
+from pytensor.compile.mode import Mode
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import explicit_graph_inputs, graph_inputs, io_toposort
+from pytensor.tensor.basic import constant
+from pytensor.tensor.random.type import RandomGeneratorType
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.asked_once import answer, initial_point, log_densities
+from pymc_dapper.graphs.dependence import dependent_factors
+from pymc_dapper.graphs.errors import FAILURES, ReadingError
+from pymc_dapper.graphs.rebuild import rebuild, with_static_shape
+from pymc_dapper.graphs.values import at_values, forward
+
+
+def view_of(model: Model) -> "ModelView":
+    """Return the view of a model: within `asked_once`, the same one to all that read it."""
+    return answer(model, "view", partial(ModelView, model))
+
+
+def dim_lengths(model: Model) -> dict[str, int]:
+    """Return the present lengths of the model's dims."""
+    return {name: int(_present(length)) for name, length in model.dim_lengths.items()}
+
+
+def _present(length: Variable) -> np.ndarray:
+    if isinstance(length, SharedVariable):
+        return length.get_value(borrow=True)
+    # Not compiled with numba, which would take longer than all else.
+    return length.eval(mode="FAST_COMPILE")
+
+
+class ModelView:
+    """A model in terms of values of its variables, with all shapes known.
+
+    Lengths of dims are constants in its graphs. What stands for value variables and for shared data
+    (``pm.Data``) has their names, and the shapes that they have at present. Graphs of one view go
+    together; those of two don't.
+
+    Attributes
+    ----------
+    model : Model
+        The model, without named dimensions.
+    dim_lengths : dict of str to int
+        Lengths of its dims.
+    dims : dict of Variable to Variable
+        Constants for those that are shared variables of PyMC's.
+    data : dict of SharedVariable to TensorVariable
+        What stands for shared data.
+    """
+
+    def __init__(self, model: Model):
+        self.model = model
+        self.dim_lengths = dim_lengths(model)
+        self.dims: dict[Variable, Variable] = {
+            length: constant(self.dim_lengths[name], dtype=length.type.dtype)
+            for name, length in model.dim_lengths.items()
+            if isinstance(length, SharedVariable)
+        }
+        variables = [*model.named_vars.values(), *model.rvs_to_values.values()]
+        self.data = {x: stand_in(x) for x in shared_data(variables) if x not in self.dims}
+        self._written: dict[Variable, Variable] = {}
+
+    @cached_property
+    def values(self) -> dict[TensorVariable, TensorVariable]:
+        """What stands for value variables, in the model's order."""
+        point = initial_point(self.model)
+        return {
+            x: x.type.clone(shape=np.shape(point[x.name]))(name=x.name)
+            for x in self.model.value_vars
+        }
+
+    def __call__[V: Variable](self, graphs: Iterable[V]) -> list[V]:
+        """Write graphs of the model's value variables, data and dims in terms of the view."""
+        graphs = list(graphs)
+        if not self._written:
+            self._written = {**self.dims, **self.data, **self.values}
+        # What the model's graphs have in common is written once.
+        for node in io_toposort(list(self._written), graphs):
+            inputs = [self._written.get(x, x) for x in node.inputs]
+            outputs = with_static_shape(node, inputs)
+            for old, new in zip(node.outputs, outputs, strict=True):
+                self._written.setdefault(old, new)
+        return [self._written.get(graph, graph) for graph in graphs]
+
+    def log_densities(
+        self, variables: Sequence[Variable], *, jacobian: bool = True
+    ) -> list[TensorVariable]:
+        """Return those of random variables and Potentials, not summed over their entries.
+
+        With ``jacobian``, they hold the log-Jacobian of transforms.
+
+        Raises
+        ------
+        NotImplementedError, RuntimeError
+            See :func:`~pymc_dapper.graphs.asked_once.log_densities`.
+        """
+        graphs = log_densities(self.model, variables, jacobian=jacobian)
+        return [self._factor(x.name, graph) for x, graph in zip(variables, graphs, strict=True)]
+
+    def named_log_densities(
+        self, variables: Sequence[Variable], *, jacobian: bool = True
+    ) -> dict[str, TensorVariable]:
+        """Return them by the names of the variables."""
+        graphs = self.log_densities(variables, jacobian=jacobian)
+        return dict(zip([x.name for x in variables], graphs, strict=True))
+
+    def dependent_factors(
+        self, values: Sequence[TensorVariable], *, jacobian: bool = True
+    ) -> dict[str, TensorVariable]:
+        """Find the factors that depend on some value variables, as the function of that name."""
+        found = dependent_factors(self.model, values, jacobian=jacobian)
+        return {name: self._factor(name, graph) for name, graph in found.items()}
+
+    def _factor(self, name: str, graph: TensorVariable) -> TensorVariable:
+        try:
+            return self([graph])[0]
+        except FAILURES as error:
+            raise ReadingError(
+                f"'{name}' can't be evaluated with the shapes of the variables and of the data: "
+                f"{error}. Does the released table have the shape of the table it was made from?"
+            ) from error
+
+    def at_values(
+        self,
+        graphs: Sequence[Variable],
+        instead: Mapping[TensorVariable, TensorVariable] | None = None,
+    ) -> list[TensorVariable]:
+        """Put what stands for values in the place of random variables, or what is given for some.
+
+        ``instead`` has that, in their natural space. Others are computed from their values.
+        """
+        return self(at_values(self.model, graphs, instead or {}))
+
+    def forward(self, naturals: Mapping[TensorVariable, TensorVariable]) -> list[TensorVariable]:
+        """Write values as functions of what stands for random variables in their natural space."""
+        return self(forward(self.model, naturals))
+
+    def in_model[V: Variable](self, graphs: Sequence[V]) -> list[V]:
+        """Put the model's value variables and data back."""
+        of_model = {new: old for each in (self.values, self.data) for old, new in each.items()}
+        return rebuild(graphs, of_model)
+
+    def values_in(
+        self, graphs: Sequence[Variable], but: Collection[Variable] = ()
+    ) -> tuple[TensorVariable, ...]:
+        """Return what stands for values that graphs of the view depend on."""
+        inputs = set(explicit_graph_inputs(graphs))
+        return tuple(x for x in self.values.values() if x in inputs and x not in but)
+
+    def data_in(self, graphs: Sequence[Variable]) -> dict[SharedVariable, TensorVariable]:
+        """Return the shared data that graphs of the view depend on, and what stands for them."""
+        inputs = set(explicit_graph_inputs(graphs))
+        return {shared: x for shared, x in self.data.items() if x in inputs}
+
+    def shape(self, rv: TensorVariable) -> tuple[int, ...]:
+        """Return the shape of a random variable."""
+        if None not in rv.type.shape:
+            return tuple(rv.type.shape)
+        [shape] = rebuild([rv.shape], self.dims)
+        # By rewriting, nothing is drawn to see how long it is.
+        mode = Mode(linker="py", optimizer="fast_compile")
+        return tuple(int(length) for length in shape.eval(mode=mode))
+
+
+def stand_in(shared: SharedVariable) -> TensorVariable:
+    """Make what stands for shared data in graphs, and knows for what."""
+    shape = np.shape(shared.get_value(borrow=True))
+    variable = shared.type.clone(shape=shape)(name=shared.name)
+    variable.tag.stands_for = shared
+    return variable
+
+
+def shared_data(graphs: Sequence[Variable]) -> list[SharedVariable]:
+    """Return the shared variables that graphs depend on, generators aside, each once."""
+    return list(
+        dict.fromkeys(
+            x
+            for x in graph_inputs(graphs)
+            if isinstance(x, SharedVariable) and not isinstance(x.type, RandomGeneratorType)
+        )
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What was read of a model: graphs in terms of its view."""
+
+    view: ModelView
+    data: Mapping[SharedVariable, TensorVariable]
+    """Shared data that the graphs depend on, and what stands for them."""
+
+    @property
+    def model(self) -> Model:
+        """The model that was read."""
+        return self.view.model
+
+    @property
+    def dim_lengths(self) -> dict[str, int]:
+        """Lengths of the model's dims when it was read; constants of the graphs."""
+        return self.view.dim_lengths
+
+    def names(self, values: Iterable[Variable]) -> list[str]:
+        """Names of variables, as the model has them, by what stands for their values."""
+        names = {value.name: rv.name for value, rv in self.model.values_to_rvs.items()}
+        return [names[x.name] for x in values]

@@ -1,0 +1,87 @@
+"""A model in terms of values: shapes are known, and data are given."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from pytensor.graph.traversal import explicit_graph_inputs
+
+from pymc_dapper.graphs.asked_once import asked_once
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.view import Reading, dim_lengths, shared_data, view_of
+
+
+@pytest.fixture
+def model():
+    with pm.Model(coords={"person": range(4)}) as model:
+        design = pm.Data("design", np.ones((4, 2)), dims=("person", "column"))
+        upper = pm.HalfNormal("upper")
+        x = pm.Uniform("x", 0, upper)
+        pm.Normal("y", design @ np.ones(2) * x, 1.0, dims="person")
+    return model
+
+
+def test_all_shapes_are_known(model):
+    view = view_of(model)
+    assert view.dim_lengths == dim_lengths(model) == {"person": 4, "column": 2}
+    y = model["y"]
+    assert view.values[model.rvs_to_values[y]].type.shape == view.shape(y) == (4,)
+    assert view.data[model["design"]].type.shape == (4, 2)
+    [density] = view.log_densities([y])
+    assert density.type.shape == (4,)
+    names = {x.name for x in explicit_graph_inputs([density])}
+    assert names == {"upper_log__", "x_interval__", "y", "design"}
+    assert [x.name for x in view.values_in([density])] == ["upper_log__", "x_interval__", "y"]
+    assert list(view.data_in([density])) == [model["design"]]
+
+
+def test_factors_are_the_models_own(model):
+    view, point = view_of(model), model.initial_point(random_seed=1)
+    found = view.dependent_factors(model.value_vars)
+    assert list(found) == ["upper", "x", "y"]
+    assert list(view.dependent_factors([model.rvs_to_values[model["x"]]])) == ["x", "y"]
+    inputs = list(view.values.values())
+    values = [point[x.name] for x in inputs]
+    computed = compile_in_python(model, inputs, list(found.values()))(*values)
+    as_written = compile_in_python(model, model.value_vars, model.logp(sum=False))(*values)
+    for a, b in zip(computed, as_written, strict=True):
+        np.testing.assert_array_equal(a, b)
+    back = view.in_model(list(found.values()))
+    for a, b in zip(
+        compile_in_python(model, model.value_vars, back)(*values), computed, strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_data_have_their_present_values_where_they_are_not_given(model):
+    view = view_of(model)
+    [twice] = view([2 * model["design"]])
+    evaluate = compile_in_python(model, [], [twice])
+    with_data = compile_in_python(model, list(view.data.values()), [twice])
+    pm.set_data({"design": np.full((4, 2), 3.0)}, model=model)
+    assert np.all(evaluate()[0] == 6)
+    assert np.all(with_data(np.zeros((4, 2)))[0] == 0)
+    assert shared_data([model["y"], model["y"] + 1]).count(model["design"]) == 1
+    assert shared_data([model["upper"]]) == []
+
+
+def test_readers_have_one_view_of_a_model_as_long_as_it_stays_as_it_is(model):
+    with asked_once():
+        view = view_of(model)
+        assert view_of(model) is view
+        with model:
+            pm.Normal("another")
+        assert [x.name for x in view_of(model).values.values()][-1] == "another"
+    assert view_of(model) is not view_of(model)
+
+
+def test_names_are_those_of_the_model(model):
+    view = view_of(model)
+    assert Reading(view, {}).names(view.values.values()) == ["upper", "x", "y"]
+
+
+def test_data_that_do_not_fit_are_named(model):
+    with model:
+        pm.Potential("release", (model["y"] - pm.Data("released", np.ones(3))) ** 2)
+    with pytest.raises(ReadingError, match="'release' can't be evaluated with the shapes"):
+        view_of(model).log_densities([model["release"]])
