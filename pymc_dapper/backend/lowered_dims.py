@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from pymc.dims.distributions import transforms as named
 from pymc.distributions import transforms as plain
-from pymc.logprob.transforms import Transform
+from pymc.distributions.transforms import Transform
 from pymc.model import Model
 from pytensor.compile import optdb
 from pytensor.compile.ops import ViewOp, view_op

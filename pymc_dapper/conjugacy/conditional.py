@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 from pymc import Model
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.backend.internals import IntervalTransform, Transform, default_transform
+from pymc_dapper.backend.internals import Interval, Transform, default_transform
 from pymc_dapper.conjugacy import gaussian
 from pymc_dapper.conjugacy.children import Child, read_children, read_link
 from pymc_dapper.conjugacy.families import Family, check_prior, read_prior
@@ -194,7 +194,7 @@ def _check_support(model: Model, rv: TensorVariable) -> None:
 
 def _bounds(transform: Transform | None, rv: TensorVariable) -> list[float | None]:
     """Bounds of an interval that a transform maps to, where they are known."""
-    if not isinstance(transform, IntervalTransform):
+    if not isinstance(transform, Interval):
         return []
     bounds = transform.args_fn(*rv.owner.inputs)
     known = [None if x is None else known_value(pt.as_tensor(x)) for x in bounds]

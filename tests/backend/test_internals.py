@@ -43,13 +43,9 @@ INTERNALS = {
     "numba.np.arrayobj.make_array": "pass arrays to them",
     "numba.np.arrayobj.populate_array": "pass arrays to them",
     "numba.np.random.distributions.random_standard_normal": "draw normal noise by addresses",
-    "pymc.blocking.PointType": "say what steps take",
-    "pymc.blocking.StatsType": "say what steps return",
     "pymc.distributions.mixture._HurdleRV": "know a density that is right at a point mass",
     "pymc.distributions.multivariate._LKJCholeskyCovRV": "know a covariance's Cholesky factor",
     "pymc.distributions.transforms._default_transform": "see that a transform keeps the support",
-    "pymc.logprob.transforms.IntervalTransform": "see the bounds of a transform",
-    "pymc.logprob.transforms.Transform": "say what a transform is",
     "pymc.logprob.utils.CheckParameterValue": "read checks of parameters record by record",
     "pymc.model.core.ValueGradFunction": "give NUTS only the factors that it needs",
     "pymc.pytensorf.collect_default_updates": "draw from a model's prior for reference methods",
@@ -59,8 +55,6 @@ INTERNALS = {
     "pymc.step_methods.compound.StepMethodState": "store and restore steps",
     "pymc.step_methods.state.dataclass_state": "store and restore steps",
     "pymc.step_methods.state.equal_dataclass_values": "compare steps of a study",
-    "pymc.util.RandomGenerator": "say what steps take",
-    "pymc.util.RandomState": "say what draws take",
     "pymc.util.get_random_generator": "take seeds as PyMC does",
     "pytensor.compile.aliasing.add_supervisor_to_fgraph": "keep inputs of inner graphs",
     "pytensor.graph.fg.AbstractFunctionGraph": "say what graphs are written as source",
@@ -170,6 +164,21 @@ def test_it_is_there(name):
         internal(name)
     except (ImportError, AttributeError) as error:
         pytest.fail(f"{name} is gone, which we need to {INTERNALS[name]}: {error}", pytrace=False)
+
+
+def test_without_what_has_no_plain_way_the_import_says_so(monkeypatch):
+    file = PACKAGE / "backend" / "internals.py"
+    monkeypatch.delattr("pymc.model.core.ValueGradFunction")
+    with pytest.raises(ImportError, match=r"ValueGradFunction.*tested with PyMC 6\.3\.1"):
+        exec(compile(file.read_text("utf-8"), file, "exec"), {"__name__": "internals"})
+
+
+def test_what_has_no_plain_way_is_told():
+    """In docs/what-can-go-wrong.md."""
+    page = (PACKAGE.parent / "docs" / "what-can-go-wrong.md").read_text("utf-8")
+    [needed] = [line for line in page.splitlines() if line.startswith("PyMC: ")]
+    names = {name for name in INTERNALS if name.startswith("pymc.")}
+    assert {f"`{name}`" for name in names} == {*needed.removeprefix("PyMC: ")[:-1].split(", ")}
 
 
 # numba
@@ -425,8 +434,7 @@ def test_distributions_have_a_transform_of_their_own():
     default = internal("pymc.distributions.transforms._default_transform")
     uniform = pm.Uniform.dist(1, 3)
     transform = default(uniform.owner.op, uniform)
-    assert isinstance(transform, internal("pymc.logprob.transforms.IntervalTransform"))
-    assert isinstance(transform, internal("pymc.logprob.transforms.Transform"))
+    assert isinstance(transform, pm.distributions.transforms.Interval)
     assert [x.data for x in transform.args_fn(*uniform.owner.inputs)] == [1, 3]
 
 
