@@ -3,14 +3,17 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from pymc_dapper.answers.answer import Answer
+from pymc_dapper.mechanisms import Mechanism, RandomRounding
 from pymc_dapper.releases.tables import NOISE, read_release
 
 DESCRIPTION = """Intervals of the true values behind a table of noisy ones.
 
 The scale is that of Laplace noise, or the standard deviation of Gaussian noise: a number, or the
-column that has it."""
+column that has it. What was done to noisy values afterwards is said by --rounded, --clamped,
+--published-from and --published-above, in the order in which it was done."""
 EXAMPLE = (
     "example: python -m pymc_dapper cases.csv --values cases --noise laplace --scale 5 "
     "--dims district --csv intervals.csv"
@@ -33,15 +36,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     given = parser.parse_args(arguments)
     try:
+        noise = _noise(given)
         release = read_release(
             given.file,
             values=given.values,
-            noise=given.noise,
-            scale=_number(given.scale),
+            noise=noise,
+            scale=None if isinstance(noise, Mechanism) else given.scale,
             dims=given.dims or None,
         )
         found = release.posterior(
-            prior=tuple(given.between) if given.between else given.prior,
+            prior=_prior(given),
             total=given.total,
             draws=given.draws,
             random_seed=given.seed,
@@ -70,11 +74,20 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("file", help="a CSV or Parquet file")
     add("--values", required=True, nargs="+", metavar="COLUMN", help="columns of noisy values")
-    add("--noise", required=True, choices=list(NOISE), help="the law of the noise")
-    add("--scale", required=True, help="its scale: a number or a column")
+    noise = parser.add_mutually_exclusive_group(required=True)
+    noise.add_argument("--noise", choices=list(NOISE), help="the law of the noise")
+    noise.add_argument("--random-rounding", type=int, metavar="BASE", help="in its place")
+    add("--scale", type=_number_or_text, help="the noise's scale: a number or a column")
+    parser.set_defaults(rules=[])
+    for name, options in RULES.items():
+        add(f"--{name.replace('_', '-')}", dest=name, action=_Rule, **options)
     add("--dims", nargs="+", default=[], metavar="COLUMN", help="columns of labels")
-    add("--prior", choices=("flat", "smooth"), default="flat", help="of counts (default: flat)")
-    add(
+    prior = parser.add_mutually_exclusive_group()
+    prior.add_argument(
+        "--prior", choices=("flat", "smooth"), default="flat", help="of counts (default: flat)"
+    )
+    prior.add_argument("--at-most", type=int, metavar="N", help="counts, flat on 0, ..., N")
+    prior.add_argument(
         "--between",
         nargs=2,
         type=float,
@@ -89,8 +102,60 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _number(text: str) -> float | str:
+class _Rule(argparse.Action):
+    """Keeps rules in the order in which they are written."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+        namespace.rules = [*namespace.rules, (self.dest, values)]
+
+
+def _prior(given: argparse.Namespace) -> Any:
+    if given.at_most is not None:
+        return range(given.at_most + 1)
+    return tuple(given.between) if given.between else given.prior
+
+
+def _noise(given: argparse.Namespace) -> str | Mechanism:
+    """Return the law of the noise, or a mechanism with what was done to noisy values."""
+    mechanism: Any
+    if given.random_rounding is not None:
+        mechanism = RandomRounding(given.random_rounding)
+    elif not given.rules:
+        return given.noise
+    elif isinstance(given.scale, float):
+        mechanism = NOISE[given.noise](given.scale)
+    else:
+        raise ValueError("--scale must be a number where noisy values were rounded or suppressed")
+    for name, value in given.rules:
+        match name:
+            case "rounded":
+                mechanism = mechanism.rounded(value)
+            case "clamped":
+                mechanism = mechanism.clamped(*value)
+            case _:
+                mechanism = mechanism.published_if(">=" if name.endswith("from") else ">", value)
+    return mechanism
+
+
+def _number_or_text(text: str) -> float | str:
     try:
         return float(text)
     except ValueError:
         return text
+
+
+def _limit(text: str) -> float | None:
+    return None if text == "none" else float(text)
+
+
+RULES: dict[str, dict[str, Any]] = {
+    "rounded": {"type": float, "metavar": "STEP", "help": "to multiples of STEP"},
+    "clamped": {
+        "nargs": 2,
+        "type": _limit,
+        "metavar": ("LOWER", "UPPER"),
+        "help": "moved to these limits, of which one may be none",
+    },
+    "published_from": {"type": float, "metavar": "LEAST", "help": "suppressed if below"},
+    "published_above": {"type": float, "metavar": "LIMIT", "help": "suppressed if not above"},
+}

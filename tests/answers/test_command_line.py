@@ -4,8 +4,11 @@ import re
 import runpy
 import sys
 
+import numpy as np
+import pandas as pd
 import pytest
 
+import pymc_dapper as pmd
 from pymc_dapper.answers.command_line import main
 
 CSV = "district,cases,scale\nA,12.3,5\nB,40.1,5\nC,7.7,10\n"
@@ -39,6 +42,34 @@ def test_scales_may_be_a_column_and_values_several(file, capsys):
     assert capsys.readouterr().out.count("flat from -100 to 100") == 2
 
 
+def test_what_was_done_to_noisy_values_is_said_in_its_order(tmp_path):
+    path, written = tmp_path / "cases.csv", tmp_path / "intervals.csv"
+    path.write_text("district,cases\nA,15\nB,40\nC,\n")
+    usual = [str(path), *USUAL, "--csv", str(written)]
+    cases = np.ma.masked_array([15, 40, 0], [False, False, True])
+
+    def expected(mechanism, prior="flat"):
+        query = pmd.Query("cases", cases, mechanism, "district", {"district": ["A", "B", "C"]})
+        return pmd.Release(query).posterior(random_seed=1, prior=prior).to_frame()
+
+    def written_by(*rules):
+        assert main([*usual, "--scale", "2", *rules]) == 0
+        return pd.read_csv(written, index_col="district")
+
+    rules = ["--rounded", "5", "--published-from", "10"]
+    mechanism = pmd.LaplaceMechanism(2).rounded(5).published_if(">=", 10)
+    pd.testing.assert_frame_equal(written_by(*rules), expected(mechanism))
+    rules = ["--clamped", "none", "40", "--published-above", "10", "--at-most", "100"]
+    mechanism = pmd.LaplaceMechanism(2).clamped(None, 40).published_if(">", 10)
+    pd.testing.assert_frame_equal(written_by(*rules), expected(mechanism, range(101)))
+    usual.remove("--noise")
+    usual.remove("laplace")
+    path.write_text("district,cases\nA,15\nB,39\n")
+    assert main([*usual, "--random-rounding", "3"]) == 0
+    frame = pd.read_csv(written)
+    assert np.all((frame["released"] - frame["lower"]) <= 2)
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
@@ -46,6 +77,9 @@ def test_scales_may_be_a_column_and_values_several(file, capsys):
         (["--scale", "5", "--values", "deaths"], "there is no column 'deaths'|deaths"),
         (["--scale", "5", "--draws", "0"], "draws must be a whole number of at least 1"),
         (["--scale", "5", "--total", "-3"], "total must hold whole numbers from 0 on"),
+        ([], "'cases': scale is missing, that of the laplace noise"),
+        (["--scale", "scale", "--rounded", "5"], "--scale must be a number where noisy values"),
+        (["--scale", "5", "--rounded", "-5"], "step must be"),
         (["--scale", "5", "--csv", "x", "--values", "cases", "scale"], "--csv is for one column"),
     ],
 )
