@@ -14,7 +14,8 @@ import pytensor.tensor as pt
 
 from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
 from pymc_dapper.graphs.evaluation import AS_WRITTEN
-from pymc_dapper.mechanisms import Mechanism
+from pymc_dapper.mechanisms import Mechanism, RandomizedResponse
+from pymc_dapper.mechanisms.additive import AdditiveNoise
 from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
 from pymc_dapper.releases.query import Query
 
@@ -46,6 +47,8 @@ class CellLaw:
     which: np.ndarray
     _evaluate: Callable[[np.ndarray], np.ndarray]
     ends: tuple[np.ndarray, np.ndarray] | None = None
+    has_peak: bool = True
+    """Whether its logarithm is known to fall to both sides of a peak."""
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """Evaluate the law of each row, at values of shape (n, rows)."""
@@ -93,7 +96,8 @@ def law_of(query: Query, *, whole: bool, apart: bool = False) -> CellLaw:
     if isinstance(mechanism, PerturbedCounts):
         low, high = mechanism.count_range(rows)
         ends = low.reshape(-1), high.reshape(-1)
-    law = CellLaw(name, _near(mechanism, rows), which.reshape(-1), evaluate, ends)
+    has_peak = isinstance(mechanism, AdditiveNoise | RandomizedResponse)
+    law = CellLaw(name, _near(mechanism, rows), which.reshape(-1), evaluate, ends, has_peak)
     _check_cell_by_cell(law, mechanism, whole)
     return law
 

@@ -3,7 +3,8 @@
 Windows are found by looking: from a likely value on, uphill, then to either side until the
 log-weight is ``drop`` below the largest, and then at ever greater distances, twice as far each
 time. Between what is looked at there, weights are taken to lie between those at both ends. A law
-that knows where all possible counts are, and may have gaps, is tabulated there.
+that knows where all possible counts are, and may have gaps, is tabulated there. So is one of a
+user's own, where all counts that are near are looked at first.
 """
 
 from dataclasses import dataclass, replace
@@ -30,6 +31,13 @@ MOST_COUNTS = 2**27
 """Entries of tables of which each piece is a count, at most."""
 PIECES_OF_REALS = 1024
 """Pieces of a window of real numbers."""
+NEAR, NOT_NEAR = 2**12, 2**17
+"""Of a law that may have gaps, all counts are looked at up to the first distance, or to the second
+if rows are few or until what is farther than a half of it weighs nothing."""
+AT_ONCE = 2**8
+"""Counts of each row that are looked at together."""
+UNEVEN = 0.005
+"""Share of a posterior that may lie otherwise than between two nodes."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +151,10 @@ def tabulate(
     """
     if law.ends is not None:
         return _within_ends(law, support, law.ends)
+    if support.whole and not law.has_peak and (ends := _look_for_ends(law, support, drop)):
+        tables = _within_ends(law, support, ends)
+        _check_reach(law, support, tables.tops)
+        return tables
     peak, top = find_peaks(law, support)
     _check_reach(law, support, top)
     while True:
@@ -158,6 +170,8 @@ def tabulate(
         ]
         worst = float(np.max(np.logaddexp(*beyond) - log_total))
         if worst <= np.log(TAIL):
+            if not law.has_peak:
+                _check_between(law, support, tables)
             return tables
         drop = LARGEST_DROP if drop < LARGEST_DROP < 2 * drop else 2 * drop
 
@@ -175,6 +189,54 @@ def _within_ends(law: CellLaw, support: Support, ends: tuple[np.ndarray, np.ndar
     if np.any(top == -np.inf):
         raise ValueError(_impossible(law))
     return replace(tables, logs=tables.logs - top[:, None], tops=top)
+
+
+def _look_for_ends(
+    law: CellLaw, support: Support, drop: float
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Look at all counts near, and return between which they matter; None if that goes on."""
+    middle = support.clip(law.near)
+    reach = int(np.clip(2**22 // middle.size, NEAR, NOT_NEAR))
+    while reach <= NOT_NEAR:
+        low, high = support.clip(middle - reach), support.clip(middle + reach)
+        steps = np.arange(int((high - low).max()) + 1)[:, None]
+        blocks = [
+            np.minimum(low + steps[k : k + AT_ONCE], high) for k in range(0, len(steps), AT_ONCE)
+        ]
+        top = np.max([law(counts).max(axis=0) for counts in blocks], axis=0)
+        if np.any(top == -np.inf):
+            raise ValueError(_impossible(law))
+        first, last = high, low
+        for counts in blocks:
+            matters = law(counts) >= top - drop
+            first = np.minimum(first, np.where(matters, counts, high).min(axis=0))
+            last = np.maximum(last, np.where(matters, counts, low).max(axis=0))
+        goes_on = (first < middle - reach // 2) & (low > support.lowest)
+        goes_on |= (last > middle + reach // 2) & (high < support.highest)
+        if not goes_on.any():
+            return first, last
+        reach *= 2
+    return None
+
+
+def _check_between(law: CellLaw, support: Support, tables: Tables) -> None:
+    """Check that weights between nodes are between those at the nodes."""
+    if tables.each_count:
+        return
+    start, lengths = tables.nodes[:, :-1], np.diff(tables.nodes)
+    middle = support.clip(start + lengths / 2)
+    share = np.where(lengths > 0, (middle - start) / np.maximum(lengths, 1e-300), 0.0)
+    with np.errstate(invalid="ignore"):
+        straight = np.exp(tables.logs[:, :-1] + share * slopes(tables.logs))
+        found = np.exp(law(middle.T).T - tables.tops[:, None])
+    uneven = (lengths * np.abs(found - straight)).sum(axis=1) / tables.weights().sum(axis=1)
+    if uneven.max() > UNEVEN:
+        raise ValueError(
+            f"'{law.name}': the mechanism's log-density has gaps or peaks that are narrow beside "
+            "the whole of it, so that there are no answers without a model. Is it right for all "
+            "true values? If so, write a model, and put the release into it by "
+            "release.potential(...)"
+        )
 
 
 def _endless(law: CellLaw) -> str:

@@ -41,6 +41,9 @@ def discrete(released, weight):
     return np.log(weight(released - COUNTS)) - np.log(weight(noise).sum())
 
 
+CHANGES = {-3: 0.1, 0: 0.4, 3: 0.5}
+
+
 def triangle(released, statistic):
     """Log-density of noise of -2, ..., 2, as of a mechanism of a user's own."""
     return pt.log(pt.maximum(3.0 - pt.abs(released - statistic), 0.0) / 9.0)
@@ -51,13 +54,19 @@ def of_triangle(released):
         return np.log(np.maximum(3.0 - np.abs(released - COUNTS), 0.0) / 9.0)
 
 
+def own_gaps(released, statistic):
+    """The same law, as a log-density of a user's own."""
+    noise = released - statistic
+    p = sum(p * pt.eq(noise, v) for v, p in CHANGES.items())
+    return pt.switch(pt.gt(p, 0), pt.log(pt.maximum(p, 1e-9)), -np.inf)
+
+
 def of_gaps(released, at_least=None):
     """Log-law of GAPS: the count, or three less or more."""
-    changes = {-3: 0.1, 0: 0.4, 3: 0.5}
     with np.errstate(divide="ignore"):
         if at_least is not None:
-            return np.log(sum(p * (COUNTS + v < at_least) for v, p in changes.items()))
-        return np.log(sum(p * (COUNTS + v == released) for v, p in changes.items()))
+            return np.log(sum(p * (COUNTS + v < at_least) for v, p in CHANGES.items()))
+        return np.log(sum(p * (COUNTS + v == released) for v, p in CHANGES.items()))
 
 
 GAPS = pmd.TransitionMechanism([[0.1, 0.4, 0.5]], differences=[-3, 0, 3], repeats=1)
@@ -104,6 +113,9 @@ with np.errstate(divide="ignore"):
             pmd.RandomRounding(5), 15, np.log(np.maximum(5.0 - np.abs(15 - COUNTS), 0) / 5)
         ),
         "a law with gaps": Case(GAPS, 20, of_gaps(20)),
+        "of a user's own, with gaps": Case(
+            pmd.CustomMechanism(own_gaps, whole_numbers=True), 20, of_gaps(20)
+        ),
         "suppressed by a law with gaps": Case(
             GAPS.published_if(">=", 10), SUPPRESSED, of_gaps(SUPPRESSED, 10)
         ),

@@ -1,6 +1,10 @@
 """Tables of what was released: against enumeration, to a thousandth of a standard deviation."""
 
+from dataclasses import replace
+
 import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
@@ -112,3 +116,54 @@ def test_values_far_below_zero_are_refused_as_of_a_wrong_scale():
     with pytest.raises(ValueError, match="a released value is -100, so far from"):
         tables_of(pmd.LaplaceMechanism(3.0), [-100.0, 4.0])
     assert tables_of(pmd.LaplaceMechanism(3.0), [-30.0, 4.0]).whole
+
+
+def own_law(weights, released):
+    """The law of a count given noise that has some values only."""
+
+    def log_density(value, statistic):
+        p = sum(p * pt.eq(value - statistic, noise) for noise, p in weights.items())
+        return pt.log(pt.cast(p, "float64"))
+
+    mechanism = pmd.CustomMechanism(log_density, whole_numbers=True)
+    return law_of(pmd.Query("cases", np.atleast_1d(released), mechanism), whole=True)
+
+
+@pytest.mark.parametrize("noise", [3, 1000, 30_000])
+def test_gaps_of_a_law_of_ones_own_are_looked_into(noise):
+    law = own_law({-noise: 0.25, 0: 0.25, noise: 0.5}, 50_000)
+    tables = tabulate(law, COUNTED)
+    counts, pmf = tables.nodes[0, :-1], probabilities(tables)[0]
+    assert counts[pmf > 0].tolist() == [50_000 - noise, 50_000, 50_000 + noise]
+    assert pmf[pmf > 0] == pytest.approx([0.5, 0.25, 0.25])
+    if noise > 3:
+        # As it would be with a law that is taken to have one peak.
+        one_peak = replace(law, has_peak=True)
+        assert np.count_nonzero(probabilities(tabulate(one_peak, COUNTED))) < 3
+
+
+def test_where_rows_are_many_counts_are_looked_at_until_they_weigh_nothing():
+    noise = {3000 * k: 0.2 for k in (-2, -1, 0, 1, 2)}
+    tables = tabulate(own_law(noise, np.arange(20_000, 21_000)), COUNTED)
+    assert np.all((probabilities(tables) > 0).sum(axis=1) == 5)
+
+
+def test_a_law_of_ones_own_of_which_all_is_far_is_refused():
+    with pytest.raises(ValueError, match="no true value can have led"):
+        tabulate(own_law({-140_000: 0.5, 140_000: 0.5}, 150_000), COUNTED)
+
+
+@pytest.mark.parametrize(("width", "is_comb"), [(0.02, True), (8.0, False)])
+def test_narrow_peaks_of_a_density_of_ones_own_are_refused(width, is_comb):
+    def log_density(released, statistic):
+        noise = released - statistic
+        wave = 1 + 0.98 * pt.cos(2 * np.pi * noise / width)
+        return pm.logp(pm.Normal.dist(0, 10), noise) + pt.log(wave)
+
+    query = pmd.Query("sums", [50.0], pmd.CustomMechanism(log_density))
+    law, support = law_of(query, whole=False), Support(0.0, 100.0, False)
+    if is_comb:
+        with pytest.raises(ValueError, match="'sums': the mechanism's log-density has gaps"):
+            tabulate(law, support)
+    else:
+        assert not tabulate(law, support).whole
