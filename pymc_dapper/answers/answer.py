@@ -16,6 +16,11 @@ from pymc_dapper.answers.summary import Summary, frame_of, interval_of, moved, q
 from pymc_dapper.answers.table import BY_CELL, DRAW, numbers_by_cell
 from pymc_dapper.checks import function, shown
 
+NOT_COMPARED = (
+    "How far intervals move under another prior wasn't computed, as that would take as long as the "
+    "draws did: say prior='smooth', or prior='flat', to compare."
+)
+
 
 @dataclass(frozen=True)
 class Told:
@@ -59,7 +64,7 @@ class Answer(NDArrayOperatorsMixin):
         told: Told,
         *,
         released: xr.DataArray | None = None,
-        other: Callable[[], "Answer"] | None = None,
+        other: Callable[[], "Answer | None"] | None = None,
     ):
         self.draws, self.released, self._told, self._make_other = draws, released, told, other
 
@@ -75,7 +80,7 @@ class Answer(NDArrayOperatorsMixin):
 
     @cached_property
     def other(self) -> "Answer | None":
-        """The same under the other prior: smooth in the place of flat, or flat; None if none."""
+        """The same under another prior: None if that isn't cheap, or if this is that one."""
         return None if self._make_other is None else self._make_other()
 
     def __repr__(self) -> str:
@@ -264,6 +269,8 @@ class Answer(NDArrayOperatorsMixin):
                     notes.append(moved(frame, self.other.to_frame(probability), self.other.prior))
                 except ValueError as error:
                     notes.append(f"Under the other prior ({self.other.prior}), {error}.")
+            elif self._make_other is not None:
+                notes.append(NOT_COMPARED)
         return Summary(frame, tuple(notes))
 
     def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
@@ -358,11 +365,11 @@ def _derived(function_of_draws: Callable[..., Any], inputs: list[Any]) -> Answer
             f"{shown(made)}"
         )
 
-    def other() -> Answer:
-        return _derived(
-            function_of_draws,
-            [each.other if isinstance(each, Answer) else each for each in inputs],
-        )
+    def other() -> Answer | None:
+        others = [each.other if isinstance(each, Answer) else each for each in inputs]
+        if any(each is None for each in others):
+            return None
+        return _derived(function_of_draws, others)
 
     has_other = all(each._make_other is not None for each in answers)
     return Answer(made.transpose(..., DRAW), told, other=other if has_other else None)

@@ -13,7 +13,7 @@ from pymc_dapper.answers.cells import draw_cells, probabilities
 from pymc_dapper.answers.law import CellLaw, law_of
 from pymc_dapper.answers.prior import Prior, read_prior
 from pymc_dapper.answers.sharing import SharingCells
-from pymc_dapper.answers.smooth import Grid, grid_of, log_pmf
+from pymc_dapper.answers.smooth import Grid, grid_of, log_marginal, log_pmf
 from pymc_dapper.answers.table import Table, are_nested, joint_table, table_of_query
 from pymc_dapper.answers.trees import Sums, SumsTree
 from pymc_dapper.answers.windows import DROP, LARGEST, LARGEST_DROP, tabulate
@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 CELLS = "exact and independent draws, each cell by itself"
 TREE = "exact and independent draws, by the tree of the sums"
 FEW = 1_000
-"""Up to so many cells, a tree is compared with another prior."""
+"""With more cells, the smooth prior of a tree is compared with at its likeliest parameters."""
+WEIGHED = "draws under the other prior, chosen by their weights under this one"
+MOST_WEIGHED = 100
+"""So many cells have draws that are weighed, at most."""
+LEAST_SHARE = 0.1
+"""Effective draws, as a share of all, with which weights will do."""
 
 MARGIN = 5.0
 """Windows are widened where a draw under a smooth prior comes that near to their ends."""
@@ -186,24 +191,63 @@ class Posterior:
     def answer(self, draws: int, seed: list[int], source: dict[Any, Any]) -> Answer:
         """Draw, and tell how."""
 
-        def answer_of(posterior: Posterior, other: Callable[[], Answer] | None) -> Answer:
-            counts, method = posterior.draw(draws, np.random.default_rng(seed))
-            flat = posterior.prior.kind == "flat"
-            prior = posterior.prior.told(
-                total=bool(self.known) if flat else self._total is not None
-            )
+        def answer_of(
+            prior: Prior, found: tuple[np.ndarray, str], other: Callable[[], Answer | None] | None
+        ) -> Answer:
+            counts, method = found
+            is_total = self.known if prior.kind == "flat" else self._total is not None
+            told = Told(method, prior.told(total=bool(is_total)), source)
             array = self.table.as_array(counts)
-            return Answer(
-                array, Told(method, prior, source), released=self.table.released(), other=other
-            )
+            return Answer(array, told, released=self.table.released(), other=other)
 
-        other = replace(self, prior=Prior("smooth" if self.prior.kind == "flat" else "flat"))
-        return answer_of(self, (lambda: answer_of(other, None)) if self._compared() else None)
+        def other() -> Answer | None:
+            again = replace(self, prior=self.prior.other)
+            under = again._instead_of(self.prior, drawn[0], np.random.default_rng(seed))
+            return None if under is None else answer_of(again.prior, under, None)
 
-    def _compared(self) -> bool:
-        """Whether there is another prior that can be compared with soon."""
-        few = self.table.size <= FEW and are_nested(self.groups)
-        return self.prior in (Prior("flat"), Prior("smooth")) and (self.alone or few)
+        drawn = self.draw(draws, np.random.default_rng(seed))
+        return answer_of(self.prior, drawn, other)
+
+    def _instead_of(
+        self, prior: Prior, counts: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, str] | None:
+        """Draw all cells, where draws under another prior are there; None if that isn't cheap."""
+        draws = counts.shape[1]
+        is_tree = not self.alone and are_nested(self.groups)
+        if self.alone or (is_tree and not self.prior.is_bent and self._is_cheap):
+            return self.draw(draws, rng)
+        if is_tree and self.prior.kind == "smooth":
+            return self._at_likeliest(draws, rng)
+        if len(counts) > MOST_WEIGHED:
+            return None
+        if self.prior.is_bent:
+            logs = self.prior.log_weight(counts).sum(axis=0)
+        else:
+            sign = 1 if self.prior.kind == "smooth" else -1
+            logs = sign * log_marginal(counts, self._total)
+        p = np.exp(logs - logs.max())
+        p /= p.sum()
+        if p @ p * draws > LEAST_SHARE**-1:
+            return None
+        return counts[:, rng.choice(draws, draws, p=p)], WEIGHED
+
+    @property
+    def _is_cheap(self) -> bool:
+        """Whether a tree is soon drawn from."""
+        return self.prior.kind == "flat" or self.table.size <= FEW
+
+    def _at_likeliest(self, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, str] | None:
+        """Draw by the tree, at the likeliest parameters by what was released of single cells."""
+        each = np.arange(self.table.size)
+        own = [k for k, of in enumerate(self.table.groups) if np.array_equal(of, each)]
+        if not own:
+            return None
+        law = law_of(self.table.queries[own[0]], whole=True)
+        cells = SharingCells(tabulate(law, self.prior.support(), pieces=None))
+        grid = grid_of(cells.log_evidence, self._start([law]))
+        best = int(grid.weights.argmax())
+        tree = self._tree([law_of(query, whole=True) for query in self.table.queries])
+        return tree.draw(draws, rng, _size_and_p(grid.alpha[best], grid.mu[best])), TREE
 
     def draw(self, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, str]:
         """Draw all cells, of shape (cells, draws), and say how."""
@@ -228,7 +272,10 @@ class Posterior:
         if prior.kind == "smooth":
             return self._sharing(law, draws, rng)
         tables = tabulate(law, prior.support())
-        return draw_cells(tables, probabilities(tables), draws, rng)
+        bend = None
+        if prior.is_bent:
+            bend = prior.log_weight((tables.nodes[:, :-1] + tables.nodes[:, 1:] - prior.whole) / 2)
+        return draw_cells(tables, probabilities(tables, bend), draws, rng)
 
     def _sharing(self, law: CellLaw, draws: int, rng: np.random.Generator) -> np.ndarray:
         """Draw cells that share strength, in windows which are so wide that no draw is near an end.
@@ -246,22 +293,20 @@ class Posterior:
                 return counts
             drop = min(2 * drop, LARGEST_DROP)
 
-    def _by_tree(self, laws: Sequence[CellLaw], draws: int, rng: np.random.Generator) -> np.ndarray:
+    def _tree(self, laws: Sequence[CellLaw]) -> SumsTree:
         sums = [Sums(of, law) for of, law in zip(self.table.groups, laws, strict=True)]
         sums += [Sums(of, values) for of, values in self.known]
-        limits = (self.prior.lowest, self.prior.highest)
-        tree = SumsTree(self.table.size, sums, limits)
+        return SumsTree(self.table.size, sums, (self.prior.lowest, self.prior.highest))
+
+    def _by_tree(self, laws: Sequence[CellLaw], draws: int, rng: np.random.Generator) -> np.ndarray:
+        tree = self._tree(laws)
         if self.prior.kind == "flat":
             return tree.draw(draws, rng)
-
-        def size_and_p(alpha: float, mu: float) -> tuple[float, float]:
-            return alpha, alpha / (alpha + mu)
-
         total = self._total
 
         def log_evidence(alpha: np.ndarray, mu: np.ndarray) -> np.ndarray:
             points = zip(alpha.tolist(), mu.tolist(), strict=True)
-            found = np.array([tree.log_evidence(size_and_p(*point)) for point in points])
+            found = np.array([tree.log_evidence(_size_and_p(*point)) for point in points])
             if total is None:
                 return found
             # The total was given, and isn't told by the parameters.
@@ -270,7 +315,7 @@ class Posterior:
 
         grid = grid_of(log_evidence, self._start(laws), free_mean=total is None)
         return _over(
-            grid, lambda alpha, mu, n: tree.draw(n, rng, size_and_p(alpha, mu)), draws, rng
+            grid, lambda alpha, mu, n: tree.draw(n, rng, _size_and_p(alpha, mu)), draws, rng
         )
 
     @property
@@ -291,6 +336,11 @@ class Posterior:
         totals = [float(values.sum()) / self.table.size for _, values in self.known]
         mean = totals[0] if totals else float(self._likely(laws).mean())
         return 0.5, float(np.log(max(mean, 0.5)))
+
+
+def _size_and_p(alpha: float, mu: float) -> tuple[float, float]:
+    """Return the parameters of a negative binomial law as trees take them."""
+    return float(alpha), float(alpha / (alpha + mu))
 
 
 def _over(

@@ -1,6 +1,6 @@
 """Priors of true values, by the names that users give them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,14 @@ class Prior:
         "flat" on counts, "smooth", or "range" of real numbers.
     lowest, highest : int, or ndarray of float64
         Limits; of a range of real numbers, of shape () or that of the table.
+    is_bent : bool
+        Whether values in the middle of the limits are likelier than near them, by a parabola.
     """
 
     kind: str
     lowest: Any = 0
     highest: Any = LARGEST
+    is_bent: bool = False
 
     @property
     def whole(self) -> bool:
@@ -35,6 +38,19 @@ class Prior:
         """Whether each cell has limits of its own."""
         return np.ndim(self.lowest) > 0
 
+    @property
+    def other(self) -> "Prior":
+        """The prior that this one is compared with."""
+        if self.kind == "smooth":
+            return Prior("flat")
+        return Prior("smooth") if self == Prior("flat") else replace(self, is_bent=True)
+
+    def log_weight(self, values: np.ndarray) -> np.ndarray:
+        """Log-density of a prior that is bent, not normalised; limits are of each row, if many."""
+        low, high = (np.reshape(end, (-1, 1)) for end in (self.lowest, self.highest))
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum((values - low + self.whole) * (high - values + self.whole), 0))
+
     def support(self) -> Support:
         """Where a cell may lie."""
         return Support(self.lowest, self.highest, self.whole)
@@ -44,15 +60,16 @@ class Prior:
         if self.kind == "smooth":
             law = "Dirichlet-multinomial" if total else "gamma-Poisson"
             return f"smooth: {law}, concentration unknown"
+        shape = "likelier in the middle" if self.is_bent else "flat"
         if self.kind == "range":
             low, high = np.min(self.lowest), np.max(self.highest)
-            return f"real numbers, flat from {low:g} to {high:g}" + (
+            return f"real numbers, {shape} from {low:g} to {high:g}" + (
                 ", each within its own limits" if self.each_cell else ""
             )
         counts = (
             "counts, flat on 0, 1, 2 and so on"
             if (self.lowest, self.highest) == (0, LARGEST)
-            else f"counts, flat on {self.lowest}, ..., {self.highest}"
+            else f"counts, {shape} on {self.lowest}, ..., {self.highest}"
         )
         return f"{counts}, given what is known of sums" if total else counts
 

@@ -96,6 +96,35 @@ def grid_of(
     return Grid(alpha, mu, weights)
 
 
+def log_marginal(counts: np.ndarray, total: int | None) -> np.ndarray:
+    """Return the log-probability of tables, with both parameters integrated out; not normalised.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (cells, tables)
+        The tables.
+    total : int, optional
+        Their total, if it is known.
+    """
+    each, at = np.unique(counts, return_inverse=True)
+    at, k = at.reshape(counts.shape), len(counts)
+
+    def log_joint(alpha: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        points = zip(alpha, mu, strict=True)
+        logs = np.stack([log_pmf(each, *point)[at].sum(axis=0) for point in points])
+        return (
+            logs if total is None else logs - log_pmf(np.array(total), k * alpha, k * mu)[:, None]
+        )
+
+    def log_evidence(alpha: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        return np.logaddexp.reduce(log_joint(alpha, mu), axis=1)
+
+    mean = max(float(counts.mean()), 0.5)
+    alpha, mu, _ = grid_of(log_evidence, (0.5, np.log(mean)), free_mean=total is None)
+    logs = log_joint(alpha, mu) + log_prior(np.log(alpha))[:, None]
+    return np.logaddexp.reduce(logs, axis=0)
+
+
 def _mode(log_density: LogDensity, start: np.ndarray) -> np.ndarray:
     """Return where the density is largest, about."""
     from scipy.optimize import minimize

@@ -13,7 +13,7 @@ from scipy import stats
 import pymc_dapper as pmd
 from benchmarks._models import example
 from pymc_dapper.answers import posterior
-from pymc_dapper.answers.answer import Answer
+from pymc_dapper.answers.answer import NOT_COMPARED, Answer
 from tests.answers.by_enumeration import CASES, COUNTS
 
 coverage = example("answers")
@@ -166,9 +166,54 @@ def test_the_prior_is_compared_with_the_other_one():
     cases = release().posterior(random_seed=1)
     assert "smooth" in cases.other.prior
     assert "flat" in release().posterior(prior="smooth", random_seed=1).other.prior
-    assert release().posterior(prior=(0, 100), random_seed=1).other is None
-    assert release().posterior(prior=range(100), random_seed=1).other is None
     assert "Dirichlet" in release().posterior(total=30, random_seed=1).other.prior
+    told = release().posterior(prior=range(100), random_seed=1).other.prior
+    assert told == "counts, likelier in the middle on 0, ..., 99"
+
+
+@pytest.mark.parametrize("prior", [(0.0, 30.0), range(31)], ids=["real", "counts"])
+def test_a_range_is_compared_with_one_that_is_likelier_in_the_middle(prior):
+    def mean(bend):
+        x = np.linspace(0, 30, 30_001) if isinstance(prior, tuple) else np.arange(31)
+        ends = (x, 30 - x) if isinstance(prior, tuple) else (x + 1, 31 - x)
+        p = np.exp(-np.abs(4.0 - x) / 3) * (np.multiply(*ends) if bend else 1)
+        return p @ x / p.sum()
+
+    drawn = release().posterior(prior=prior, random_seed=1).other.draws.values[1]
+    assert abs(z_of_mean(drawn, mean(True), drawn.std())) < 4.5
+    assert abs(z_of_mean(drawn, mean(False), drawn.std())) > 4.5
+
+
+def test_draws_by_a_tree_are_weighed_for_a_range():
+    of_range = release().posterior(prior=range(26), total=TOTAL, random_seed=1)
+    other = of_range.other
+    assert other.method == posterior.WEIGHED
+    bent = np.prod((TABLES + 1.0) * np.maximum(26 - TABLES, 1e-300), axis=1)
+    mean = enumerated(LAPLACE + np.log(bent), TABLES)
+    # Weighed draws have about a third of the information.
+    z = (other.draws.mean("draw") - mean) / other.draws.std("draw") * np.sqrt(4000 / 3)
+    assert np.abs(z).max() < 4.5
+    z = (of_range.draws.mean("draw") - mean) / of_range.draws.std("draw") * np.sqrt(4000 / 3)
+    assert np.abs(z).max() > 4.5
+
+
+def test_where_the_other_prior_is_not_cheap_the_summary_says_so(monkeypatch):
+    monkeypatch.setattr(posterior, "MOST_WEIGHED", 2)
+    of_range = release().posterior(prior=range(26), total=TOTAL, random_seed=1)
+    assert of_range.other is None
+    assert of_range.summary().notes[-1] == NOT_COMPARED
+    assert (of_range["A"] - of_range["B"]).summary().notes[-1] == NOT_COMPARED
+    assert release([5.0]).posterior(random_seed=1).other.summary().notes[-1].startswith("Method")
+
+
+def test_large_trees_are_compared_at_the_likeliest_parameters(monkeypatch):
+    values = np.linspace(0, 60, 40)
+    exact = release(values).posterior(total=1000, random_seed=1).other
+    monkeypatch.setattr(posterior, "FEW", 20)
+    quick = release(values).posterior(total=1000, random_seed=1).other
+    assert 0 < np.abs(exact.draws.mean("draw") - quick.draws.mean("draw")).max() < 1
+    flat = release(values).posterior(total=1000, random_seed=1)
+    assert np.abs(exact.draws.mean("draw") - flat.draws.mean("draw")).max() > 1
 
 
 def test_a_cell_that_differs_from_all_others_is_drawn_where_the_smooth_prior_leads(monkeypatch):

@@ -8,7 +8,7 @@ import pymc_dapper as pmd
 from pymc_dapper.answers import smooth
 from pymc_dapper.answers.law import law_of
 from pymc_dapper.answers.sharing import SharingCells
-from pymc_dapper.answers.smooth import grid_of, log_pmf
+from pymc_dapper.answers.smooth import grid_of, log_marginal, log_pmf
 from pymc_dapper.answers.windows import LARGEST, Support, tabulate
 
 RELEASED = np.array([14.0, 22.0, 9.0, 31.0, 18.0, 40.0])
@@ -140,3 +140,23 @@ def test_the_mean_stays_where_it_is_if_it_does_not_matter():
     grid = grid_of(lambda alpha, mu: -((np.log(alpha) - 1) ** 2), (0.5, 3.0), free_mean=False)
     assert np.allclose(grid.mu, np.exp(3.0))
     assert len(grid.alpha) > 5
+
+
+@pytest.mark.parametrize("total", [None, 12])
+def test_the_probability_of_tables_has_both_parameters_integrated_out(total):
+    tables = np.array([[4, 12, 0], [4, 0, 6], [4, 0, 6]])
+    axes = np.linspace(-12, 23, 300), np.linspace(np.log(0.1), np.log(1e12), 300)
+    a, mu = np.exp(np.meshgrid(*axes, indexing="ij"))
+    exact = []
+    for table in tables.T:
+        with np.errstate(divide="ignore"):
+            if total is None:
+                logs = sum(stats.nbinom.logpmf(x, a, a / (a + mu)) for x in table)
+            else:
+                alpha = np.exp(axes[0])[:, None]
+                logs = stats.dirichlet_multinomial(alpha * np.ones(3), 12).logpmf(table)[:, None]
+        exact.append(np.logaddexp.reduce(logs + half_cauchy(axes[0])[:, None], axis=None))
+    found = np.diff(log_marginal(tables, total))
+    np.testing.assert_allclose(found, np.diff(exact), atol=0.01)
+    # Without the prior of the concentration it would be another one.
+    assert np.abs(found - np.diff(exact)).max() < 0.1 * np.abs(np.diff(exact)).max()
