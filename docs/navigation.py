@@ -13,7 +13,6 @@ CHILDREN = {
         "api",
         "evidence/index",
     ],
-    "how-do-i": ["features"],
     "tutorials/index": [
         "tutorials/first-release",
         "tutorials/from-dapper",
