@@ -68,7 +68,7 @@ def ratio(before, job, times):
 
 
 def table(ratios, limit):
-    """Ratios as a table in Markdown, of which those above a limit stand out."""
+    """Ratios as a table in Markdown; those above a limit are bold."""
     rows = ["| | time beside before |", "|:--|--:|"]
     for name, found in ratios.items():
         shown = "not measured" if found is None else f"{found:.2f}"

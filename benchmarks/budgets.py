@@ -311,7 +311,7 @@ class Refresh(BlockedStep):
 def measure(case, steps, draws, tune, chains=1):
     """Effective draws of the slowest parameter and sum, per 1,000 iterations and per CPU second.
 
-    Means over chains, each of which has a tuning of its own; the least; and what they chose.
+    Means over chains, each tuned by itself; the least; and the chosen numbers of moves.
     """
     each = [one_chain(case, steps, draws, tune, seed) for seed in range(1, chains + 1)]
     found = {key: [chain[key] for chain in each] for key in each[0]}
@@ -374,7 +374,7 @@ def noting(times, tune, draws):
 
 
 def effective_draws(values):
-    """Effective draws of the slowest entry, of those that aren't constant."""
+    """Effective draws of the slowest entry that isn't constant."""
     columns = values.reshape(1, len(values), -1)
     sizes = [
         float(array_stats.ess(columns[..., k], chain_axis=0, draw_axis=1, method="bulk"))
@@ -457,7 +457,7 @@ def compare_with_nutpie(name, draws, tune):
 
 
 class Idle(BlockedStep):
-    """A step that does nothing: what is left is PyMC's own."""
+    """A step that does nothing, to measure PyMC's own time."""
 
     name = "idle"
 
@@ -594,7 +594,7 @@ TOLD = []
 
 
 class Listener(logging.Handler):
-    """Keeps what is told of long memory, in the place of printing it."""
+    """Keeps the warnings of long memory instead of printing them."""
 
     def emit(self, record):
         if "Don't rely on the draws" in record.getMessage():

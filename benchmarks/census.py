@@ -140,7 +140,7 @@ def growth(module, executor, largest, page):
 
 
 def write_source(census, folder):
-    """Write a census to Parquet files: a county each, and what is above them."""
+    """Write a census to Parquet files: one for each county, one for the levels above."""
     folder.mkdir()
     file_of = np.full(len(census.parent), -1)
     counties = np.flatnonzero(census.level == 1)

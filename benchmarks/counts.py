@@ -155,7 +155,7 @@ def released_table(sums, family):
 
 
 def release(model, sums, weights, people, noise, rng):
-    """Draw a table and what is released of it."""
+    """Draw a table and its release."""
     truth = rng.multinomial(people, weights)
     data = {"people": people}
     matrices = [*sums, np.eye(len(truth))]

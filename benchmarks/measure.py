@@ -205,7 +205,7 @@ def separable(n=100_000):
 
 
 def overhead():
-    """Seconds of each step on one record: nearly all of it is not the kernel's."""
+    """Seconds of each step on one record: nearly all of it is overhead, not the kernel."""
     with pm.Model() as one:
         p = pm.Beta("p", 1, 1)
         x = pm.Bernoulli("x", p, shape=1)

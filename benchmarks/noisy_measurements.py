@@ -74,7 +74,7 @@ RACES_HEADER = (
 
 
 def effective(draws):
-    """Effective draws of the entries of an array, per 100: the median of those that vary."""
+    """Effective draws per 100 of an array's entries: the median of those that vary."""
     columns = draws.reshape(len(draws), -1)
     columns = columns[:, columns.std(axis=0) > 0]
     picked = columns[:, np.linspace(0, columns.shape[1] - 1, 200).astype(int)]
@@ -173,7 +173,7 @@ def measured_races(n_counties, n_tracts, draws):
 
 
 def silence():
-    """Leave out what is said of noise for simulations, as these are."""
+    """Silence warnings about noise for simulations: these are simulations."""
     warnings.filterwarnings("ignore", message=r"release\(\) simulates")
 
 

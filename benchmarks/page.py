@@ -49,7 +49,7 @@ R_EARLIER = {
     "admissions_plain": 77,
     "regression": 0.9,
 }
-"""R's dapper where it wasn't run: effective draws a second, measured before on such a machine."""
+"""R's dapper if it wasn't run: effective draws a second, measured earlier on such a machine."""
 
 PLAIN = "admissions_plain"
 """The script of R's example 2 that writes the noise's density out."""
@@ -79,7 +79,7 @@ class Results:
         return fitting[0][1] if fitting else None
 
     def rate(self, workload, n, way):
-        """Effective draws a second; None where it wasn't measured."""
+        """Effective draws a second; None if not measured."""
         result = self.one("sampling", workload=workload, n=n, way=way)
         return None if result is None else result["ess_per_second"]
 
@@ -529,7 +529,7 @@ def text(found):
 
 
 def summary(found):
-    """The page for users: ten rows of what is measured."""
+    """The page for users: ten rows of measurements."""
     results = Results(found)
     rows = [*_rates_in_short(results), *_costs_in_short(results)]
     header = ["what", "`pmd.sample`", "best other sampler in Python", "R's dapper"]

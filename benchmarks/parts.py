@@ -1,4 +1,4 @@
-"""Where the CPU time of a piece of work goes, by what is on the stack when one looks.
+"""Where the CPU time of a task goes, by sampling its stack.
 
 So nothing has to be known of the code but where it stands, and each version of it is measured
 alike. Looks are as many as the system's clock allows, every 4 ms or so: the parts of seconds are
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from time import process_time
 
 INTERVAL = 0.002
-"""CPU seconds between two looks; what was used since the last one is put down to what is seen."""
+"""CPU seconds between two samples; each sample's function gets the time since the last one."""
 
 Frame = tuple[str, str]
 """A file and the name of a function in it."""

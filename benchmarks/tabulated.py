@@ -1,4 +1,4 @@
-"""Tables in the place of records: how long a draw takes, however many people there are.
+"""Tables in the place of records: the time of a draw against the number of people.
 
 Each measurement is made in a process of its own, with one thread, in seconds of CPU: from the call
 of `pmd.sample` to the first draw (with what earlier runs left in PyTensor's cache), and then per
@@ -37,7 +37,7 @@ ONE_BY_ONE = 1_000_000
 """Up to so many records are sampled one by one, too."""
 SURVEY_DRAWS, SURVEY_TUNE = 600, 400
 BLOCKS = 20
-"""Of draws, of which each is timed."""
+"""Draws; each one is timed."""
 
 
 def admissions(n):
@@ -133,7 +133,7 @@ def rows(names, draws, tune):
 
 
 def table(measured):
-    """A table of what was measured."""
+    """A table of the measurements."""
     header = ["model, people", "way", "first draw, s", "ms per draw", "effective draws/s", "MB"]
     header.append("s to 1,000 effective")
     lines = []

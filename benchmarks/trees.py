@@ -31,7 +31,7 @@ def noisy(rng, truth, sigma):
 
 
 def levels(shape, sigma, rate=30.0):
-    """Counts of tracts, of which all levels have been released, and the sum of all exactly."""
+    """Counts of tracts, with noisy releases of all levels and an exact total."""
     rng = np.random.default_rng(0)
     truth = rng.poisson(rate, shape)
     with pm.Model() as model:

@@ -142,7 +142,7 @@ class Normal:
 
 
 class NoCount(Normal):
-    """The same, and the number of records isn't released, nor a noisy one."""
+    """The same, but no number of records is released, not even a noisy one."""
 
     shown = "normal law, no number released"
 

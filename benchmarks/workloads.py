@@ -39,7 +39,7 @@ class Workload:
     unconstrained : dict
         ``build()`` functions of models for samplers that move all records at once, by name.
     r_data : dict or None
-        What the script of the same name in benchmarks/r needs; None where there is no script.
+        Arguments of the script of the same name in benchmarks/r; None if there is no script.
     """
 
     n: int

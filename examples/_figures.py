@@ -8,7 +8,7 @@ import pymc_dapper as pmd
 from pymc_dapper.plots.drawing import COLOURS
 
 OTHERS = ("#2e8b57", "#7a3e9d")
-"""Colours of what is none of the three analyses."""
+"""Colours of anything but the three analyses."""
 
 
 def posterior(name, draws, **options):

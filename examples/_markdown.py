@@ -40,7 +40,7 @@ def rows(table):
 
 
 def fill_file(path, tables):
-    """Fill the tables of a page that is a file; nothing where there is no page."""
+    """Fill the tables of a page that is a file; do nothing without a page."""
     if path is not None:
         path = Path(path)
         path.write_text(fill(path.read_text(encoding="utf-8"), tables), encoding="utf-8")

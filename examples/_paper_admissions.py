@@ -53,7 +53,7 @@ def sample_example_1(draws=5_000, tune=1_000):
 
 
 def sample_example_2(draws=1_000, tune=1_000):
-    """As in the paper: one chain of 2,000 iterations, of which 1,000 are tuning."""
+    """As in the paper: one chain of 2,000 iterations, 1,000 of them tuning."""
     return sample(admissions.build_model(RELEASED, SIGMA, N), draws, tune, chains=1)
 
 

@@ -31,7 +31,7 @@ def coefficients_table(draws):
 
 
 def naive_table():
-    """Means of the coefficients, by what is done about an indefinite x'x."""
+    """Means of the coefficients, by the treatment of an indefinite x'x."""
     xx, xy = regression.cross_products(regression.RELEASED)
     inverse = np.linalg.inv(xx)
     nearest = regression.nearest_positive_semidefinite

@@ -1,4 +1,4 @@
-"""Exact posterior of a 2 by 2 table of which only randomised answers are known, by quadrature."""
+"""Exact posterior of a 2 by 2 table given randomised answers, by quadrature."""
 
 import numpy as np
 from scipy.interpolate import CubicSpline

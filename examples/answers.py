@@ -31,7 +31,7 @@ TRUTHS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 400)
 
 
 class Asked(NamedTuple):
-    """What was asked of each release, and what is true."""
+    """The questions asked of each release, and the true answers."""
 
     answer: Any
     truth: np.ndarray
@@ -80,17 +80,17 @@ def suppressed(rng, n, draws, truth=None):
 
 
 def clamped(rng, n, draws, truth=None):
-    """Counts of which noisy values below zero were moved to zero."""
+    """Counts whose noisy values were clamped at zero."""
     return cells(rng, n, draws, truth, NOISE.clamped(0, None))
 
 
 def rounded(rng, n, draws, truth=None):
-    """Counts of which noisy values were rounded to multiples of 20."""
+    """Counts whose noisy values were rounded to multiples of 20."""
     return cells(rng, n, draws, truth, NOISE.rounded(20))
 
 
 def with_total(rng, n, draws, truth=None):
-    """Tables of four cells of which the sum is known: 300, and all tables are alike likely."""
+    """Tables of four cells with the known sum 300, all equally likely."""
     if truth is None:
         bars = np.sort([rng.permutation(303)[:3] for _ in range(n)], axis=1)
         truth = np.diff(bars, axis=1, prepend=-1, append=303) - 1
@@ -179,7 +179,7 @@ def example():
 
 
 def draw_figure():
-    """Intervals of one release, of its cells and of what changed."""
+    """Intervals of one release: its cells and the changes."""
     cases = example().posterior(random_seed=1)
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)

@@ -60,7 +60,7 @@ HI .  .  TX .  .  .  .  FL .  .
 
 @dataclass(frozen=True)
 class Release:
-    """What was published, with numbers in the place of names."""
+    """The published data, with numbers instead of names."""
 
     share: np.ndarray
     county: np.ndarray

@@ -46,7 +46,7 @@ class Census:
 
 
 def simulate(seed=1):
-    """Draw a state, and what is released of it."""
+    """Draw a state and its release."""
     rng = np.random.default_rng(seed)
     people = np.round(rng.lognormal(np.log(300), 0.7, (COUNTIES, TRACTS))).astype(int)
     share = rng.beta(2, 18, (COUNTIES, TRACTS))

@@ -64,7 +64,7 @@ class Census:
 
 
 def replicate(blocks, rng, splits=SPLITS):
-    """Draw about so many blocks with all that is above them, and what is released."""
+    """Draw about so many blocks with the levels above them, and their release."""
     sizes = [blocks]
     for split in list(splits.values())[::-1]:
         sizes.insert(0, max(1, round(sizes[0] / split)))

@@ -59,7 +59,7 @@ def load(ethnicity="Maori"):
 
 
 def build_model(data, counts, analysis):
-    """Rates by age, sex and year; what is seen of the counts depends on the analysis."""
+    """Rates by age, sex and year; each analysis observes the counts in its own way."""
     with pm.Model(coords=data.coords) as model:
         level = pm.Normal("level", np.log(20 / PER), 2)
         by_age = pm.HalfNormal("by_age", 1)
@@ -96,7 +96,7 @@ def fit(data, counts, analysis, draws, tune):
 
 
 def made(data, rate, spread, seed):
-    """A table like the real one, of which the true counts are known."""
+    """A table like the real one, with known true counts."""
     rng = np.random.default_rng(seed)
     shape = 1 / spread**2
     truth = rng.poisson(data.population * rate / PER * rng.gamma(shape, 1 / shape, rate.shape))

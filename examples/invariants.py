@@ -32,7 +32,7 @@ NOISE = stats.dlaplace(0.5)
 
 CONDITIONED, CUT_OFF = OTHERS
 
-# The largest counts among girls, women and men: room for whatever they must be.
+# The largest counts among girls, women and men: room for what the invariants require.
 LARGEST = [0, 16, 23 + 15]
 
 

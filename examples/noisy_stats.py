@@ -153,7 +153,7 @@ def smallest_ess(posterior):
 
 
 def analyse(draws, tune, epsilons):
-    """Draws by each analysis, under the title of what was released."""
+    """Draws by each analysis, under the release's title."""
     rng = np.random.default_rng(1)
     x, y = simulate_pairs(N, rng)
     slope, intercept = np.polyfit(x, y, 1)

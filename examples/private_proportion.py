@@ -75,7 +75,7 @@ def print_analyses(draws):
 
 
 def classical_test(n, theta0, _, **options):
-    """The test without privacy, randomised where it must be to have its exact size."""
+    """The test without privacy, randomised to have its exact size."""
     return ump_test(n, theta0, NO_NOISE, **options)
 
 

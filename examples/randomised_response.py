@@ -67,7 +67,7 @@ class ExactDraws:
 
     Given p, the answers are independent draws, too, from the cells' probabilities ``p @ channel``.
     Since the prior of p is flat, these probabilities have a Dirichlet posterior, restricted to what
-    some p leads to. So: draw from the Dirichlet law, solve for p, keep what is a probability.
+    some p leads to. So draw from the Dirichlet law, solve for p, and keep valid probabilities.
 
     This works because the model is so simple. It is here to check the sampler by.
     """

@@ -78,7 +78,7 @@ SEPARABLE_ONLY = {"gain = decisive_gain(gain, n_impossible)": "gain = 0.0"}
 
 # Each block goes on from the sums before the sweep.
 FORGETFUL_BLOCKS = {"sums,": "(sums.total.copy(), sums.change.copy(), sums.lost.copy()),"}
-# What is proposed contributes what is present does.
+# A proposal contributes what the present record does.
 UNCHANGED_BLOCKS = {"proposed_rows(arrays, start, stop),": "present_rows(arrays, start, stop),"}
 
 
@@ -89,7 +89,7 @@ def in_place(fault):
     Raises
     ------
     AssertionError
-        If a line of it is in no kernel: it would go untested.
+        If a line is in no kernel: the fault would go untested.
     """
     with pytest.MonkeyPatch.context() as patch:
         unused = set(fault)

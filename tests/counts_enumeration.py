@@ -116,7 +116,7 @@ class Model:
     linear : array_like, shape (number of terms, number of cells)
         What each term sees.
     tables : list of array_like
-        The terms' values where that is 0, 1, ....
+        The terms' values at 0, 1, ....
     """
 
     def __init__(self, linear, tables):

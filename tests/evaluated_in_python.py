@@ -1,4 +1,4 @@
-"""Steps, and PyMC around them, without anything compiled: what is sampled is evaluated in Python.
+"""Sampling without compiling: steps, and PyMC around them, are evaluated in Python.
 
 For tests of what a sampler is asked, says and keeps. What is compiled is held against the same
 graphs in Python elsewhere (`tests/against_python.py`).

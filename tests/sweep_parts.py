@@ -47,7 +47,7 @@ class SweepParts:
 
 
 class PythonFunction:
-    """What takes the place of a `JitFunction` where nothing is to be compiled."""
+    """A stand-in for `JitFunction` that compiles nothing."""
 
     def __init__(self, inputs, outputs, *, model, compile_kwargs, overwritten=()):
         self.jitted = compile_in_python(model, inputs, outputs)
@@ -77,7 +77,7 @@ def broken_parts(reading, fault):
 
 
 def take_apart(reading, as_written=None, function=JitFunction):
-    """Compile the parts of a sweep; that which proposes when it is first called."""
+    """Compile the parts of a sweep; the proposing part is compiled at its first call."""
     sweep = sweep_graph(reading, numba_mode(None))
     given = [*reading.parameters, *reading.data.values()]
     log_uniforms = pt.vector("log_uniforms", dtype="float64")

@@ -495,7 +495,7 @@ def test_an_unknown_number_of_records_gets_a_step():
 
 @pytest.mark.usefixtures("in_python")
 def test_records_that_may_be_absent_never_walk():
-    """Walking, they would be left near where they were, at odds with the parameters drawn anew."""
+    """A walk would leave absent records near old values, at odds with new parameters."""
     with pm.Model() as model:
         n = pm.DiscreteUniform("n", 19, 20)
         mu = pm.Normal("mu", 0, 1)

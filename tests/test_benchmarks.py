@@ -149,7 +149,7 @@ def test_the_page_shows_what_was_measured_and_what_was_not(measurements):
     ours = measurements[2]["result"]["ess_per_second"]
     assert f"| {page.number(ours)} |" in text
     assert "Not run, because R isn't installed: R's dapper (example 2" in text
-    # R's rate stands there with where it comes from.
+    # R's rate has a note on its source.
     assert f"| {page.number(ours / page.R_EARLIER['admissions'])} |" in text
     assert page.R_NOTE in text
     assert "| example 2, table of counts | 4.0 | 4.0 | 4.0 | 4.0 | 4.0 | 4.0 |" in text

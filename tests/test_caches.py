@@ -42,7 +42,7 @@ def build_step(density):
 
 
 def log_density(step):
-    """What the compiled sweep says of known records, where it rejects all proposals."""
+    """The compiled sweep's log-density of given records, with all proposals rejected."""
     _, (_, logp) = step.sweep.refuse(np.random.default_rng(0), [RECORDS], [])
     return float(logp)
 
@@ -61,7 +61,7 @@ class Compilations(event.Listener):
 
 
 def compiled_in(work):
-    """Names of what is compiled in a piece of work, and what it returns."""
+    """Names of the functions that a task compiles, and its result."""
     compilations = Compilations()
     with event.install_listener("numba:compile", compilations):
         result = work()
@@ -162,7 +162,7 @@ DAMAGE = {
 
 @pytest.fixture
 def damaged(cache, reports, tmp_path, monkeypatch):
-    """A copy of what processes have compiled, which this process takes as its cache."""
+    """A copy of other processes' compiled code, used as this process's cache."""
     for file in (cache / "numba").iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     monkeypatch.setattr(numba_cache, "NUMBA_CACHE_PATH", tmp_path)
@@ -220,7 +220,7 @@ def test_code_of_another_model_is_told(damaged):
 
 
 def draw_counts():
-    """Print draws of records and of counts, and what is compiled: a process of its own."""
+    """Run by a new process: print draws of records and counts, and the compiled functions."""
 
     def draws():
         with pm.Model() as model:

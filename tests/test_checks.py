@@ -1,4 +1,4 @@
-"""Checks of arguments: what passes comes back in plain form, what doesn't is told in a sentence."""
+"""Checks of arguments: valid ones come back in plain form, others raise one clear sentence."""
 
 import numpy as np
 import pytensor.tensor as pt

@@ -1,4 +1,4 @@
-"""Searches for garbage leave out what is old, and are as they were afterwards."""
+"""Garbage collection skips old objects, and its settings are restored afterwards."""
 
 import gc
 import subprocess
@@ -49,7 +49,7 @@ import gc
 import pymc
 import pymc_dapper as pmd
 gc.collect()
-gc.freeze()  # to count what is searched
+gc.freeze()  # to count the objects that are searched
 gc.unfreeze()
 searched = []
 gc.callbacks.append(lambda phase, info: searched.append((phase, info["generation"])))

@@ -60,7 +60,7 @@ EXTENSIONS = (
     "reference.",
     "plausibility.",
 )
-"""Parts for who extends the package, and references: they check values where they are used."""
+"""Parts for extensions of the package, and references: they check values when used."""
 
 PROTOCOL = {
     "as_released",
@@ -227,11 +227,11 @@ SAID_AS = {
     "values": "release",
     "utility": "the study has no",
 }
-"""What a message may say in the place of an argument's name."""
+"""What a message may say instead of an argument's name."""
 
 
 def stop(monkeypatch, name):
-    """Put something that raises Reached in the place of what a call would cost."""
+    """Replace the expensive part of a call by something that raises Reached."""
 
     def reached(*_, **__):
         raise Reached
@@ -243,7 +243,7 @@ def stop(monkeypatch, name):
 
         return call
 
-    # Each call asks a model for the same one, which takes longer than all else.
+    # Each call asks a model for the same one, which is the slowest part.
     start = cache(pm.Model.initial_point)
     monkeypatch.setattr(pm.Model, "initial_point", lambda model, seed=None: dict(start(model)))
     for path in STOPS.get(name, []):

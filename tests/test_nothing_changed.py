@@ -139,7 +139,7 @@ def test_other_libraries_and_the_process_are_as_they_were(threads, tmp_path_fact
 
 
 def test_a_change_is_seen(tmp_path_factory):
-    """As one that was made here once, of how numba loads what is on disk."""
+    """Such as a change once made here to how numba loads files from disk."""
     twin = CODE.replace(
         "import pymc_dapper as pmd\n",
         "import pymc_dapper as pmd\n"

@@ -51,7 +51,7 @@ def test_a_mechanism_for_each_query_is_needed():
 
 
 def study_of(children):
-    """A study of two mechanisms at two budgets, with two releases each, of which one failed."""
+    """A study of two mechanisms at two budgets, with two releases each; one release failed."""
     settings = {"mechanism": ["Laplace", "Gaussian"], "epsilon": [0.5, 2.0]}
     status = np.full((2, 2, 2), "done")
     status[1, 1, 1] = "failed"

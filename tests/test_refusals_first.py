@@ -12,7 +12,7 @@ from pymc_dapper.interweaving import step as interweaving
 
 
 class Compiled(Exception):
-    """Raised in the place of compiling."""
+    """Raised instead of compiling."""
 
 
 @pytest.fixture(autouse=True)

@@ -202,7 +202,7 @@ def test_a_step_whose_state_is_not_restored_is_found_out(model, whole, step, ste
 def test_an_interrupted_chain_goes_on_to_the_bit(
     model, whole, steps, step, tmp_path, stop, draws_per_chunk
 ):
-    """Where draws are written in chunks, what is there at an interruption is the last chunk's."""
+    """If draws are written in chunks, an interruption keeps those up to the last chunk."""
 
     def interrupt(trace, draw):
         if draw.draw_idx == stop:

@@ -1,4 +1,4 @@
-"""sample: what it takes, and what is kept."""
+"""sample: its arguments, and the variables that it keeps."""
 
 import gc
 import logging
@@ -130,7 +130,7 @@ def test_a_model_without_a_mechanism_has_no_records():
 
 @pytest.fixture(scope="module")
 def sampled(admissions):
-    """What is sampled without further options, and what is said of it."""
+    """Sampled variables and log messages without further options."""
     said, logger = [], logging.getLogger("pymc")
     handler = logging.Handler()
     handler.emit = lambda record: said.append(record.getMessage())

@@ -1,4 +1,4 @@
-"""Tables of the documentation: what is measured is written by a command, and compared here."""
+"""Tables of the documentation: commands write the measured ones, and tests compare them."""
 
 import json
 import re

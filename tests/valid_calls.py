@@ -116,7 +116,7 @@ STUDY = study_result()
 
 
 class Reached(Exception):
-    """Raised in the place of what costs: all arguments were taken."""
+    """Raised instead of the expensive part: all arguments were accepted."""
 
 
 STEP = {"rng": 1, "blocked": True, "compile_kwargs": {}, "initial_point": {}}

@@ -90,7 +90,7 @@ PRIVATE = (
     *("pytensor.compile.aliasing.", "pytensor.compile.executor.", "pytensor.compile.io."),
     *("pytensor.graph.fg.", "pytensor.graph.rewriting.", "pytensor.link."),
 )
-"""What isn't promised to stay; what is meant for who extends PyMC or PyTensor isn't among it."""
+"""Names that aren't promised to stay. Names meant for extensions aren't listed."""
 
 
 def internal(name):
@@ -373,7 +373,7 @@ def test_an_inner_graph_is_rewritten_and_keeps_its_inputs():
 
 
 def test_elementwise_operations_say_what_they_calculate_with():
-    """Else what is evaluated in Python would be so in another way, or slowly."""
+    """Otherwise graphs in Python would be evaluated differently, or slowly."""
 
     def prepared(graph):
         node = graph.owner.clone()
@@ -430,7 +430,7 @@ def test_checks_are_rewritten_by_name(rewrite):
 
 
 def test_distributions_have_a_transform_of_their_own():
-    """With their bounds: parameters of which a transform leaves out a part aren't drawn exactly."""
+    """With their bounds: a transform that excludes part of a parameter's support forbids exact draws."""
     default = internal("pymc.distributions.transforms._default_transform")
     uniform = pm.Uniform.dist(1, 3)
     transform = default(uniform.owner.op, uniform)
@@ -467,7 +467,7 @@ def test_a_warning_holds_a_message():
 
 
 def test_steps_have_a_state():
-    """By which chains go on where they stopped, and by which a study compares its steps."""
+    """Chains resume from it, and studies compare steps by it."""
     dataclass_state = internal("pymc.step_methods.state.dataclass_state")
 
     @dataclass_state

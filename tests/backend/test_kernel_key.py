@@ -1,4 +1,4 @@
-"""The key of compiled code: whatever the code is compiled from changes it."""
+"""The key of compiled code changes with everything that the code is compiled from."""
 
 import inspect
 import re
@@ -270,7 +270,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_a_key_is_made_of(change):
-    """What the code is compiled from, and not where it stands or what is said of it."""
+    """The key ignores where code stands, comments and docstrings."""
     one, other = map(kernel_key, CHANGES[change])
     assert (one == other) == (change in ("nothing", "only the docstring"))
 

@@ -1,4 +1,4 @@
-"""Tensors of named dimensions are told from others."""
+"""Tensors with named dimensions are recognised."""
 
 import pymc as pm
 import pymc.dims as pmdims

@@ -58,7 +58,7 @@ LARGEST = {
 
 
 class Chosen:
-    """Uniform numbers in the place of a generator."""
+    """Uniform numbers instead of a generator."""
 
     def __init__(self, uniforms):
         self.uniforms = np.array(uniforms)

@@ -46,7 +46,7 @@ def test_the_log_density_is_the_sum_over_all_counts(name):
         step._log_density(point) - special.logsumexp(log_densities(point)[1])
         for point in points(model, step)
     ]
-    # Weights are relative to those of the noise, all of which are there.
+    # Weights are relative to the noise's, which are all tabulated.
     np.testing.assert_allclose(differences, 0, atol=1e-10)
 
 
@@ -217,7 +217,7 @@ def test_no_parameter_value_ends_a_chain():
     for growth, possible in ((0.3, True), (20.0, False), (80.0, False), (800.0, False)):
         log_density = step._log_density(point | {"growth": np.array(growth)})
         assert np.isfinite(log_density) == possible
-    # From there, NUTS tells of a divergence and goes on where it was.
+    # NUTS reports a divergence there and goes on from its last point.
     step.setup_chain(np.random.default_rng(3), tune=0, draws=5)
     step.stop_tuning()
     step.nuts.step_size = 40.0

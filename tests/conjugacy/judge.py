@@ -1,4 +1,4 @@
-"""The model's own word on what is drawn."""
+"""The model's own density, to judge conditional draws."""
 
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
 

@@ -23,7 +23,7 @@ def random_point(model, start, rng):
         x = point[value.name]
         if x.dtype.kind == "f":
             noise = 0.5 * rng.normal(size=x.shape)
-            # What has no transform stays where it is: it may be bounded.
+            # Variables without a transform keep their value: they may be bounded.
             free = model.rvs_to_transforms[rv] is not None or rv.owner.op.name in ("normal",)
             point[value.name] = (x + noise * free).astype(x.dtype)
         elif rv.owner.op.name == "categorical":
@@ -117,7 +117,7 @@ def test_a_step_computes_the_same_in_numba(name):
 
 
 def values_at(point, conditional):
-    """Values of what the conditional depends on: those of other variables, and data."""
+    """Values that the conditional depends on: other variables, and data."""
     return [
         *(point[x.name] for x in conditional.given),
         *(shared.get_value() for shared in conditional.data),
@@ -176,7 +176,7 @@ COVARIATES = np.array([[1.0, 0.5], [1.0, -1], [1.0, 2], [1.0, 0], [1.0, 1], [1.0
 
 
 def model_of_rows(rows):
-    """Children in many forms, of so many rows; and a number of those that are there."""
+    """Children in many forms with n rows, and a variable number of present rows."""
     with pm.Model() as model:
         pm.DiscreteUniform("n", 0, 6)
         p = pm.Beta("p", 2, 1)

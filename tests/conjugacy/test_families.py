@@ -34,7 +34,7 @@ def test_gamma(shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_inverse_gamma(shape):
     draws = INVERSE_GAMMA.draw(np.random.default_rng(3), np.full(N, shape), np.full(N, 3.0))
-    # In terms of 1 / theta: its law is told apart where numbers are small.
+    # In terms of 1 / theta, whose law differs visibly at small values.
     law, another = (stats.gamma(x, scale=1 / 3) for x in (shape, 1.2 * shape))
     assert_law(1 / draws, law, another)
 

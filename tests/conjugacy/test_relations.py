@@ -23,7 +23,7 @@ def refuse(build, *messages, error=NotConjugateError):
 
 
 def normal_mean(child):
-    """A model of which a normal parameter's child is all that matters."""
+    """A model with a normal parameter and its child."""
 
     def build():
         mu = pm.Normal("mu", 0, 2)

@@ -464,7 +464,7 @@ def test_a_release_that_breaks_the_tree_is_named():
 
 
 def flat_counts():
-    """Counts flat between limits, one of which the release is beyond, and their noisy total."""
+    """Counts flat between limits, with a release beyond a limit, and their noisy total."""
     with pm.Model() as model:
         x = pm.DiscreteUniform("x", 4, [30, 34, 40])
         pmd.DiscreteLaplaceMechanism(3.0).potential("cells", x, released=[2, 33, 20])
@@ -494,5 +494,5 @@ def test_flat_counts_are_drawn_by_their_law():
         return np.abs(difference / error).max()
 
     assert largest_difference(4) < 4
-    # A law whose lower limit is two less is told from it.
+    # A law whose lower limit is two less is another law.
     assert largest_difference(2) > 4

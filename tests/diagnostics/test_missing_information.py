@@ -1,4 +1,4 @@
-"""The fraction of missing information, on a model where it is known.
+"""The fraction of missing information, on a model with a known fraction.
 
 theta ~ N(0, T^2), one record x ~ N(theta, S^2), released with noise N(0, V^2): the toy model of the
 dapper paper's section 6, with a prior. All conditionals are normal.

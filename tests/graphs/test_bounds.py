@@ -1,4 +1,4 @@
-"""Between which numbers expressions lie, whatever their inputs are."""
+"""Bounds of expressions that hold for all inputs."""
 
 import numpy as np
 import pytensor.tensor as pt

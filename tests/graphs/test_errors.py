@@ -35,7 +35,7 @@ def places(kinds):
 def test_readers_catch_what_graphs_raise_and_nothing_else():
     found = set(places({"Exception", "BaseException"}))
     assert {x if not x.startswith("studies/") else "studies" for x in found} == {*WHATEVER_HAPPENS}
-    # Our own calls that may be given anything: what is raised there says that.
+    # Our own calls that take any input: their errors are meant for users.
     assert set(places(ALL - {"Exception", "BaseException"})) == {
         "counts/reading/invariant.py",
         "studies/store.py",

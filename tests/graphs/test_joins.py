@@ -15,7 +15,7 @@ TABLE = pt.concatenate([X, K, X[:, :1] > 0], axis=1)
 
 
 def joins(graph):
-    """Shapes of what is joined."""
+    """Shapes of joined arrays."""
     return [x.outputs[0].type.shape for x in io_toposort([], [graph]) if isinstance(x.op, Join)]
 
 

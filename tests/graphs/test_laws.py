@@ -19,7 +19,7 @@ NORMAL, GAMMA, POISSON = pm.Normal.dist, pm.Gamma.dist, pm.Poisson.dist
 
 
 def custom(f, **kwargs):
-    """A CustomDist of what is made of a normal variable."""
+    """A CustomDist of a function of a normal variable."""
 
     def dist(mu, size):
         return f(NORMAL(mu, 1, size=size))

@@ -83,7 +83,7 @@ def test_what_is_not_known_by_entry_is_left_to_arrays(name):
 
 
 def contributions_of_one_record(name):
-    """What the first record of a model contributes; None where that isn't known."""
+    """Contributions of a model's first record; None if they aren't known."""
     model = FORMS[name]()
     records = [x for x in model.free_RVs if x.name.startswith("record")]
     reading = read_model(model, [model.rvs_to_values[x] for x in records], model.initial_point())

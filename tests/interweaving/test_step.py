@@ -387,7 +387,7 @@ def test_frames_are_fitted_at_half_and_three_quarters_of_tuning_and_at_its_end(w
 
 
 def test_frames_are_given_up_at_half_of_tuning_where_other_steps_do(with_frames, monkeypatch):
-    """And nothing is left of them: neither in what is chosen at its end, nor in the state."""
+    """Discarded draws affect neither the choices at the end of tuning nor the state."""
     model, build = with_frames
     step, asked = build(), []
 

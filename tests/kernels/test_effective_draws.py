@@ -1,4 +1,4 @@
-"""Effective draws, where it is known how many there are."""
+"""Effective draws of chains whose effective sample size is known."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Numbers are told from what is none, also under arithmetic that takes them for granted."""
+"""nan and infinity are recognised, also under fast arithmetic, which assumes there are none."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Noise that is drawn in another way where it is much."""
+"""Noise drawn in another way for large arrays."""
 
 import numpy as np
 import pytest

@@ -16,7 +16,7 @@ QUERY = (
 
 
 def released(frame, query, count_noise=None, **options):
-    """Rows of a query, and the mechanism of each column of what the reader makes of it."""
+    """Rows of a query, and the mechanism that the reader finds for each column."""
     table = {
         "row_privacy": False,
         "max_ids": 1,
@@ -58,7 +58,7 @@ def test_noise_has_the_law_that_is_read(noise, clamp):
     }
     for (column, mechanism), truth in zip(read.items(), (2, 0, 2.0), strict=True):
         assert same_law(rows[column], mechanism, truth) > 1e-4
-        # As if the noise were on top of a statistic that is half a unit from where it is.
+        # As if the statistic were half a unit off.
         assert same_law(rows[column], mechanism, truth + 3) < 1e-4
     plain = smartnoise_mechanism(told["count_distinct_id"], "float")
     assert same_law(rows["people"], plain, 2) < 1e-4

@@ -28,7 +28,7 @@ PEOPLE = {"group": [0] * 30 + [1] * 20, "age": [40] * 50, "amount": [1.5] * 50}
 
 
 def told(noise_info):
-    """The noise as it is told, in words that JSON has."""
+    """Tumult's noise information as JSON."""
     return [
         {
             "noise_mechanism": each["noise_mechanism"].name,

@@ -37,7 +37,7 @@ def test_groups_of_records_have_noise_of_their_own_sensitivity(kind, budget):
     assert mechanism.release(np.zeros((2, 3), dtype=int), random_seed=1).shape == (2, 3)
     spent = mechanism.privacy_loss(sensitivity=groups)
     assert astuple(spent) == pytest.approx(astuple(budget))
-    # Twice the sensitivity of one group: what is spent is what that group's records lose.
+    # One group has twice the sensitivity: the budget spent is that of its records.
     more = mechanism.privacy_loss(sensitivity=[[3], [100]])
     assert astuple(more)[0] == pytest.approx(astuple(budget)[0] * (4 if kind in _GAUSSIAN else 2))
     with pytest.raises(ValueError, match="an array of their sensitivities"):

@@ -87,7 +87,7 @@ def test_probabilities_of_the_k_largest_in_any_order(noise, k):
     np.testing.assert_allclose(values, exact, rtol=1e-10)
     np.testing.assert_array_equal(log_probabilities(mechanism, chosen=[sets[1][::-1]]), values[1:2])
     assert log_probabilities(mechanism, chosen=[[1] * k]) == -np.inf
-    if noise == "gumbel":  # as the sum over all orders, of which the twin takes one
+    if noise == "gumbel":  # as the sum over all orders; the twin takes one order
         in_order = NoisyMaxMechanism(2.0, 4, k)
         for chosen, value in zip(sets, values, strict=True):
             orders = log_probabilities(in_order, chosen=list(permutations(chosen)))

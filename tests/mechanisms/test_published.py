@@ -417,7 +417,7 @@ def test_what_is_sampled_of_a_scale_and_counts_together():
     size = np.array([float(az.ess(column[None])) for column in draws.T])
     error = draws.std(axis=0) / np.sqrt(size)
     assert np.abs((draws.mean(axis=0) - expected) / error).max() < 4
-    # Suppressed rows left out of what is learnt of the scale; a scale that isn't learnt at all.
+    # Suppressed rows ignored in learning the scale; a scale that isn't learnt at all.
     for entries in ([0, 2, 4], []):
         assert np.abs((draws.mean(axis=0) - posterior(entries)) / error).max() > 6
 
@@ -730,7 +730,7 @@ def test_releases_far_from_the_model_are_noticed():
 
 
 def test_intervals_hold_where_most_rows_are_suppressed():
-    """Latent totals of a Gamma law of unknown scale, of which a fifth is published.
+    """Latent totals of a Gamma law with unknown scale; a fifth of them is published.
 
     All is by quadrature: over the scale, and over each row's total given that.
     """

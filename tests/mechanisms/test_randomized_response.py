@@ -213,7 +213,7 @@ def test_the_step_reads_one_factor_per_record_and_draws_exactly(model, step):
 def test_proposals_are_draws_given_the_answers(step):
     rng, p, draws = np.random.default_rng(8), 0.4, 20_000
     given = [np.array(np.log(p / (1 - p))), *step._given.data.values]
-    records = [np.zeros(len(ANSWERS), dtype=int)]  # they are drawn whatever they were
+    records = [np.zeros(len(ANSWERS), dtype=int)]  # their present values don't matter
     x = np.array([step.sweep.update(rng, records, given)[0] for _ in range(draws)])
     yes = p * np.where(ANSWERS == 1, KEEP, 1 - KEEP)
     no = (1 - p) * np.where(ANSWERS == 1, 1 - KEEP, KEEP)

@@ -1,4 +1,4 @@
-"""Where values lay: conditions and ends, of arrays and of what is the same for all entries."""
+"""Spans of values: conditions and ends, for arrays and for numbers."""
 
 import numpy as np
 import pytensor.tensor as pt

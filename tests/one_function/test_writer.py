@@ -1,4 +1,4 @@
-"""Whole graphs as one function: compiled, cached, and of what its arrays are."""
+"""Whole graphs as one function: compiled, cached, and their arrays."""
 
 import inspect
 import sys

@@ -1,4 +1,4 @@
-"""One release that is in a model twice is refused, or told of where it can be chance."""
+"""A release that is in a model twice is refused, or warns if chance may explain it."""
 
 import re
 import warnings

@@ -1,4 +1,4 @@
-"""Values that were made to add up to what is told elsewhere are refused, and noisy ones aren't."""
+"""Values adjusted to add up to a known total are refused; noisy values aren't."""
 
 import numpy as np
 import pymc as pm

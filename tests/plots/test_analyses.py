@@ -35,7 +35,7 @@ def test_densities_and_intervals_are_those_of_the_draws(private, naive):
         for cell in "abc":
             values = tree["posterior"]["p"].sel(cell=cell).values.ravel()
             x, y = collection.viz["dist"]["p"].sel(model=name, cell=cell).item().get_data()
-            # The density's mean is the draws' mean, but for the grid, whatever it's smoothed by.
+            # Smoothing doesn't change the mean of a density, except for the grid.
             assert np.trapezoid(y, x) == pytest.approx(1, abs=0.02)
             assert np.trapezoid(x * y, x) == pytest.approx(values.mean(), abs=0.1 * values.std())
             line = collection.viz["credible_interval"]["p"].sel(model=name, cell=cell).item()

@@ -1,4 +1,4 @@
-"""Factors that take full evaluations are told of, and refused for many records."""
+"""Factors that take full evaluations warn, and are refused for many records."""
 
 import pymc as pm
 import pytensor.tensor as pt

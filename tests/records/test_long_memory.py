@@ -1,4 +1,4 @@
-"""Chains whose records hardly forget where they were are told of, and others aren't."""
+"""A warning about chains whose records have a long memory, and none about other chains."""
 
 import numpy as np
 import pymc as pm

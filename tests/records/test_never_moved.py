@@ -1,4 +1,4 @@
-"""Records that no change of a single one can move are told of, unless they are known exactly."""
+"""A warning about records that can't change one at a time, unless they are known exactly."""
 
 import warnings
 

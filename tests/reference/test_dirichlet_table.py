@@ -285,7 +285,7 @@ def admissions():
 
 @pytest.fixture(scope="module")
 def admissions_cell_weights():
-    """w_k(c), of which products over cells are the weights of the splits, since alpha is 1."""
+    """w_k(c); products over cells are the weights of the splits, since alpha is 1."""
     errors = ADMISSIONS["released"][:, None] - np.arange(401)
     return np.exp(-(errors**2) / (2 * 6.32**2))
 

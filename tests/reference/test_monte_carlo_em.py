@@ -205,7 +205,7 @@ class TestTheRegression:
         assert np.all(np.abs(regression.estimate - maximum) < 4 * regression.estimate_mc_se)
         error = np.abs(regression.information - curvature) / regression.information_mc_se
         assert np.all(error < 4)
-        # The noise scale is told: half of it gives another answer.
+        # The noise scale matters: half of it gives another answer.
         halved = CountRegression(rate=10, sd=5, scale=2.5)
         other, _ = exact_maximum(halved, noisy_pairs, maximum)
         assert np.any(np.abs(regression.estimate - other) > 4 * regression.estimate_mc_se)

@@ -1,4 +1,4 @@
-"""Rejection draws against exact posteriors, and what is refused."""
+"""Rejection draws against exact posteriors, and refusals."""
 
 import sys
 

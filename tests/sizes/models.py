@@ -38,7 +38,7 @@ def normal():
 
 
 def groups():
-    """Two groups, with an unknown size each, and what is released of both."""
+    """Two groups of unknown size, and their releases."""
     with pm.Model() as model:
         n = pm.NegativeBinomial("n", mu=2, alpha=3)
         m = pm.Binomial("m", 5, 0.5)

@@ -35,7 +35,7 @@ def model():
 
 
 class Known:
-    """Stands for a generator of which all variates are known."""
+    """A stand-in for a generator with known variates."""
 
     def __init__(self, uniforms):
         self.uniforms = uniforms
@@ -65,7 +65,7 @@ def transitions(step, monkeypatch):
 
     monkeypatch.setattr(size, "_drawn", shares_too)
     for row, (n, *x) in enumerate(STATES):
-        # Each order has its own entry of what Fisher and Yates choose from.
+        # Each order has its own entry in the choices of Fisher and Yates.
         choices = list(product(*([(k + 0.5) / (i + 1) for k in range(i + 1)] for i in range(n))))
         for uniforms in choices:
             point = {"n": np.array(n), "x": np.array(x)}
@@ -269,7 +269,7 @@ def test_variables_that_are_no_numbers_of_records_are_refused():
 
 @pytest.mark.parametrize("tune", [0, 2])
 def test_that_no_number_is_possible_is_not_passed_over(tune):
-    """Catches draws that stay where they began, as if that were the posterior."""
+    """Catches draws that stay where they began."""
     with bernoulli(ROOM, p=P) as model:
         pm.Potential("exact", pm.math.switch(pm.math.eq(model["n"], ROOM + 1), 0.0, -np.inf))
         step = SizeStep([model["n"]])

@@ -9,7 +9,7 @@ from pymc.step_methods import BlockedStep
 
 
 class Given(BlockedStep):
-    """Draws parameters given all else.
+    """Draws parameters given all other variables.
 
     Parameters
     ----------

@@ -186,7 +186,7 @@ def inverse_gamma_gamma(rng, v):
 
 
 def p_value(theta, drawn, size):
-    """Of the hypothesis that theta and what is drawn have the same law where data are large."""
+    """P-value of the hypothesis that theta and its draws have the same law, for large data."""
     theta, drawn = (x.reshape(len(x), -1)[:, 0] for x in (theta, drawn))
     total = size.sum(axis=-1)
     large = total >= np.median(total)

@@ -124,7 +124,7 @@ def test_rate_of_other_transformed_records_given_a_noisy_total(total):
 
 
 def p_value_of_proposals(total, change=None, rate=1.7, draws=300):
-    """Of totals of what is proposed, which follow Gamma(shape, rate)."""
+    """P-value of totals of proposals, which follow Gamma(shape, rate)."""
     model = model_of_rate(total)
     record = [model.rvs_to_values[model["record"]]]
     reading = read_model(model, record, model.initial_point())

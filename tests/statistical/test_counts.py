@@ -116,7 +116,7 @@ def test_a_prior_without_its_coefficient_shows(monkeypatch):
     assert np.abs(z_scores(values, *all_tables())).max() > 8
 
 
-# Counts that move by themselves, two of which a third is part of ----------------------------------
+# Independent counts, and a third that two of them sum ---------------------------------------------
 
 
 # Counts with a parameter in common move by themselves in every run: test_integrated_counts.py.

@@ -37,7 +37,7 @@ def overlapping(kind):
 
 
 def release(model, sums, sigma, rng):
-    """Draw a table, and what is released of it."""
+    """Draw a table and its release."""
     truth = rng.poisson(5_000, model["x"].shape.eval())
     data = {"sigma": np.array(sigma), "cells": truth + rng.normal(0, sigma[1], truth.shape)}
     for k, values in enumerate(sums(truth)):
@@ -104,7 +104,7 @@ def test_cells_mix_where_all_is_nearly_exact(table, monkeypatch):
 
 @pytest.fixture(scope="module")
 def nearly_empty():
-    """A Dirichlet-multinomial of which some cells may be empty, and windows known well."""
+    """A Dirichlet-multinomial with cells that may be empty, and precise sums over windows."""
     weights = np.random.default_rng(1).gamma(3, size=20)
     weights /= weights.sum()
     truth = np.random.default_rng(3).multinomial(1_000, weights)

@@ -115,7 +115,7 @@ def half_the_noise(decide, records, proposals, log_uniforms, given):
 
 
 def mechanism_ignored(decide, records, proposals, log_uniforms, given):
-    """Accept whatever is proposed."""
+    """Accept every proposal."""
     always = np.where(log_uniforms < 0, -np.inf, log_uniforms)
     return decide(*records, *proposals, always, *given)
 

@@ -147,7 +147,7 @@ def test_so_they_do_in_python():
     assert np.abs(z_scores(*sampled_and_exact("beta", draws=400))).max() < 4
 
 
-# Twins, each of which must show ------------------------------------------------------------------
+# Twins: each must fail ---------------------------------------------------------------------------
 
 
 class DrawnBefore(CountStep):
@@ -167,7 +167,7 @@ def test_a_parameter_drawn_given_other_counts_shows():
     assert np.abs(z_scores(draws_of(model, [step], draws=8_000), exact)).max() > 8
 
 
-# In every run, what is integrated out is compared with integrals: `conjugacy/test_marginal.py`.
+# `conjugacy/test_marginal.py` compares marginals with integrals, in every run.
 @pytest.mark.long
 def test_an_integral_without_its_constant_shows(monkeypatch):
     def without(theta, a, b):

@@ -1,4 +1,4 @@
-"""Records of which sums are known exactly: no single one can change, two can."""
+"""Records whose sums are known exactly: no single record can change, but two can."""
 
 from itertools import permutations, product
 
@@ -219,7 +219,7 @@ def test_counts_per_record_of_known_total():
 
 
 def gaussian_model(total=4.0):
-    """Incomes of different scales, of which the total and a noisy weighted sum are known."""
+    """Incomes of different scales, with a known total and a noisy weighted sum."""
     with pm.Model() as m:
         x = pm.Normal("x", [0.0, 1.0, 2.0], [1.0, 2.0, 0.5], shape=3)
         pm.Potential("total", pt.switch(pt.abs(x.sum() - total) < 1e-6, 0.0, -np.inf))

@@ -49,7 +49,7 @@ def total_above_table():
 
 
 def table_alone(model):
-    """The same, with moves that leave the total where it is."""
+    """The same, with moves that never change the total."""
     broken = CountStep([model["n"], model["t"]], model=model)
     moves = replace(broken.sweep.moves, single=broken.sweep.moves.single[:0], blocks=())
     broken.sweep = replace(broken.sweep, moves=moves)
@@ -68,7 +68,7 @@ def tables_and_totals():
 
 
 # Which moves connect the tables of such models is enumerated in every run, in
-# counts/reading/test_moves.py, and chains that can't move are told (below).
+# counts/reading/test_moves.py; chains that can't move log a warning (below).
 @pytest.mark.long
 def test_a_total_above_a_table_agrees_with_all_tables_enumerated(total_above_table, caplog):
     model = total_above_table

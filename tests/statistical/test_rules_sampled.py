@@ -170,7 +170,7 @@ CHANGED = pmd.TransitionMechanism(CHANGES, differences=[-1, 0, 1, 2], repeats=2)
 
 
 def changed(x, *released):
-    """Probability that a count is published as one of some, by a table of which two rows repeat."""
+    """Probability that a count is published as one of some values. Two rows of the table repeat."""
     row = np.where(x <= 2, x, 1 + (np.asarray(x) - 1) % 2).astype(int)
     each = [np.where(r - x == k - 1, CHANGES[row, k], 0.0) for r in released for k in range(4)]
     return sum(each)

@@ -17,7 +17,7 @@ OPTIONS |= {"compute_convergence_checks": False}
 
 
 def in_standard_errors(draws, expected, method="mean"):
-    """Distance of an estimate from what is expected, a vector."""
+    """Distance of an estimate, a vector, from the expected value."""
     found = draws.mean(axis=0) if method == "mean" else draws.std(axis=0)
     errors = [array_stats.mcse(x[None], chain_axis=0, draw_axis=1, method=method) for x in draws.T]
     return np.max(np.abs(found - expected) / np.array(errors))

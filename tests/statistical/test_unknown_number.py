@@ -226,7 +226,7 @@ def test_faults_of_such_moves_are_caught(model, fault, monkeypatch):
     assert worst_z(interwoven(model, fault, monkeypatch)) > 4
 
 
-# An exact total of two variables in a row, of which one depends on the other: both steps' matrices.
+# An exact total of two variables, one given the other: transition matrices of both steps.
 
 PAIRS = list(product(range(4), repeat=2))  # rows of two records, as 2 x + z
 
@@ -349,7 +349,7 @@ def test_normal_records_agree_with_algebra(sums, options):
     assert min(smallest_ess(x) for x in (mu, draws_n)) > 1_000
 
 
-# Geweke's joint test: what is released is drawn anew in each iteration, and the prior stays.
+# Geweke's joint test: releases are drawn anew in each iteration, and the prior stays.
 
 SCALE = np.array([2.0, 4.0])
 

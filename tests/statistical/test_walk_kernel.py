@@ -253,7 +253,7 @@ class Densities:
         return noise, log_jacobian
 
     def log_transition(self, flat, other):
-        """Log-density of the posterior there, and of what moves from there to another state."""
+        """Log-density of the posterior at a state, and of the move from it to another state."""
         prior, mechanism = self._logp(*self.records(flat))
         _, at_other = self._logp(*self.records(other))
         guess = float(at_other - mechanism)

@@ -21,7 +21,7 @@ RELEASED = np.array([2.0, 0.5])
 
 @pytest.fixture(scope="module")
 def linear():
-    """Records of which one follows the other, both known by a noisy sum: all is normal."""
+    """Normal records y that depend on normal records x, each with a noisy sum."""
     return linear_model()
 
 

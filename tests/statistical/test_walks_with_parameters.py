@@ -64,7 +64,7 @@ def many_kinds():
 
 
 def joint_draws(rng):
-    """Draws of all value variables from their joint law, and of what is released."""
+    """Draws of all value variables and of the release from their joint law."""
     shape = (REPLICATES, N)
     mu = rng.normal(size=REPLICATES)
     group = (rng.random(shape) < 0.4).astype(int)

@@ -48,7 +48,7 @@ def test_sensitivities_are_those_of_the_most_different_persons(at_most, neighbou
     assert found.l2 == pytest.approx(np.sqrt((change**2).sum(axis=-1)).max())
     assert found.linf == pytest.approx(change.max())
     assert found.l1.exact
-    if at_most > 1:  # of records in the place of persons
+    if at_most > 1:  # of records instead of persons
         assert found.l1 > counts(PERSONS.ravel(), 4, neighbours=neighbours).sensitivity.l1
 
 

@@ -1,4 +1,4 @@
-"""What is done before the first draw is told: on a line, or in the log; and nothing is left of it.
+"""Progress before the first draw: a line or a log message, and nothing is left of it.
 
 Nothing is compiled here: stages are told as steps would.
 """
@@ -167,7 +167,7 @@ def test_elsewhere_stages_that_took_a_while_are_in_the_log(clock, log):
 
 @pytest.mark.parametrize("widgets", [True, False])
 def test_a_notebook_has_a_line_where_it_can(monkeypatch, clock, widgets):
-    """Without widgets rich would warn; so the log is told."""
+    """Without widgets rich would warn, so the log is used."""
     console = Console(file=io.StringIO(), force_jupyter=True)
     monkeypatch.setattr(f"{PROGRESS}.find_spec", lambda name: object() if widgets else None)
     kinds = []
@@ -211,7 +211,7 @@ def test_inner_contexts_go_on_with_the_line_or_are_silent(clock):
 
 @pytest.fixture
 def stages(monkeypatch):
-    """What is told, in order."""
+    """The messages, in order."""
     found = []
 
     class Recorded(told._Log):

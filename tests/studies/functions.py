@@ -19,7 +19,7 @@ MECHANISM = pmd.DiscreteLaplaceMechanism.calibrate(pmd.PureDP(1.0), sensitivity=
 
 
 def simulate(rng, share):
-    """Twenty answers, of which only the number of ones is released, with noise."""
+    """Twenty answers; only the noisy number of ones is released."""
     return {"count": MECHANISM.release(rng.binomial(N, share), rng)}, {"p": share}
 
 

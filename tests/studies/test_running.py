@@ -96,7 +96,7 @@ def test_a_dask_worker_that_dies_loses_its_cell_only(expected, cluster, tmp_path
 
 
 def test_a_process_that_dies_loses_its_cell_only(expected, tmp_path, monkeypatch):
-    """Two processes, of which one dies, give the same as one that doesn't."""
+    """Two processes, one of which dies, give the same results as one process."""
     new = partial(ProcessPoolExecutor, 1, preloaded(), initializer=running._die_with_parent)
     monkeypatch.setattr(running, "_one_process", new)
     store = tmp_path / "store"

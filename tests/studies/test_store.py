@@ -27,7 +27,7 @@ def run(simulate=functions.simulate, grid=None, **options):
     with ThreadPoolExecutor(1) as executor:
         return study(
             simulate,
-            functions.build_light,  # what is sampled isn't the matter
+            functions.build_light,  # the model doesn't matter here
             functions.GRID if grid is None else grid,
             executor=executor,
             progressbar=False,
@@ -183,7 +183,7 @@ def place(tmp_path):
 
 
 def test_a_flipped_bit_is_noticed_or_does_nothing(place):
-    """Page checksums don't cover headers, nor settings that are read from a file's end."""
+    """Page checksums cover neither headers nor the settings at a file's end."""
     place, cell, _ = place
     [file] = place.path.glob("*.parquet")
     content = file.read_bytes()

@@ -281,7 +281,7 @@ def logits():
 
 
 def picked():
-    """A sum over one group, of which public numbers are known."""
+    """A sum over one group with public weights."""
     group, z = np.array([0, 1, 1, 0, 1]), np.array([0.5, 3.0, -2.0, 0.5, 7.0])
     with pm.Model() as model:
         k = pm.Binomial("k", 2, pm.Beta("p", 2, 3), shape=5)

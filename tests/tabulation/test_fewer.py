@@ -38,7 +38,7 @@ def test_records_are_of_all_rows_and_several_of_each():
 def test_a_model_of_the_same_form_has_the_density_of_the_chosen_records(write):
     form = write()
     n, rng = len(form.rows), np.random.default_rng(0)
-    some = rng.permutation(n)  # as many, so that all else is the same model
+    some = rng.permutation(n)  # as many, so that the rest of the model is the same
     model, few = form.model, with_few_records(form.model, n, some)
     point = model.initial_point(1)
     point |= {name: rng.choice(values, n) for name, values in form.values.items()}

@@ -1,4 +1,4 @@
-"""How a model is read to be tabulated: what is found of its records."""
+"""How a model is read for tabulation: its records, rows and totals."""
 
 import numpy as np
 import pymc as pm

@@ -73,7 +73,7 @@ def test_functions_with_arrays_of_any_kind_are_called_by_one_kernel(case, outsid
 
 
 def test_numbers_come_with_arrays():
-    """Of what is passed on, only arrays have references that could be counted."""
+    """Only arrays, among the arguments, have reference counts."""
 
     @njit
     def shifted(context, x, k):

@@ -1,4 +1,4 @@
-"""Machine code on disk has a digest: a bit that flips is told, and never run."""
+"""Machine code on disk has a digest: damaged code raises an error and never runs."""
 
 import re
 

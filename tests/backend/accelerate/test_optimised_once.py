@@ -80,7 +80,7 @@ def test_passes_run_over_the_outermost_function_only(optimised):
 
 
 def test_what_python_would_call_a_function_by_is_written_when_it_is_completed(monkeypatch):
-    """Of what is called by others alone, it takes a tenth of a first draw to write."""
+    """Writing wrappers of functions that only others call takes a tenth of a first draw."""
     written, write = [], CPUContext.create_cpython_wrapper
 
     def wrapper(self, library, described, *parts, **options):
@@ -263,7 +263,7 @@ def test_an_interrupted_compilation_is_begun_anew(error):
 
 
 def test_what_is_incomplete_can_be_forgotten():
-    """As where it can't be completed; numba then compiles it anew."""
+    """If it can't be completed, numba compiles it anew."""
     caller, roots, root = pair()
     assert outermost(caller)(X) == np.sqrt(X).sum() + 1
     forget_incomplete()

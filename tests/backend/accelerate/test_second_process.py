@@ -51,7 +51,7 @@ def compiles():
 
 
 class Tasks:
-    """Tasks of which each notes by which process it was begun, in a file."""
+    """Tasks that note in a file which process began them."""
 
     def __init__(self, folder, n=4, *, here=lambda: None, there=lambda: None, compiles=compiles):
         self.notes, self.here, self.there, self.compiles = folder / "notes", here, there, compiles
@@ -133,7 +133,7 @@ def test_all_is_done_here_where_there_can_be_no_second_process(cannot, tmp_path,
 
 
 def test_nobody_hears_of_what_fails_there(tmp_path, capfd, caplog):
-    """Not by what is printed, logged or warned of, either."""
+    """Nothing is printed, logged or warned of, either."""
 
     def fail():
         print("printed")

@@ -120,7 +120,7 @@ def probability_of_another(x, effect):
 
 @pytest.mark.parametrize("of", [mean_of_another, probability_of_another])
 def test_a_count_that_another_one_follows_is_not_summed_out_beside_it(of):
-    """Each is seen by noise of its own, but what is known of the one tells of the other."""
+    """Each count has noise of its own, but one count is informative about the other."""
     with pm.Model() as model:
         effect = pm.Normal("effect")
         x = pm.Poisson("x", 2.0, shape=3)

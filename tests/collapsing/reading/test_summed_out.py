@@ -1,4 +1,4 @@
-"""Counts are summed out one by one where they can be, and else on the tree of their sums."""
+"""Counts are summed out one by one if possible, otherwise on the tree of their sums."""
 
 import pymc as pm
 import pytest

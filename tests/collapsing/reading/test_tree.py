@@ -1,4 +1,4 @@
-"""What is read of counts on a tree that are to be summed out, and what is refused."""
+"""Counts on a tree that can be summed out, and models that are refused."""
 
 import numpy as np
 import pymc as pm

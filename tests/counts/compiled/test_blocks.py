@@ -1,4 +1,4 @@
-"""Directions of blocks, and what is said of those that move together."""
+"""Directions of blocks, and the description of cells that move together."""
 
 import numpy as np
 import pytest

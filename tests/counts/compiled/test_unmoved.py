@@ -1,4 +1,4 @@
-"""Cells that never moved are told of where they could have, and only there."""
+"""A warning about cells that never moved but could have, and about no others."""
 
 import numpy as np
 import pymc as pm
@@ -172,7 +172,7 @@ RATES = np.geomspace(1e-3, 0.3, 10)
 
 
 def thirty_tracts():
-    """Each with ten cells, most of them empty, of which the noise leaves all open."""
+    """Ten cells each, most of them empty, all uncertain under the noise."""
     x = pm.Poisson("x", RATES, shape=(30, 10))
     released(x.sum(axis=1), 100.0)
     return [x], [0] * 300

@@ -26,7 +26,7 @@ def known_total():
 
 
 def levels():
-    """A nested table, some sums of which are known, and a heavy tail; one row has no noise."""
+    """A nested table with some known sums, a heavy tail, and one row without noise."""
     with pm.Model() as model:
         effect = pm.Normal("effect", initval=0.3)
         x = pm.Poisson("x", pt.exp(effect) * np.array([[1.0, 2.0], [0.5, 3.0]]))
@@ -39,7 +39,7 @@ def levels():
 
 
 def latent_totals():
-    """Totals that are latent themselves: of sexes in households, of which there are n."""
+    """Latent totals: people by sex in n households."""
     with pm.Model() as model:
         rate = pm.LogNormal("rate", initval=3.0)
         n = pm.Poisson("n", rate, shape=2)
@@ -50,7 +50,7 @@ def latent_totals():
 
 
 def families():
-    """Cells of other laws, whose parameters aren't known, nor is the scale of some noise."""
+    """Cells of other laws with unknown parameters, and noise with an unknown scale."""
     with pm.Model() as model:
         mu, alpha = pm.Normal("mu", initval=-0.2), pm.HalfNormal("alpha", initval=1.5)
         sigma = pm.HalfNormal("sigma", initval=0.8)

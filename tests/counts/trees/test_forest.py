@@ -1,4 +1,4 @@
-"""Small trees beside all of their tables, whatever subtrees they are cut into; and broken ones."""
+"""Small trees against enumeration, cut into subtrees in many ways; and twins."""
 
 import numpy as np
 import pytest
@@ -82,7 +82,7 @@ def test_draws_have_these_marginals_and_add_up(enumerated, most):
 
 
 def flat_groups(most):
-    """A noisy total of groups of flat counts, of which little is known."""
+    """A noisy total of groups of flat counts with much noise."""
     parent = np.array([-1, 0, 0, 0, 1, 1, 2, 2, 3, 3])
     kinds, scale = np.where(np.arange(10) < 4, 2, 0), np.full(10, 20.0)
     released = np.array([500.0, 130, 170, 210, *np.zeros(6)])
@@ -139,7 +139,7 @@ def test_what_is_cut_in_the_widest_windows_is_known_too():
 
 
 def a_message_twice(made):
-    """One child's message in the place of both."""
+    """One child's message instead of both."""
     both = made.nodes.right >= 0
     made.nodes.right[both] = made.nodes.left[both]
 
@@ -191,7 +191,7 @@ def test_wide_windows_are_convolved_by_transform():
 
 
 def family(released):
-    """A noisy total of 24 counts, of which less is known than of it."""
+    """A noisy total of 24 counts that are less certain than their total."""
     n = 25
     parent, prior = np.full(n, 0), np.full(n, weights.NEGATIVE_BINOMIAL)
     parent[0], prior[0] = -1, weights.FLAT

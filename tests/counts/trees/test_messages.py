@@ -25,7 +25,7 @@ def evidence(forest, drop):
 @pytest.mark.parametrize("released", [[20.0, 12, 0, 3, 10, 8], [32.0, 12, 0, 3, 10, 8]])
 @pytest.mark.parametrize("drop", [3.0, 6.0, 12.0, 20.0])
 def test_the_bound_holds(released, drop):
-    """Also where what was released of the sum lies far from the sum of what was of its parts."""
+    """Also if the sum's release is far from the sum of its parts' releases."""
     forest = made(released)
     exact, _ = evidence(forest, 600.0)
     found, (_, most, total) = evidence(forest, drop)
@@ -34,6 +34,6 @@ def test_the_bound_holds(released, drop):
 
 
 def test_the_bound_is_of_use():
-    """It is within some orders of magnitude of what is cut off."""
+    """The bound is within some orders of magnitude of the neglected mass."""
     _, (_, _, total) = evidence(made([20.0, 12, 0, 3, 10, 8]), 42.0)
     assert total < 1e-12

@@ -80,7 +80,7 @@ def test_the_log_sum_is_that_over_all_tables(name):
 def test_sums_whose_noise_has_the_tails_of_their_parts():
     """Parts that nothing else is known of; tilted by as much as the noise bends, they have no end.
 
-    And a rate of 1, of which the logarithm is 0: the terms see all cells the same way.
+    A rate of 1, whose logarithm is 0, too: the terms see all cells the same way.
     """
     with pm.Model() as model:
         x = pm.Poisson("x", [1.0, 3.0])

@@ -1,4 +1,4 @@
-"""Sums by transform beside sums written out, and whether what is said of their errors holds.
+"""Sums by transform against sums written out, and the bounds of their errors.
 
 All is evaluated in Python: nothing is compiled.
 """

@@ -95,7 +95,7 @@ def test_parts_of_a_known_total_are_likely_where_they_add_up_to_it():
 
 @pytest.mark.parametrize("released", [-40, 90])
 def test_sums_that_are_released_where_they_cannot_be(released):
-    """Of parts with ends: what is said of other sums doesn't matter."""
+    """Parts have upper ends, so terms of other sums don't matter."""
     parts = [stats.binom(6, 0.4).logpmf, stats.randint(3, 9).logpmf]
     found = tabulated([*parts, stats.norm(released, 1.0).logpdf], (3, 5, 8), tilted=False)
     assert found.fault == 0

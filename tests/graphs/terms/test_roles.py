@@ -1,4 +1,4 @@
-"""Entries are taken of whatever has a role, any number of times each."""
+"""Entries are taken from variables of each role, any number of times."""
 
 import numpy as np
 import pytensor.tensor as pt

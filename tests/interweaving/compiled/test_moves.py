@@ -16,7 +16,7 @@ from tests.sizes.reading.test_model import log_joint
 
 @pytest.mark.parametrize(("x", "comes_back"), [(2.0, True), (1e4, False)])
 def test_records_come_back_unless_they_lie_too_far_out(x, comes_back):
-    """By quantiles, of which digits are lost far out in a tail."""
+    """By quantiles, which lose digits far out in a tail."""
     with pm.Model() as model:
         shape = pm.Gamma("shape", 2, 2)
         pm.Gamma("x", shape, 1.0, shape=2, default_transform=None)

@@ -1,4 +1,4 @@
-"""What is learnt in tuning: how many moves pay, and where they lead."""
+"""Tuning: how many moves are worth their cost, and the fitted distribution."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Records with answers of their own, integrated out: models at the edge of what can be read."""
+"""Records with answers of their own, integrated out: models that are just readable or just not."""
 
 import warnings
 

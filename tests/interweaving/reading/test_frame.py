@@ -61,7 +61,7 @@ def volume(frame, powers):
 
 
 def densities(reading, frames, mu=0.3):
-    """The log-density of frames, what is held fixed being that of some records."""
+    """The log-density of frames, with the standardised values of some records held fixed."""
     records = [np.random.default_rng(1).normal(size=x.type.shape) for x in reading.records]
     inputs = [*reading.parameters, *reading.records, *reading.proposed]
     evaluate = compile_in_python(reading.model, inputs, [reading.log_density])
@@ -102,7 +102,7 @@ def disagreement(reading, of_noise):
 
 @pytest.mark.parametrize("of_noise", [False, True])
 def test_the_frame_of_normal_records_has_the_law_that_is_known(of_noise):
-    """Bartlett's decomposition; the density of what is held fixed doesn't change."""
+    """Bartlett's decomposition; the density of the fixed part doesn't change."""
     reading = frame_of(normal_rows(), ["mu"], ["a", "x"], of_noise)
     assert disagreement(reading, of_noise) < 1e-9
 

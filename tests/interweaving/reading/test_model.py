@@ -138,7 +138,7 @@ def test_numbers_do_not_move_without_parameters_and_records():
 
 
 def test_numbers_that_there_is_no_room_for_are_not_looked_up():
-    """Compiled, an entry beyond a table's end would be whatever lies there in memory."""
+    """Compiled code would read other memory beyond a table's end."""
     with pm.Model() as model:
         n = pm.DiscreteUniform("n", 0, 2)
         mu = pm.Normal("mu")

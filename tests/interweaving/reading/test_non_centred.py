@@ -1,4 +1,4 @@
-"""A model with the records' noise in their place, as it is told of."""
+"""A model with noise in the place of records: attributes and descriptions."""
 
 from tests.interweaving.linked import LINKED, linked_model, read
 

@@ -31,7 +31,7 @@ def nan_when_negative(sums, context):
     return np.log(sums[0]) if sums[0] >= 0 else np.nan
 
 
-# The kernels are inlined where they are used: compiled here as a step compiles them.
+# Steps inline these kernels; here they are compiled in the same way.
 @njit
 def update(log_density, context, state, proposal, log_uniform):
     return update_record(

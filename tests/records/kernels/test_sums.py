@@ -75,7 +75,7 @@ BY_ENTRIES = entry_sweep.decide_by_entries, the_entry, NO_CONTEXT
 
 
 def worst_error(sweep, contributions):
-    """Error of the sum before and after a sweep, in units of a rounding of what was added up."""
+    """Error of the sum before and after a sweep, in roundings of the total of absolute values."""
     removed, added = contributions
     never, mostly = np.full(N, np.inf), np.log(np.random.default_rng(1).random(N))
     errors = []
@@ -117,7 +117,7 @@ def test_sums_keep_their_digits_by_value(contributions):
 
 
 def many_ones(kernel):
-    """Add what is lost in rounding, one by one, within a function of fast arithmetic."""
+    """Add rounding errors one by one, within a function of fast arithmetic."""
 
     @numba_njit(final_function=True)
     def add(n):

@@ -120,7 +120,7 @@ def test_draws_further_apart_are_worth_what_they_are_of_an_autoregression(forget
 
 
 def test_more_sweeps_are_made_where_parameters_follow_records_that_forget_slowly():
-    """As they do records beyond the clamps, of which sums say nothing; else it's of no interest."""
+    """Such as records beyond the clamps, of which the sums say nothing."""
     seen, slow = walk(2), walk(60)
     alone = sweeps(seen, 1, 50)
     assert sweeps(seen, 1, 50, slow, share=0.0) == alone

@@ -37,7 +37,7 @@ def test_sums_of_the_same_contributions_are_kept_once():
     contributions = [each.contributions for each in factor.sums]
     found = pt.stack(contributions).eval({x: np.arange(4.0)}, mode="FAST_COMPILE")
     assert sorted(found.tolist()) == [[0, 1, 2, 3], [0, 1, 4, 9]]
-    # The log-density is a function of the totals, and of what is no record.
+    # The log-density is a function of the totals and of variables that aren't records.
     at = {each.total: np.array(total) for each, total in zip(factor.sums, (6.0, 14.0), strict=True)}
     value = factor.log_density.eval({**at, slope: 2.0}, mode="FAST_COMPILE")
     assert value == {6.0: -36 + 12 + 14, 14.0: -196 + 28 + 6}[6.0 if found[0][2] == 2 else 14.0]

@@ -1,4 +1,4 @@
-"""What indexing does to the record axis: told by the roles of what comes of it."""
+"""What indexing does to the record axis: the roles of its results."""
 
 import numpy as np
 import pytensor.tensor as pt

@@ -1,4 +1,4 @@
-"""What a model says exactly of sums over its records, in whatever form."""
+"""Sums over records that a model fixes exactly, written in many forms."""
 
 import numpy as np
 import pymc as pm

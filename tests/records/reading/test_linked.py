@@ -26,7 +26,7 @@ def model():
 
 def test_what_is_above_and_below_records_is_added(model):
     found = [rv.name for rv in with_linked(model, [model["x"]], 6)]
-    # Not a vector that is drawn as one, nor what data are observed of, nor what nothing links.
+    # Not linked: a vector with a joint prior, a parent of observed data, an unrelated variable.
     assert found == ["kind", "ability", "x", "child", "grandchild"]
 
 

@@ -1,4 +1,4 @@
-"""Which records can be proposed near where they are."""
+"""Which records can be proposed near their present values."""
 
 import numpy as np
 import pymc as pm

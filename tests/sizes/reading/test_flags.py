@@ -1,4 +1,4 @@
-"""Comparisons of row numbers with a number of records, in whatever form they are written."""
+"""Comparisons of row numbers with a number of records, in many forms."""
 
 import numpy as np
 import pymc as pm

@@ -44,7 +44,7 @@ def thinning(case):
 
 
 def make(case, fault):
-    """A sampler with a fault; None where it can't be made."""
+    """A sampler with a fault; None if this sampler can't have the fault."""
     return sampler(case) if fault == EXACT else FAULTS[fault](sampler(case))
 
 

@@ -150,7 +150,7 @@ def missing_jacobian_of_records(sampler):
 
 @fault("missing Jacobian, NUTS")
 def missing_jacobian_of_parameters(sampler):
-    """NUTS moves a logarithm by the density of what it is the logarithm of."""
+    """NUTS moves log(x) by the density of x, without the Jacobian."""
     *others, last = sampler.steps
     if not isinstance(last, NUTS):
         return None

@@ -36,7 +36,7 @@ class Reference:
     records : tuple of str
         Names of the record variables.
     quantities : callable
-        From natural values of the parameters, stacked, to what is compared, by name.
+        Maps stacked natural values of the parameters to the compared quantities, by name.
     answer : callable
         ``answer(effort)``: mean, mean square, and the standard errors of both, by name.
     interacts, decides : bool

@@ -35,7 +35,7 @@ density of NUTS without its Jacobian is told from the model's in `tests/steps/te
 
 
 ONCE_MORE = {"mixed", "non-centred", "several variables", "transformed"}
-"""Forms of which every run sees as much elsewhere, uncompiled or in models of other tests."""
+"""Forms that other tests of every run cover, uncompiled or in other models."""
 
 
 @pytest.mark.parametrize(
