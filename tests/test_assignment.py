@@ -129,7 +129,7 @@ def areas(noise=lambda x: pmd.DiscreteGaussianMechanism(3.0).potential("s", x, r
 
 
 @pytest.mark.usefixtures("uncompiled")
-def test_counts_are_summed_out_of_what_nuts_moves():
+def test_counts_are_summed_out_of_the_log_density_that_nuts_sees():
     # What is drawn from its conditional isn't above the counts.
     assert assigned(areas()) == [
         ("CollapsedStep", ["effect", "tau_log__", "x"]),
@@ -260,12 +260,12 @@ def parameters_of_one_length(mu, n):
         (parameters_of_one_length, ["x"]),
     ],
 )
-def test_what_is_latent_of_each_record_is_part_of_it(write, records):
+def test_other_latent_variables_of_a_person_belong_to_the_record(write, records):
     assert assigned(of_each_person(write))[0] == ("DapperStep", records)
 
 
 @pytest.mark.usefixtures("uncompiled")
-def test_what_has_an_entry_for_each_record_is_told_of_where_pymc_moves_it(caplog):
+def test_a_variable_with_an_entry_per_record_that_pymc_moves_warns(caplog):
     model = of_each_person(class_that_ties_columns)
     assigned(model)
     assert caplog.text == ""
@@ -469,7 +469,7 @@ def test_the_model_is_read_once(build, expected, assign, readings_made, monkeypa
     assert of_latent == expected
 
 
-def test_what_is_integrated_out_is_read_once_more(table_and_records, readings_made):
+def test_counts_with_parameters_integrated_out_are_read_again(table_and_records, readings_made):
     """To find the tables, and then with their probabilities integrated out."""
     pmd.assign_steps(model=table_and_records)
     assert sorted(readings_made) == [

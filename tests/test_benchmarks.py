@@ -175,7 +175,7 @@ def test_every_job_is_a_task_with_arguments_that_it_takes():
 # Where the time goes ------------------------------------------------------------------------------
 
 
-def test_time_is_put_down_to_what_is_on_the_stack():
+def test_time_is_assigned_to_functions_on_the_stack():
     """The outermost is no matter: a check that compiles is compiling."""
     numba, load = "/numba/core/compiler.py", "/numba/core/caching.py"
     check, reading = (
@@ -270,7 +270,7 @@ def test_the_fastest_of_each_checkout_is_compared(monkeypatch, tmp_path):
     assert against.ratio(tmp_path, {}, 3) == 1.5
 
 
-def test_what_is_slower_or_is_not_measured_stands_out():
+def test_slower_or_unmeasured_rows_stand_out():
     page = against.table({"a": 1.1, "b": 1.3, "c": None}, limit=1.2)
     assert "| a | 1.10 |" in page
     assert "| b | **1.30** |" in page

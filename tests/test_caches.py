@@ -196,7 +196,7 @@ def test_one_damaged_file_is_enough(damaged):
     assert told > 0
 
 
-def test_what_is_missing_is_compiled_anew(damaged):
+def test_missing_code_is_compiled_anew(damaged):
     for file in list(damaged.glob(f"string.{WHOLE}*")):
         file.unlink()
     names, step = compiled_in(lambda: build_step("laplace"))
@@ -204,7 +204,7 @@ def test_what_is_missing_is_compiled_anew(damaged):
     assert log_density(step) == EXPECTED["laplace"]
 
 
-def test_code_of_another_model_is_told(damaged):
+def test_code_of_another_model_is_detected(damaged):
     """The compiled sweep is compared with the model, so a file in another's place is noticed."""
     sweeps = sorted(damaged.glob(f"string.{WHOLE}*.nbc"))
     contents = [file.read_bytes() for file in sweeps]

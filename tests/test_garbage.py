@@ -15,7 +15,7 @@ def nothing_is_searched():
 
 
 @pytest.mark.usefixtures("searches_as_users_have_them")
-def test_searches_for_garbage_are_as_they_were_afterwards_whatever_happens():
+def test_settings_of_garbage_collection_are_always_restored():
     with searching_new_garbage_only():
         with searching_new_garbage_only():
             pass

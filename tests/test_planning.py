@@ -34,7 +34,7 @@ def gaussian(epsilon):
 MECHANISMS = {"Laplace": laplace, "Gaussian": gaussian}
 
 
-def test_what_is_simulated_is_what_is_modelled():
+def test_simulated_releases_fit_the_model():
     planned = _Planned(draw, model, MECHANISMS)
     for label, kind in (("Laplace", pmd.LaplaceMechanism), ("Gaussian", pmd.GaussianMechanism)):
         released, truth = planned.simulate(np.random.default_rng(1), label, 2.0)
@@ -91,7 +91,7 @@ share      Gaussian   2        6      1.00 ± 0.25  1"""
     assert plan.figure.viz["figure"].item() is not None
 
 
-def test_a_plan_of_which_nothing_is_done_is_an_empty_table():
+def test_a_plan_without_finished_cells_is_an_empty_table():
     plan = Plan(study_of(children=False))
     assert "<img" not in plan._repr_html_()
     assert repr(plan).count("\n") == 1

@@ -333,7 +333,7 @@ def test_categories_seen_one_by_one_are_records(names_kept):
 
 
 @pytest.mark.parametrize("asked", ["log_likelihood", "log_prior"])
-def test_log_densities_of_what_is_left_out_are_refused(asked, names_kept):
+def test_log_densities_of_variables_left_out_are_refused(asked, names_kept):
     with pm.Model() as model:
         x = pm.Normal("x", pm.Normal("mu"), 1, shape=4)
         noisy_total(x)

@@ -61,7 +61,7 @@ def test_a_sensitivity_says_which_neighbours_it_is_for():
     assert repr(unsaid).endswith(both)
 
 
-def test_what_is_unsaid_of_a_statistic_is_unsaid_of_its_multiples():
+def test_unknown_neighbours_of_a_statistic_are_unknown_for_its_multiples():
     table = counts([0, 1], 3)
     for scaled in (table * 5, table / Fraction(1, 5), -(-5 * table)):
         assert scaled.sensitivity.l1 == 10

@@ -51,7 +51,7 @@ STEPS = {
 
 @pytest.mark.parametrize("name", STEPS)
 @pytest.mark.usefixtures("uncompiled")
-def test_a_state_holds_nothing_of_what_was_in_memory(model, name):
+def test_a_state_does_not_depend_on_unfilled_memory(model, name):
     with model:
         step = STEPS[name](model)
 

@@ -90,7 +90,7 @@ def test_mistakes_are_answered_in_a_sentence(file, wrong, told, capsys):
     assert re.search(told, error)
 
 
-def test_a_file_that_is_not_there_is_told(capsys):
+def test_a_missing_file_is_reported(capsys):
     assert main(["missing.csv", *USUAL, "--scale", "5"]) == 1
     assert "missing.csv" in capsys.readouterr().err
 

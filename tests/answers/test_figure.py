@@ -27,7 +27,7 @@ def test_it_has_a_line_for_each_cell_and_the_first_is_on_top():
     plt.close("all")
 
 
-def test_it_draws_where_it_is_told():
+def test_it_draws_on_the_given_axes():
     _, own = plt.subplots()
     assert draw_intervals(frame(1).drop(columns="released"), "cases", 0.5, own) is own
     plt.close("all")

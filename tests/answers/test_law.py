@@ -21,7 +21,7 @@ def test_it_is_the_mechanisms_own_log_density():
     np.testing.assert_allclose(law(x), expected, rtol=1e-14)
 
 
-def test_cells_of_which_the_same_was_released_share_a_row():
+def test_cells_with_the_same_release_share_a_row():
     values = [3, 5, 3, 3]
     law = law_of(query(pmd.DiscreteLaplaceMechanism(2.0), values), whole=True)
     assert law.which.tolist() == [0, 1, 0, 0]
@@ -61,7 +61,7 @@ def test_a_noise_scale_that_is_unknown_is_refused():
         law_of(query(mechanism, [1.0]), whole=True)
 
 
-def test_a_log_density_that_is_nan_is_told():
+def test_a_log_density_that_is_nan_is_reported():
     law = law_of(
         query(pmd.CustomMechanism(lambda r, s: pt.log(s + 10.0) + 0 * r), [1.0]), whole=True
     )

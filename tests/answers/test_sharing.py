@@ -33,7 +33,7 @@ def log_evidence(alpha, mu):
     return np.log(joint_law(alpha, mu).sum(axis=1)).sum()
 
 
-def test_the_probability_of_what_was_released_is_that_of_scipys_laws(monkeypatch):
+def test_the_probability_of_a_release_agrees_with_scipy(monkeypatch):
     exact = [log_evidence(alpha, mu) for alpha, mu, _ in zip(*GRID, strict=True)]
 
     def differences():

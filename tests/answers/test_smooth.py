@@ -136,7 +136,7 @@ def test_the_law_of_counts_keeps_its_digits(alpha):
     )
 
 
-def test_the_mean_stays_where_it_is_if_it_does_not_matter():
+def test_the_mean_stays_unchanged_if_it_does_not_matter():
     grid = grid_of(lambda alpha, mu: -((np.log(alpha) - 1) ** 2), (0.5, 3.0), free_mean=False)
     assert np.allclose(grid.mu, np.exp(3.0))
     assert len(grid.alpha) > 5

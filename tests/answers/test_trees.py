@@ -92,7 +92,7 @@ def test_windows_are_widened_until_no_draw_is_near_their_ends(monkeypatch):
     assert abs(cut[0].std() / np.sqrt(32 / 3) - 1) > 0.15
 
 
-def test_what_is_known_twice_of_a_cell_counts_twice():
+def test_two_releases_of_a_cell_count_twice():
     twice = [Sums(EACH[:1], law([5.0], pmd.GaussianMechanism(2.0)))] * 2
     drawn = SumsTree(1, twice).draw(DRAWS, np.random.default_rng(2))
     x = np.arange(40)

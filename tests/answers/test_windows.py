@@ -148,7 +148,7 @@ def test_where_rows_are_many_counts_are_looked_at_until_they_weigh_nothing():
     assert np.all((probabilities(tables) > 0).sum(axis=1) == 5)
 
 
-def test_a_law_of_ones_own_of_which_all_is_far_is_refused():
+def test_an_own_law_far_from_its_release_is_refused():
     with pytest.raises(ValueError, match="no true value can have led"):
         tabulate(own_law({-140_000: 0.5, 140_000: 0.5}, 150_000), COUNTED)
 

@@ -76,7 +76,7 @@ def test_draws_are_those_of_pytensor_and_leave_the_generator_as_it_is():
     assert generator.random() == np.random.default_rng(1).random()
 
 
-def test_what_is_returned_is_the_callers_own():
+def test_returned_arrays_are_the_callers_own():
     constant = pt.constant(np.arange(3.0))
     squares = X**2
     evaluated = function([X, X[::-1], DATA, DATA[:2], constant, squares, squares, squares[1:]])

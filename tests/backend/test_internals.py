@@ -322,7 +322,7 @@ def test_functions_that_python_calls_are_told_so():
     assert not final.targetoptions.get("no_cpython_wrapper")
 
 
-def test_fast_arithmetic_is_of_numbers_and_of_none():
+def test_fast_arithmetic_with_numbers_and_with_nan():
     """Else numbers aren't told from nan or infinity any more, however they are compared."""
     numba_njit = internal("pytensor.link.numba.dispatch.basic.numba_njit")
     liberties = numba_njit(lambda x: x).targetoptions["fastmath"]
@@ -430,7 +430,7 @@ def test_checks_are_rewritten_by_name(rewrite):
 
 
 def test_distributions_have_a_transform_of_their_own():
-    """With their bounds: a transform that excludes part of a parameter's support forbids exact draws."""
+    """With their bounds: a transform may exclude part of a parameter's support."""
     default = internal("pymc.distributions.transforms._default_transform")
     uniform = pm.Uniform.dist(1, 3)
     transform = default(uniform.owner.op, uniform)

@@ -282,7 +282,7 @@ def test_functions_that_call_each_other_have_a_key():
     assert keys[0] != keys[1]
 
 
-def test_what_is_not_known_to_be_identified_is_told():
+def test_constants_that_cannot_be_identified_are_reported():
     """In the place of a key that leaves it out."""
     with pytest.raises(TypeError, match=r"'<lambda>' refers to <object .*isn't known"):
         kernel_key(defined("f = lambda x: x + unknown", unknown=object()))

@@ -227,7 +227,7 @@ def test_no_parameter_value_ends_a_chain():
         assert point["growth"] == 0.1
 
 
-def test_a_start_too_far_from_what_was_released_is_told():
+def test_a_start_too_far_from_the_release_is_reported():
     model = exploding()
     far = {"growth": np.array(20.0)}
     with pytest.raises(ReadingError, match=r"'x' can't be summed out where the chain starts.*init"):

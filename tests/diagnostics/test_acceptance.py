@@ -138,7 +138,7 @@ def test_what_is_no_budget_is_not_taken_for_one_without_a_floor(calibrated, budg
         acceptance(calibrated, budget)
 
 
-def test_what_is_no_result_is_told(calibrated):
+def test_input_that_is_no_result_is_reported(calibrated):
     with pytest.raises(TypeError, match="idata must be the DataTree that"):
         acceptance({"sample_stats": calibrated.sample_stats})
     with pytest.raises(ValueError, match="no group 'sample_stats', but 'posterior'"):

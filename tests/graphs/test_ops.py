@@ -427,7 +427,7 @@ def test_an_operation_acts_on_numbers_as_on_arrays():
         assert [function(x) for x in (0.5, 2.5)] == [0.25, 1.75]
 
 
-def test_what_is_looked_at_as_a_whole_acts_on_no_numbers():
+def test_operations_on_whole_arrays_have_no_scalar_form():
     assert scalar_of(EXAMPLES["searchsorted"].owner) is None
     assert scalar_of(EXAMPLES["sorted"].owner) is None
 

@@ -348,7 +348,7 @@ def several(model):
 
 
 @pytest.mark.filterwarnings("ignore:No safe default transform")
-def test_records_of_which_a_number_has_a_probability_have_no_frame():
+def test_records_with_point_masses_have_no_frame():
     with pm.Model(), evaluated_in_python():
         mu = pm.Normal("mu", 0, 1)
         records = [
@@ -422,7 +422,7 @@ def test_what_has_to_forget_are_the_parameters(with_frames, monkeypatch):
     assert np.all(np.diff(ends[..., 0], axis=0).any(axis=1))
 
 
-def test_a_given_number_of_moves_is_of_those_with_the_noise_held_fixed(with_frames):
+def test_a_given_number_of_moves_counts_those_with_the_noise_held_fixed(with_frames):
     model, _ = with_frames
     with model:
         step = InterweaveStep([model["mu"]], records=[model["x"], model["y"]], moves=1)

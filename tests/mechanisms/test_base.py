@@ -38,7 +38,7 @@ from pymc_dapper.mechanisms.base import (
         (pt.bvector(), "int8"),
     ],
 )
-def test_statistics_become_tensors_of_which_differences_can_be_taken(given, dtype):
+def test_statistics_become_tensors_that_can_be_subtracted(given, dtype):
     tensor = as_tensor(given)
     assert tensor.dtype == dtype
     if not isinstance(given, pt.TensorVariable):

@@ -148,7 +148,7 @@ def enumerated(rule, nonempty=False):
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_the_law_of_a_rule_is_that_of_what_it_does_to_noise(name):
+def test_the_law_of_a_rule_is_that_of_published_noise(name):
     make, rule = RULES[name]
     released, expected = enumerated(rule)
     law = law_of(make, released)
@@ -378,7 +378,7 @@ def test_what_needs_a_scale_that_is_known():
 
 
 @pytest.mark.long
-def test_what_is_sampled_of_a_scale_and_counts_together():
+def test_a_scale_and_counts_sampled_together():
     released = np.array([10, np.nan, 25, np.nan, 15, np.nan])
     with pm.Model():
         scale = pm.HalfNormal("scale", 6)

@@ -32,7 +32,7 @@ def test_cells_that_are_changed_alike_are_refused():
         check_cells_again(model(KEYS, RELEASED, RELEASED + 1))
 
 
-def test_cells_that_may_be_rounded_twice_are_told_of_where_all_are_alike():
+def test_cells_that_may_be_rounded_twice_warn_if_all_agree():
     with pytest.warns(UserWarning, match=r"RandomRounding was applied once"):
         check_cells_again(model(ROUNDING, RELEASED, RELEASED))
 

@@ -31,7 +31,7 @@ def test_one_release_of_continuous_noise_is_not_taken_twice(again):
 
 
 @pytest.mark.parametrize("observed", [pm.Normal, pm.Laplace])
-def test_nor_is_one_that_was_written_as_an_observed_variable(observed):
+def test_one_written_as_an_observed_variable_is_not_either(observed):
     with pm.Model() as model:
         table = pm.Poisson("table", 65, shape=3)
         for name in ("privacy", "again"):
@@ -40,7 +40,7 @@ def test_nor_is_one_that_was_written_as_an_observed_variable(observed):
         check(model, "table", "the counts")
 
 
-def test_what_can_be_chance_is_told_with_how_often():
+def test_agreement_that_may_be_chance_warns_with_its_probability():
     mechanism = pmd.DiscreteGaussianMechanism(4.0)
     with pytest.warns(UserWarning, match="the same released values") as told:
         released_twice(mechanism, mechanism, values=(WHOLE, WHOLE))

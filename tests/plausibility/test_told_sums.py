@@ -43,9 +43,7 @@ def released_elsewhere(table):
         (released_elsewhere, 411.25, "exactly 411.25, as 'total' was released.*leave it out"),
     ],
 )
-def test_values_that_were_made_consistent_with_what_is_told_elsewhere_are_refused(
-    tell, onto, message
-):
+def test_values_adjusted_to_totals_known_elsewhere_are_refused(tell, onto, message):
     areas(TABLE, tell)
     axes = (0, 1) if np.ndim(onto) == 0 else 1
     fitted = TABLE * onto / TABLE.sum(axis=axes, keepdims=True)
@@ -61,7 +59,7 @@ def test_least_squares_onto_an_exact_total_are_normal_noise_and_onto_a_noisy_one
     areas(TABLE - (TABLE.sum(axis=1) - TOTALS)[:, None] / 3, by_area, normal)
 
 
-def test_whole_numbers_that_add_up_by_chance_pass_and_those_that_hardly_do_are_told_of():
+def test_whole_numbers_that_may_add_up_by_chance_pass_and_unlikely_ones_warn():
     whole = np.array([[51, 60, 39], [91, 77, 82]])
     areas(whole, in_all, pmd.DiscreteLaplaceMechanism(4.0))
     with pytest.warns(UserWarning, match=r"'privacy': .* exactly 150 and 1 more .* so once in "):

@@ -35,7 +35,7 @@ def test_variables_are_those_that_all_have_in_the_order_of_the_first():
         ),
     ],
 )
-def test_what_cannot_be_drawn_is_told(analyses, groups, names, message):
+def test_input_that_cannot_be_drawn_is_reported(analyses, groups, names, message):
     with pytest.raises(ValueError, match=message):
         variables(analyses, groups, names, None)
 

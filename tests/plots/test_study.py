@@ -124,7 +124,7 @@ def test_the_error_is_that_of_the_mean_over_replicates(result):
     np.testing.assert_allclose(ends(plot), expected)
 
 
-def test_the_error_of_what_replicates_say_together_is_taken_from_the_result(result):
+def test_monte_carlo_errors_over_replicates_are_those_of_the_result(result):
     private = result["private"].dataset
     result["private"] = xr.DataTree(private.assign(bias_mcse=0 * private["bias"] + 0.25))
     plot = plot_study(result, "private", utility="bias", coords={"mechanism": "a"})

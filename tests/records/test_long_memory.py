@@ -88,13 +88,13 @@ OTHERS = {
 
 
 @pytest.mark.parametrize(("mechanism", "name"), OTHERS.values(), ids=OTHERS)
-def test_whatever_a_mechanism_sees_is_looked_at(mechanism, name):
+def test_everything_that_a_mechanism_sees_is_looked_at(mechanism, name):
     reading = read(mechanism)
     assert name in told(reading, states(SLOW, SLOW))
     assert told(reading, states(FAST, FAST)) is None
 
 
-def test_continuous_records_that_stand_still_are_told_of():
+def test_continuous_records_that_stand_still_warn():
     message = told(read(powers), np.zeros((DRAWS, 3)))
     assert "no record of 'x' has moved in this chain of 640 draws" in message
 
@@ -105,7 +105,7 @@ def test_counts_that_are_known_by_their_noise_are_not():
 
 
 @pytest.mark.parametrize("mechanism", [powers, lambda x: pt.log(x.sum() - 100.0)])
-def test_a_chain_that_forgets_is_not_told_of(mechanism):
+def test_a_chain_that_forgets_does_not_warn(mechanism):
     assert told(read(mechanism), states(FAST, FAST[::-1])) is None
 
 
@@ -122,7 +122,7 @@ def autoregressions(length, chains, effective):
 @pytest.mark.parametrize(
     ("effective", "fewest", "most"), [(1, 0.7, 1.0), (2, 0.6, 1.0), (20, 0.0, 0.02), (60, 0, 0)]
 )
-def test_most_chains_that_stick_are_told_of_and_hardly_any_other(effective, fewest, most):
+def test_most_chains_that_stick_warn_and_hardly_any_other(effective, fewest, most):
     reading, chains = read(OTHERS["a single sum"][0]), 100
     seen, paths = Seen(reading), autoregressions(DRAWS, chains, effective)
     share = 0.0
@@ -134,12 +134,12 @@ def test_most_chains_that_stick_are_told_of_and_hardly_any_other(effective, fewe
     assert fewest <= share <= most
 
 
-def test_a_sum_of_some_effective_draws_is_rarely_told_of():
+def test_a_sum_with_some_effective_draws_rarely_warns():
     """One in a hundred, at most, if the chain has 20 effective draws."""
     assert np.mean(least_effective(autoregressions(LOOKS, 4_000, 20)) < FEWEST) < 0.01
 
 
-def test_states_of_which_some_are_looked_at_at_once_are_told_of_alike(monkeypatch):
+def test_looking_at_some_states_at_once_gives_the_same_warning(monkeypatch):
     reading, chain = read(powers), states(5 * SLOW + FAST, FAST - 5 * SLOW)
     at_once = told(reading, chain)
     monkeypatch.setattr(seen_module, "MOST_AT_ONCE", 5 * 3 * 2)
@@ -149,7 +149,7 @@ def test_states_of_which_some_are_looked_at_at_once_are_told_of_alike(monkeypatc
 @pytest.mark.parametrize(
     ("scale", "draws", "n_told"), [(1e-9, 200, 1), (3.0, 200, 0), (1e-9, 199, 0)]
 )
-def test_a_chain_that_sticks_is_told_of_in_pymcs_log(scale, draws, n_told, caplog):
+def test_a_chain_that_sticks_warns_in_pymcs_log(scale, draws, n_told, caplog):
     assert SHORTEST_CHAIN == 200
     with evaluated_in_python(), pm.Model():
         x = pm.Normal("x", 0, 1, shape=3)

@@ -79,11 +79,11 @@ SILENT = {
 
 
 @pytest.mark.parametrize("says", SILENT.values(), ids=SILENT)
-def test_records_that_stay_for_good_reasons_are_not_told_of(says):
+def test_records_that_stay_for_good_reasons_do_not_warn(says):
     assert message(bernoulli(says), [0, 1, 1, 0]) is None
 
 
-def test_records_that_exchange_are_not_told_of():
+def test_records_that_exchange_do_not_warn():
     says = STUCK["a parity"]
     assert message(bernoulli(says), [0, 1, 1, 0], exempt=range(4)) is None
 

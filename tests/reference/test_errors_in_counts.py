@@ -164,7 +164,7 @@ class TestThePosterior:
         model, steps, line = sampled
         assert_agrees(compare(model, [*steps, line], exact, draws=9_000))
 
-    def test_a_sampler_with_half_the_log_ratio_is_told_apart(self, sampled, exact):
+    def test_a_sampler_with_half_the_log_ratio_is_detected(self, sampled, exact):
         model, steps, line = sampled
         twins = [with_half_the_log_ratio(step) for step in steps]
         assert_disagrees(compare(model, [*twins, line], exact, draws=FEW))

@@ -87,7 +87,7 @@ class TestThePublishedExample:
         monkeypatch.setattr(MODULE, "importance_weights", squared)
         assert np.all(np.abs(z_scores(run(final_draws=400_000))) > 4)
 
-    def test_complete_information_in_place_of_observed_is_told_apart(self, monkeypatch):
+    def test_complete_information_in_place_of_observed_is_detected(self, monkeypatch):
         def without_missing(*arguments):
             moments = louis(*arguments)
             return replace(moments, missing=0 * moments.missing)

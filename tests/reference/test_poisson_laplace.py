@@ -41,7 +41,7 @@ def test_the_likelihood_is_the_sum_over_counts(released, scale):
     np.testing.assert_allclose(loglik, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_a_likelihood_split_one_count_too_high_is_told_apart():
+def test_a_likelihood_split_one_count_too_high_is_detected():
     class Late(PoissonLaplace):
         def _log_below(self, means):
             return PoissonLaplace._log_below(PoissonLaplace(self.released + 1, self.scale), means)
@@ -173,7 +173,7 @@ def test_the_sampler_agrees(sampled_model):
 
 
 @pytest.mark.long
-def test_a_sampler_with_half_the_log_ratio_is_told_apart(sampled_model):
+def test_a_sampler_with_half_the_log_ratio_is_detected(sampled_model):
     model, step = sampled_model
     exact = PoissonLaplacePosterior(37.4, 5, 25, 1)
     assert_disagrees(compare(model, [with_half_the_log_ratio(step)], {"theta": exact}))

@@ -83,7 +83,7 @@ class TestExactness:
         assert worst(result.draws["theta"], EXACT) < 4
 
     @pytest.mark.parametrize("twin", TWINS)
-    def test_other_acceptance_is_told_apart(self, twin, monkeypatch):
+    def test_other_acceptance_is_detected(self, twin, monkeypatch):
         monkeypatch.setattr(MODULE, "accept", twin)
         assert worst(from_functions(log_bound=0.0).draws["theta"], EXACT) > 4
 
@@ -108,7 +108,7 @@ class TestExactness:
         assert abs(result.log_evidence - EXACT.log_evidence) < 4 * result.log_evidence_se
 
     @pytest.mark.parametrize("twin", TWINS)
-    def test_other_acceptance_in_a_model_is_told_apart(self, poisson_models, twin, monkeypatch):
+    def test_other_acceptance_in_a_model_is_detected(self, poisson_models, twin, monkeypatch):
         monkeypatch.setattr(MODULE, "accept", twin)
         assert worst(from_model(poisson_models["potential"]).draws["theta"], EXACT) > 4
 
@@ -329,7 +329,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match="mechanism_log_bound"):
             from_model(model)
 
-    def test_models_whose_prior_is_not_what_is_drawn(self):
+    def test_models_whose_prior_differs_from_its_draws(self):
         def flat():
             return pm.Flat("x", shape=2)
 

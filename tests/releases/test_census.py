@@ -104,7 +104,7 @@ def test_wrong_rows_are_refused_by_name(rows, cells, message):
         read_census(changed(rows, 0, **cells), levels=LEVELS)
 
 
-def test_what_is_missing_is_told(rows):
+def test_missing_input_is_reported(rows):
     short = {name: column[:-1] for name, column in rows.items()}
     with pytest.raises(
         ValueError, match=r"'tract: hispanic \* cenrace': there is no row of geocode"

@@ -60,7 +60,7 @@ def test_a_query_may_be_an_object():
     assert read_measurements([given], DOMAIN).names == ("age * sex",)
 
 
-def test_labels_of_what_the_domain_has_not_are_refused():
+def test_labels_that_the_domain_lacks_are_refused():
     with pytest.raises(ValueError, match="labels of 'race', which the domain hasn't"):
         read_measurements([measurement([1.0, 2.0], ("sex",))], DOMAIN, coords={"race": ["a"]})
 

@@ -152,7 +152,7 @@ def test_proposals_written_without_the_transform_are_told_apart(model, step):
     assert_disagrees(run(model, twin, exact_rate(N), draws=FEW))
 
 
-def test_a_jacobian_that_decides_on_proposals_is_told_apart(model, step):
+def test_a_jacobian_that_decides_on_proposals_is_detected(model, step):
     # It belongs to the prior in the value variable's space, and cancels with it.
     def with_jacobian(decide, records, proposals, log_uniforms, given):
         return decide(*records, *proposals, log_uniforms - (proposals[0] - records[0]), *given)
@@ -162,7 +162,7 @@ def test_a_jacobian_that_decides_on_proposals_is_told_apart(model, step):
 
 
 @pytest.mark.long
-def test_another_noise_is_told_apart(model):
+def test_another_noise_is_detected(model):
     step = broken.broken_step(broken.FLATTENED)([model["record"]], model=model)
     assert_disagrees(run(model, step, exact_rate(N)))
 
@@ -236,7 +236,7 @@ def test_uniform_records_up_to_an_unknown_bound(uniform_model, uniform_step):
     assert_agrees(run_uniform(uniform_model, uniform_step))
 
 
-def test_a_transform_with_the_bound_at_the_start_is_told_apart(uniform_model, uniform_step):
+def test_a_transform_with_the_bound_at_the_start_is_detected(uniform_model, uniform_step):
     [value] = [uniform_model.rvs_to_values[uniform_model["upper"]]]
     start = uniform_model.initial_point()[value.name]
 

@@ -125,7 +125,7 @@ FAULTS = [all_against_the_same_state, half_the_noise, mechanism_ignored]
 
 @pytest.mark.parametrize("fault", FAULTS)
 @CASES
-def test_a_faulty_sweep_does_not(case, fault):
+def test_a_faulty_sweep_is_detected(case, fault):
     assert invariance_error(with_decide(discrete_step(*case), fault), *case) > 1e-3
 
 
@@ -167,5 +167,5 @@ def test_mean_given_a_noisy_maximum(model, step, exact):
 
 
 @pytest.mark.parametrize("fault", [half_the_noise, mechanism_ignored])
-def test_a_faulty_maximum_is_told_apart(model, step, exact, fault):
+def test_a_faulty_maximum_is_detected(model, step, exact, fault):
     assert_disagrees(run(model, with_decide(step, fault), exact))

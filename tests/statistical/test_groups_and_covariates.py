@@ -80,6 +80,6 @@ def test_proposals_with_the_next_records_covariates_are_told_apart(model, step, 
 
 
 @pytest.mark.long
-def test_another_noise_is_told_apart(model, exact):
+def test_another_noise_is_detected(model, exact):
     step = broken.broken_step(broken.FLATTENED)([model["record"]], model=model)
     assert_disagrees(run(model, step, exact))

@@ -70,7 +70,7 @@ def test_a_sweep_leaves_the_posterior_invariant():
     assert invariance_error(total) < 1e-10
 
 
-def test_a_sweep_that_takes_invalid_parameters_does_not():
+def test_a_sweep_that_takes_invalid_parameters_is_not_invariant():
     assert invariance_error(total, checked=False) > 1e-3
 
 

@@ -88,7 +88,7 @@ def test_a_given_number_of_moves(clipped, moves):
     ],
     ids=["no jacobian of the transform", "jacobian of the records", "stale sums", "no mechanism"],
 )
-def test_a_fault_in_the_move_is_told_apart(clipped, fault, monkeypatch):
+def test_a_fault_in_the_move_is_detected(clipped, fault, monkeypatch):
     assert_disagrees(run(*clipped, twins.with_fault(fault, monkeypatch), draws=FEW))
 
 
@@ -127,7 +127,7 @@ def at_the_end_of_a_jump(reading):
 
 @pytest.mark.long
 @pytest.mark.parametrize("fault", [at_the_end_of_a_jump, twins.without_randomised_noise])
-def test_noise_at_a_bound_that_is_not_drawn_anew_is_told_apart(censored, fault, monkeypatch):
+def test_noise_at_a_bound_that_is_not_drawn_anew_is_detected(censored, fault, monkeypatch):
     assert_disagrees(run(*censored, twins.with_fault(fault, monkeypatch), moves=16))
 
 
@@ -157,7 +157,7 @@ def test_separable_factors_decide_too(with_outcomes):
 
 
 @pytest.mark.long
-def test_a_separable_factor_left_out_is_told_apart(with_outcomes, monkeypatch):
+def test_a_separable_factor_left_out_is_detected(with_outcomes, monkeypatch):
     fault = twins.with_fault(twins.without_factor("outcome"), monkeypatch)
     assert_disagrees(run(*with_outcomes, fault, draws=FEW))
 
@@ -219,7 +219,7 @@ def without_answers(reading):
     ],
     ids=["no answers", "stale sum", "no mechanism", "no randomised noise"],
 )
-def test_a_fault_in_integrating_out_is_told_apart(randomised, fault, monkeypatch):
+def test_a_fault_in_integrating_out_is_detected(randomised, fault, monkeypatch):
     assert_disagrees(run(*randomised, twins.with_fault(fault, monkeypatch)))
 
 
@@ -317,7 +317,7 @@ def test_discrete_records(case, request):
     assert_agrees(run(*request.getfixturevalue(case)))
 
 
-def test_noise_that_is_not_drawn_anew_is_told_apart(yes_or_no, monkeypatch):
+def test_noise_that_is_not_drawn_anew_is_detected(yes_or_no, monkeypatch):
     fault = twins.with_fault(twins.without_randomised_noise, monkeypatch)
     assert_disagrees(run(*yes_or_no, fault))
 

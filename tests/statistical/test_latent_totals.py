@@ -79,7 +79,7 @@ def test_a_total_above_a_table_agrees_with_all_tables_enumerated(total_above_tab
 
 
 @pytest.mark.long
-def test_a_total_that_stays_where_it_starts_shows(total_above_table):
+def test_a_total_that_never_moves_is_detected(total_above_table):
     values = sampled(total_above_table, table_alone(total_above_table))
     tables, probabilities = tables_and_totals()
     assert np.all(values[..., 0] == 5)

@@ -106,7 +106,7 @@ class Unclamped(NoisyStats):
     [NoisyStats(2 * EPSILON, N), Unclamped(EPSILON, N)],
     ids=["half the noise", "not clamped"],
 )
-def test_a_wrong_model_of_the_release_is_told_apart(example, exact, mechanism):
+def test_a_wrong_model_of_the_release_is_detected(example, exact, mechanism):
     model = example.build_model(mechanism, LINE, LIMITS)
     assert_disagrees(compare(model, example.assign_steps(model), exact["line"], draws=3_000))
 

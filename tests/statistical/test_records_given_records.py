@@ -91,7 +91,7 @@ def test_y_given_x_with_sums_of_both_and_their_product(model, step, parameter_st
     assert_agrees(compare(model, [step, parameter_step], exact, draws=10_000))
 
 
-def test_y_proposed_for_another_x_is_told_apart(model, step, parameter_step, exact):
+def test_y_proposed_for_another_x_is_detected(model, step, parameter_step, exact):
     def apart(propose, rng, *given):
         return propose(rng, *given)[0], propose(rng, *given)[1]
 

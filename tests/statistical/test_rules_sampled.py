@@ -345,7 +345,7 @@ def exact(probability, grid, prior):
 
 
 @pytest.mark.long
-def test_what_is_sampled_of_each_rule_is_exact_and_of_a_mistaken_one_is_not():
+def test_chains_for_each_rule_are_exact_and_for_a_mistaken_rule_are_not():
     with pm.Model():
         shape = (len(CASES), 3)
         count = pm.Poisson("count", MEANS, shape=shape)

@@ -270,7 +270,7 @@ def test_answers_that_decide_once_more_do_not(three_step):
 
 
 @pytest.mark.parametrize("fault", [broken.STALE_SUMS, broken.UPSIDE_DOWN, broken.ACCEPT_ALL])
-def test_a_broken_sweep_of_conditional_draws_does_not(three_step, fault):
+def test_a_broken_sweep_of_conditional_draws_is_detected(three_step, fault):
     decide = broken_parts(three_step._reading, fault).decide
     assert invariance_error(decide, CONDITIONAL) > 1e-3
 
@@ -362,7 +362,7 @@ def test_mean_and_records_given_noisy_microdata(micro_model, micro_step, exact_m
     assert_agrees(run_micro(micro_model, micro_step, exact_micro, draws=12_000, seed=1))
 
 
-def test_acceptance_upside_down_is_told_apart(micro_model, micro_step, exact_micro):
+def test_acceptance_upside_down_is_detected(micro_model, micro_step, exact_micro):
     def upside_down(decide, records, proposals, log_uniforms, given):
         *_, accepted, logp = decide(*proposals, *records, log_uniforms, *given)
         return np.where(accepted, proposals[0], records[0]), accepted, logp

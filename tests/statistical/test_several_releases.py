@@ -76,6 +76,6 @@ def test_parameters_and_records_given_all_releases(model, exact):
     ],
     ids=["without answers", "answers only", "first total only"],
 )
-def test_a_forgotten_release_is_told_apart(model, exact, fault):
+def test_a_forgotten_release_is_detected(model, exact, fault):
     step = broken.broken_step(fault)([model["record"]], model=model)
     assert_disagrees(run(model, step, exact, draws=FEW))

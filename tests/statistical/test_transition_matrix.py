@@ -110,7 +110,7 @@ def test_a_broken_sweep_does_not(fault, name):
 
 
 @pytest.mark.parametrize("name", [*SMALLER, "one sum", "a norm", "a norm by value"])
-def test_so_it_does_in_python(name):
+def test_a_sweep_in_python_leaves_it_invariant_too(name):
     decide = take_apart(reading_of(name), function=PythonFunction).decide
     assert invariance_error(decide, name) < 1e-10
 

@@ -124,7 +124,7 @@ def test_the_transition_density_integrates_to_one_and_leaves_the_posterior(reach
     assert invariance_error(matrix) < 1e-12
 
 
-def test_a_walk_whose_way_back_is_not_as_likely_does_not(monkeypatch):
+def test_a_walk_that_is_not_reversible_is_detected(monkeypatch):
     monkeypatch.setattr(local_draws, "_keep", shrinking)
     assert invariance_error(kernel(REACH)[0]) > 1e-3
 
@@ -165,7 +165,7 @@ def test_each_iteration_leaves_the_posterior_whether_or_not_records_are_drawn_an
     assert drawn_anew == [[False] * 2] * 3 + [[True, False, False]]
 
 
-def test_an_iteration_that_chooses_by_the_state_does_not():
+def test_an_iteration_that_chooses_by_the_state_is_detected():
     fault = {"walks = self.n_walks > 0": "walks = point['x'][0] > 0.5"}
     with edited(DapperStep, "step", fault):
         assert max(invariance_error(matrix) for matrix, _ in iteration_kernels()) > 1e-3

@@ -26,7 +26,7 @@ def data_of(model):
     return SharedData(SimpleNamespace(model=model, data=shared, dim_lengths={"person": 3}))
 
 
-def test_what_changed_is_told_and_taken_over(model):
+def test_changed_data_are_reported_and_taken_over(model):
     data = data_of(model)
     assert data.read() == []
     pm.set_data({"released": [4.0, 9.0]}, model=model)

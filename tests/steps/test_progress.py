@@ -182,7 +182,7 @@ def test_a_terminal_that_cannot_move_its_cursor_has_a_log(monkeypatch):
     assert isinstance(told._display(Console(file=io.StringIO(), force_terminal=True)), told._Log)
 
 
-def test_nothing_is_told_where_it_is_not_asked_for(clock, log):
+def test_nothing_is_shown_unless_asked_for(clock, log):
     console = terminal()
     stage("Reading the model")
     with progress(show=False, console=console):

@@ -54,7 +54,7 @@ def with_answers(released, share):
         (functions.build_light, {}),
     ],
 )
-def test_a_cell_knows_nothing_of_those_before_it(build, options):
+def test_a_cell_does_not_depend_on_those_before_it(build, options):
     """To the bit. Catches steps that carry over data, adaptation, or random numbers."""
     one, other = read_grid({"share": [0.3, 0.9]}, 1).cells
     options = {"sample_kwargs": {**functions.FAST, **DEFAULTS, **options}}

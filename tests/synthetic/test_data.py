@@ -106,7 +106,7 @@ def test_an_analysis_of_the_sets_gives_the_posterior(answers):
     assert abs(combine(q, u, rule="records").variance - p.var()) > 8 * error
 
 
-def test_what_is_missing_is_told(answers):
+def test_missing_input_is_reported(answers):
     with pytest.raises(ValueError, match="no draws of 'p': keep them"):
         synthetic_data(result(q=P), answers, sets=2)
     with pytest.raises(ValueError, match="no draws of 'answer': pass keep_records=True"):
@@ -121,7 +121,7 @@ def test_what_is_missing_is_told(answers):
         synthetic_data(result(p=P), answers, sets=8, labels={"answer": ["no"]})
 
 
-def test_a_potential_that_may_be_a_part_of_their_distribution_is_told_of(answers):
+def test_a_potential_that_may_be_part_of_their_distribution_warns(answers):
     with pm.Model() as model:
         mu = pm.Normal("mu")
         x = pm.Normal("x", mu, 1, shape=3)

@@ -157,7 +157,7 @@ def test_what_a_table_leaves_is_sampled_by_record(passed_on, caplog):
     assert "isn't one of their variables" not in caplog.text
 
 
-def test_a_variable_that_is_not_passed_is_told_of(passed_on, caplog):
+def test_a_variable_that_is_not_passed_is_logged(passed_on, caplog):
     model = two_that_nothing_links(1_000)
     sampling.sample(model=model, records=[model["old"]], progressbar=False)
     assert "'visits' has as many entries as there are records, 1,000" in caplog.text

@@ -95,7 +95,7 @@ def test_what_cannot_be_evaluated_is_no_disagreement(monkeypatch, caplog):
     assert "'x' isn't compared with the records" in caplog.text
 
 
-def test_what_cannot_be_compared_is_told(monkeypatch, caplog):
+def test_models_that_cannot_be_compared_are_reported(monkeypatch, caplog):
     def fails(*arguments):
         raise ValueError("a length that nobody can see")
 

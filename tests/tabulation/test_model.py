@@ -219,7 +219,7 @@ def test_tables_have_names_and_coords_that_a_person_knows():
     assert several.named_vars_to_dims["sex_status_counts"] == ("sex_value", "status_value")
 
 
-def test_what_is_derived_keeps_its_dims():
+def test_deterministics_keep_their_dims():
     with pm.Model(coords={"cell": list("abc"), "place": ["north", "south"]}) as model:
         model.add_coord("half", length=2)
         p = pm.Dirichlet("p", np.ones(3), dims="cell")

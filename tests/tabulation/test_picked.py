@@ -53,7 +53,7 @@ def test_contributions_of_picked_records_are_those_of_all(form):
         lambda x: (x[WHERE] * pm.Normal.dist(shape=3)).sum(),
     ],
 )
-def test_what_is_not_of_each_record_stays(see):
+def test_graphs_without_a_row_per_record_stay(see):
     x = pt.vector("x", shape=(N,))
     try:
         x, scattered = contributions(see)

@@ -132,7 +132,7 @@ def test_all_is_done_here_where_there_can_be_no_second_process(cannot, tmp_path,
     assert sorted(tasks.begun()[0]) == [0, 1, 2, 3]
 
 
-def test_nobody_hears_of_what_fails_there(tmp_path, capfd, caplog):
+def test_failures_in_the_second_process_are_silent(tmp_path, capfd, caplog):
     """Nothing is printed, logged or warned of, either."""
 
     def fail():
@@ -200,7 +200,7 @@ def test_it_ends_where_this_one_is_interrupted_or_fails(error, tmp_path):
     assert tasks.begun() == ([3], [2])
 
 
-def test_what_is_being_written_then_is_written_to_its_end(tmp_path):
+def test_a_file_being_written_is_finished(tmp_path):
     class Slow(IndexDataCacheFile):
         def _dump(self, obj):
             (tmp_path / "begun").touch()

@@ -34,7 +34,7 @@ def test_one_variable_turns_all_of_them_off(value, monkeypatch):
     assert is_on("one_function")
 
 
-def test_one_that_relies_on_what_is_gone_is_off_and_said_once(anew, monkeypatch, caplog):
+def test_one_that_relies_on_a_name_that_is_gone_is_off_and_logged_once(anew, monkeypatch, caplog):
     monkeypatch.setitem(MODULES, "addresses", "pymc_dapper.backend.no_such_module")
     with caplog.at_level(logging.WARNING, "pymc"):
         on = [is_on(name) for name in MODULES if name != "addresses"] * 2
@@ -109,7 +109,7 @@ def test_what_fails_either_way_raises_its_own_error(anew, caplog):
 
 
 @pytest.mark.parametrize("error", [ValueError("a user's"), MemoryError()])
-def test_what_is_no_acceleration_is_done_once(error):
+def test_a_task_without_accelerations_is_done_once(error):
     def work():
         times.append(1)
         raise error

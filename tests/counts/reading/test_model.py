@@ -32,7 +32,7 @@ def test_terms_of_the_same_cells_are_added_up_and_totals_are_invariants():
     np.testing.assert_array_equal(known.rows.offset.eval(mode="FAST_COMPILE"), [-30, -40])
 
 
-def test_what_is_seen_with_a_coefficient_of_0_is_seen_as_elsewhere():
+def test_a_cell_with_coefficient_0_is_seen_like_others():
     """Such as a Poisson count with a rate of 1, beside others."""
     with pm.Model() as model:
         x = pm.Poisson("x", [1.0, 3.0, 0.5])

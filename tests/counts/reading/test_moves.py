@@ -128,7 +128,7 @@ def test_margins_of_bounded_counts_are_refused():
         find_moves(matrix, [], reading.bounded_cells(), ["rows"] * 3 + ["columns"] * 3)
 
 
-def test_sums_over_cells_of_which_none_is_in_both():
+def test_sums_over_disjoint_cells():
     a, b = (sparse.csr_array(np.array([row])) for row in ([1, 1, 0, 0], [0, 0, 1, 1]))
     nothing_known = sparse.csr_array(np.zeros((0, 4)))
     moves = find_moves(nothing_known, [a, b], np.zeros(4, dtype=bool), [])

@@ -37,7 +37,7 @@ def test_factors_are_those_of_the_model(reading):
     assert found == pytest.approx(expected)
 
 
-def test_a_gain_that_is_not_the_models_is_told(reading):
+def test_a_gain_that_differs_from_the_models_is_reported(reading):
     written = WrittenFactors(reading, [])
     gain = (written(AFTER) - written(BEFORE)).sum()
     check_gain(written, BEFORE, AFTER, gain)

@@ -20,5 +20,5 @@ def test_totals_are_solved_for_whatever_the_order_of_equations():
 
 
 @pytest.mark.parametrize("equation", [[1, 1, -1, -1], [2, -1, -1, 0], [1, 1, 1, 1], [0, 0, 1, 0]])
-def test_what_is_no_sum_of_others_does_not_follow_from_them(equation):
+def test_a_count_that_is_no_sum_of_others_does_not_follow_from_them(equation):
     assert not find_totals(sparse.csr_array(np.array([equation], dtype=float))).follows.any()

@@ -95,7 +95,7 @@ def by_place(self, lowest, width):
 
 
 @pytest.mark.parametrize("fault", [False, True])
-def test_what_is_said_of_roots_is_said_of_the_same_counts(fault, monkeypatch):
+def test_statements_about_roots_are_about_the_same_counts(fault, monkeypatch):
     """Where ends of windows hold much more than the rest above lets them keep."""
     if fault:
         monkeypatch.setattr(module.Outward, "on", by_place)
@@ -118,7 +118,7 @@ CHAINS = {
 
 @pytest.mark.parametrize("fault", [False, True])
 @pytest.mark.parametrize("name", CHAINS)
-def test_a_count_that_is_cut_where_its_sum_is_isnt_taken_for_the_whole(name, fault):
+def test_a_count_cut_at_the_window_of_its_sum_is_not_taken_as_whole(name, fault):
     """A sum of one count. Were counts cut at the edge of the sum's window, none would be beyond."""
     prior, released, scale = CHAINS[name]
     made = CountTree([-1, 0], [released, np.nan], [scale, 1.0], noise="gaussian", prior=prior)
@@ -131,7 +131,7 @@ def test_a_count_that_is_cut_where_its_sum_is_isnt_taken_for_the_whole(name, fau
     assert made.tail_mass < 1e-12
 
 
-def test_what_is_cut_in_the_widest_windows_is_known_too():
+def test_the_truncation_error_of_the_widest_windows_is_known_too():
     """Here a count of 2 lies just beyond them, with 2e-9 of the posterior: that is refused."""
     made = CountTree([-1, 0], [-110, np.nan], [3.0, 1.0], prior=stats.poisson(20))
     with pytest.raises(ValueError, match="no counts can have led"):

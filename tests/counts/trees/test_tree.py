@@ -142,7 +142,7 @@ def test_unreachable_releases_are_refused_by_name(released, scale):
         tree.log_evidence()
 
 
-def test_what_is_asked_for_wrongly():
+def test_wrong_arguments_are_refused():
     tree = pmd.CountTree(**GOOD)
     with pytest.raises(ValueError, match="ascending"):
         tree.marginals([0.9, 0.1])

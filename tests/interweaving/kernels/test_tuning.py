@@ -135,7 +135,7 @@ def test_moves_in_tuning_take_no_longer_than_the_rest_of_an_iteration_but_for_a_
     ]
 
 
-def test_what_is_counted_of_graphs_is_a_part_of_all_costs():
+def test_operations_counted_in_graphs_are_a_part_of_all_costs():
     none, some = counted(0, 0, 100, 1), counted(500, 70, 100, 1)
     assert some.evaluation - none.evaluation == 500
     assert some.set_up - none.set_up == 70

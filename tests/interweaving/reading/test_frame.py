@@ -109,7 +109,7 @@ def test_the_frame_of_normal_records_has_the_law_that_is_known(of_noise):
 
 @pytest.mark.parametrize("of_noise", [False, True])
 @pytest.mark.parametrize("fault", [without_volume, of_equal_columns])
-def test_a_wrong_volume_element_is_told_apart(fault, of_noise):
+def test_a_wrong_volume_element_is_detected(fault, of_noise):
     reading = fault(frame_of(normal_rows(), ["mu"], ["a", "x"], of_noise))
     assert disagreement(reading, of_noise) > 0.1
 
@@ -147,7 +147,7 @@ def test_frames_of_records_and_of_their_noise_lead_to_the_same_states_with_the_s
     assert np.ptp(found) < 1e-8
 
 
-def test_noise_has_a_frame_where_it_is_normal_and_all_of_it_moves():
+def test_normal_noise_that_moves_as_a_whole_has_a_frame():
     model = normal_families()
     names = ("still", "wage", "pair")
     reading, values = read(model, ["scale"], names), values_of(model, *names)

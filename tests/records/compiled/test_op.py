@@ -47,7 +47,7 @@ def test_the_sweep_uses_the_models_own_change_of_log_density(name):
         for name in FORMS
     ],
 )
-def test_so_it_does_compiled(name):
+def test_the_compiled_operation_does_the_same(name):
     check_decisions(name, JitFunction)
 
 

@@ -58,7 +58,7 @@ def test_other_steps_have_no_say_in_whether_they_walk(elsewhere):
     assert not had_better_walk([TARGET / 2] * 100, *sweeps_of(1.5, elsewhere))
 
 
-def test_what_is_known_for_sure_has_no_say_either():
+def test_quantities_that_are_known_exactly_have_no_say_either():
     before, after = sweeps_of(5)
     constant = np.ones((500, 1))
     both = [np.hstack([x, constant]) for x in (before, after)]

@@ -44,6 +44,6 @@ def test_polynomials_of_deviations_are_functions_of_sums(name):
     [pt.abs(X - X.mean()).sum(), pt.exp(X * X.sum()).sum(), ((X - X.mean()) ** X.sum()).sum()],
     ids=["absolute value", "exponential", "unknown power"],
 )
-def test_what_is_no_polynomial_is_not(graph):
+def test_other_functions_than_polynomials_are_not_expanded(graph):
     [factor] = read_factors({"privacy": graph}, [X])
     assert isinstance(factor, FullFactor)

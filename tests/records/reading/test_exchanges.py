@@ -66,7 +66,7 @@ def test_a_weighted_continuous_total_is_kept_in_the_space_of_the_prior():
     [after], _, new = proposed(
         reading, exchange, [records], [proposals], np.array([0, 2]), np.array([3, 1]), np.zeros(2)
     )
-    # The fourth counts twice: it takes half of the first's loss; the second takes twice the third's.
+    # The fourth counts twice: it takes half of the first's loss, the second twice the third's.
     np.testing.assert_allclose(np.exp(after), [0.5, 2, 1.5, 1.25, 1, 1])
     # Log-normal, as a density of the income and not of its logarithm.
     at = np.log([1.25, 2.0])

@@ -70,6 +70,6 @@ def test_what_is_added_to_entries_of_a_buffer_is_a_sum():
     [X[K], pt.zeros(3)[K].set(1.0), pt.zeros((6, 3))[1:5].set(X)],
     ids=["by the value of each", "set", "some of more rows"],
 )
-def test_what_mixes_records_is_told(picked):
+def test_indexing_that_mixes_records_is_reported(picked):
     with pytest.raises(NotAdditiveError):
         role_of(picked, ROWS)

@@ -29,7 +29,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("says", FORMS.values(), ids=FORMS)
-def test_an_equality_is_read_in_whatever_form(says):
+def test_an_equality_is_read_in_many_forms(says):
     _, exchange = exchange_of(bernoulli(says))
     assert isinstance(exchange, ByValue)
     assert np.array_equal(exchange.groups, np.zeros(N))

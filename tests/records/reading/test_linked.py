@@ -24,7 +24,7 @@ def model():
     return model
 
 
-def test_what_is_above_and_below_records_is_added(model):
+def test_latent_parents_and_children_of_records_are_added(model):
     found = [rv.name for rv in with_linked(model, [model["x"]], 6)]
     # Not linked: a vector with a joint prior, a parent of observed data, an unrelated variable.
     assert found == ["kind", "ability", "x", "child", "grandchild"]

@@ -80,7 +80,7 @@ def test_what_sums_decide(build, decided, rows, said):
         (randomised_response, NothingToDecide, "No proposal is refused."),
     ],
 )
-def test_what_is_decided_otherwise(build, decided, said):
+def test_plans_other_than_by_entries(build, decided, said):
     reading = read(build)
     assert isinstance(reading.plan, decided)
     assert said in describe_reading(reading)

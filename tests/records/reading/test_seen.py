@@ -32,7 +32,7 @@ def test_entries_of_a_sum_are_told_apart():
     assert [name[:18] for name in seen.names] == ["entry 0 of the sum", "entry 1 of the sum"]
 
 
-def test_what_is_no_sum_is_seen_as_a_log_density():
+def test_a_factor_without_sums_is_seen_as_a_log_density():
     seen = seen_of(lambda x: -pt.abs(pt.sort(x)[1] - 0.5))
     assert seen.names == ["the log-density of 'privacy'"]
     np.testing.assert_allclose(seen(RECORDS, []), [-1.5])

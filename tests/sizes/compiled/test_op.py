@@ -9,7 +9,7 @@ from pymc_dapper.sizes.compiled.op import DrawIndex, Shuffle
 from pymc_dapper.sizes.reading.first_sums import first_sums
 
 
-def test_what_is_compiled_does_what_is_evaluated_in_python():
+def test_compiled_operations_agree_with_python():
     rows = pt.tensor("rows", dtype="float64", shape=(9, 2))
     of_one, uniforms = pt.vector("of_one", shape=(9,)), pt.vector("uniforms")
     outputs = [

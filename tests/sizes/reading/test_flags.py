@@ -92,7 +92,7 @@ def test_what_refusals_advise_is_read():
     assert households == ["n"]
 
 
-def test_what_is_compared_with_something_else_is_no_flag():
+def test_other_comparisons_are_no_flags():
     n, k = pt.lscalar("n"), pt.lscalar("k")
     assert flags_of(rows < n + k, n) == []
     assert flags_of(pt.eq(rows, n), n) == []
