@@ -1,7 +1,8 @@
 """Answers at once: how often do 90 % intervals hold the truth?
 
 Thousands of releases are simulated of each kind: cells by themselves, cells that were suppressed,
-clamped or rounded, tables of which the total or noisy margins are known, sums of clamped values.
+clamped or rounded, cells that share strength, tables of which the total or noisy margins are known,
+sums of clamped values.
 True values are drawn given each, by `Release.posterior` and without a model. Intervals of cells,
 margins, differences, ratios and ranks are compared with the truth: where that is drawn from the
 prior, and at ten fixed truths, for which nobody promises anything.
@@ -127,8 +128,27 @@ def sums(rng, n, draws, truth=None):
     return of_cells(truth, NOISE, rng, draws, (0, 500))
 
 
+def sharing(rng, n, draws, truth=None):
+    """Tables of four cells of which mean and concentration are drawn from the smooth prior."""
+    truth = np.array([of_smooth_prior(rng, 4) for _ in range(n)]) if truth is None else truth
+    queries = [query("cases", each, NOISE, "cell", rng) for each in truth]
+    of_each = [posterior([released], draws, prior="smooth") for released in queries]
+    cases = of_each[0].map(lambda _: xr.concat([one.draws for one in of_each], "release"))
+    return {"a cell": Asked(cases, truth), **comparisons(cases, truth, "cell")}
+
+
+def of_smooth_prior(rng, k):
+    """Counts of a table, as the prior has them."""
+    log_alpha = np.inf
+    while not -12 < log_alpha < 23:
+        log_alpha = -2 * np.log(abs(rng.standard_cauchy()))
+    alpha, mu = np.exp(log_alpha), np.exp(rng.uniform(np.log(0.1), np.log(1e12)))
+    return rng.poisson(rng.gamma(alpha, mu / alpha, k))
+
+
 KINDS = {
     "cells by themselves": cells,
+    "cells that share strength": sharing,
     "suppressed below 50": suppressed,
     "clamped at 0": clamped,
     "rounded to 20": rounded,
@@ -145,26 +165,50 @@ def holds(asked):
     return ((lower <= asked.truth) & (asked.truth <= upper))[asked.chosen]
 
 
+def holds_evenly(asked):
+    """The same, but an end counts by the share of its probability that the interval needs."""
+    draws, truth = asked.answer.draws.values, asked.truth[..., None]
+    below, at = (draws < truth).mean(axis=-1), (draws == truth).mean(axis=-1)
+    least, most = (1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2
+    inside = np.minimum(below + at, most) - np.maximum(below, least)
+    is_inside = (least <= below) & (below <= most)
+    share = np.where(at > 0, np.maximum(inside, 0) / np.maximum(at, 1e-300), is_inside)
+    return share[asked.chosen]
+
+
 def coverage(releases, draws):
-    """Shares of intervals that hold a truth drawn from the prior: by kind, by question."""
+    """Shares of intervals that hold a truth drawn from the prior: by kind, by question.
+
+    The second of each counts ends evenly.
+    """
     rng = np.random.default_rng(1)
     return {
         name: {
-            question: holds(asked).mean() for question, asked in kind(rng, releases, draws).items()
+            question: (holds(asked).mean(), holds_evenly(asked).mean())
+            for question, asked in kind(rng, releases, draws).items()
         }
         for name, kind in KINDS.items()
     }
 
 
-def coverage_at(truth, releases, draws):
+def coverage_at(truths, releases, draws):
     """Shares of intervals of a cell that hold it, where its count is always the same: by kind."""
-    rng, found = np.random.default_rng(2), {}
-    for name, kind in KINDS.items():
-        shape = {with_total: (releases, 4), margins: (releases, 2, 3)}.get(kind, (releases, 2))
-        given = np.full(shape, 50)
-        first = (slice(None), *(0 for _ in shape[1:]))
-        given[first] = truth
-        found[name] = holds(kind(rng, releases, draws, given)["a cell"])[first].mean()
+    found = {name: [] for name in KINDS}
+    for truth in truths:
+        rng = np.random.default_rng(2)
+        for name, kind in KINDS.items():
+            if kind is sharing:
+                continue
+            shape = {with_total: (releases, 4), margins: (releases, 2, 3)}.get(kind, (releases, 2))
+            given = np.full(shape, 50)
+            first = (slice(None), *(0 for _ in shape[1:]))
+            given[first] = truth
+            found[name].append(holds(kind(rng, releases, draws, given)["a cell"])[first].mean())
+    # Each of these tables is drawn by itself: it has all the truths, and as many cells of 50.
+    given = np.full((releases, 2 * len(truths)), 50)
+    given[:, : len(truths)] = truths
+    asked = sharing(np.random.default_rng(2), releases, draws, given)["a cell"]
+    found["cells that share strength"] = holds(asked).mean(axis=0)[: len(truths)].tolist()
     return found
 
 
@@ -195,15 +239,18 @@ def main(releases=2_000, draws=1_000, truths=TRUTHS, output=OUTPUT, page=None):
     """Print both tables, and save the figure."""
     by_prior = coverage(releases, draws)
     cells_of = {
-        name: [f"{100 * found[q]:.1f}" if q in found else "" for q in QUESTIONS]
+        name: [
+            "{:.1f} ({:.1f})".format(*100 * np.array(found[q])) if q in found else ""
+            for q in QUESTIONS
+        ]
         for name, found in by_prior.items()
     }
-    fixed = [coverage_at(truth, releases, draws) for truth in truths]
+    fixed = coverage_at(truths, releases, draws)
     tables = {
         "coverage": table(["", *QUESTIONS], [[name, *row] for name, row in cells_of.items()], 1),
         "coverage at fixed truths": table(
             ["", *map(str, truths)],
-            [[name, *(f"{100 * each[name]:.0f}" for each in fixed)] for name in KINDS],
+            [[name, *(f"{100 * each:.0f}" for each in row)] for name, row in fixed.items()],
             1,
         ),
     }

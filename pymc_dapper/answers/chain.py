@@ -1,32 +1,43 @@
-"""Tables of which released sums overlap: a chain, by a model in PyMC."""
+"""Tables of which sums overlap: a chain of tables, along directions that the sums suggest."""
 
-import logging
 from collections.abc import Sequence
 
 import numpy as np
-import pymc as pm
-import pytensor.tensor as pt
-from arviz_stats import ess, rhat
-from pytensor.tensor.variable import TensorVariable
+import xarray as xr
+from scipy import sparse
 
+from pymc_dapper.answers.law import CellLaw
 from pymc_dapper.answers.prior import Prior
 from pymc_dapper.answers.smooth import LIMITS
-from pymc_dapper.answers.table import Table
-from pymc_dapper.answers.windows import LARGEST
-from pymc_dapper.counts.reading import invariant
-from pymc_dapper.sampling import sample
+from pymc_dapper.answers.walk import IMPOSSIBLE, Terms, log_weight, walk
+from pymc_dapper.answers.windows import LARGEST, LARGEST_DROP, Support, tabulate
+from pymc_dapper.counts.compiled.blocks import BlockMetric
+from pymc_dapper.counts.reading import find_moves
+from pymc_dapper.graphs.errors import ReadingError
 
-FLAT = 1e-12
-"""Probability of the geometric law in the place of a flat one: a count of a million weighs a
-millionth less than 0."""
 CHAINS = 4
+TUNING = 300
+"""Sweeps before the first table that is kept."""
+DROP, MARGIN = 60.0, 25.0
+"""As of trees: windows of sums, and how near to their ends a table may come."""
+ENOUGH = 0.1
+"""Effective draws, as a share of all, which more sweeps between them are made for."""
+MOST_MOVES = 1e8
+"""Moves of all chains, at most, for that."""
+FEW = 40
+"""All pairs of so many cells exchange people; with more, some do."""
+MOST_SWAPS = 50_000
+"""Swaps of four cells, at most."""
+
+Known = Sequence[tuple[np.ndarray, np.ndarray]]
 
 
 def draw_chain(
-    table: Table,
-    known: Sequence[tuple[np.ndarray, np.ndarray]],
+    laws: Sequence[CellLaw],
+    groups: Sequence[np.ndarray],
+    known: Known,
     prior: Prior,
-    start: np.ndarray,
+    likely: np.ndarray,
     draws: int,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, str]:
@@ -34,18 +45,20 @@ def draw_chain(
 
     Parameters
     ----------
-    table : Table
-        The table.
+    laws : sequence of CellLaw
+        What was released.
+    groups : sequence of ndarray
+        For each, the number of the sum that each cell is a part of.
     known : sequence of (ndarray, ndarray)
         Sums that are known: the number of the sum that each cell is a part of, and the sums.
     prior : Prior
         The prior of the cells.
-    start : ndarray of int64, shape (cells,)
+    likely : ndarray of int64, shape (cells,)
         Likely counts.
     draws : int
         Number of draws.
     rng : Generator
-        Seeds the chain.
+        Is advanced.
 
     Returns
     -------
@@ -54,60 +67,211 @@ def draw_chain(
     method : str
         What is to be told of them.
     """
-    totals = [int(values[0]) for of, values in known if not of.any()]
-    with pm.Model() as model:
-        cells = _cells(table.size, prior, totals, start)
-        if (prior.lowest, prior.highest) != (0, LARGEST):
-            within = pt.ge(cells, prior.lowest) & pt.le(cells, prior.highest)
-            pm.Potential("limits", pt.switch(within, np.asarray(0.0), np.asarray(-np.inf)))
-        for k, (of, values) in enumerate(known):
-            if of.any():
-                invariant(f"known {k}", _sums(cells, of), values)
-        for k, (query, of) in enumerate(zip(table.queries, table.groups, strict=True)):
-            statistic = _sums(cells, of).reshape(np.shape(query.values))
-            query.mechanism.potential(f"released {k}", statistic, released=query.values)
-    own = -(-draws // CHAINS)
-    log = logging.getLogger("pymc")
-    level = log.level
-    log.setLevel(logging.ERROR)  # what it says of steps and draws is told by the method
-    try:
-        idata = sample(
-            own,
-            tune=max(500, own // 2),
-            chains=CHAINS,
-            cores=1,
-            model=model,
-            random_seed=int(rng.integers(2**31)),
-            progressbar=False,
-        )
-    finally:
-        log.setLevel(level)
-    found = idata.posterior["cells"]
-    worst = float(rhat(found).max())
-    least = float(ess(found, method="bulk").min())
-    counts = found.values.reshape(CHAINS * own, table.size)[:draws].T.astype(np.int64)
+    start = _start(known, prior, likely)
+    own, drop = -(-draws // CHAINS), DROP
+    rngs, sweeps, tuning = rng.spawn(CHAINS), 1, TUNING
+    while True:
+        terms, inner, matrix = _terms(laws, groups, known, prior, start, drop)
+        states = [_state(start, matrix, known) for _ in rngs]
+        found, ends = _chains(rngs, terms, states, own, sweeps, tuning)
+        if np.all((ends[:, 0] >= inner[0]) & (ends[:, 1] <= inner[1])) or drop >= LARGEST_DROP:
+            break
+        drop, start = min(2 * drop, LARGEST_DROP), found[0, -1].copy()
+    _check_possible(terms, matrix @ found[0, -1])
+    while True:
+        worst, least = _looked_at(found)
+        more = 2 * sweeps * CHAINS * own * terms.widths.size
+        if least >= ENOUGH * found[..., 0].size or more > MOST_MOVES:
+            break
+        sweeps *= 2
+        found, _ = _chains(rngs, terms, states, own, sweeps, 0)
+    counts = np.ascontiguousarray(found.reshape(CHAINS * own, -1)[:draws].T)
     told = f"R-hat is at most {worst:.2f}, with at least {least:,.0f} effective draws of {draws:,}"
     doubt = "" if worst < 1.02 and least > 0.05 * draws else ": take more draws"
     return counts, f"a chain, as released sums overlap; {told}{doubt}"
 
 
-def _cells(n: int, prior: Prior, totals: list[int], start: np.ndarray) -> TensorVariable:
-    """Add the cells to the model in context, under their prior."""
-    if prior.kind == "smooth":
-        spread = pm.HalfCauchy("spread", 1.0)
-        alpha = pm.Deterministic("alpha", 1 / spread**2)
-        if totals:
-            return pm.DirichletMultinomial("cells", n=totals[0], a=alpha * np.ones(n))
-        mu = pt.exp(pm.Uniform("log_mu", *LIMITS[1], initval=np.log(start.mean() + 1.0)))
-        return pm.NegativeBinomial("cells", mu=mu, alpha=alpha, shape=n, initval=start)
-    if totals:
-        return pm.DirichletMultinomial("cells", n=totals[0], a=np.ones(n))
-    return pm.NegativeBinomial("cells", n=1, p=FLAT, shape=n, initval=start)
+State = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def _sums(cells: TensorVariable, of: np.ndarray) -> TensorVariable:
-    """Sum the cells of each group."""
-    groups = int(of.max()) + 1
-    if np.array_equal(of, np.arange(of.size)):
-        return cells
-    return pt.stack([cells[np.flatnonzero(of == k)].sum() for k in range(groups)])
+def _state(start: np.ndarray, matrix: sparse.csr_array, known: Known) -> State:
+    """Return cells, sums and parameters of a chain that begins."""
+    mean = np.clip(np.log(start.mean() + 1.0), *LIMITS[1])
+    return start.copy(), (matrix @ start).astype(np.int64), np.array([0.5, mean])
+
+
+def _chains(
+    rngs: Sequence[np.random.Generator],
+    terms: Terms,
+    states: Sequence[State],
+    draws: int,
+    sweeps: int,
+    tuning: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Go on with all chains: tables (chains, draws, cells), and the ends of all sums."""
+    found = np.empty((len(rngs), draws, states[0][0].size), dtype=np.int64)
+    ends = np.tile(np.array([2**62, -(2**62)]), (terms.lowest.size, 1))
+    for rng, state, drawn in zip(rngs, states, found, strict=True):
+        if tuning:
+            walk(rng, terms, *state, tuning, drawn[:1], ends.copy())
+        walk(rng, terms, *state, sweeps, drawn, ends)
+    return found, ends
+
+
+def _looked_at(found: np.ndarray) -> tuple[float, float]:
+    """Return the largest R-hat, and the least number of effective draws."""
+    from arviz_stats import ess, rhat
+
+    free = np.ptp(found, axis=(0, 1)) > 0
+    if not free.any():
+        return 1.0, float(found[..., 0].size)
+    cells = xr.DataArray(found[..., free].astype(float), dims=("chain", "draw", "cell"))
+    both = xr.Dataset({"cells": cells})
+    return float(rhat(both)["cells"].max()), float(ess(both, method="bulk")["cells"].min())
+
+
+def _sums(of: np.ndarray) -> sparse.csr_array:
+    """Return the matrix of sums, of shape (sums, cells)."""
+    return sparse.csr_array((np.ones(of.size, dtype=np.int64), (of, np.arange(of.size))))
+
+
+def _start(known: Known, prior: Prior, likely: np.ndarray) -> np.ndarray:
+    """Return the table nearest to a likely one that has all known sums."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    if not known:
+        return likely.astype(np.int64)
+    n, each = likely.size, sparse.eye_array(likely.size)
+    table = sparse.hstack([each, -each, each])
+    exact = sparse.vstack([_sums(of) for of, _ in known])
+    exact = sparse.hstack([exact, sparse.csr_array((exact.shape[0], 2 * n))])
+    values = np.concatenate([values for _, values in known])
+    high = min(prior.highest, int(values.max()))
+    found = milp(
+        np.repeat([0.0, 1.0, 1.0], n),
+        constraints=[
+            LinearConstraint(table, likely, likely),
+            LinearConstraint(exact, values, values),
+        ],
+        integrality=np.repeat([1, 0, 0], n),
+        bounds=Bounds(np.repeat([prior.lowest, 0, 0], n), np.repeat([high, np.inf, np.inf], n)),
+    )
+    if found.x is None:
+        raise ValueError("total: no table has all sums that are known, and is within the prior")
+    return np.round(found.x[:n]).astype(np.int64)
+
+
+def _terms(
+    laws: Sequence[CellLaw],
+    groups: Sequence[np.ndarray],
+    known: Known,
+    prior: Prior,
+    start: np.ndarray,
+    drop: float,
+) -> tuple[Terms, np.ndarray, sparse.csr_array]:
+    """Tabulate what was released; also return the inner ends of all sums, and their matrix."""
+    logs, rows, lowest, inner, bends = ([] for _ in range(5))
+    done = 0
+    for law, of in zip(laws, groups, strict=True):
+        sizes = np.bincount(of)
+        high = min(int(sizes.max()) * prior.highest, LARGEST)
+        support = Support(int(sizes.min()) * prior.lowest, high, True)
+        tables = tabulate(law, support, drop=drop, pieces=None)
+        is_piece, weights = np.diff(tables.nodes) > 0, tables.weights()
+        width = is_piece.sum(axis=1)
+        ends = done + np.cumsum(width)
+        logs.append(tables.logs[:, :-1][is_piece])
+        counts = tables.nodes[:, :-1]
+        total = weights.sum(axis=1)
+        mean = (weights * counts).sum(axis=1) / total
+        variance = (weights * (counts - mean[:, None]) ** 2).sum(axis=1) / total
+        which = law.which
+        rows.append(np.stack([ends - width, ends], axis=1)[which])
+        lowest.append(counts[which, 0])
+        inner.append(tables.inner(support, MARGIN - drop)[:, which])
+        bends.append(1 / np.maximum(variance, 0.1)[which])
+        done = int(ends[-1])
+    matrices = [_sums(of) for of in groups]
+    matrix = sparse.csr_array(sparse.vstack(matrices))
+    moves = _directions(matrices, known, prior, start, np.concatenate(bends))
+    effects = sparse.csr_array(moves @ matrix.T)
+    effects.eliminate_zeros()
+    squares = effects.astype(float).power(2) @ np.concatenate(bends)
+    squares += moves.astype(float).power(2) @ (1 / np.maximum(start, 1.0) ** 2)
+    has_total = any(not of.any() for of, _ in known)
+    terms = Terms(
+        np.concatenate(lowest),
+        np.concatenate(rows),
+        np.concatenate(logs),
+        np.array([prior.lowest, prior.highest]),
+        *_parts(moves),
+        *_parts(effects),
+        np.ceil(2.5 / np.sqrt(squares)).astype(np.int64),
+        0 if prior.kind == "flat" else 1 + has_total,
+        LIMITS,
+    )
+    return terms, np.concatenate(inner, axis=1), matrix
+
+
+def _parts(matrix: sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return tuple(x.astype(np.int64) for x in (matrix.indptr, matrix.indices, matrix.data))
+
+
+def _directions(
+    matrices: Sequence[sparse.csr_array],
+    known: Known,
+    prior: Prior,
+    start: np.ndarray,
+    bends: np.ndarray,
+) -> sparse.csr_array:
+    """Return directions that connect all tables, and those in which they are spread out."""
+    n, rng = start.size, np.random.default_rng(0)
+    exact = sparse.csr_array((0, n), dtype=np.int64)
+    if known:
+        exact = sparse.csr_array(sparse.vstack([_sums(of) for of, _ in known]))
+    names = [f"total {k}" for k in range(exact.shape[0])]
+    bounded = np.full(n, prior.highest < LARGEST)
+    try:
+        moves = find_moves(exact, matrices, bounded, names)
+    except ReadingError as error:
+        raise ValueError(f"total: {error}") from None
+    rows: list[dict[int, int]] = [{int(cell): 1} for cell in moves.single]
+    for group in moves.groups:
+        pairs = np.stack(np.triu_indices(min(group.size, FEW), 1), axis=1)
+        if group.size > FEW:  # neighbours connect all tables
+            next_to = np.arange(group.size - 1)[:, None] + np.arange(2)
+            pairs = np.concatenate([next_to, rng.integers(group.size, size=(8 * group.size, 2))])
+        rows += [{a: 1, b: -1} for a, b in group[pairs].tolist() if a != b]
+    for grid in moves.grids:
+        at = np.array([[int(cells[0]) for cells in row] for row in grid.cells])
+        up, down = np.triu_indices(at.shape[0], 1)
+        left, right = np.triu_indices(at.shape[1], 1)
+        chosen = np.arange(up.size * left.size)
+        if chosen.size > MOST_SWAPS:
+            if known:
+                raise ValueError("total: a table of so many known sums needs a model")
+            chosen = rng.choice(chosen, MOST_SWAPS, replace=False)
+        i, j = np.divmod(chosen, left.size)
+        corners = [at[up[i], left[j]], at[up[i], right[j]], at[down[i], left[j]]]
+        corners.append(at[down[i], right[j]])
+        rows += [{a: 1, b: -1, c: -1, d: 1} for a, b, c, d in np.transpose(corners).tolist()]
+    entries = [(k, cell, step) for k, row in enumerate(rows) for cell, step in row.items()]
+    k, cells, steps = np.array(entries, dtype=np.int64).reshape(-1, 3).T
+    found = [sparse.csr_array((steps, (k, cells)), shape=(len(rows), n)), moves.directions]
+    seen = sparse.vstack(matrices).astype(float)
+    for block in moves.blocks:
+        metric = BlockMetric(block, np.arange(seen.shape[0]), seen[:, block.cells])
+        found.append(metric.moves(start, bends).directions)
+    every = sparse.csr_array(sparse.vstack(found).astype(np.int64))
+    return every[np.diff(every.indptr) > 0]
+
+
+def _check_possible(terms: Terms, sums: np.ndarray) -> None:
+    """Check that a chain has found tables that are possible."""
+    weights = [log_weight(terms, row, int(at)) for row, at in enumerate(sums)]
+    if min(weights) <= IMPOSSIBLE:
+        raise ValueError(
+            "no table can have led to what was released of its cells and of their sums, or only "
+            "one that is very unlikely: look for a wrong scale, a wrong total, or queries that "
+            "aren't margins of one table"
+        )

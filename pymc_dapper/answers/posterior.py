@@ -258,7 +258,9 @@ class Posterior:
             return self._by_tree(laws, draws, rng), TREE
         from pymc_dapper.answers.chain import draw_chain
 
-        return draw_chain(self.table, self.known, self.prior, self._likely(laws), draws, rng)
+        likely = self._likely(laws)
+        groups = self.table.groups
+        return draw_chain(laws, groups, self.known, self.prior, likely, draws, rng)
 
     def _by_cells(self, draws: int, rng: np.random.Generator) -> np.ndarray:
         [query], prior = self.table.queries, self.prior

@@ -93,9 +93,9 @@ def interpolation(counts: np.ndarray) -> tuple[np.ndarray, sparse.csr_array]:
     Nodes are all counts where these are small, and then as many in each standard deviation of a
     Poisson law.
     """
-    low, high = np.sqrt(counts[[0, -1]])
-    grid = np.arange(np.floor(2 * PER_SD * low) - ORDER, 2 * PER_SD * high + ORDER + 1)
-    nodes = np.round((np.maximum(grid, 0) / (2 * PER_SD)) ** 2).astype(np.int64)
+    place = np.unique(np.floor(2 * PER_SD * np.sqrt(counts)))
+    near = np.unique(place[:, None] + np.arange(-ORDER, ORDER + 1))
+    nodes = np.round((np.maximum(near, 0) / (2 * PER_SD)) ** 2).astype(np.int64)
     small = np.arange(min(int(counts[0]), PER_SD**2), PER_SD**2)
     nodes = np.unique(np.concatenate([small, nodes]))
     at = np.searchsorted(nodes, counts, side="right") - ORDER // 2

@@ -1,0 +1,200 @@
+"""A walk through tables: slice sampling (Neal 2003) along directions of whole numbers."""
+
+from math import exp, lgamma, log, log1p
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from pymc_dapper.backend.jit import kept_on_disk
+
+IMPOSSIBLE = -1e5
+"""Log-weight of what is impossible, or beyond a window: so that a walk may begin there."""
+FAR = 100.0
+"""Taken from it for each count that a sum is beyond."""
+
+
+class Terms(NamedTuple):
+    """What is known of sums of cells, and of the cells; and along which directions a table moves.
+
+    Directions and their effects are sparse: entries of the k-th are from ``starts[k]`` to
+    ``starts[k + 1]``.
+    """
+
+    lowest: np.ndarray
+    """Of each sum, the least count of its table."""
+    rows: np.ndarray
+    """Where its table starts and ends in ``logs``: shape (sums, 2)."""
+    logs: np.ndarray
+    limits: np.ndarray
+    """The least and the largest count of a cell."""
+    move_starts: np.ndarray
+    move_cells: np.ndarray
+    move_steps: np.ndarray
+    effect_starts: np.ndarray
+    effect_sums: np.ndarray
+    effect_steps: np.ndarray
+    widths: np.ndarray
+    """Of each direction, how far a table moves, about."""
+    smooth: int
+    """0 with a flat prior, 1 with a smooth one, 2 if the total is known as well."""
+    bounds: np.ndarray
+    """Limits of the logarithms of concentration and mean, shape (2, 2)."""
+
+
+@njit
+def log_weight(terms: Terms, row: int, at: int) -> float:
+    """Return the log-weight of a sum."""
+    place, size = at - terms.lowest[row], terms.rows[row, 1] - terms.rows[row, 0]
+    if place < 0:
+        return IMPOSSIBLE + FAR * place
+    if place >= size:
+        return IMPOSSIBLE - FAR * (place - size + 1)
+    return max(terms.logs[terms.rows[row, 0] + place], IMPOSSIBLE)
+
+
+@njit
+def _along(
+    terms: Terms, move: int, t: int, cells: np.ndarray, sums: np.ndarray, point: np.ndarray
+) -> float:
+    """Return the log-density after ``t`` steps along a direction, but for a constant."""
+    total = 0.0
+    for e in range(terms.effect_starts[move], terms.effect_starts[move + 1]):
+        row = terms.effect_sums[e]
+        total += log_weight(terms, row, sums[row] + t * terms.effect_steps[e])
+    if terms.smooth:
+        alpha = exp(point[0])
+        log_q = -log1p(exp(point[0] - point[1]))
+        for e in range(terms.move_starts[move], terms.move_starts[move + 1]):
+            count = cells[terms.move_cells[e]] + t * terms.move_steps[e]
+            total += lgamma(alpha + count) - lgamma(count + 1.0) + count * log_q
+    return total
+
+
+@njit
+def _room(terms: Terms, move: int, cells: np.ndarray) -> tuple[int, int]:
+    """Return how many steps a table can go along a direction, both ways."""
+    back, ahead = -(2**53), 2**53
+    for e in range(terms.move_starts[move], terms.move_starts[move + 1]):
+        count, step = cells[terms.move_cells[e]], terms.move_steps[e]
+        down, up = count - terms.limits[0], terms.limits[1] - count
+        if step > 0:
+            back, ahead = max(back, -(down // step)), min(ahead, up // step)
+        else:
+            back, ahead = max(back, -(up // -step)), min(ahead, down // -step)
+    return back, ahead
+
+
+@njit
+def _move(
+    rng: np.random.Generator,
+    terms: Terms,
+    move: int,
+    cells: np.ndarray,
+    sums: np.ndarray,
+    point: np.ndarray,
+) -> None:
+    """Draw a table on a line."""
+    back, ahead = _room(terms, move, cells)
+    level = _along(terms, move, 0, cells, sums, point) + log(1.0 - rng.random())
+    width = terms.widths[move]
+    # From ``low`` to below ``high``; the same places are looked at from all tables in between.
+    low = -int(rng.random() * width)
+    high = low + width
+    while low >= back and _along(terms, move, low, cells, sums, point) >= level:
+        low -= width
+    while high <= ahead and _along(terms, move, high, cells, sums, point) >= level:
+        high += width
+    low, high = max(low, back), min(high - 1, ahead)
+    while True:
+        t = low + int(rng.random() * (high - low + 1))
+        if t == 0 or _along(terms, move, t, cells, sums, point) >= level:
+            break
+        if t < 0:
+            low = t + 1
+        else:
+            high = t - 1
+    for e in range(terms.move_starts[move], terms.move_starts[move + 1]):
+        cells[terms.move_cells[e]] += t * terms.move_steps[e]
+    for e in range(terms.effect_starts[move], terms.effect_starts[move + 1]):
+        sums[terms.effect_sums[e]] += t * terms.effect_steps[e]
+
+
+@njit
+def _log_prior(terms: Terms, cells: np.ndarray, point: np.ndarray) -> float:
+    """Return the log-density of concentration and mean, given all cells."""
+    log_alpha, log_mu = point
+    alpha, n, total, found = exp(log_alpha), cells.size, 0, 0.0
+    for count in cells:
+        found += lgamma(alpha + count) - lgamma(alpha)
+        total += count
+    if terms.smooth == 2:
+        found -= lgamma(n * alpha + total) - lgamma(n * alpha)
+    else:
+        found -= n * alpha * log1p(exp(log_mu - log_alpha))
+        found -= total * log1p(exp(log_alpha - log_mu))
+    return found + 0.5 * log_alpha - np.logaddexp(0.0, log_alpha)
+
+
+@njit
+def _move_point(
+    rng: np.random.Generator, terms: Terms, cells: np.ndarray, point: np.ndarray
+) -> None:
+    """Draw concentration and mean, one after the other."""
+    for k in range(2 if terms.smooth == 1 else 1):
+        here = point[k]
+        level = _log_prior(terms, cells, point) + log(1.0 - rng.random())
+        low, high = terms.bounds[k]
+        while True:
+            point[k] = low + rng.random() * (high - low)
+            if _log_prior(terms, cells, point) >= level:
+                break
+            if point[k] < here:
+                low = point[k]
+            else:
+                high = point[k]
+
+
+@njit
+def _walk(
+    rng: np.random.Generator,
+    terms: Terms,
+    cells: np.ndarray,
+    sums: np.ndarray,
+    point: np.ndarray,
+    sweeps: int,
+    drawn: np.ndarray,
+    ends: np.ndarray,
+) -> None:
+    """Walk, and keep a table after each number of sweeps.
+
+    Parameters
+    ----------
+    rng : Generator
+        Is advanced.
+    terms : Terms
+        What is known.
+    cells, sums : ndarray of int64
+        The table, and the sums of its cells; they are changed.
+    point : ndarray of float64, shape (2,)
+        Logarithms of concentration and mean; changed, too.
+    sweeps : int
+        From one table that is kept to the next.
+    drawn : ndarray of int64, shape (draws, cells)
+        Where tables go.
+    ends : ndarray of int64, shape (sums, 2)
+        The least and the largest of each sum, of all that are kept.
+    """
+    for draw in range(len(drawn)):
+        for _ in range(sweeps):
+            for move in range(terms.widths.size):
+                _move(rng, terms, move, cells, sums, point)
+            if terms.smooth:
+                _move_point(rng, terms, cells, point)
+        drawn[draw] = cells
+        for row in range(sums.size):
+            ends[row, 0] = min(ends[row, 0], sums[row])
+            ends[row, 1] = max(ends[row, 1], sums[row])
+
+
+walk = kept_on_disk(_walk)
