@@ -9,6 +9,14 @@ import pymc_dapper as pmd
 Z = np.random.default_rng(1).normal(size=30)
 
 
+def answers():
+    """Conditional draws, records alone: the quickest to compile."""
+    with pm.Model() as model:
+        x = pm.Bernoulli("x", 0.4, shape=30)
+        pmd.RandomizedResponse(0.7, categories=2).observe("answer", x, released=1 * (Z > 0))
+    return model, {"tabulate": False}
+
+
 def records():
     """By value, with a conjugate step."""
     with pm.Model() as model:
@@ -88,5 +96,5 @@ def unknown_number():
     return model, {}
 
 
-KINDS = records, table, regression, whole, known_totals, counts, collapsed, unknown_number
+KINDS = answers, records, table, regression, whole, known_totals, counts, collapsed, unknown_number
 MODELS = {each.__name__: each for each in KINDS}

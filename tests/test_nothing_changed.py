@@ -9,13 +9,15 @@ import sys
 
 import pytest
 
+from pymc_dapper.backend.accelerate import is_on
 from tests.test_caches import environment
 
 CODE = '''
 import gc, json, os, signal, sys, threading, types
-import numba, numpy as np, pymc as pm, pytensor, pytensor.tensor as pt
+import numba, numpy as np, pymc as pm, pytensor
 import llvmlite.binding as llvm
-from numba import njit
+from numba import njit, types as numba_types
+from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from pytensor.graph.basic import Constant
 
@@ -28,7 +30,15 @@ COUNTED = ("_unique_ids", "_dispatcher", "_cache", "__warningregistry__")
 with pm.Model() as theirs:
     pm.Normal("z", 0, 1, shape=3)
 quiet = dict(progressbar=False, chains=1, random_seed=1, compute_convergence_checks=False)
-before_of_theirs = pm.sample(5, tune=5, model=theirs, **quiet).posterior["z"].values
+
+
+def sampled_by_pymc():
+    with theirs:
+        step = pm.Metropolis()
+    return pm.sample(5, tune=5, model=theirs, step=step, **quiet).posterior["z"].values
+
+
+before_of_theirs = sampled_by_pymc()
 kept = njit(lambda x: np.sqrt(x) + 1)
 assert kept(4.0) == 3
 
@@ -84,76 +94,75 @@ modules = [name for name in sys.modules if name.partition(".")[0] in LIBRARIES]
 before = picture(modules)
 
 import pymc_dapper as pmd
+from pymc_dapper.backend import accelerate
+from pymc_dapper.backend.accelerate import switch
+from tests.small_models import MODELS
 
-with pm.Model() as model:
-    mu = pm.Normal("mu", 0, 1)
-    x = pm.Normal("x", mu, 1, shape=20)
-    pmd.LaplaceMechanism(2.0).potential("privacy", pt.clip(x, -3, 3).sum(), released=5.0)
+threads = sys.argv[1:] == ["threads"]
+model, own = MODELS["table" if threads else "answers"]()
 
 
 def sample():
-    return pmd.sample(5, tune=5, model=model, **quiet)
+    return pmd.sample(5, tune=5, model=model, **own, **quiet)
 
 
 def fails():
     """What can't be compiled, in the midst of compiling."""
-    from pymc_dapper.backend.accelerate import outermost
     try:
-        outermost(njit(lambda x: x.no_such_attribute))(1.0)
+        accelerate.outermost(njit(lambda x: x.no_such_attribute))(1.0)
     except Exception:
         pass
 
 
-if {threads}:
-    threads = [threading.Thread(target=work) for work in (sample, fails)]
-    for each in threads:
+def others():
+    """What larger models use."""
+    kernel = njit(lambda function, context, x: 4 * function(context, x))
+    function = njit(lambda context, x: context[0] * x)
+    takes = numba_types.float64(numba_types.float64)
+    given = accelerate.given_function(kernel, function, takes, takes, "a kernel")
+    assert accelerate.outermost(njit(lambda x, a: given((a,), x)))(2.0, 1.5) == 12
+    accelerate.fill_with_normals(np.random.default_rng(1), np.empty(3))
+    assert accelerate.in_two_processes([lambda: 1, lambda: 2]) == [1, 2]
+
+
+if threads:
+    started = [threading.Thread(target=work) for work in (sample, fails)]
+    for each in started:
         each.start()
-    for each in threads:
+    for each in started:
         each.join()
 else:
-    sample(), fails()
+    sample(), fails(), others()
 gc.collect()
 after = picture(modules)
 changed = [name for name, value in before.items() if name in after and after[name] != value]
 gone = [name for name in before if name not in after]
-again = pm.sample(5, tune=5, model=theirs, **quiet).posterior["z"].values
-print(json.dumps([changed, gone, bool((again == before_of_theirs).all()), kept(9.0)]))
+again = sampled_by_pymc()
+on = all(map(accelerate.is_on, switch.MODULES))
+
+# As it was done here once, to have what is on disk loaded otherwise.
+CompileResult._rebuild = classmethod(lambda cls, *parts: None)
+broken = picture(modules)
+seen = [name for name, value in after.items() if broken[name] != value]
+print(json.dumps([changed, gone, bool((again == before_of_theirs).all()), kept(9.0), on, seen]))
 '''
 
 
-@pytest.mark.parametrize("threads", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_other_libraries_and_the_process_are_as_they_were(threads, tmp_path_factory):
+@pytest.mark.parametrize("how", [(), pytest.param(("threads",), marks=pytest.mark.long)])
+def test_other_libraries_and_the_process_are_as_they_were(how, tmp_path_factory):
     done = subprocess.run(
-        [sys.executable, "-c", CODE.replace("{threads}", repr(threads))],
+        [sys.executable, "-c", CODE, *how],
         env=environment(tmp_path_factory.mktemp("cache")),
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    changed, gone, same_draws, result = json.loads(done.stdout.splitlines()[-1])
+    changed, gone, same_draws, result, on, seen = json.loads(done.stdout.splitlines()[-1])
     assert changed == []
     assert gone == []
     assert same_draws
     assert result == 4
-
-
-def test_a_change_is_seen(tmp_path_factory):
-    """Such as a change once made here to how numba loads files from disk."""
-    twin = CODE.replace(
-        "import pymc_dapper as pmd\n",
-        "import pymc_dapper as pmd\n"
-        "from numba.core.compiler import CompileResult\n"
-        "CompileResult._rebuild = classmethod(lambda cls, *parts: None)\n"
-        "print(json.dumps([k for k, v in picture(modules).items() if before.get(k, v) != v]))\n"
-        "raise SystemExit\n",
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", twin],
-        env=environment(tmp_path_factory.mktemp("cache")),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == ["numba.core.compiler.CompileResult._rebuild"]
+    assert on == is_on("optimised_once")
+    # The picture shows what is changed.
+    assert seen == ["numba.core.compiler.CompileResult._rebuild"]

@@ -1,21 +1,26 @@
 """Each internal of numba's and PyTensor's that accelerations rely on, taken away by itself.
 
-In a process of its own, in which only the package doesn't find it. Models are sampled all the same,
-and draws are those with it: but for rounding, where sums are formed in another order. So it is with
-all accelerations off.
+In a process of its own, which imports the package anew and doesn't find it. Models are sampled all
+the same, and draws are those of the same models evaluated in Python, but for rounding. So it is
+with all accelerations off.
 """
 
-import json
-import subprocess
+import builtins
+import logging
+import os
 import sys
+from importlib import import_module
+from multiprocessing import get_all_start_methods, get_context
 
 import numpy as np
 import pytest
+from pytensor.link.numba import cache
 
-from pymc_dapper.backend.accelerate.switch import SWITCH
+import pymc_dapper as pmd
+from pymc_dapper.backend.accelerate.switch import MODULES, SWITCH
 from tests.backend.test_internals import ACCELERATIONS, FILES, PACKAGE, imports, is_internal, used
+from tests.evaluated_in_python import evaluated_in_python
 from tests.small_models import MODELS
-from tests.test_caches import environment
 
 LLVM = {"llvmlite.ir", "llvmlite.binding."}
 ONE_FUNCTION = [file for file in FILES if PACKAGE / "one_function" in file.parents]
@@ -24,93 +29,104 @@ ELSEWHERE = used([file for file in FILES if file not in (*ACCELERATIONS, *ONE_FU
 ELSEWHERE |= {name.rpartition(".")[0] for name in ELSEWHERE}
 TAKEN = sorted((used([*ACCELERATIONS, *ONE_FUNCTION]) | LLVM) - ELSEWHERE)
 
-QUICK = {"numba.core.event": "optimised_once"}
-"""Those of every run."""
+OFF = {
+    "numba.core.event": {"optimised_once", "addresses", "second_process"},
+    "numba.core.cgutils": {"addresses", "generators"},
+    "numba.core.imputils.lower_constant": {"addresses"},
+    "numba.np.random.distributions.random_standard_normal": {"generators"},
+    "pytensor.link.numba.dispatch.basic.numba_typify": {"one_function"},
+}
+"""What is off without each of these, and without any other the same as without one of these."""
+QUICK = "numba.core.event"
+"""The one of every run."""
 
-CODE = """
-import builtins, json, logging, sys
-taken, *names = sys.argv[1:]
-module, _, attribute = taken.rstrip(".").rpartition(".")
-imported = builtins.__import__
-
-
-def without(name, globals=None, locals=None, fromlist=(), level=0):
-    asks = (globals or {}).get("__name__", "").startswith("pymc_dapper")
-    named = name == module and attribute in (fromlist or ()) or name == taken.rstrip(".")
-    if taken and asks and named:
-        raise ImportError(f"cannot import name {attribute!r} from {module!r}")
-    return imported(name, globals, locals, fromlist, level)
+OPTIONS = {"draws": 10, "tune": 10, "chains": 1, "random_seed": 1, "progressbar": False}
+OPTIONS |= {"compute_convergence_checks": False}
+METHOD = "fork" if "fork" in get_all_start_methods() else "spawn"
 
 
-builtins.__import__ = without
-said = []
-logging.getLogger("pymc").addHandler(logging.Handler())
-logging.getLogger("pymc").handlers[-1].emit = lambda record: said.append(record.getMessage())
-import numpy as np
-import pymc as pm
-import pymc_dapper as pmd
-from tests.small_models import MODELS
+def drawn(sample, names, models):
+    found = {}
+    for name in names:
+        model, own = models[name]()
+        posterior = sample(model=model, **own, **OPTIONS).posterior
+        found[name] = {x: posterior[x].values for x in posterior.data_vars}
+    return found
 
-pmd.LaplaceMechanism(2.0)
-options = dict(tune=10, chains=1, random_seed=1, progressbar=False)
-options["compute_convergence_checks"] = False
-found = {}
-for name in names:
-    model, own = MODELS[name]()
-    drawn = pmd.sample(10, model=model, **own, **options).posterior
-    found[name] = {x: drawn[x].values.ravel().tolist() for x in drawn.data_vars}
-print(json.dumps([found, [line for line in said if "more slowly" in line]]))
-"""
+
+def sampled_without(taken, names, plain, folder):
+    """Draws without an internal, what is off, and what the log says: the process's body."""
+    for name in [name for name in sys.modules if name.startswith(("pymc_dapper", "tests.small"))]:
+        del sys.modules[name]
+    module, _, attribute = taken.rstrip(".").rpartition(".")
+    imported, said = builtins.__import__, []
+
+    def without(name, globals=None, locals=None, fromlist=(), level=0):
+        asks = (globals or {}).get("__name__", "").startswith("pymc_dapper")
+        named = (name == module and attribute in (fromlist or ())) or name == taken.rstrip(".")
+        if taken and asks and named:
+            raise ImportError(f"cannot import name {attribute!r} from {module!r}")
+        return imported(name, globals, locals, fromlist, level)
+
+    builtins.__import__ = without
+    os.environ[SWITCH] = "1" if plain else ""
+    cache.NUMBA_CACHE_PATH = folder
+    log = logging.getLogger("pymc")
+    log.addHandler(logging.Handler())
+    log.handlers[-1].emit = lambda record: said.append(record.getMessage())
+    anew = import_module("pymc_dapper")
+    anew.LaplaceMechanism(2.0)
+    found = drawn(anew.sample, names, import_module("tests.small_models").MODELS)
+    is_on = import_module("pymc_dapper.backend.accelerate").is_on
+    off = {name for name in MODULES if not is_on(name)}
+    return found, off, [line for line in said if "more slowly" in line]
 
 
 @pytest.fixture(scope="module")
 def sampled(tmp_path_factory):
-    """Draws without an internal, and what the log says, in processes that share a cache."""
-    cache = tmp_path_factory.mktemp("cache")
+    """What is off, and what the log says, where draws are those of the models in Python.
 
-    def sample(taken, names, **variables):
-        done = subprocess.run(
-            [sys.executable, "-c", CODE, taken, *names],
-            env=environment(cache) | variables,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout.splitlines()[-1])
+    In processes that share a folder of compiled code.
+    """
+    folder, known = tmp_path_factory.mktemp("cache"), {}
 
-    known = {}
-
-    def compare(taken, names, **variables):
-        """What the log says, where draws are those that there are with all accelerations."""
-        if names not in known:
-            known[names], said = sample("", names)
-            assert said == []
-        draws, said = sample(taken, names, **variables)
-        for name, expected in known[names].items():
-            for x, of in expected.items():
+    def compare(taken, *names, plain=False):
+        with get_context(METHOD).Pool(1) as pool:
+            draws, off, said = pool.apply(sampled_without, (taken, names, plain, folder))
+        with evaluated_in_python():
+            known.update(drawn(pmd.sample, [x for x in names if x not in known], MODELS))
+        for name in names:
+            for x, of in known[name].items():
                 message = f"{x} of {name}"
                 np.testing.assert_allclose(draws[name][x], of, rtol=1e-9, err_msg=message)
-        return said
+        return off, said
 
     return compare
 
 
-def marked(name):
-    return name if name in QUICK else pytest.param(name, marks=pytest.mark.long)
-
-
 def test_those_of_every_run_are_internals_of_accelerations():
-    assert QUICK.keys() <= {*TAKEN}
+    assert OFF.keys() <= {*TAKEN}
     assert all(is_internal(name) for name in TAKEN if name not in LLVM)
     assert {x for file in ACCELERATIONS for x in imports(file)} >= LLVM
 
 
+def marked(name):
+    return name if name == QUICK else pytest.param(name, marks=pytest.mark.long)
+
+
 @pytest.mark.parametrize("taken", [marked(name) for name in TAKEN])
-def test_models_are_sampled_without_it(taken, sampled):
-    [line] = sampled(taken, ("records",) if taken in QUICK else ("table", "regression"))
-    assert QUICK.get(taken, "") in line
+def test_a_model_is_sampled_without_it(taken, sampled):
+    off, [line] = sampled(taken, "answers")
+    assert off == OFF.get(taken, off)
+    assert off in OFF.values()
+    assert all(name in line for name in off)
     assert "Draws are right either way" in line
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("taken", OFF)
+def test_larger_models_are_sampled_without_what_it_takes_away(taken, sampled):
+    sampled(taken, "table", "regression")
 
 
 @pytest.mark.parametrize(
@@ -118,4 +134,4 @@ def test_models_are_sampled_without_it(taken, sampled):
 )
 def test_draws_are_the_same_with_all_accelerations_off(names, sampled):
     """Of one model for each step and plan."""
-    assert sampled("", names, **{SWITCH: "1"}) == []
+    assert sampled("", *names, plain=True) == ({*MODULES}, [])
