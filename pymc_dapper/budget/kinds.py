@@ -660,8 +660,8 @@ def approx_budget(
         return ApproxDP(held(least, f"epsilon of {owner}"), chance, neighbours=neighbours)
     if epsilon is None or delta is not None:
         raise TypeError(
-            f"give either delta or epsilon, got delta={delta} and epsilon={epsilon}. "
-            "The other is what is computed."
+            f"give either delta or epsilon, got delta={delta} and epsilon={epsilon}: "
+            "the other one is computed"
         )
     loss = positive(epsilon, "epsilon")
     found = math.exp(log_delta_of(loss))

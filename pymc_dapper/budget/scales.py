@@ -216,7 +216,7 @@ def gaussian_sigma(
     if isinstance(budget, PureDP):
         raise TypeError(
             f"gaussian_sigma needs a ZCDP or an ApproxDP budget, got {budget}: no Gaussian noise "
-            f"keeps a pure budget. If what follows from it is enough, pass its .to_zcdp()."
+            f"keeps a pure budget. If a weaker guarantee is enough, pass its .to_zcdp()."
         )
     if not isinstance(budget, ZCDP | ApproxDP):
         raise TypeError(

@@ -191,9 +191,10 @@ class CollapsedStep(Step):
             if collapsed == -np.inf:
                 names = ", ".join(f"'{rv.name}'" for rv in reading.rvs)
                 raise ReadingError(
-                    f"the counts {names} can't be summed out where the chain starts: what was "
-                    "released is too far from what the parameters say there. Start parameters "
-                    "nearer, by initval=, or let CountStep move the counts (collapse=False)"
+                    f"the counts {names} can't be summed out where the chain starts: the "
+                    "release is too far from the counts that the parameters there predict. Start "
+                    "parameters nearer, by initval=, or let CountStep move the counts "
+                    "(collapse=False)"
                 )
             [expected] = written(*(new[x.name] for x in inputs))
             scale = 1 + abs(expected) + abs(collapsed) + abs(log_probability)

@@ -226,7 +226,7 @@ def read_link(child: Child, theta: TensorVariable, *, positive: bool) -> Link:
     relation = relations[position]
     if not isinstance(relation, Power):
         raise NotConjugateError(
-            f"{child.name_parameter(position)} is a sum of which '{theta.name}' is a part, not "
+            f"{child.name_parameter(position)} is a sum that contains '{theta.name}', not "
             f"c * {theta.name}^k entry by entry"
         )
     return Link(child, position, relation, theta)

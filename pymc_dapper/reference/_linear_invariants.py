@@ -89,7 +89,7 @@ def _chosen(solve_for: ArrayLike, matrix: FloatArray, rank: int, whole: bool) ->
         raise ValueError(
             f"the equalities have rank {rank}, but the cells of solve_for, {solved.tolist()}, "
             f"give a block of {solved.size} columns and rank {found}. Choose {rank} cells whose "
-            "columns are linearly independent: none may be what the others determine."
+            "columns are linearly independent."
         )
     return solved
 

@@ -409,8 +409,8 @@ class _Problem:
         slack = matrix @ centre - bound
         if np.any(slack < 0):
             raise ValueError(
-                f"the confidential table violates inequality {int(np.argmax(slack < 0))}: what it "
-                "doesn't satisfy itself can't be promised of its release."
+                f"the confidential table violates inequality {int(np.argmax(slack < 0))}, so "
+                "its release can't promise to satisfy it. Leave the inequality out."
             )
         return cls(centre, noise, elimination, matrix, slack)
 

@@ -515,7 +515,7 @@ def _gain(
     if not np.isfinite(ratio[used]).all():
         raise ValueError(
             f"log_likelihood isn't finite at theta = {theta} or {new}, for data that the release "
-            "allows. It must be, or the M-step be kept where it is: see bounds."
+            "allows. Make it finite, or keep the M-step within bounds= where it is."
         )
     ratio = np.where(used, ratio, 0.0)
     means = (weights * ratio).sum(axis=0)

@@ -192,7 +192,8 @@ def rejection_abc(
     else:
         if released is not None:
             raise ValueError(
-                "released goes with a mechanism object: a function knows what it is the density of."
+                "released goes with a mechanism object. A function holds its release: leave "
+                "released out."
             )
         log_density = mechanism
     if log_bound is None:

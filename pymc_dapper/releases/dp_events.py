@@ -137,9 +137,7 @@ def _told_for(neighbours: Neighbours, kind: str, event: Any) -> PureDP | ZCDP:
     if kind == "ZCDpEvent":
         return replace(budget, neighbours=neighbours)
     if kind == "RandomizedResponseDpEvent" and neighbours == "add_remove":
-        raise ValueError(
-            f"event: a {kind} is told for a record that is replaced: write neighbours='replace'"
-        )
+        raise ValueError(f"event: a {kind} is for a replaced record: write neighbours='replace'")
     return budget.to_replace() if budget.neighbours != neighbours else budget
 
 

@@ -180,9 +180,8 @@ def _of_constructor(function: str, given: Mapping[str, Any]) -> Mechanism:
         case "make_randomized_response_bool":
             return RandomizedResponse(given["prob"], 2)
     raise ValueError(
-        f"measurement: {function} doesn't tell noise that is known here: there are make_laplace, "
-        "make_gaussian, make_geometric and make_randomized_response, with transformations before "
-        "them"
+        f"measurement: {function} can't be read. Known are make_laplace, make_gaussian, "
+        "make_geometric and make_randomized_response, with transformations before them"
     )
 
 

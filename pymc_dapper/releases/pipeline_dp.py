@@ -70,8 +70,8 @@ def pipeline_dp_mechanisms(report: Any) -> dict[str, Mechanism]:
         asked = METRICS.search(text)
         what = asked["names"] if asked else "any metric"
         raise ValueError(
-            f"report: the noise of one number isn't told of, for {what}. Ask for counts and sums "
-            "in an aggregation without means, variances and percentiles"
+            f"report: it doesn't give the noise of single numbers for {what}. Ask for counts "
+            "and sums in an aggregation without means, variances and percentiles"
         )
     return found
 

@@ -465,8 +465,8 @@ def _check_budget(budget: Budget, queries: Sequence[Query]) -> None:
     if total is not None and not isinstance(total, ApproxDP) and is_below(budget, total):
         raise ValueError(
             f"budget: {budget} is below what the queries spend together, {total}. If each person "
-            "is in one query only, the largest of them holds: make mechanisms by their scale then, "
-            "as in LaplaceMechanism(4), which know no budget to be added up"
+            "is in one query only, the largest of them holds. Then give mechanisms by their scale, "
+            "as in LaplaceMechanism(4): they have no budget to add up"
         )
 
 

@@ -57,8 +57,8 @@ def tumult_mechanisms(noise_info: Any, values: str | Sequence[str]) -> dict[str,
         raise TypeError(f"noise_info must be a list of dicts, got {shown(noise_info)}")
     if len(told) != len(columns):
         raise ValueError(
-            f"noise_info tells of {len(told)} noises, and values has {len(columns)} columns: "
-            "each must have one. (A mean is a ratio of two noisy numbers: release both)"
+            f"noise_info has {len(told)} noises, but values has {len(columns)} columns: "
+            "each column must have one. (A mean is a ratio of two noisy numbers: release both)"
         )
     return {name: _mechanism(name, each) for name, each in zip(columns, told, strict=True)}
 

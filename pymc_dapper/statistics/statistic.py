@@ -101,9 +101,9 @@ class Statistic:
     def _by_value(self, *_: Any, **__: Any) -> Any:
         """Say how to compute with a statistic."""
         raise TypeError(
-            "a statistic can be multiplied and divided by a public number only: what one person "
-            "can do to anything else isn't known. Compute with its .value, as in table.value[0] or "
-            "table.value.sum(), and give the sensitivity of the result yourself"
+            "a statistic can be multiplied and divided by a public number only, as the "
+            "sensitivity of anything else isn't known. Compute with its .value, as in "
+            "table.value[0] or table.value.sum(), and give the sensitivity of the result yourself"
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = _by_reflection

@@ -180,8 +180,8 @@ class _Run:
         taken = {*self.cell.settings, *CELL_FIELDS, REPLICATE_DIM}
         if clashes := [name for name in names if name in taken]:
             raise StudyError(
-                f"the names {clashes} of the model's variables mean something else in the study's "
-                "result: rename them, or the settings of the grid"
+                f"the names {clashes} are taken: the study's result uses them for other things. "
+                "Rename these variables of the model, or the settings of the grid"
             )
         return list(names)
 

@@ -158,8 +158,8 @@ def _check_new_people(
             ancestors([potential])
         ):
             warnings.warn(
-                f"'{potential.name}' is taken to be what was released, as new people are drawn "
-                "without it. If it is a part of their distribution, write it into that",
+                f"the Potential '{potential.name}' is taken to be a release: new people are drawn "
+                "without it. If it is part of their distribution, write it into that distribution",
                 stacklevel=3,
             )
     if n is None:

@@ -247,8 +247,8 @@ class AtCells:
         if known_value(x) is not None:
             return self._leaf(x, axis)
         raise TabulationError(
-            f"it isn't known in what {_shown(x)} differs between records: the operation "
-            f"{describe(node)} isn't known to treat each by itself"
+            f"{_shown(x)} may mix records: the operation {describe(node)} isn't known to "
+            "treat each record by itself"
         )
 
 

@@ -186,9 +186,9 @@ def write_table(reading: TableReading) -> Model:
     may_be_invalid = variables_maybe_invalid(reading)
     if reading.sums and may_be_invalid:
         raise TabulationError(
-            f"{', '.join(may_be_invalid)}: the probabilities aren't known to be valid whatever the "
-            "records are that they depend on. Of a table, all must be, even of values that no "
-            "record has. Write them so that they lie between 0 and 1 always"
+            f"{', '.join(may_be_invalid)}: for some values of the records, the probabilities may "
+            "be invalid. A table has all values, also those that no record has. Write the "
+            "probabilities so that they always lie between 0 and 1"
         )
     return _Writer(reading, counted=bool(reading.sums)).model
 

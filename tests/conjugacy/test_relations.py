@@ -325,7 +325,7 @@ def restricted_by_an_interval():
 REFUSALS = {
     scaled_probability: "the p of 'x' (Bernoulli) is c * p; a Beta prior is conjugate where the p "
     "of 'x' (Bernoulli) is p",
-    mixed_probability: "the p of 'x' (Bernoulli) is a sum of which 'p' is a part",
+    mixed_probability: "the p of 'x' (Bernoulli) is a sum that contains 'p'",
     complementary_probability: "the p of 'x' (Bernoulli) isn't c * p^k with a constant k: the "
     "operation Clip",
     beta_of_a_categorical: "the likelihood of 'x' (Poisson), as a function of it, isn't one that a "
@@ -342,7 +342,7 @@ REFUSALS = {
     "of 'y' (Gamma) is c * a^-1",
     gamma_on_mean_and_variance: "it enters the shape of 'y' (Gamma) and the scale of 'y' (Gamma) "
     "at once",
-    sum_of_rates: "the mean of 'y' (Poisson) is a sum of which 'a' is a part",
+    sum_of_rates: "the mean of 'y' (Poisson) is a sum that contains 'a'",
     rates_by_covariate: "raises it to a power that isn't one constant number",
     root_of_a_rate: "the mean of 'y' (Poisson) is a^0.5; a Gamma prior is conjugate where the mean "
     "of 'y' (Poisson) is c * a",
@@ -351,7 +351,7 @@ REFUSALS = {
     hidden_behind_bounds: "the bounds of 'y' depend on 'a'",
     dirichlet_entry: "the likelihood of 'x' (Bernoulli), as a function of it, isn't one that a "
     "Dirichlet prior is conjugate to; such are Categorical, Multinomial",
-    dirichlet_mixed: "the p of 'x' (Categorical) is a sum of which 'p' is a part",
+    dirichlet_mixed: "the p of 'x' (Categorical) is a sum that contains 'p'",
     dirichlet_in_another_order_of_operations: "the p of 'x' (Categorical) isn't c * p^k",
     discrete: "its prior (Poisson) belongs to no conjugate family",
     restricted_by_an_interval: "the transform Interval may restrict 'p' to a part of its prior's "

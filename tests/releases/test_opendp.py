@@ -138,7 +138,7 @@ def test_constructors_tell_their_noise(given, expected):
             SimpleNamespace(__opendp_dict__={"__kwargs__": 2}),
             "must be one of OpenDP's constructors",
         ),
-        (measurement("make_chain_pm"), "make_chain_pm doesn't tell"),
+        (measurement("make_chain_pm"), "make_chain_pm can't be read"),
         (SimpleNamespace(), "must be one of OpenDP's constructors"),
     ],
 )

@@ -40,7 +40,7 @@ def test_the_noise_of_each_metric_is_read():
     ("report", "error", "message"),
     [
         (REPORT.replace("public", "private"), ValueError, "weren't public"),
-        (REPORT[: REPORT.index("\n 2.")] + OTHERS, ValueError, "isn't told of, for 'COUNT', 'SUM'"),
+        (REPORT[: REPORT.index("\n 2.")] + OTHERS, ValueError, "single numbers for 'COUNT', 'SUM'"),
         (REPORT.replace("parameter=4.0", "parameter=-4.0"), ValueError, "parameter of 'count'"),
         (REPORT.replace("parameter=4.0", "parameter=nan"), ValueError, "parameter of 'count'"),
         (REPORT.replace("DP sum", "DP count"), ValueError, "two noises of 'count'"),

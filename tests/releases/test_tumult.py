@@ -59,7 +59,7 @@ def uniform(noise, mechanism, times=1):
 @pytest.mark.parametrize("told", RECORDED, ids=lambda told: f"{told['query']}, {told['budget']}")
 def test_noise_that_tumult_added_has_the_law_that_is_read(told):
     if told["true"] is None:
-        with pytest.raises(ValueError, match=r"'x': noise of kind EXPON|tells of 2 noises"):
+        with pytest.raises(ValueError, match=r"'x': noise of kind EXPON|has 2 noises"):
             tumult_mechanisms(told["noise_info"], "x")
         return
     mechanism = tumult_mechanisms(told["noise_info"], "x")["x"]

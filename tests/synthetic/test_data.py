@@ -127,7 +127,7 @@ def test_a_potential_that_may_be_part_of_their_distribution_warns(answers):
         x = pm.Normal("x", mu, 1, shape=3)
         pm.Potential("positive", pm.math.switch(x > 0, 0.0, -np.inf).sum())
         pmd.LaplaceMechanism(1).potential("release", x.sum(), released=3.0)
-    with pytest.warns(UserWarning, match="'positive' is taken to be what was released"):
+    with pytest.warns(UserWarning, match="'positive' is taken to be a release"):
         synthetic_data(result(mu=P), model, sets=1, random_seed=1)
 
 

@@ -112,7 +112,9 @@ def test_impossible_values_with_large_likelihoods_are_left_out():
 
 
 def test_tables_whose_probabilities_may_be_invalid_are_refused():
-    with pytest.raises(TabulationError, match="'y': the probabilities aren't known to be valid"):
+    with pytest.raises(
+        TabulationError, match="'y': for some values of the records, the probabilities may be"
+    ):
         tabulate(_made_invalid(noisy=True).model)
 
 

@@ -123,8 +123,8 @@ def _flag(
     n = min(3, n_rows)
     found = [int(is_true(row_numbers, bound).sum()) for bound in bounds]
     raise ReadingError(
-        f"'{size.name}' is compared with row numbers, but not so that the first '{size.name}' rows "
-        f"are told from the others: at {size.name} = {n}, the comparison is true of {found[n]} of "
+        f"'{size.name}' is compared with row numbers, but the comparison doesn't pick the first "
+        f"'{size.name}' rows: at {size.name} = {n}, the comparison is true of {found[n]} of "
         f"{n_rows} rows. {_advice(size.name, n_rows, found)}"
     )
 

@@ -296,8 +296,8 @@ def _at_all_sizes(
     for total, contributions in sums:
         if seen.size in ancestors([contributions]):
             raise ReadingError(
-                f"what a record adds to a sum in '{factor}' depends on '{name}' in another way "
-                "than whether the record is there: write that outside of the sum, as in "
+                f"'{factor}' has a sum whose terms depend on '{name}' itself, and not only on "
+                "whether the record is there. Write that outside of the sum, as in "
                 f"pt.switch(present, x, 0).sum() / {name}"
             )
         there, absent = (at_flags([contributions], seen.present, x)[0] for x in (True, False))

@@ -64,7 +64,7 @@ OTHERS = {
 def test_other_rows_are_refused_with_what_to_write(form):
     write, advice = OTHERS[form]
     n = pt.lscalar("n")
-    with pytest.raises(ReadingError, match=f"not so that the first 'n' rows .* {advice}"):
+    with pytest.raises(ReadingError, match=f"doesn't pick the first 'n' rows.* {advice}"):
         find_flags([write(n)], n)
 
 

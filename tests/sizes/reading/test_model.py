@@ -117,7 +117,7 @@ REFUSED = {
     ),
     "within the sum": (
         lambda n, x, there: -pt.abs(pt.switch(there, x / pt.maximum(n, 1), 0).sum()),
-        r"'other' depends on 'n' in another way .*outside of the sum",
+        r"'other' has a sum whose terms depend on 'n' .*outside of the sum",
     ),
 }
 
