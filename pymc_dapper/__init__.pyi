@@ -25,6 +25,13 @@ from .counts.step import CountStep
 from .counts.trees.streaming import solve_tree_files
 from .counts.trees.tree import CountTree
 from .distributions import DiscreteGaussian, DiscreteLaplace, Tulap
+from .graphs.errors import (
+    NotAdditiveError,
+    NotConjugateError,
+    ReadingError,
+    UnknownOperationError,
+)
+from .graphs.ops import action_of
 from .interweaving.step import InterweaveStep
 from .mechanisms import (
     CellKey,
@@ -51,14 +58,7 @@ from .plots import (
     plot_record_acceptance,
     plot_study,
 )
-from .reading import (
-    NotAdditiveError,
-    NotConjugateError,
-    ReadingError,
-    UnknownOperationError,
-    action_of,
-    follow_records,
-)
+from .records.reading.rules import follow_records
 from .records.step import DapperStep
 from .releases.query import Query
 from .releases.release import Release

@@ -75,7 +75,14 @@ def finite_number(
     return number
 
 
-def real_numbers(value: Any, name: str) -> np.ndarray:
+def real_numbers(
+    value: Any,
+    name: str,
+    *,
+    vector: bool = False,
+    finite: bool = False,
+    positive: bool = False,
+) -> np.ndarray:
     """Check a number, or an array of at least one, and return it as an array of floats."""
     values = as_array(value)
     if np.ma.is_masked(value):
@@ -89,7 +96,16 @@ def real_numbers(value: Any, name: str) -> np.ndarray:
             raise ValueError(f"{name} must be finite, got a whole number beyond a float") from None
     if values.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be a number, or an array of them, got {shown(value)}")
-    return values.astype(np.float64)
+    values = values.astype(np.float64)
+    if vector and values.ndim != 1:
+        raise ValueError(f"{name} must be a vector, got shape {values.shape}")
+    wrong = ~np.isfinite(values) if finite or positive else np.zeros(values.shape, dtype=bool)
+    wrong |= positive & (values <= 0)
+    if wrong.any():
+        what = "positive and finite" if positive else "finite"
+        told = f": {places(wrong)}" if values.ndim else f", got {shown(value)}"
+        raise ValueError(f"{name} must be {what}{told}")
+    return values
 
 
 def as_array(value: Any) -> np.ndarray:

@@ -14,6 +14,13 @@ def table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> s
     return f"<p>{escape(title)}</p><table>{head}<tbody>{body}</tbody></table>"
 
 
+def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return rows as lines of text, with their columns below each other."""
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
 def unfolding(summary: str, text: str) -> str:
     """Return a line that unfolds to a text, whose lines are kept."""
     return f"<details><summary>{escape(summary)}</summary><pre>{escape(text)}</pre></details>"

@@ -13,7 +13,7 @@ from matplotlib import pyplot
 from xarray import DataTree
 
 from pymc_dapper.checks import function, names, real_numbers, shown
-from pymc_dapper.html import table
+from pymc_dapper.html import aligned, table
 from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.plots.study import plot_study
 from pymc_dapper.releases.query import Query
@@ -83,9 +83,7 @@ def plan(
     labels = list(names(list(mechanisms), "mechanisms"))
     for label, each in mechanisms.items():
         function(each, f"mechanisms: {label!r}", "mechanism(epsilon)")
-    budgets = real_numbers(epsilons, "epsilons")
-    if budgets.ndim != 1 or not np.all(np.isfinite(budgets) & (budgets > 0)):
-        raise ValueError(f"epsilons must be a list of numbers above zero, got {shown(epsilons)}")
+    budgets = real_numbers(epsilons, "epsilons", vector=True, positive=True)
     planned = _Planned(draw, model, dict(mechanisms))
     grid = {"mechanism": labels, "epsilon": budgets.tolist()}
     return Plan(study(planned.simulate, planned.build, grid, replicates=replicates, **options))
@@ -112,10 +110,7 @@ class Plan:
         return plot_study(self.study, backend="matplotlib")
 
     def __repr__(self) -> str:
-        rows = [HEADER, *self._rows()]
-        widths = [max(len(row[k]) for row in rows) for k in range(len(HEADER))]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([self._title(), *lines])
+        return "\n".join([self._title(), *aligned([HEADER, *self._rows()])])
 
     def _repr_html_(self) -> str:
         written = table(self._title(), HEADER, self._rows())

@@ -44,11 +44,16 @@ class Sensitivity(float):
         number itself is then for ``"replace"``.
     """
 
-    __slots__ = ("_exact", "_if_joined", "_neighbours", "_norm")
-    _exact: bool
-    _if_joined: "Sensitivity | None"
-    _neighbours: Neighbours
-    _norm: Norm
+    __slots__ = ("exact", "if_joined", "neighbours", "norm")
+
+    norm: Norm
+    """The norm in which distances are measured."""
+    exact: bool
+    """Whether some pair of neighbouring data sets is that far apart."""
+    neighbours: Neighbours
+    """Which data sets are neighbours."""
+    if_joined: "Sensitivity | None"
+    """The one for one person who joins or leaves, if nobody has said who neighbours are."""
 
     def __new__(
         cls,
@@ -61,29 +66,9 @@ class Sensitivity(float):
     ) -> "Sensitivity":
         """Make a float that knows its norm, whether it is exact, and for which neighbours."""
         self = super().__new__(cls, value)
-        self._norm, self._exact, self._if_joined = norm, exact, if_joined
-        self._neighbours = check_neighbours(neighbours)
+        self.norm, self.exact, self.if_joined = norm, exact, if_joined
+        self.neighbours = check_neighbours(neighbours)
         return self
-
-    @property
-    def norm(self) -> Norm:
-        """The norm in which distances are measured."""
-        return self._norm
-
-    @property
-    def exact(self) -> bool:
-        """Whether some pair of neighbouring data sets is that far apart."""
-        return self._exact
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """Which data sets are neighbours."""
-        return self._neighbours
-
-    @property
-    def if_joined(self) -> "Sensitivity | None":
-        """The one for one person who joins or leaves, if nobody has said who neighbours are."""
-        return self._if_joined
 
     def __repr__(self) -> str:
         told = f"{float(self)!r} if {CHANGE[self.neighbours]}"

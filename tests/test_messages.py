@@ -152,9 +152,9 @@ MISTAKES = [
     ),
     (lambda g: pmd.PureDP(1, 1e-6), "got 2 numbers. .* with a delta ApproxDP(1, 1e-6)"),
     (lambda g: pmd.PureDP(1, delta=1e-6), "got delta=.* with a delta ApproxDP(1, 1e-6)"),
-    (lambda g: pmd.PureDP(0), "epsilon must be positive and finite, got 0"),
+    (lambda g: pmd.PureDP(0), "epsilon must be a finite number above 0, got 0"),
     (lambda g: pmd.ZCDP(epsilon=1), "got epsilon=.* Epsilon alone is PureDP(1)"),
-    (lambda g: pmd.ApproxDP(1, 2), "delta must be above 0 and below 1, got 2"),
+    (lambda g: pmd.ApproxDP(1, 2), "delta must be a finite number above 0 and below 1, got 2"),
     (lambda g: pmd.PureDP(1, neighbours="swap"), "'replace' .* or 'add_remove' .* got 'swap'"),
     (
         lambda g: pmd.Release(pmd.Query("q", 1.0, g.laplace), budget=0.5),

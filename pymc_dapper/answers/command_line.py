@@ -7,7 +7,8 @@ from typing import Any
 
 from pymc_dapper.answers.answer import Answer
 from pymc_dapper.mechanisms import Mechanism, RandomRounding
-from pymc_dapper.releases.tables import NOISE, read_release
+from pymc_dapper.releases.noise import NOISE
+from pymc_dapper.releases.tables import read_release
 
 DESCRIPTION = """Intervals of the true values behind a table of noisy ones.
 

@@ -3,11 +3,9 @@
 import math
 import sys
 from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Integral
 
-import numpy as np
-
-from pymc_dapper.checks import shown
+from pymc_dapper.checks import finite_number
 
 TINY = sys.float_info.min
 """Smallest float of full precision, 2.2e-308. It stands for a smaller epsilon or delta."""
@@ -28,17 +26,12 @@ _ADVICE = {
 
 def positive(value: object, name: str) -> float:
     """Return a positive finite number as a float."""
-    number = _number(value, name)
-    if not 0 < number < math.inf:
-        raise ValueError(f"{name} must be positive and finite, got {value!r}. {_ADVICE[name]}")
-    return number
+    return _limited(value, name)
 
 
 def probability(value: object, name: str) -> float:
     """Return a number between 0 and 1, and no subnormal one, as a float."""
-    number = _number(value, name)
-    if not 0 < number < 1:
-        raise ValueError(f"{name} must be above 0 and below 1, got {value!r}. {_ADVICE[name]}")
+    number = _limited(value, name, below=1)
     if number < TINY:
         raise ValueError(
             f"{name} must not be below {TINY:.2g}, where floats lose precision, got {value!r}. "
@@ -47,14 +40,12 @@ def probability(value: object, name: str) -> float:
     return number
 
 
-def _number(value: object, name: str) -> float:
-    """Return a real number as a float, too large a one as infinity."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number, got {shown(value)}. {_ADVICE[name]}")
+def _limited(value: object, name: str, below: float | None = None) -> float:
+    """Return a number above 0; of another say what the number is."""
     try:
-        return float(value)
-    except OverflowError:
-        return math.inf
+        return finite_number(value, name, above=0, below=below)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}. {_ADVICE[name]}") from None
 
 
 def sensitivity_of(value: object) -> float:

@@ -306,7 +306,7 @@ class AdditiveNoise(PublishedByRules):
         # Without a size, each entry still has noise of its own.
         noisy = statistic + self._noise(size=statistic.shape if rv_size_is_none(size) else size)
         released = self.publication.publish(noisy, statistic)
-        if not self.integer or self.publication.suppresses:
+        if not self.integer or self.suppresses:
             return released
         if not self._discrete:
             # Further away, integers would wrap around.

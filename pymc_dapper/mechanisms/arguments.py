@@ -87,18 +87,17 @@ def with_suppressed(what: str, released: Any) -> np.ndarray:
     ValueError
         If entries are masked and others are nan: these were forgotten.
     """
-    masked = np.ma.getmaskarray(released) if np.ma.is_masked(released) else None
-    if masked is None:
-        values = real_array(released, what, "").astype(np.float64)
-        return np.where(np.isnan(values), -np.inf, values)
-    values = real_array(np.ma.getdata(released), what, "").astype(np.float64)
-    forgotten = np.isnan(values) & ~masked
+    masked = np.ma.is_masked(released)
+    data = np.ma.getdata(released) if masked else released
+    values = real_array(data, what, "").astype(np.float64)
+    hidden = np.ma.getmaskarray(released) if masked else np.isnan(values)
+    forgotten = np.isnan(values) & ~hidden
     if forgotten.any():
         raise ValueError(
             f"{what} has masked entries, which are suppressed, and others that are nan, which may "
             f"have been forgotten: {places(forgotten)}"
         )
-    return np.where(masked, -np.inf, values)
+    return np.where(hidden, -np.inf, values)
 
 
 def published_rows(values: ArrayLike, rows: ArrayLike, length: int) -> np.ma.MaskedArray:

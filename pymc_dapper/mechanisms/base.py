@@ -126,6 +126,11 @@ class Mechanism(ABC):
         return False
 
     @property
+    def suppresses(self) -> bool:
+        """Whether entries may not be released."""
+        return False
+
+    @property
     def unknown(self) -> list[TensorVariable]:
         """Parameters of the noise that are variables of a model: none, unless they may be."""
         return []
@@ -564,7 +569,4 @@ def positive(name: str, value: ArrayLike) -> np.ndarray:
             f"{name} must be a number, got the budget {value}: write calibrate(budget, "
             "sensitivity=...), which finds the scale for it"
         )
-    values = real_numbers(value, name)
-    if not np.all(np.isfinite(values) & (values > 0)):
-        raise ValueError(f"{name} must be positive and finite, got {shown(value)}")
-    return values
+    return real_numbers(value, name, positive=True)

@@ -97,7 +97,7 @@ def _entries(ptable: Any) -> tuple[Array, int | None]:
     if names is None and hasattr(ptable, "keys"):
         names = ptable.keys()
     if names is None or callable(names):
-        entries = real_numbers(ptable, "ptable").astype(np.float64)
+        entries = real_numbers(ptable, "ptable")
         if entries.ndim != 2 or entries.shape[1] != 3 or not len(entries):
             raise ValueError(
                 "ptable must be a table with columns pcv, ckey, pvalue or i, v, p, or an array of "

@@ -166,7 +166,7 @@ def read_law(
     ValueError
         If they aren't a matrix, don't fit the values, or a row of them doesn't add up to one.
     """
-    p = real_numbers(probabilities, what).astype(np.float64)
+    p = real_numbers(probabilities, what)
     if p.ndim != 2 or 0 in p.shape:
         raise ValueError(
             f"{what} must be a matrix, with a row for each true count from 0 on and a column for "

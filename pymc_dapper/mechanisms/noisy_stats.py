@@ -20,6 +20,7 @@ from pymc_dapper.statistics.arrays import (
     Records,
     as_pair,
     as_records,
+    check_limits,
     module_of,
     n_records,
 )
@@ -295,13 +296,10 @@ class NoisyStats(Mechanism):
 def _scaled(records: Any, clamp: Any, name: str) -> Any:
     """Clamp records, and map the limits to 0 and 1."""
     limits = real_numbers(clamp, name)
-    if limits.shape != (2,) or not np.all(np.isfinite(limits)) or not limits[0] < limits[1]:
-        raise ValueError(
-            f"{name} must be finite (lower, upper) with lower < upper, got {shown(clamp)}"
-        )
+    if limits.shape != (2,):
+        raise ValueError(f"{name} must be a pair (lower, upper), got {shown(clamp)}")
+    check_limits(limits[0], limits[1], name, clamp)
     lower, upper = limits.tolist()
-    if math.isinf(upper - lower):
-        raise ValueError(f"{name}: the limits are so far apart that their distance isn't a float")
     return (module_of(records).clip(records, lower, upper) - lower) / (upper - lower)
 
 

@@ -184,7 +184,7 @@ class PerturbedCounts(PublishedByRules):
         message = f"{type(self).__name__}: true counts must be whole numbers that it has a law for"
         noisy = Assert(message)(noisy, pt.all(both(whole, self.law.has(count))))
         released = self.publication.publish(noisy, statistic)
-        whole_release = self.integer and not self.publication.suppresses
+        whole_release = self.integer and not self.suppresses
         return released.astype("int64") if whole_release else released
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.checks import about, places, real_numbers
+from pymc_dapper.checks import about, places
 from pymc_dapper.html import table
 from pymc_dapper.mechanisms.arguments import with_suppressed
 from pymc_dapper.mechanisms.base import Mechanism, as_pair, whole_release
@@ -149,7 +149,7 @@ class PublishedByRules(Mechanism):
         PublishedByRules
             This one with the rule, which must be the last. Errors are those of :meth:`rounded`.
         """
-        return self.following(Ranges(real_numbers(edges, "edges")))
+        return self.following(Ranges(edges))
 
     def nonempty(self) -> Self:
         """Say that there are rows only where the statistic, a count, is above zero.
@@ -186,6 +186,11 @@ class PublishedByRules(Mechanism):
         grid = self.publication.grid
         return grid is not None and float(grid).is_integer()
 
+    @property
+    def suppresses(self) -> bool:
+        """Whether entries may not be released."""
+        return self.publication.suppresses
+
     def check_released(self, name: str, released: np.ndarray) -> None:
         """Check that a release can have come from the mechanism, by its rules: else a ValueError.
 
@@ -193,7 +198,7 @@ class PublishedByRules(Mechanism):
         """
         released = np.asarray(released)
         values = released
-        if self.publication.suppresses and released.dtype.kind == "f":
+        if self.suppresses and released.dtype.kind == "f":
             if np.any(np.isnan(released)):
                 raise ValueError(
                     f"'{name}': in shared data and in pm.observe, suppressed entries must be "
@@ -217,19 +222,19 @@ class PublishedByRules(Mechanism):
         self.publication.check(name, released)
 
     def _taken(self, what: str, released: Any) -> Any:
-        if self.publication.suppresses and not isinstance(released, Variable):
+        if self.suppresses and not isinstance(released, Variable):
             return with_suppressed(what, released)
         return released
 
     def _as_kept(self, name: str, released: np.ndarray) -> np.ndarray:
-        if not self.publication.suppresses:
+        if not self.suppresses:
             return super()._as_kept(name, released)
         super()._as_kept(name, np.where(np.isneginf(released), 0, released))
         return released.astype(np.float64)
 
     def _as_drawn(self, released: np.ndarray) -> np.ndarray:
         """Return a simulated release as users get it: masked where it is suppressed."""
-        if self.publication.suppresses:
+        if self.suppresses:
             hidden = np.isneginf(released)
             return np.ma.masked_array(np.where(hidden, np.nan, released), hidden)
         return whole_release(released, type(self).__name__) if self.integer else released

@@ -63,7 +63,7 @@ class RandomRounding(PerturbedCounts):
         remainder = np.arange(1, base)
         up = remainder / base
         if self.probabilities is not None:
-            up = real_numbers(self.probabilities, "probabilities").astype(np.float64)
+            up = real_numbers(self.probabilities, "probabilities")
             if up.shape != (base - 1,) or not np.all((up >= 0) & (up <= 1)):
                 raise ValueError(
                     f"probabilities must be from 0 to 1, one for each remainder 1 to {base - 1}, "

@@ -356,12 +356,12 @@ class Scaling(Rule):
 class Ranges(Rule):
     """Published as the number of a range."""
 
-    edges: np.ndarray
+    edges: Any
 
     def __post_init__(self) -> None:
-        edges = real_numbers(self.edges, "edges")
-        if edges.ndim != 1 or not np.all(np.isfinite(edges)) or not np.all(np.diff(edges) > 0):
-            raise ValueError(f"edges must be finite numbers in increasing order, got {edges}")
+        edges = real_numbers(self.edges, "edges", vector=True, finite=True)
+        if not np.all(np.diff(edges) > 0):
+            raise ValueError(f"edges must be numbers in increasing order, got {edges}")
         object.__setattr__(self, "edges", edges)
 
     def __repr__(self) -> str:

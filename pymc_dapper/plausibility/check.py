@@ -151,16 +151,15 @@ class _Comparison:
         draws = np.broadcast_to(draws, (n_draws, *self._shape))
         self._draws = draws.reshape(n_draws, prod(self._shape))
         self._noise = NoiseLaw(release.noise, self._shape)
-        self._deviations = self._noise.deviations()
         self._reach = _Reach(bounds_by_support(release.statistic), self._draws, latent)
         self._sums = None
-        if self._deviations is not None and n_draws and self._noise.size > 1:
-            self._sums = _KnownSums(self._draws, self._noise, self._deviations)
+        if self._noise.deviations is not None and n_draws and self._noise.size > 1:
+            self._sums = _KnownSums(self._draws, self._noise)
 
     def complaint(self) -> str | None:
         """Say what is wrong with the release, if anything is."""
         lowest, highest = self._range()
-        noise, deviations, reach = self._noise, self._deviations, self._reach
+        noise, deviations, reach = self._noise, self._noise.deviations, self._reach
         if deviations is None or not np.all(np.isfinite(lowest) | np.isfinite(highest)):
             return None
         distance = np.maximum(np.maximum(reach.lower - highest, lowest - reach.upper), 0.0)
@@ -187,7 +186,7 @@ class _Comparison:
             )
         if np.array_equal(lowest, highest):
             for sums in self._told:
-                check_told(self.release.name, lowest, noise, deviations, sums)
+                check_told(self.release.name, lowest, noise, sums)
         if self._sums is not None and np.array_equal(lowest, highest):
             self._sums.check_adjusted(self.release.name, lowest)
             return self._sums.complaint(lowest)
@@ -214,8 +213,7 @@ class _Comparison:
 
     def _too_far(self, distance: np.ndarray) -> np.ndarray:
         """Which entries chance doesn't explain, so far from what they can be."""
-        assert self._deviations is not None
-        far = distance > MOST_DEVIATIONS * self._deviations
+        far = distance > MOST_DEVIATIONS * self._noise.known_deviations
         return far & (self._noise.drop(distance) > LEAST_DROP + np.log(self._noise.size))
 
     def _at(self, k: int) -> str:
@@ -224,7 +222,7 @@ class _Comparison:
 
     def check_repeated(self, other: "_Comparison") -> None:
         """Tell of another release that is this one again."""
-        deviations, of_other = self._deviations, other._deviations
+        deviations, of_other = self._noise.deviations, other._noise.deviations
         if deviations is None or of_other is None or self._shape != other._shape:
             return
         ranges, others = self._range(), other._range()
@@ -237,7 +235,7 @@ class _Comparison:
         statistics = self.release.statistic, other.release.statistic
         if same_noise and is_same(*statistics, (self._draws, other._draws)):
             names = self.release.name, other.release.name
-            check_repeated(names, ranges, self._noise, deviations)
+            check_repeated(names, ranges, self._noise)
 
     def _check_rounding(self, lowest: np.ndarray, highest: np.ndarray, drops: np.ndarray) -> None:
         lost = self._reach.bounded & np.isfinite(drops) & (np.spacing(drops) > LARGEST_ROUNDING)
@@ -302,8 +300,8 @@ def _margin(draws: np.ndarray) -> np.ndarray:
 class _KnownSums:
     """What doesn't vary among data sets, such as the total of a table."""
 
-    def __init__(self, draws: np.ndarray, noise: NoiseLaw, deviations: np.ndarray):
-        self._noise, self._deviations = noise, deviations
+    def __init__(self, draws: np.ndarray, noise: NoiseLaw):
+        self._noise, deviations = noise, noise.known_deviations
         totals = draws.sum(axis=1)
         self._deviation = float(np.sqrt(np.sum(deviations**2)))
         seen = draws.any(axis=0)
@@ -320,15 +318,9 @@ class _KnownSums:
     def check_adjusted(self, name: str, released: np.ndarray) -> None:
         """Refuse values that were made consistent with a total after noise was added."""
         if self._total is not None:
-            check_adjusted(
-                name,
-                released,
-                self._noise,
-                self._deviations,
-                [np.arange(released.size)],
-                np.array([self._total]),
-                "they do in all data sets",
-            )
+            everywhere, total = [np.arange(released.size)], np.array([self._total])
+            by = "they do in all data sets"
+            check_adjusted(name, released, self._noise, everywhere, total, by)
 
     def complaint(self, released: np.ndarray) -> str | None:
         """Compare them with the release."""
@@ -340,7 +332,7 @@ class _KnownSums:
                     f"noise standard deviations from {self._total:.6g}, what they come to in all "
                     "data sets"
                 )
-        scaled = (released - self._centre) / self._deviations
+        scaled = (released - self._centre) / self._noise.known_deviations
         distance = float(np.linalg.norm(self._fixed @ scaled))
         if self._too_far(distance - np.sqrt(len(self._fixed))):
             return (
@@ -353,7 +345,7 @@ class _KnownSums:
         if not distance > MOST_DEVIATIONS:
             return False
         # With heavy tails, a single entry may well explain all of it.
-        return bool(self._noise.drop(distance * self._deviations).min() > LEAST_DROP)
+        return bool(self._noise.drop(distance * self._noise.known_deviations).min() > LEAST_DROP)
 
 
 def _number(lowest: float, highest: float) -> str:

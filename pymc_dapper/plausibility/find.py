@@ -151,7 +151,7 @@ def _as_difference(
 
 def _is_noise(log_density: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]) -> bool:
     try:
-        return NoiseLaw(log_density, shape).deviations() is not None
+        return NoiseLaw(log_density, shape).deviations is not None
     except FAILURES:  # such as an index that is out of range
         return False
 

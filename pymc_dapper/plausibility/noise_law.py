@@ -1,6 +1,7 @@
 """The law of the noise that was added to a statistic, from its log-density."""
 
 from collections.abc import Callable
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -37,12 +38,17 @@ class NoiseLaw:
         return can_be_told and bool(np.all(np.isfinite(self._top)))
 
     @property
+    def known_deviations(self) -> np.ndarray:
+        """The noise's standard deviations, where there are some."""
+        assert self.deviations is not None
+        return self.deviations
+
+    @property
     def is_normal(self) -> bool:
         """Whether the log-density falls as the square of the distance."""
-        deviations = self.deviations()
-        if deviations is None:
+        if self.deviations is None:
             return False
-        one, two = self.drop(deviations), self.drop(2 * deviations)
+        one, two = self.drop(self.deviations), self.drop(2 * self.deviations)
         return bool(np.allclose(two, 4 * one, rtol=1e-9))
 
     def drop(self, distance: np.ndarray) -> np.ndarray:
@@ -59,8 +65,9 @@ class NoiseLaw:
             drops[k] = np.sum(self._top) - np.sum(self.log_density(alone.reshape(self.shape)))
         return np.nan_to_num(drops, nan=np.inf, posinf=np.inf)
 
+    @cached_property
     def deviations(self) -> np.ndarray | None:
-        """Compute the noise's standard deviations, by quadrature.
+        """The noise's standard deviations, by quadrature.
 
         None where there is none: if the density isn't highest at zero, or if it says what the
         statistic is exactly.

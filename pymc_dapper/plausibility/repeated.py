@@ -25,10 +25,7 @@ def is_same(first: TensorVariable, second: TensorVariable, draws: tuple[Array, A
 
 
 def check_repeated(
-    names: tuple[str, str],
-    noisy_range: tuple[Array, Array],
-    noise: NoiseLaw,
-    deviations: Array,
+    names: tuple[str, str], noisy_range: tuple[Array, Array], noise: NoiseLaw
 ) -> None:
     """Tell of two releases of one statistic that have the same values and the same noise.
 
@@ -50,7 +47,7 @@ def check_repeated(
     if not noise.is_whole and exact.any():
         width[exact] = step_of(lowest[exact])
     # Of normal noise; of other noise it is about the same.
-    each = np.minimum(width / (2 * np.sqrt(np.pi) * deviations), 1.0)
+    each = np.minimum(width / (2 * np.sqrt(np.pi) * noise.known_deviations), 1.0)
     chance = float(np.prod(each))
     how_often = "never agree"
     if chance:

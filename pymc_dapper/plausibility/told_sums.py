@@ -87,21 +87,17 @@ def _same(sums: np.ndarray, told: np.ndarray) -> Iterator[tuple[int, int]]:
                 yield j, k
 
 
-def check_told(
-    name: str, released: np.ndarray, noise: NoiseLaw, deviations: np.ndarray, sums: ToldSums
-) -> None:
+def check_told(name: str, released: np.ndarray, noise: NoiseLaw, sums: ToldSums) -> None:
     """Refuse values that were made consistent with what is told: see :func:`check_adjusted`."""
-    values = np.broadcast_to(sums.told.values, sums.told.draws.shape[1:]).ravel()[sums.which]
-    check_adjusted(
-        name, released, noise, deviations, sums.places, values, sums.told.by, sums.told.exact
-    )
+    told = sums.told
+    values = np.broadcast_to(told.values, told.draws.shape[1:]).ravel()[sums.which]
+    check_adjusted(name, released, noise, sums.places, values, told.by, told.exact)
 
 
 def check_adjusted(
     name: str,
     released: np.ndarray,
     noise: NoiseLaw,
-    deviations: np.ndarray,
     places: Sequence[Indices],
     values: np.ndarray,
     by: str,
@@ -130,7 +126,7 @@ def check_adjusted(
     if exact and noise.is_normal and released[entries].all():
         return
     step = 1.0 if noise.is_whole else step_of(released[entries])
-    spread = np.array([np.sqrt(np.sum(deviations[each] ** 2)) for each in places])
+    spread = np.array([np.sqrt(np.sum(noise.known_deviations[each] ** 2)) for each in places])
     chance = float(np.prod(np.minimum(step / (np.sqrt(2 * np.pi) * spread), 1.0)))
     if chance > LIKELY:
         return

@@ -64,9 +64,7 @@ def mechanism_log_bound(mechanism: Mechanism, released: ArrayLike) -> float:
 
 def _as_numbers(mechanism: Mechanism, released: ArrayLike) -> np.ndarray:
     """Make an array of a release, with minus infinity where entries are suppressed."""
-    if isinstance(mechanism, AdditiveNoise) and mechanism.publication.suppresses:
-        return with_suppressed("released", released)
-    return np.asarray(released)
+    return with_suppressed("released", released) if mechanism.suppresses else np.asarray(released)
 
 
 def mechanism_log_density(mechanism: Mechanism, released: ArrayLike) -> Callable[[Any], FloatArray]:

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from pymc_dapper.budget import PureDP, laplace_scale
 from pymc_dapper.budget.kinds import check_replace
-from pymc_dapper.checks import choice, finite_number, whole_number
+from pymc_dapper.checks import choice, finite_number, real_numbers, whole_number
 
 FloatArray = NDArray[np.float64]
 Alternative = Literal["greater", "less", "two-sided"]
@@ -88,10 +88,7 @@ def check_n(n: int) -> int:
 
 def check_released(released: ArrayLike) -> FloatArray:
     """Return released values as floats, all of them finite."""
-    values = np.asarray(released, dtype=float)
-    if not np.all(np.isfinite(values)):
-        raise ValueError(f"what was released must be finite, got {released!r}.")
-    return values
+    return real_numbers(released, "what was released", finite=True)
 
 
 def check_theta0(theta0: float) -> float:

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from pymc_dapper.checks import places, whole_number
+from pymc_dapper.checks import places, real_numbers, whole_number
 from pymc_dapper.reference._beta_mixture import BetaMixture
 from pymc_dapper.reference._log_contrast import LogContrast
 from pymc_dapper.reference._split import (
@@ -307,17 +307,11 @@ def gaussian_cell_loglik(released: ArrayLike, sigma: ArrayLike, n_records: int) 
     ValueError
         If a shape or a value makes no sense.
     """
-    noisy = np.asarray(released, dtype=float)
-    if noisy.ndim != 1 or not np.isfinite(noisy).all():
+    noisy = real_numbers(released, "released", vector=True, finite=True)
+    scale = real_numbers(sigma, "sigma", positive=True)
+    if scale.shape not in ((), noisy.shape):
         raise ValueError(
-            "released must be a vector of finite noisy counts, one for each cell, "
-            f"got {released!r}."
-        )
-    scale = np.asarray(sigma, dtype=float)
-    if scale.shape not in ((), noisy.shape) or not np.all(np.isfinite(scale) & (scale > 0)):
-        raise ValueError(
-            "sigma must be positive and finite, one number or one for each of the "
-            f"{noisy.size} cells, got {sigma!r}."
+            f"sigma must be one number or one for each of the {noisy.size} cells, got {sigma!r}."
         )
     counts = np.arange(whole_number(n_records, "n_records", at_least=1) + 1)
     errors = noisy[:, None] - counts
@@ -325,14 +319,9 @@ def gaussian_cell_loglik(released: ArrayLike, sigma: ArrayLike, n_records: int) 
 
 
 def _checked_alpha(alpha: ArrayLike) -> FloatArray:
-    prior = np.array(alpha, dtype=float)
-    if prior.ndim != 1 or prior.size < 2:
-        raise ValueError(
-            f"alpha must be a vector of at least 2 prior parameters, one for each cell, "
-            f"got shape {prior.shape}."
-        )
-    if not np.all(np.isfinite(prior) & (prior > 0)):
-        raise ValueError(f"alpha must be positive and finite, got {prior.tolist()}.")
+    prior = real_numbers(alpha, "alpha", vector=True, positive=True)
+    if prior.size < 2:
+        raise ValueError("alpha must be a vector of at least 2 prior parameters, one for each cell")
     return prior
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc
 
-from pymc_dapper.checks import whole_number
+from pymc_dapper.checks import real_numbers, whole_number
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -175,14 +175,7 @@ def dirichlet_posterior(
     ValueError
         As in `conditional_posterior`.
     """
-    concentrations = np.array(alpha, dtype=float)
-    if concentrations.ndim != 1 or concentrations.size == 0:
-        raise ValueError(
-            f"alpha must be a vector, one number for each cell, got shape {concentrations.shape}."
-        )
-    if not np.all(np.isfinite(concentrations) & (concentrations > 0)):
-        raise ValueError(f"alpha must be positive and finite, got {concentrations.tolist()}.")
-
+    concentrations = real_numbers(alpha, "alpha", vector=True, positive=True)
     n_records = whole_number(n_records, "n_records", at_least=1)
     states = _all_states(concentrations.size, n_records)
     counts = np.zeros((len(states), concentrations.size), dtype=np.int64)

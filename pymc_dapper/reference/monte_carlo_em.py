@@ -50,7 +50,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 from scipy.stats import chi2
 
-from pymc_dapper.checks import finite_number, whole_number
+from pymc_dapper.checks import finite_number, real_numbers, whole_number
 from pymc_dapper.reference._ellipse import ellipse
 from pymc_dapper.reference._louis import LouisMoments, is_positive_definite, louis
 from pymc_dapper.reference._progress import Report, progress
@@ -309,9 +309,7 @@ def monte_carlo_em(
     >>> result.converged
     True
     """
-    theta = np.atleast_1d(np.array(start, dtype=float))
-    if theta.ndim != 1 or not np.isfinite(theta).all():
-        raise ValueError(f"start must be a finite number or a vector of them, got {start!r}.")
+    theta = real_numbers(np.atleast_1d(start), "start", vector=True, finite=True)
     if bounds is not None and len(bounds) != theta.size:
         raise ValueError(
             f"bounds must have a pair for each of the {theta.size} parameters, got {len(bounds)}."

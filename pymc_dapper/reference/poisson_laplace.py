@@ -68,7 +68,7 @@ from scipy.special import (
     xlogy,
 )
 
-from pymc_dapper.checks import finite_number
+from pymc_dapper.checks import finite_number, real_numbers
 from pymc_dapper.reference._quantiles import invert_cdf
 
 FloatArray = NDArray[np.float64]
@@ -130,9 +130,7 @@ class PoissonLaplace:
         ValueError
             If a mean isn't positive and finite.
         """
-        means = np.asarray(theta, dtype=float)
-        if not np.all(np.isfinite(means) & (means > 0)):
-            raise ValueError(f"theta must be positive and finite, got {theta!r}.")
+        means = real_numbers(theta, "theta", positive=True)
         eps, c = 1 / self.scale, self.released
         below = self._log_below(means)
         above = eps * c + means * np.expm1(-eps)

@@ -151,9 +151,7 @@ def reversible_jump(
     """
     width = whole_number(width, "width", at_least=1)
     sums = whole_number(sums, "sums", at_least=1)
-    parameters = np.array(real_numbers(start, "start"), dtype=float)
-    if parameters.ndim != 1:
-        raise ValueError(f"start must have one axis, got shape {parameters.shape}")
+    parameters = real_numbers(start, "start", vector=True)
     low, high = n_range
     low = whole_number(low, "the least of n_range", at_least=0)
     high = whole_number(high, "the most of n_range", at_least=low + 1)

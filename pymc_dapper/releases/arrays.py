@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from pymc_dapper.checks import as_array, shown
 from pymc_dapper.releases.labels import Label, as_label, told
+
+
+def noisy_counts(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Check that there are as many numbers as a table has cells, and arrange them so."""
+    counts = as_array(values)
+    if counts.dtype.kind not in "iuf" or counts.size != np.prod(shape, dtype=int):
+        raise ValueError(f"{what} {np.prod(shape, dtype=int)} noisy counts, got {shown(values)}")
+    return counts.reshape(shape)
 
 
 class Cells:

@@ -9,8 +9,9 @@ import numpy as np
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.checks import as_array, names, real_numbers, shown, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism
+from pymc_dapper.releases.arrays import noisy_counts
 from pymc_dapper.releases.frames import column, columns_of
-from pymc_dapper.releases.labels import Coords, as_coords, told
+from pymc_dapper.releases.labels import Coords, as_coords, check_used, told
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
 
@@ -124,7 +125,8 @@ def read_census(
             )
         picked = [at[str(code)] for code in of_level[level]]
         shape, dims = _shape(name, query, [shapes[k] for k in picked], axes)
-        counts = np.stack([_counts(name, values[k], shape) for k in picked])
+        has = f"'{name}': a row must have"
+        counts = np.stack([noisy_counts(has, values[k], shape) for k in picked])
         sigma = np.sqrt([_variance(name, variances[k]) for k in picked])
         if np.all(sigma == sigma[0]):
             scale: Any = float(sigma[0])
@@ -140,9 +142,7 @@ def read_census(
                 {level: of_level[level], **own},
             )
         )
-    unknown = [dim for dim in labels if all(dim not in query.dims for query in made)]
-    if unknown:
-        raise ValueError(f"coords has labels of '{unknown[0]}', which is a dim of no query")
+    check_used(labels, [dim for query in made for dim in query.dims], "is a dim of no query")
     return Release(made, budget)
 
 
@@ -210,16 +210,6 @@ def _shape(
     if query != "detailed" and len(dims) != len(factors):
         raise ValueError(f"'{name}': its shape {lengths} doesn't tell all of its attributes apart")
     return tuple(n for n in lengths if n > 1), tuple(dims)
-
-
-def _counts(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    counts = as_array(value)
-    if counts.dtype.kind not in "iuf" or counts.size != np.prod(shape, dtype=int):
-        raise ValueError(
-            f"'{name}': a row must have {np.prod(shape, dtype=int)} noisy counts, got "
-            f"{shown(value)}"
-        )
-    return counts.reshape(shape)
 
 
 def _variance(name: str, variance: Any) -> float:

@@ -49,6 +49,13 @@ def as_coords(what: str, coords: Any) -> dict[str, tuple[Label, ...]]:
     return {dim: as_labels(f"{what} coords of '{dim}'", labels) for dim, labels in coords.items()}
 
 
+def check_used(coords: Coords, dims: Iterable[str | None], otherwise: str) -> None:
+    """Refuse labels of what isn't a dim."""
+    unknown = [dim for dim in coords if dim not in set(dims)]
+    if unknown:
+        raise ValueError(f"coords has labels of '{unknown[0]}', which {otherwise}")
+
+
 def as_labels(what: str, labels: Any) -> tuple[Label, ...]:
     """Check the labels of a dim."""
     if isinstance(labels, str) or not isinstance(labels, Iterable):

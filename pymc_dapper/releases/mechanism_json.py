@@ -7,44 +7,17 @@ from typing import Any
 import numpy as np
 from pytensor.graph.basic import Variable
 
+from pymc_dapper import mechanisms
 from pymc_dapper.budget.written import budget_from_dict, budget_to_dict, kind_of
 from pymc_dapper.checks import about
-from pymc_dapper.mechanisms import (
-    CellKey,
-    DiscreteGaussianMechanism,
-    DiscreteLaplaceMechanism,
-    GaussianMechanism,
-    KNormMechanism,
-    LaplaceMechanism,
-    LInfMechanism,
-    Mechanism,
-    NoisyMaxMechanism,
-    NoisyStats,
-    RandomizedResponse,
-    RandomRounding,
-    TransitionMechanism,
-    TulapMechanism,
-)
+from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.mechanisms.published import PublishedByRules
 from pymc_dapper.mechanisms.rules import Clamping, Ranges, Rounding, Rule, Scaling, Threshold
 
+NOT_WRITTEN = ("CustomMechanism", "Mechanism", "published_rows")
+
 KINDS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        CellKey,
-        DiscreteGaussianMechanism,
-        DiscreteLaplaceMechanism,
-        GaussianMechanism,
-        KNormMechanism,
-        LaplaceMechanism,
-        LInfMechanism,
-        NoisyMaxMechanism,
-        NoisyStats,
-        RandomizedResponse,
-        RandomRounding,
-        TransitionMechanism,
-        TulapMechanism,
-    )
+    name: getattr(mechanisms, name) for name in mechanisms.__all__ if name not in NOT_WRITTEN
 }
 
 RULES: dict[str, type[Rule]] = {

@@ -6,25 +6,19 @@ from typing import Any
 
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.checks import about, shown, text
-from pymc_dapper.mechanisms import (
-    DiscreteGaussianMechanism,
-    DiscreteLaplaceMechanism,
-    GaussianMechanism,
-    LaplaceMechanism,
-    Mechanism,
-    RandomizedResponse,
-)
+from pymc_dapper.mechanisms import Mechanism, RandomizedResponse
 from pymc_dapper.releases.arrays import Cells
 from pymc_dapper.releases.frames import Columns, column, columns_of
-from pymc_dapper.releases.labels import Coords, as_coords
+from pymc_dapper.releases.labels import Coords, as_coords, check_used
+from pymc_dapper.releases.noise import NOISE
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
 
 DISTRIBUTIONS: dict[str, Any] = {
-    "Integer Laplace": DiscreteLaplaceMechanism,
-    "Integer Gaussian": DiscreteGaussianMechanism,
-    "Float Laplace": LaplaceMechanism,
-    "Float Gaussian": GaussianMechanism,
+    "Integer Laplace": NOISE["discrete laplace"],
+    "Integer Gaussian": NOISE["discrete gaussian"],
+    "Float Laplace": NOISE["laplace"],
+    "Float Gaussian": NOISE["gaussian"],
 }
 """What a summary calls noise."""
 
@@ -89,9 +83,7 @@ def read_opendp(
     unsigned, table = _unsigned(frame), columns_of(frame, "released")
     groups = {name: values for name, values in table.items() if name not in names}
     labels = as_coords("the", coords)
-    for dim in labels:
-        if dim not in groups:
-            raise ValueError(f"coords has labels of '{dim}', which the release isn't grouped by")
+    check_used(labels, groups, "the release isn't grouped by")
     thresholds = [
         None if each is None or each != each else float(each)
         for each in summary.get("threshold", [None] * len(names))
@@ -193,9 +185,9 @@ def _of_noise(function: str, given: Mapping[str, Any]) -> Mechanism:
     grid = given.get("k")
     if grid is not None and not whole and 2.0**grid > FINE * scale:
         raise ValueError(f"measurement: {function} with noise on multiples of 2^{grid}")
-    if function == "make_gaussian":
-        return DiscreteGaussianMechanism(scale) if whole else GaussianMechanism(scale)
-    return DiscreteLaplaceMechanism(scale) if whole else LaplaceMechanism(scale)
+    law = "gaussian" if function == "make_gaussian" else "laplace"
+    mechanism: Mechanism = NOISE[f"discrete {law}" if whole else law](scale)
+    return mechanism
 
 
 def _summary(query: Any) -> Any:

@@ -5,17 +5,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pymc_dapper.checks import finite_number, shown
-from pymc_dapper.mechanisms import GaussianMechanism, LaplaceMechanism, Mechanism
+from pymc_dapper.checks import choice, finite_number, shown
+from pymc_dapper.mechanisms import Mechanism
+from pymc_dapper.releases.noise import NOISE
 
-NOISE = re.compile(
+TOLD = re.compile(
     r"Computed DP (?P<metric>\w+) with\s+(?P<kind>Laplace|Gaussian) mechanism:\s+"
     r"parameter=(?P<parameter>[^\s]+)"
 )
 
 METRICS = re.compile(r"^ *metrics=\[(?P<names>.*)\]$", re.MULTILINE)
-
-NOISE_KINDS: dict[str, Any] = {"laplace": LaplaceMechanism, "gaussian": GaussianMechanism}
 
 
 def pipeline_dp_mechanisms(report: Any) -> dict[str, Mechanism]:
@@ -61,7 +60,7 @@ def pipeline_dp_mechanisms(report: Any) -> dict[str, Mechanism]:
             "records, by a law that the report doesn't give"
         )
     found: dict[str, Mechanism] = {}
-    for each in NOISE.finditer(text):
+    for each in TOLD.finditer(text):
         metric = each["metric"]
         if metric in found:
             raise ValueError(f"report: it tells of two noises of '{metric}'")
@@ -96,13 +95,12 @@ def noise_of_stddev(noise: str, stddevs: Mapping[str, float]) -> dict[str, Mecha
     TypeError, ValueError
         If they are of a wrong kind or out of range.
     """
-    if not isinstance(noise, str) or noise not in NOISE_KINDS:
-        raise ValueError(f"noise must be 'laplace' or 'gaussian', got {shown(noise)}")
+    choice(noise, "noise", ("laplace", "gaussian"))
     if not isinstance(stddevs, Mapping) or not stddevs:
         raise TypeError(f"stddevs must be a dict by metric, got {shown(stddevs)}")
     scale = 1 / math.sqrt(2) if noise == "laplace" else 1.0
     return {
-        metric: NOISE_KINDS[noise](scale * finite_number(x, f"stddevs: '{metric}'", above=0))
+        metric: NOISE[noise](scale * finite_number(x, f"stddevs: '{metric}'", above=0))
         for metric, x in stddevs.items()
     }
 
@@ -112,4 +110,4 @@ def _mechanism(metric: str, kind: str, parameter: str) -> Mechanism:
         number = float(parameter)
     except ValueError:
         raise ValueError(f"report: parameter of '{metric}' is no number: {parameter}") from None
-    return NOISE_KINDS[kind](finite_number(number, f"report: parameter of '{metric}'", above=0))
+    return NOISE[kind](finite_number(number, f"report: parameter of '{metric}'", above=0))

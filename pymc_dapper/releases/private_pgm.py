@@ -6,9 +6,10 @@ from typing import Any, Literal
 import numpy as np
 
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.checks import as_array, choice, finite_number, shown, whole_number
-from pymc_dapper.mechanisms import GaussianMechanism, LaplaceMechanism
-from pymc_dapper.releases.labels import Coords, as_coords
+from pymc_dapper.checks import choice, finite_number, shown, whole_number
+from pymc_dapper.releases.arrays import noisy_counts
+from pymc_dapper.releases.labels import Coords, as_coords, check_used
+from pymc_dapper.releases.noise import NOISE
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
 
@@ -58,9 +59,7 @@ def read_measurements(
     choice(noise, "noise", ("gaussian", "laplace"))
     sizes = _sizes(domain)
     given = as_coords("the", coords)
-    unknown = [attribute for attribute in given if attribute not in sizes]
-    if unknown:
-        raise ValueError(f"coords has labels of '{unknown[0]}', which the domain hasn't")
+    check_used(given, sizes, "the domain hasn't")
     labels = {**_labels(domain), **given}
     if not isinstance(measurements, list | tuple):
         raise TypeError(f"measurements must be a list, got {shown(measurements)}")
@@ -81,21 +80,11 @@ def read_measurements(
                 "itself: make a Query of it, with that function as its statistic"
             )
         shape = tuple(sizes[attribute] for attribute in clique)
-        values = as_array(each.noisy_measurement)
-        if values.dtype.kind not in "iuf" or values.size != np.prod(shape, dtype=int):
-            raise ValueError(
-                f"'{name}': the domain says {np.prod(shape, dtype=int)} noisy counts, got "
-                f"{shown(each.noisy_measurement)}"
-            )
+        values = noisy_counts(f"'{name}': the domain says", each.noisy_measurement, shape)
         stddev = finite_number(each.stddev, f"'{name}': stddev", above=0)
-        mechanism = (
-            GaussianMechanism(stddev)
-            if noise == "gaussian"
-            else LaplaceMechanism(stddev / np.sqrt(2))
-        )
+        mechanism = NOISE[noise](stddev if noise == "gaussian" else stddev / np.sqrt(2))
         own = {a: labels.get(a, tuple(range(sizes[a]))) for a in clique}
-        values = values.reshape(shape).astype(np.float64)
-        queries.append(Query(name, values, mechanism, clique, own))
+        queries.append(Query(name, values.astype(np.float64), mechanism, clique, own))
     if not queries:
         raise ValueError("measurements must hold at least one, got none")
     return Release(queries, budget)

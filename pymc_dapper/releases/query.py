@@ -9,7 +9,6 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.checks import shown, text
 from pymc_dapper.context import the_model
 from pymc_dapper.mechanisms import Mechanism
-from pymc_dapper.mechanisms.published import PublishedByRules
 from pymc_dapper.releases.labels import add_to_model, as_coords, as_dims
 
 
@@ -58,7 +57,7 @@ class Query:
                 f"{shown(self.mechanism)}"
             )
         released = self.mechanism.as_released(name, self.values)
-        hidden = np.isneginf(released) if _suppresses(self.mechanism) else np.zeros(1, bool)
+        hidden = np.isneginf(released) if self.mechanism.suppresses else np.zeros(1, bool)
         values = released
         if hidden.any():
             values = np.ma.masked_array(np.where(hidden, np.nan, released), hidden)
@@ -123,7 +122,3 @@ class Query:
         add_to_model(name, model, self.dims, np.shape(self.values), self.coords)
         dims = self.dims if any(self.dims) else None
         return getattr(self.mechanism, method)(name, statistic, released=self.values, dims=dims)
-
-
-def _suppresses(mechanism: Mechanism) -> bool:
-    return isinstance(mechanism, PublishedByRules) and mechanism.publication.suppresses

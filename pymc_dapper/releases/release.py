@@ -14,7 +14,7 @@ from pymc_dapper.budget import ZCDP, ApproxDP, PureDP, compose
 from pymc_dapper.budget.kinds import is_below
 from pymc_dapper.budget.written import budget_from_dict, budget_to_dict
 from pymc_dapper.checks import shown, text
-from pymc_dapper.releases.labels import as_coords
+from pymc_dapper.releases.labels import as_coords, check_used
 from pymc_dapper.releases.margins import margin
 from pymc_dapper.releases.mechanism_json import (
     as_given,
@@ -355,9 +355,7 @@ class Release:
             raise TypeError(f"queries must be a list, got {shown(content['queries'])}")
         coords = as_coords("the release's", content["coords"])
         queries = [_query(each, coords) for each in content["queries"]]
-        unknown = [dim for dim in coords if all(dim not in query.dims for query in queries)]
-        if unknown:
-            raise ValueError(f"coords has labels of '{unknown[0]}', which is a dim of no query")
+        check_used(coords, [dim for query in queries for dim in query.dims], "is a dim of no query")
         return cls(queries, budget_from_dict(content["budget"]))
 
 

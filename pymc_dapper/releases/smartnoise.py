@@ -3,18 +3,10 @@
 from typing import Any, Literal
 
 from pymc_dapper.checks import about, choice, flag, shown
-from pymc_dapper.mechanisms import (
-    DiscreteLaplaceMechanism,
-    GaussianMechanism,
-    LaplaceMechanism,
-    Mechanism,
-)
+from pymc_dapper.mechanisms import Mechanism
+from pymc_dapper.releases.noise import NOISE
 
-KINDS: dict[str, Any] = {
-    "laplace": LaplaceMechanism,
-    "gaussian": GaussianMechanism,
-    "geometric": DiscreteLaplaceMechanism,
-}
+KINDS = {"laplace": "laplace", "gaussian": "gaussian", "geometric": "discrete laplace"}
 
 
 def smartnoise_mechanism(
@@ -87,7 +79,7 @@ def smartnoise_mechanism(
         if getattr(mechanism, needed, None) is None:
             raise ValueError(f"mechanism: its {needed} isn't told")
     with about("mechanism"):
-        made = KINDS[kind](float(mechanism.scale))
+        made = NOISE[KINDS[kind]](float(mechanism.scale))
         if censor_dims:
             made = made.nonempty().published_if(">", float(mechanism.threshold))
         if clamp_counts:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dapper.html import table
+from pymc_dapper.html import aligned, table
 from pymc_dapper.releases.query import Query
 
 HEADER = ("query", "dims", "shape", "values", "mechanism")
@@ -16,13 +16,7 @@ MOST_VALUES = 6
 
 def as_text(queries: Sequence[Query], budget: Any) -> str:
     """Show queries in lines, with columns aligned."""
-    rows = [HEADER, *map(_row, queries)]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(HEADER) - 1)]
-    lines = [
-        "  ".join([*(f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)), row[-1]])
-        for row in rows
-    ]
-    return "\n".join([_title(queries, budget), *(line.rstrip() for line in lines)])
+    return "\n".join([_title(queries, budget), *aligned([HEADER, *map(_row, queries)])])
 
 
 def as_html(queries: Sequence[Query], budget: Any) -> str:

@@ -1,33 +1,19 @@
 """A release read from a plain table, and a sentence about its noise."""
 
 from collections.abc import Mapping, Sequence
-from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.checks import about, as_array, choice, names, shown
-from pymc_dapper.mechanisms import (
-    DiscreteGaussianMechanism,
-    DiscreteLaplaceMechanism,
-    GaussianMechanism,
-    LaplaceMechanism,
-    Mechanism,
-)
-from pymc_dapper.mechanisms.published import PublishedByRules
+from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.releases.arrays import Cells
 from pymc_dapper.releases.frames import Columns, column, columns_of
-from pymc_dapper.releases.labels import Coords, as_coords
+from pymc_dapper.releases.labels import Coords, as_coords, check_used
+from pymc_dapper.releases.noise import NOISE
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
-
-NOISE: dict[str, Any] = {
-    "laplace": LaplaceMechanism,
-    "gaussian": GaussianMechanism,
-    "discrete laplace": DiscreteLaplaceMechanism,
-    "discrete gaussian": DiscreteGaussianMechanism,
-}
 
 
 def read_release(
@@ -96,18 +82,16 @@ def read_release(
     keys = () if dims is None else ((dims,) if isinstance(dims, str) else names(dims, "dims"))
     if len(set(keys)) != len(keys) or "" in keys:
         raise ValueError(f"dims must be different names of columns, got {keys}")
-    for name in labels:
-        if name not in keys and not _is_xarray(frame):
-            raise ValueError(f"coords has labels of '{name}', which isn't among dims")
-    if _is_xarray(frame):
-        taken = _of_xarray(frame, wanted, dims, labels)
+    if hasattr(frame, "dims") and hasattr(frame, "coords"):
+        taken = _of_xarray(frame, dims, labels)
     else:
-        taken = _of_columns(_columns(frame, keys), wanted, keys, labels)
+        check_used(labels, keys, "isn't among dims")
+        taken = _of_columns(columns_of(frame, text_columns=keys), keys, labels)
     queries = []
     for name in wanted:
         array, own_dims, own_coords, look_up, empty = taken(name)
         mechanism = _mechanism(name, wanted, noise, scale, look_up)
-        if not _suppresses(mechanism) and (missing := empty(array)) is not None:
+        if not mechanism.suppresses and (missing := empty(array)) is not None:
             raise ValueError(
                 f"'{name}': there is no value of {missing}. If values were suppressed for being "
                 "low, say so by the mechanism: noise=LaplaceMechanism(2).published_if('>=', 10)"
@@ -116,15 +100,7 @@ def read_release(
     return Release(queries, budget)
 
 
-def _columns(frame: Any, keys: Sequence[str]) -> Columns:
-    if isinstance(frame, str | PathLike) or frame is not None:
-        return columns_of(frame, text_columns=keys)
-    raise TypeError("frame must be a table, got None")
-
-
-def _of_columns(
-    columns: Columns, wanted: Sequence[str], keys: Sequence[str], labels: Mapping[str, Any]
-) -> Any:
+def _of_columns(columns: Columns, keys: Sequence[str], labels: Mapping[str, Any]) -> Any:
     def taken(name: str) -> Any:
         found = column(columns, name, "values")
         if not keys:
@@ -144,11 +120,7 @@ def _of_columns(
     return taken
 
 
-def _is_xarray(frame: Any) -> bool:
-    return hasattr(frame, "dims") and hasattr(frame, "coords")
-
-
-def _of_xarray(frame: Any, wanted: Sequence[str], dims: Any, labels: Mapping[str, Any]) -> Any:
+def _of_xarray(frame: Any, dims: Any, labels: Mapping[str, Any]) -> Any:
     if dims is not None or labels:
         raise ValueError("dims and coords are those of the xarray: leave them out")
 
@@ -215,7 +187,3 @@ def _of_query(name: str, wanted: Sequence[str], told: Any, what: str) -> Any:
     if name not in told:
         raise ValueError(f"'{name}': {what} is missing")
     return told[name]
-
-
-def _suppresses(mechanism: Mechanism) -> bool:
-    return isinstance(mechanism, PublishedByRules) and mechanism.publication.suppresses

@@ -5,13 +5,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pymc_dapper.checks import finite_number, names, shown
-from pymc_dapper.mechanisms import (
-    DiscreteGaussianMechanism,
-    DiscreteLaplaceMechanism,
-    GaussianMechanism,
-    LaplaceMechanism,
-    Mechanism,
-)
+from pymc_dapper.mechanisms import Mechanism
+from pymc_dapper.releases.noise import NOISE
+
+LAWS = {
+    "LAPLACE": "laplace",
+    "GEOMETRIC": "discrete laplace",
+    "GAUSSIAN": "gaussian",
+    "DISCRETE_GAUSSIAN": "discrete gaussian",
+}
 
 
 def tumult_mechanisms(noise_info: Any, values: str | Sequence[str]) -> dict[str, Mechanism]:
@@ -72,13 +74,7 @@ def _mechanism(name: str, told: Any) -> Mechanism:
     number = finite_number(
         told["noise_parameter"], f"'{name}': noise_parameter of noise_info", above=0
     )
-    match kind:
-        case "LAPLACE":
-            return LaplaceMechanism(number)
-        case "GEOMETRIC":
-            return DiscreteLaplaceMechanism(number)
-        case "GAUSSIAN":
-            return GaussianMechanism(math.sqrt(number))
-        case "DISCRETE_GAUSSIAN":
-            return DiscreteGaussianMechanism(math.sqrt(number))
-    raise ValueError(f"'{name}': noise of kind {kind} in noise_info isn't added to a statistic")
+    if kind not in LAWS:
+        raise ValueError(f"'{name}': noise of kind {kind} in noise_info isn't added to a statistic")
+    mechanism: Mechanism = NOISE[LAWS[kind]](math.sqrt(number) if "GAUSSIAN" in kind else number)
+    return mechanism

@@ -12,7 +12,7 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.named_dims import as_plain
-from pymc_dapper.checks import as_array, no_comparison, places
+from pymc_dapper.checks import as_array, no_comparison, places, shown
 from pymc_dapper.context import check_precision
 from pymc_dapper.statistics.statistic import Array
 
@@ -60,6 +60,16 @@ def as_categories(x: Records, name: str, k: int, *, max_ndim: int = 2) -> Array:
         wrong = places((x < 0) | (x >= k))
         raise ValueError(f"{name} must hold categories 0, ..., {k - 1}: {wrong}")
     return x
+
+
+def check_limits(low: np.ndarray, high: np.ndarray, name: str, given: object) -> None:
+    """Check that limits of clamped records are in order, and not further apart than floats go."""
+    with np.errstate(over="ignore"):
+        widths = high - low
+    if not (np.isfinite(low) & np.isfinite(high) & (low < high)).all():
+        raise ValueError(f"{name} must hold finite limits, lower before upper, got {shown(given)}")
+    if not np.isfinite(widths).all():
+        raise ValueError(f"{name}'s limits are so far apart that their distance isn't a float")
 
 
 def n_columns(x: Array, name: str) -> int | None:

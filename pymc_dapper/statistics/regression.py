@@ -13,6 +13,7 @@ from pymc_dapper.statistics.arrays import (
     Records,
     as_pair,
     as_records,
+    check_limits,
     module_of,
     n_columns,
     n_records,
@@ -175,14 +176,8 @@ def _limits(clamp: Any, p: int) -> tuple[np.ndarray, np.ndarray]:
             "clamp must give one pair (lower, upper) for y, and for x one pair or one per column, "
             f"{p}; got {shown(clamp)}"
         )
-    limits = np.vstack([of_y, np.broadcast_to(of_x, (p, 2))])
-    low, high = limits.T
-    with np.errstate(over="ignore"):
-        widths = high - low
-    if not np.isfinite(limits).all() or not np.all(widths > 0):
-        raise ValueError(f"clamp must hold finite limits, lower before upper, got {shown(clamp)}")
-    if not np.isfinite(widths).all():
-        raise ValueError("clamp's limits are so far apart that their distance isn't a float")
+    low, high = np.vstack([of_y, np.broadcast_to(of_x, (p, 2))]).T
+    check_limits(low, high, "clamp", clamp)
     return low, high
 
 

@@ -134,7 +134,8 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, rule: Rule = "synthet
     array(1.13333333)
     """
     choice(rule, "rule", get_args(Rule))
-    q, u = real_numbers(estimates, "estimates"), real_numbers(variances, "variances")
+    q = real_numbers(estimates, "estimates", finite=True)
+    u = real_numbers(variances, "variances", positive=True)
     if q.shape != u.shape or q.ndim == 0:
         raise ValueError(
             f"estimates and variances must have the same shape, with an entry for each set first: "
@@ -143,13 +144,6 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, rule: Rule = "synthet
     m = len(q)
     if m < 2:
         raise ValueError("estimates must be of two sets or more: one doesn't show how they differ")
-    for name, values, wrong in (
-        ("estimates", q, ~np.isfinite(q)),
-        ("variances", u, ~(np.isfinite(u) & (u > 0))),
-    ):
-        if wrong.any():
-            positive = "" if values is q else " and positive"
-            raise ValueError(f"{name} must be finite{positive}: {places(wrong)}")
     within, between = u.mean(axis=0), q.var(axis=0, ddof=1)
     if rule == "mixture":
         variance, df = within + q.var(axis=0), np.full(within.shape, np.inf)

@@ -59,7 +59,7 @@ POSITIVE_ARGUMENTS = {
 @pytest.mark.parametrize("where", POSITIVE_ARGUMENTS)
 def test_what_is_no_number_is_refused(where, value):
     name, function = POSITIVE_ARGUMENTS[where]
-    message = rf"^{name} must be a number, got {re.escape(shown(value))}\. [A-Z]"
+    message = rf"^{name} must be a finite number above 0, got {re.escape(shown(value))}\. [A-Z]"
     with pytest.raises(TypeError, match=message):
         function(value)
 
@@ -68,7 +68,9 @@ def test_what_is_no_number_is_refused(where, value):
 @pytest.mark.parametrize("where", POSITIVE_ARGUMENTS)
 def test_numbers_out_of_range_are_refused(where, value):
     name, function = POSITIVE_ARGUMENTS[where]
-    with pytest.raises(ValueError, match=rf"^{name} must be positive and finite, got .*\. [A-Z]"):
+    with pytest.raises(
+        ValueError, match=rf"^{name} must be a finite number above 0, got .*\. [A-Z]"
+    ):
         function(value)
 
 
@@ -83,10 +85,10 @@ def test_numbers_out_of_range_are_refused(where, value):
 )
 def test_a_delta_that_is_no_probability_is_refused(make):
     for value in (0, 1, -0.1, 1.5, math.nan, math.inf, 10**400):
-        with pytest.raises(ValueError, match=r"^delta must be above 0 and below 1, got .*PureDP"):
+        with pytest.raises(ValueError, match=r"^delta .* number above 0 and below 1, got .*PureDP"):
             make(value)
     for value in (True, "0.1", [0.1]):
-        with pytest.raises(TypeError, match=r"^delta must be a number, got"):
+        with pytest.raises(TypeError, match=r"^delta must be a finite number .*, got"):
             make(value)
     with pytest.raises(ValueError, match=r"^delta must not be below 2\.2e-308"):
         make(1e-310)

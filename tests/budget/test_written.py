@@ -24,7 +24,7 @@ def test_a_budget_comes_back(budget):
         ({"kind": "RenyiDP", "alpha": 2}, ValueError, "no budget of kind 'RenyiDP'"),
         ({"epsilon": 1.0}, ValueError, "no budget of kind None"),
         ({"kind": "PureDP"}, TypeError, "PureDP.*epsilon"),
-        ({"kind": "PureDP", "epsilon": -1.0}, ValueError, "PureDP.*positive"),
+        ({"kind": "PureDP", "epsilon": -1.0}, ValueError, "PureDP.*above 0"),
         ({"kind": "ZCDP", "rho": 1.0, "delta": 0.1}, TypeError, "ZCDP.*delta"),
         (1.0, TypeError, "dict or as null"),
     ],

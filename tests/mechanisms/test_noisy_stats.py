@@ -422,8 +422,8 @@ def test_an_impossible_release_is_refused(how, released, message):
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda m: NoisyStats(0.0, 9), ValueError, "epsilon must be positive"),
-        (lambda m: NoisyStats("1", 9), TypeError, "epsilon must be a number"),
+        (lambda m: NoisyStats(0.0, 9), ValueError, "epsilon must be a finite number above 0"),
+        (lambda m: NoisyStats("1", 9), TypeError, "epsilon must be a finite number"),
         (lambda m: NoisyStats(1.0, 1), ValueError, "n must be a whole number of at least 2"),
         (lambda m: NoisyStats.calibrate(ZCDP(0.1), n=9), TypeError, "PureDP"),
         (
@@ -435,8 +435,8 @@ def test_an_impossible_release_is_refused(how, released, message):
         (lambda m: m.statistic(pt.ones(9), pt.ones(9)), ValueError, "for n=12 records, got 9"),
         (lambda m: m.statistic(X, Y[:9]), ValueError, "x has 12 records, but y has 9"),
         (lambda m: m.statistic(X[:, None], Y), ValueError, "x must have one axis"),
-        (lambda m: m.statistic(X, Y, clamp_x=(1, 0)), ValueError, "clamp_x must be finite"),
-        (lambda m: m.statistic(X, Y, clamp_y=(0, np.inf)), ValueError, "clamp_y must be finite"),
+        (lambda m: m.statistic(X, Y, clamp_x=(1, 0)), ValueError, "clamp_x must hold finite limits"),
+        (lambda m: m.statistic(X, Y, clamp_y=(0, np.inf)), ValueError, "clamp_y must hold finite limits"),
         (lambda m: m.release(np.ones(3)), ValueError, r"must be 4 sums.*got shape \(3,\)"),
         (lambda m: m.release(1.0), ValueError, r"got shape \(\)"),
         (

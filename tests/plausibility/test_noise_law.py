@@ -21,7 +21,7 @@ def test_the_distance_is_in_standard_deviations_of_the_noise():
     for way, sd in expected.items():
         model = applicants(way, RELEASED)
         [release] = find_releases(model, [model.rvs_to_values[model["record"]]])
-        np.testing.assert_allclose(NoiseLaw(release.noise, (4,)).deviations(), sd, rtol=0.02)
+        np.testing.assert_allclose(NoiseLaw(release.noise, (4,)).deviations, sd, rtol=0.02)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e9])

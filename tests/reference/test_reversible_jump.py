@@ -127,7 +127,7 @@ def test_compiled_draws_are_those_of_python():
     [
         ({"width": 0}, ValueError, "width must be"),
         ({"sums": 1.5}, TypeError, "sums must be"),
-        ({"start": [[0.5]]}, ValueError, r"start must have one axis, got shape \(1, 1\)"),
+        ({"start": [[0.5]]}, ValueError, r"start must be a vector, got shape \(1, 1\)"),
         ({"n_range": (5, 5)}, ValueError, "the most of n_range must be"),
         ({"n_range": (-1, 5)}, ValueError, "the least of n_range must be"),
         ({"n_start": 8}, ValueError, "n_start must be"),

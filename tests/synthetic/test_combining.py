@@ -104,7 +104,7 @@ def test_several_parameters_at_once():
     [
         ([1.0], [1.0], "two sets or more"),
         ([1.0, 2.0], [1.0], "same shape"),
-        ([1.0, 2.0], [1.0, 0.0], "variances must be finite and positive: 1 of 2"),
+        ([1.0, 2.0], [1.0, 0.0], "variances must be positive and finite: 1 of 2"),
         ([1.0, np.nan], [1.0, 1.0], "estimates must be finite"),
         ([1.0, 1.1], [1.0, 1.0], "Make more sets"),
     ],

@@ -199,5 +199,5 @@ def distribution_name(node: Apply) -> str:
 
 REMEDY = (
     "no map from noise to its records is registered. Register one with "
-    "`pymc_dapper.reading.record_maps.record_map.register(type(rv_op))`"
+    "`pymc_dapper.reading.record_map.register(type(rv_op))`"
 )

@@ -1,0 +1,17 @@
+"""Noise by its name, for all that reads what is told of it."""
+
+from typing import Any
+
+from pymc_dapper.mechanisms import (
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+)
+
+NOISE: dict[str, Any] = {
+    "laplace": LaplaceMechanism,
+    "gaussian": GaussianMechanism,
+    "discrete laplace": DiscreteLaplaceMechanism,
+    "discrete gaussian": DiscreteGaussianMechanism,
+}
