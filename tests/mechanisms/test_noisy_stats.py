@@ -435,8 +435,16 @@ def test_an_impossible_release_is_refused(how, released, message):
         (lambda m: m.statistic(pt.ones(9), pt.ones(9)), ValueError, "for n=12 records, got 9"),
         (lambda m: m.statistic(X, Y[:9]), ValueError, "x has 12 records, but y has 9"),
         (lambda m: m.statistic(X[:, None], Y), ValueError, "x must have one axis"),
-        (lambda m: m.statistic(X, Y, clamp_x=(1, 0)), ValueError, "clamp_x must hold finite limits"),
-        (lambda m: m.statistic(X, Y, clamp_y=(0, np.inf)), ValueError, "clamp_y must hold finite limits"),
+        (
+            lambda m: m.statistic(X, Y, clamp_x=(1, 0)),
+            ValueError,
+            "clamp_x must hold finite limits",
+        ),
+        (
+            lambda m: m.statistic(X, Y, clamp_y=(0, np.inf)),
+            ValueError,
+            "clamp_y must hold finite limits",
+        ),
         (lambda m: m.release(np.ones(3)), ValueError, r"must be 4 sums.*got shape \(3,\)"),
         (lambda m: m.release(1.0), ValueError, r"got shape \(\)"),
         (
