@@ -115,7 +115,9 @@ def test_laws_with_a_density():
 def test_clipped_laws():
     for rv, lower, upper in CLIPPED.values():
         found = clipped(rv.owner)
-        ends = [None if x is None else float(x.eval().ravel()[0]) for x in found[1:]]
+        ends = [
+            None if x is None else float(x.eval(mode="FAST_COMPILE").ravel()[0]) for x in found[1:]
+        ]
         assert ends == [lower, upper]
         assert not has_density(rv.owner)
     assert [name for name, rv in {**DENSE, **NEITHER}.items() if clipped(rv.owner)] == []
@@ -124,7 +126,7 @@ def test_clipped_laws():
 @pytest.mark.parametrize("name", [*DENSE, *CLIPPED])
 def test_numbers_come_twice_where_there_is_no_density(name):
     rv = DENSE[name] if name in DENSE else CLIPPED[name][0]
-    draws = pm.draw(rv, draws=300, random_seed=1, mode="FAST_COMPILE").ravel()
+    draws = pm.draw(rv, draws=50, random_seed=1, mode="FAST_COMPILE").ravel()
     assert (len(np.unique(draws)) == len(draws)) == (name in DENSE)
 
 
@@ -174,7 +176,10 @@ def test_densities_at_point_masses():
             [-np.inf, -np.inf, norm.logpdf(2), norm.logpdf(1), -np.inf, -np.inf],
         ),
     ]:
-        found = [np.ravel(x.eval())[0] for x in log_densities_at_points(mixture(*laws).owner)]
+        found = [
+            np.ravel(x.eval(mode="FAST_COMPILE"))[0]
+            for x in log_densities_at_points(mixture(*laws).owner)
+        ]
         np.testing.assert_allclose(found, expected)
     for others in (NORMAL(), mixture(NORMAL(), NORMAL(1)), mixture(point, by_hand())):
         assert log_densities_at_points(others.owner) is None

@@ -437,7 +437,11 @@ def test_rows_without_records_are_never_there():
     assert far_from_calibrated(of_rows, released, truth) < 1e-12
     assert far_from_calibrated(RULES["from 3 on"][0], released, truth) > 0.01
     assert of_rows(LAW).release(np.zeros(50), random_seed=1).mask.all()
-    assert LAW.nonempty().logp(np.nan, np.arange(3)).eval().tolist() == [0, -np.inf, -np.inf]
+    assert LAW.nonempty().logp(np.nan, np.arange(3)).eval(mode="FAST_COMPILE").tolist() == [
+        0,
+        -np.inf,
+        -np.inf,
+    ]
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -596,7 +600,7 @@ def test_suppressed_entries_are_masked_or_nan_or_rows_that_are_not_there():
         np.ma.masked_array([0, 5.0, 4.5, 7.5], [True, False, True, False]),
         [-np.inf, 5.0, -np.inf, 7.5],
     ]
-    first, *others = (mechanism.logp(way, np.arange(4.0)).eval() for way in ways)
+    first, *others = (mechanism.logp(way, np.arange(4.0)).eval(mode="FAST_COMPILE") for way in ways)
     assert np.isfinite(first).all()
     for other in others:
         np.testing.assert_array_equal(first, other)
