@@ -41,6 +41,9 @@ MOST_DEVIATIONS = 12.0
 LEAST_DROP = 20.0
 """Nor is it, if the noise's log-density is so far below its top, even if its tails are heavy."""
 
+DROP_WHERE_FIXED = 10.0
+"""The same of an entry that the model doesn't let vary, or hardly ever: a chain wouldn't find it."""
+
 LARGEST_ROUNDING = 1e-3
 """A log-density that is rounded to more than this can't tell data sets apart."""
 
@@ -203,7 +206,8 @@ class _Comparison:
             return np.zeros(0, dtype=bool)
         first = self._draws[0]
         distance = np.maximum(np.maximum(first - highest, lowest - first), 0.0)
-        far = self._too_far(distance) & (self._draws == first).all(axis=0)
+        least = DROP_WHERE_FIXED + np.log(self._noise.size)
+        far = (self._noise.drop(distance) > least) & (self._draws == first).all(axis=0)
         if not far.any():
             return far
         extremes = self._extremes()

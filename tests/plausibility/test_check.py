@@ -71,6 +71,14 @@ def test_a_small_number_in_the_place_of_a_structural_zero_is_noticed():
         check(with_a_cell_too_many(laplace, with_a_fourth(1e-9), RELEASED))
 
 
+def test_what_hardly_varies_is_told_of_where_a_chain_would_not_find_it():
+    """Seven deviations of the noise: records there are far likelier than such noise."""
+    rare = with_a_fourth(1e-9)
+    with pytest.warns(UserWarning, match="'privacy': released 28 is at index 3"):
+        check(with_a_cell_too_many(discrete, rare, np.array([100, 120, 140, 28])))
+    check(with_a_cell_too_many(discrete, rare, np.array([100, 120, 140, 12])))
+
+
 def test_a_category_that_is_rare_is_no_reason_to_warn():
     check(with_a_cell_too_many(laplace, with_a_fourth(1e-5), RELEASED))
 
