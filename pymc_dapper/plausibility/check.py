@@ -42,7 +42,7 @@ LEAST_DROP = 20.0
 """Nor is it, if the noise's log-density is so far below its top, even if its tails are heavy."""
 
 DROP_WHERE_FIXED = 10.0
-"""The same of an entry that the model doesn't let vary, or hardly ever: a chain wouldn't find it."""
+"""The same of an entry that the model hardly lets vary: a chain wouldn't find it."""
 
 LARGEST_ROUNDING = 1e-3
 """A log-density that is rounded to more than this can't tell data sets apart."""
