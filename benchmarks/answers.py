@@ -4,7 +4,7 @@ Asked are intervals of all cells and of their sum, with Laplace noise; beside no
 (https://github.com/sbaldasty/noisyvalue), if a checkout of it is given, with Gaussian noise, which
 is what it has, and for tables of up to 100 cells: its time grows faster than the table.
 
-    python -m benchmarks.answers --peer CHECKOUT --page docs/answers.md
+    python -m benchmarks.answers --peer CHECKOUT --page docs/evidence/measured.md
 """
 
 import argparse

@@ -29,7 +29,7 @@ EXAMPLES = {
     "broadband": ["--output", "broadband.png", "--page", "../broadband.md"],
     "injuries": ["--output", "injuries.png", "--page", "../offices.md"],
     "invariants": ["--output", "invariants.png"],
-    "answers": ["--output", "answers.png", "--page", "../answers.md"],
+    "answers": ["--output", "answers.png", "--page", "../evidence/measured.md"],
     "private_proportion": ["--output", "private_proportion.png"],
     "budget_study": ["--output", "budget_study.png", "--page", "../studies.md"],
     # These name their figures themselves.
