@@ -23,8 +23,9 @@ from pymc_dapper.counts.trees.compiled import (
     split_draws,
     summarise,
 )
-from pymc_dapper.counts.trees.messages import DROP, NO_SUMS, TAIL_MASS, Messages, Sums, sums_of
+from pymc_dapper.counts.trees.messages import DROP, NO_SUMS, TAIL_MASS, Messages, Sums
 from pymc_dapper.counts.trees.nodes import Nodes
+from pymc_dapper.counts.trees.priors import to_tables
 from pymc_dapper.counts.trees.weights import NONE, OF_TABLE
 
 LARGEST_DROP = 690.0
@@ -96,6 +97,12 @@ class Summaries(NamedTuple):
     below: np.ndarray
 
 
+def room_for(n: int, asked: Asked) -> Summaries:
+    """Allocate summaries of so many nodes."""
+    quantiles = np.empty((n, asked.shares.size), dtype=np.int64)
+    return Summaries(np.empty(n), np.empty(n), quantiles, np.empty((n if asked.at.size else 0, 2)))
+
+
 class Solved(NamedTuple):
     """A forest of which all messages up are known."""
 
@@ -109,6 +116,26 @@ class Solved(NamedTuple):
     """Logarithm of a bound on what the rest says about a count, for nodes that aren't in parts."""
     sums: list[Sums]
     """Of each part."""
+
+
+def with_subtrees(
+    most: float, total: float, largest: Sequence[float] | np.ndarray, roots: Sequence[Root]
+) -> tuple[float, float]:
+    """Add what is neglected in subtrees: the largest bound of a window, and the sum of all.
+
+    ``largest`` are logarithms of bounds on what the rest of the tree says of their roots.
+    """
+    for at_most, root in zip(largest, roots, strict=True):
+        most = max(most, at_most + root.most)
+        total += np.exp(min(at_most, 600.0)) * root.total
+    return most, total
+
+
+def tables_of(roots: Sequence[Root]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Write the messages of subtrees' roots as tables of log-weights."""
+    with np.errstate(divide="ignore"):
+        logs = [np.log(root.message) for root in roots]
+    return to_tables(logs, [root.lowest for root in roots])
 
 
 def wider(settings: Settings, most: float) -> Settings | None:
@@ -125,16 +152,9 @@ def to_root(nodes: Nodes, settings: Settings) -> Root:
     if messages.impossible >= 0:
         return Root(0, np.zeros(0), -np.inf, -np.inf, 0.0, messages.impossible)
     _, most, total = bound_neglected(nodes, messages)
-    width = messages.widths[-1]
-    return Root(
-        int(messages.lowest[-1]),
-        messages.values[messages.starts[-1] :][:width].copy(),
-        float(messages.log_totals.sum()),
-        most,
-        total,
-        -1,
-        sums_of(messages),
-    )
+    lowest, message = said_of(messages, messages.values, -1)
+    log_evidence = float(messages.log_totals.sum())
+    return Root(lowest, message.copy(), log_evidence, most, total, -1, messages.sums)
 
 
 def outward_of(
@@ -169,20 +189,19 @@ def summarised(
     messages: Messages, values: np.ndarray, chosen: np.ndarray, asked: Asked
 ) -> Summaries:
     """Summarise marginals."""
-    n = len(chosen)
-    found = Summaries(
-        np.empty(n),
-        np.empty(n),
-        np.empty((n, asked.shares.size), dtype=np.int64),
-        np.empty((n if asked.at.size else 0, 2)),
-    )
+    found = room_for(len(chosen), asked)
     summarise(messages, values, chosen, asked.shares, asked.at, *found)
     return found
 
 
 def to_draw(nodes: Nodes, messages: Messages) -> Messages:
     """Return messages by which each sum can be split in two."""
-    return add_between(nodes, messages) if messages.sizes.any() else messages
+    if not messages.sizes.any():
+        return messages
+    starts, widths, lowest, values, log_largest = add_between(nodes, messages)
+    return messages._replace(
+        starts=starts, widths=widths, lowest=lowest, values=values, log_largest=log_largest
+    )
 
 
 def draws_of(
@@ -303,9 +322,7 @@ class Forest:
             return self._name(int(at[messages.impossible]))
         largest, most, total = bound_neglected(top, messages)
         places = np.searchsorted(at, self._stops - 1)
-        for i, root in zip(places, roots, strict=True):
-            most = max(most, largest[i] + root.most)
-            total += np.exp(min(largest[i], 600.0)) * root.total
+        most, total = with_subtrees(most, total, largest[places], roots)
         log_evidence = messages.log_totals.sum() + sum(root.log_evidence for root in roots)
         named = self.origin[at] >= 0
         largest_of = dict(zip(self.origin[at[named]].tolist(), largest[named], strict=True))
@@ -323,36 +340,21 @@ class Forest:
 
     def _top(self, roots: Sequence[Root]) -> tuple[Nodes, np.ndarray]:
         """Make the tree above subtrees, which are its leaves; and tell where its nodes are."""
-        nodes, stops, at = self.nodes, self._stops, self._places_above()
+        nodes, at = self.nodes, self._places_above()
         place = np.full(nodes.left.size + 1, -1, dtype=np.int64)
         place[at] = np.arange(at.size)
-        left, right = place[nodes.left[at]], place[nodes.right[at]]
-        leaves = place[stops - 1]
-        noise, prior, first = nodes.noise[at], nodes.prior[at], nodes.first[at]
-        between = nodes.between[at]
-        between[leaves], noise[leaves], prior[leaves] = False, NONE, OF_TABLE
-        second = nodes.second[at]
-        second[leaves] = 0.0  # what windows leave out is counted in the parts
-        first[leaves] = len(nodes.table_lowest) + np.arange(leaves.size)
-        ends = nodes.tables.size + np.cumsum([root.message.size for root in roots], dtype=np.int64)
-        with np.errstate(divide="ignore"):
-            logs = [np.log(root.message) for root in roots]
-        return Nodes(
-            left,
-            right,
-            between,
-            noise,
-            nodes.released[at],
-            nodes.scale[at],
-            prior,
-            first,
-            second,
-            nodes.highest[at],
-            np.concatenate([nodes.table_starts, ends]),
-            np.concatenate(
-                [nodes.table_lowest, np.array([root.lowest for root in roots], dtype=np.int64)]
-            ),
-            np.concatenate([nodes.tables, *logs]),
+        leaves = place[self._stops - 1]
+        top = nodes.at(at)
+        top.between[leaves], top.noise[leaves], top.prior[leaves] = False, NONE, OF_TABLE
+        top.first[leaves] = len(nodes.table_lowest) + np.arange(leaves.size)
+        top.second[leaves] = 0.0  # what windows leave out is counted in the parts
+        starts, lowest, tables = tables_of(roots)
+        return top._replace(
+            left=place[top.left],
+            right=place[top.right],
+            table_starts=np.append(nodes.table_starts, nodes.tables.size + starts[1:]),
+            table_lowest=np.append(nodes.table_lowest, lowest),
+            tables=np.append(nodes.tables, tables),
         ), at
 
     def _named(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -379,12 +381,7 @@ class Forest:
         outward: Outward | None = None,
     ) -> Summaries:
         """Summarise the marginal pmfs of all nodes, given what is known of a root from outside."""
-        found = Summaries(
-            np.empty(self.size),
-            np.empty(self.size),
-            np.empty((self.size, asked.shares.size), dtype=np.int64),
-            np.empty((self.size if asked.at.size else 0, 2)),
-        )
+        found = room_for(self.size, asked)
 
         def put(numbers: np.ndarray, part: Summaries) -> None:
             for whole, values in zip(found, part, strict=True):
@@ -426,9 +423,8 @@ class Forest:
             place = at - start
         else:
             place = chosen[numbers == node][0]
-        run = slice(messages.starts[place], messages.starts[place] + messages.widths[place])
-        pmf = messages.values[run] * values[run]
-        return int(messages.lowest[place]), pmf / pmf.sum()
+        lowest, pmf = said_of(messages, messages.values * values, place)
+        return lowest, pmf / pmf.sum()
 
     def draw(
         self,

@@ -98,21 +98,8 @@ class Messages(NamedTuple):
     """Float64, shape (number of nodes,): bound on each entry's relative error by it."""
     impossible: int
     """A node that no count is possible at, or only with less than the windows hold; -1 if none."""
-    summed: np.ndarray
-    """Int64: nodes whose children were summed by transform, unless all messages are kept."""
-    summed_starts: np.ndarray
-    """Int64: where their messages begin among these."""
-    summed_values: np.ndarray
-    """Float64: probabilities."""
-
-
-@njit
-def chosen(x: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return some of the entries of an array."""
-    out = np.empty(at.size, dtype=np.int64)
-    for k in range(at.size):
-        out[k] = x[at[k]]
-    return out
+    sums: Sums
+    """What is worth to be kept, unless all messages are."""
 
 
 @njit
@@ -232,7 +219,7 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
         children, between = gather(nodes, head, family)
         how, lows, highs, own, width_of = DIRECTLY, 0, 0, children, children
         if nodes.right[head] >= 0 and transforms:
-            own, width_of = chosen(starts, children), chosen(widths, children)
+            own, width_of = starts[children], widths[children]
             for x in range(children.size):
                 lows += lowest[children[x]]
                 highs += lowest[children[x]] + width_of[x] - 1
@@ -386,6 +373,9 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
             k -= 1
         if impossible >= 0:
             break
+    at = sum_nodes[:n_sums].copy()
+    of_sums = sum_starts[:n_sums].copy(), widths[at], lowest[at], sizes[at], tilts[at], wrapped[at]
+    sums = Sums(at, *of_sums, kept[:sums_used].copy())
     return Messages(
         starts,
         widths,
@@ -401,32 +391,22 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
         wrapped,
         errors,
         impossible,
-        sum_nodes[:n_sums].copy(),
-        sum_starts[:n_sums].copy(),
-        kept[:sums_used].copy(),
-    )
-
-
-def sums_of(messages: Messages) -> Sums:
-    """Return what is worth to be kept of messages of which only the last was."""
-    at = messages.summed
-    return Sums(
-        at,
-        messages.summed_starts,
-        messages.widths[at],
-        messages.lowest[at],
-        messages.sizes[at],
-        messages.tilts[at],
-        messages.wrapped[at],
-        messages.summed_values,
+        sums,
     )
 
 
 @njit
-def add_between(nodes: Nodes, messages: Messages) -> Messages:
-    """Return messages with those of nodes in between that sums by transform left out, for draws.
+def add_between(
+    nodes: Nodes, messages: Messages
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Add messages of nodes in between that sums by transform left out, for draws.
 
     Messages of the children are tilted there: of given sums they say the same.
+
+    Returns
+    -------
+    starts, widths, lowest, values, log_largest : ndarray
+        As in :class:`Messages`.
     """
     starts, widths, lowest = messages.starts.copy(), messages.widths.copy(), messages.lowest.copy()
     log_largest, values = messages.log_largest.copy(), messages.values.copy()
@@ -450,7 +430,7 @@ def add_between(nodes: Nodes, messages: Messages) -> Messages:
         if plan.places.size != size:
             plan = plan_of(size)
         how = Tilted(size, messages.tilts[head], 0.0, 0.0)
-        own, width_of = chosen(starts, children), chosen(widths, children)
+        own, width_of = starts[children], widths[children]
         sums = np.empty((between.size, size))
         partial_sums(plan, values, own, width_of, how, left, right, sums)
         tilt_parts(values, own, width_of, how)
@@ -465,25 +445,7 @@ def add_between(nodes: Nodes, messages: Messages) -> Messages:
             values = _with_room(values, starts[i], used)
             values[starts[i] : used] = sums[k, : widths[i]]
             log_largest[i] = math.log(sums[k, : widths[i]].max())
-    return Messages(
-        starts,
-        widths,
-        lowest,
-        values[:used].copy(),
-        messages.log_totals,
-        messages.log_neglected,
-        messages.log_shares,
-        messages.log_sums,
-        log_largest,
-        messages.sizes,
-        messages.tilts,
-        messages.wrapped,
-        messages.errors,
-        messages.impossible,
-        messages.summed,
-        messages.summed_starts,
-        messages.summed_values,
-    )
+    return starts, widths, lowest, values[:used].copy(), log_largest
 
 
 @njit

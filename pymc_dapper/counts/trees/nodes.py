@@ -40,14 +40,17 @@ class Nodes(NamedTuple):
     tables: np.ndarray
     """Float64: log-weights; of counts beyond a table it is -inf."""
 
+    def at(self, places: np.ndarray | slice) -> "Nodes":
+        """Return some of the nodes, whose children are still those of all."""
+        own, tables = self[:10], self[10:]
+        return Nodes(*(x[places].copy() for x in own), *tables)  # type: ignore[call-arg]
+
     def part(self, start: int, stop: int) -> "Nodes":
         """Return the nodes of a run that has all below its last node, which isn't in between."""
-        run = slice(start, stop)
-        shifted = [np.where(x[run] < 0, -1, x[run] - start) for x in (self.left, self.right)]
-        between = self.between[run].copy()
-        between[-1] = False
-        own = [x[run] for x in self[3:10]]
-        return Nodes(*shifted, between, *own, *self[10:])  # type: ignore[call-arg]
+        part = self.at(slice(start, stop))
+        part.between[-1] = False
+        left, right = (np.maximum(x - start, -1) for x in part[:2])
+        return part._replace(left=left, right=right)
 
 
 @njit

@@ -7,7 +7,7 @@ from numba import njit
 
 from pymc_dapper.counts.trees.convolution import convolve
 from pymc_dapper.counts.trees.fourier import plan_of
-from pymc_dapper.counts.trees.messages import Messages, chosen, gather
+from pymc_dapper.counts.trees.messages import Messages, gather
 from pymc_dapper.counts.trees.nodes import Nodes
 from pymc_dapper.counts.trees.spectra import SHORTEST, Tilted, all_others
 from pymc_dapper.counts.trees.weights import NONE, log_noise_weights
@@ -73,7 +73,7 @@ def descend(nodes: Nodes, messages: Messages, outward: np.ndarray) -> tuple[np.n
             first = lowest[i]
             for child in children:
                 first -= lowest[child]
-            own, width_of = chosen(starts, children), chosen(widths, children)
+            own, width_of = starts[children], widths[children]
             how = Tilted(size, tilt, 0.0, messages.wrapped[i])
             error = all_others(plan, messages.values, own, width_of, how, t, first, values)
             worst = max(worst, error / (children.size - 1))

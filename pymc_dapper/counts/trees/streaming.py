@@ -31,11 +31,13 @@ from pymc_dapper.counts.trees.forest import (
     Summaries,
     outward_of,
     said_of,
+    tables_of,
     wider,
+    with_subtrees,
 )
 from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS
-from pymc_dapper.counts.trees.priors import read_prior, to_tables
-from pymc_dapper.counts.trees.tree import CountTree, read_quantiles
+from pymc_dapper.counts.trees.priors import read_prior
+from pymc_dapper.counts.trees.tree import CountTree, read_quantiles, read_releases
 
 TOP = "_top.parquet"
 RUN = "_run.json"
@@ -318,9 +320,7 @@ def write_root(task: Task, name: str) -> None:
     if isinstance(solved, int):
         found = Root(0, np.zeros(0), -np.inf, np.inf, np.inf, int(nodes["node"][solved]))
     else:
-        message = solved.messages.values[solved.messages.starts[-1] :]
-        lowest = int(solved.messages.lowest[-1])
-        message = message[: solved.messages.widths[-1]]
+        lowest, message = said_of(solved.messages, solved.messages.values, -1)
         found = Root(lowest, message, solved.log_evidence, solved.most, solved.total, -1)
     file = root_file(task, name)
     beside = file.with_name(f".{file.stem}-{os.getpid()}.npz")
@@ -370,41 +370,28 @@ class Top:
             np.bincount(parent[parent >= 0], minlength=n)[:n] == 0
         ):
             raise ValueError(f"{TOP}: a node has no children, in it or in other files")
-        # CountTree checks what was released; of the leaves nothing is, here.
-        noise = np.broadcast_to(nodes["noise"], n)
-        checked = CountTree(
-            parent,
-            np.append(nodes["released"], np.zeros(len(roots))),
-            np.append(nodes["scale"], np.ones(len(roots))),
-            noise=np.append(noise, np.full(len(roots), "gaussian")),
-            names=joined["node"],
-        )._forest
-        inside = checked.origin >= 0
-        kinds, released, scale = (np.zeros(n + len(roots)) for _ in range(3))
-        for made, of in zip((kinds, released, scale), checked.nodes[3:6], strict=True):
-            made[checked.origin[inside]] = of[inside]
-        kinds[leaves] = weights.NONE
-        prior, first = np.zeros(n + len(roots)), np.zeros(n + len(roots))
-        prior[leaves], first[leaves] = weights.OF_TABLE, np.arange(len(roots))
-        with np.errstate(divide="ignore"):
-            tables = to_tables(
-                [np.log(root.message) for root, _, _ in roots],
-                [root.lowest for root, _, _ in roots],
-            )
+        released = (nodes[key] for key in ("released", "scale", "noise"))
+        releases = read_releases(*released, n, lambda i: f"node {nodes['node'][i]}")
+        below, nothing = [root for root, _, _ in roots], np.full(len(roots), weights.NONE)
+        prior, first = np.full(n + len(roots), weights.OF_TABLE), np.zeros(n + len(roots))
+        first[leaves] = np.arange(len(roots))
         self.forest = Forest(
-            parent, kinds, released, scale, prior, first, np.zeros(len(prior)), tables, most=0
+            parent,
+            *(np.append(x, nothing) for x in releases),
+            prior,
+            first,
+            np.zeros(len(first)),
+            tables_of(below),
+            most=0,
         )
         solved = self.forest.solve_with(settings)
         if isinstance(solved, int):
             self._at = int(joined["node"][solved])
             return
         self.solved: Solved = solved
-        self.leaves, below = leaves, [root for root, _, _ in roots]
-        largest = [solved.largest[int(leaf)] for leaf in leaves]
-        mosts = [x + root.most for x, root in zip(largest, below, strict=True)]
-        self.most = max([solved.most, *mosts])
-        self.total = solved.total + sum(
-            np.exp(min(x, 600.0)) * root.total for x, root in zip(largest, below, strict=True)
+        self.leaves = leaves
+        self.most, self.total = with_subtrees(
+            solved.most, solved.total, [solved.largest[leaf] for leaf in leaves.tolist()], below
         )
         self.log_evidence = solved.log_evidence + sum(root.log_evidence for root in below)
 

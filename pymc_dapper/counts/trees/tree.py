@@ -136,32 +136,10 @@ class CountTree:
         self._names = None if names is None else as_array(names)
         if self._names is not None and self._names.shape != (n,):
             raise ValueError(f"names must be as many as nodes, {n}, got {self._names.shape}")
-        values = real_numbers(released, "released")
-        if values.shape != (n,):
-            raise ValueError(f"released must have shape ({n},), one for each node: nan for none")
-        scales = real_numbers(scale, "scale")
-        if scales.shape not in ((), (n,)):
-            raise ValueError(f"scale must be a number, or have shape ({n},), got {scales.shape}")
-        scales = np.broadcast_to(scales, n)
-        known = ~np.isnan(values)
-        kinds = np.where(known, _kinds(noise, n), weights.NONE)
-        kinds[known & (scales == 0)] = weights.EXACT
-        self._refuse(
-            known & ~((scales >= 0) & (scales < np.inf)),
-            "has a scale that isn't a number from 0 on",
-        )
-        self._refuse(np.isinf(values), "has an infinite released value")
-        whole = ~known | (values == np.round(values)) | ~np.isin(kinds, DISCRETE)
-        self._refuse(
-            ~whole,
-            "has a released value that isn't whole, though its noise is discrete or none: no count "
-            "leads there",
-        )
-        self._refuse((kinds == weights.EXACT) & (values < 0), "has a negative exact count")
-        self._refuse(np.abs(values) > weights.ENDLESS, "has a released value beyond 2**53")
+        releases = read_releases(released, scale, noise, n, self._name)
         is_leaf = np.ones(n, dtype=bool)
         is_leaf[parents[parents >= 0]] = False
-        self._forest = self._make(parents, kinds, values, scales, is_leaf, prior)
+        self._forest = self._make(parents, releases, is_leaf, prior)
         endless = self._forest.endless
         if endless is not None:
             raise ValueError(
@@ -171,24 +149,15 @@ class CountTree:
         self._solved: Solved | None = None
 
     def _make(
-        self,
-        parents: np.ndarray,
-        kinds: np.ndarray,
-        values: np.ndarray,
-        scales: np.ndarray,
-        is_leaf: np.ndarray,
-        prior: Any,
+        self, parents: np.ndarray, releases: "Releases", is_leaf: np.ndarray, prior: Any
     ) -> Forest:
-        zeros = np.zeros(parents.size)
-
         def forest(read: Any) -> Forest:
-            kind, first, second = np.zeros(parents.size, dtype=np.int64), zeros.copy(), zeros.copy()
-            kind[is_leaf], first[is_leaf], second[is_leaf] = read[:3]
-            released = np.where(kinds == weights.NONE, 0.0, values)
-            return Forest(parents, kinds, released, scales, kind, first, second, read.tables)
+            laws = np.zeros((3, parents.size))
+            laws[:, is_leaf] = read[:3]
+            return Forest(parents, *releases, *laws, read.tables)
 
         n_leaves = int(is_leaf.sum())
-        flat = forest(read_prior("flat", n_leaves, zeros))
+        flat = forest(read_prior("flat", n_leaves, np.zeros(0)))
         if isinstance(prior, str) and prior == "flat":
             return flat
         largest = np.full(parents.size, weights.ENDLESS)
@@ -198,10 +167,6 @@ class CountTree:
 
     def _name(self, node: int) -> str:
         return f"node {node}" if self._names is None else f"node {self._names[node]!s}"
-
-    def _refuse(self, wrong: np.ndarray, why: str) -> None:
-        if wrong.any():
-            raise ValueError(f"{self._name(int(np.flatnonzero(wrong)[0]))} {why}")
 
     def __repr__(self) -> str:
         """Summarise the tree."""
@@ -343,6 +308,51 @@ class CountTree:
         draws = whole_number(draws, "draws", at_least=1)
         rng = random_generator(random_seed, "random_seed")
         return self._forest.draw(self._up(executor), draws, rng, executor)
+
+
+class Releases(NamedTuple):
+    """What was released of each node; arrays of shape (number of nodes,)."""
+
+    kinds: np.ndarray
+    """Int64: kinds of noise, as in :mod:`pymc_dapper.counts.trees.weights`."""
+    values: np.ndarray
+    """Float64: 0 where nothing was."""
+    scales: np.ndarray
+    """Float64."""
+
+
+def read_releases(
+    released: ArrayLike, scale: ArrayLike, noise: Any, n: int, name: Callable[[int], str]
+) -> Releases:
+    """Check what was released of n nodes, which messages call by their names."""
+    values = real_numbers(released, "released")
+    if values.shape != (n,):
+        raise ValueError(f"released must have shape ({n},), one for each node: nan for none")
+    scales = real_numbers(scale, "scale")
+    if scales.shape not in ((), (n,)):
+        raise ValueError(f"scale must be a number, or have shape ({n},), got {scales.shape}")
+    scales = np.broadcast_to(scales, n)
+    known = ~np.isnan(values)
+    kinds = np.where(known, _kinds(noise, n), weights.NONE)
+    kinds[known & (scales == 0)] = weights.EXACT
+    fractional = known & (values != np.round(values)) & np.isin(kinds, DISCRETE)
+    for wrong, why in (
+        (
+            known & ~((scales >= 0) & (scales < np.inf)),
+            "has a scale that isn't a number from 0 on",
+        ),
+        (np.isinf(values), "has an infinite released value"),
+        (
+            fractional,
+            "has a released value that isn't whole, though its noise is discrete or none: no count "
+            "leads there",
+        ),
+        ((kinds == weights.EXACT) & (values < 0), "has a negative exact count"),
+        (np.abs(values) > weights.ENDLESS, "has a released value beyond 2**53"),
+    ):
+        if wrong.any():
+            raise ValueError(f"{name(int(np.flatnonzero(wrong)[0]))} {why}")
+    return Releases(kinds, np.where(known, values, 0.0), scales)
 
 
 def read_quantiles(quantiles: ArrayLike) -> np.ndarray:
