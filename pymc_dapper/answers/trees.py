@@ -8,8 +8,8 @@ import numpy as np
 from pymc_dapper.answers.law import CellLaw
 from pymc_dapper.answers.windows import LARGEST, LARGEST_DROP, Support, tabulate
 from pymc_dapper.counts.trees import weights
-from pymc_dapper.counts.trees.forest import ContradictionError, Forest, Solved
-from pymc_dapper.counts.trees.priors import to_tables
+from pymc_dapper.counts.trees.forest import ContradictionError, Forest, Releases, Solved
+from pymc_dapper.counts.trees.priors import Prior, to_tables
 
 DROP = 60.0
 """Windows of single sums end where log-weights are that much below the largest, at first."""
@@ -127,16 +127,8 @@ class SumsTree:
         if prior is not None:
             kind[: self.n_cells] = weights.NEGATIVE_BINOMIAL
             first[: self.n_cells], second[: self.n_cells] = prior
-        forest = Forest(
-            self._parent,
-            noise,
-            released,
-            np.zeros(n),
-            kind,
-            first,
-            second,
-            to_tables(tables.rows, tables.lowest),
-        )
+        law = Prior(kind, first, second, to_tables(tables.rows, tables.lowest))
+        forest = Forest(self._parent, Releases(noise, released, np.zeros(n)), law)
         if forest.endless is not None:
             raise ValueError(
                 "nothing was released of some cells, or of sums of them, and nothing ends what "

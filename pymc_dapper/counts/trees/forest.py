@@ -25,7 +25,7 @@ from pymc_dapper.counts.trees.compiled import (
 )
 from pymc_dapper.counts.trees.messages import DROP, NO_SUMS, TAIL_MASS, Messages, Sums
 from pymc_dapper.counts.trees.nodes import Nodes
-from pymc_dapper.counts.trees.priors import to_tables
+from pymc_dapper.counts.trees.priors import Prior, to_tables
 from pymc_dapper.counts.trees.weights import NONE, OF_TABLE
 
 LARGEST_DROP = 690.0
@@ -40,6 +40,17 @@ class ContradictionError(Exception):
     def __init__(self, node: int):
         super().__init__(node)
         self.node = node
+
+
+class Releases(NamedTuple):
+    """What was released of each node; arrays of shape (number of nodes,)."""
+
+    kinds: np.ndarray
+    """Int64: kinds of noise, as in :mod:`pymc_dapper.counts.trees.weights`."""
+    values: np.ndarray
+    """Float64: the released value, or the number of a table; 0 where nothing was released."""
+    scales: np.ndarray
+    """Float64: scales of the noise."""
 
 
 class Settings(NamedTuple):
@@ -226,10 +237,11 @@ class Forest:
     ----------
     parent : ndarray of int64, shape (number of nodes,)
         The parent of each node, -1 for roots.
-    noise, released, scale, prior, first, second : ndarray, shape (number of nodes,)
-        As in :class:`Nodes`.
-    tables : tuple of ndarray
-        Starts, least counts and values of tables, as in :class:`Nodes`.
+    releases : Releases
+        What was released of each node.
+    prior : Prior
+        The prior of each node; of those with children it is passed over. Its tables are those of
+        releases, too.
     most : int
         Nodes of a subtree, at most.
 
@@ -242,13 +254,8 @@ class Forest:
     def __init__(
         self,
         parent: np.ndarray,
-        noise: np.ndarray,
-        released: np.ndarray,
-        scale: np.ndarray,
-        prior: np.ndarray,
-        first: np.ndarray,
-        second: np.ndarray,
-        tables: tuple[np.ndarray, np.ndarray, np.ndarray],
+        releases: Releases,
+        prior: Prior,
         most: int = SUBTREE,
     ):
         left, right, self.origin = in_post_order(parent)
@@ -259,16 +266,16 @@ class Forest:
         arrays = [
             np.where(named, x[self.origin], filler).astype(dtype)
             for x, filler, dtype in (
-                (noise, NONE, np.int64),
-                (released, 0.0, np.float64),
-                (scale, 0.0, np.float64),
-                (prior, 0, np.int64),
-                (first, 0.0, np.float64),
-                (second, 0.0, np.float64),
+                (releases.kinds, NONE, np.int64),
+                (releases.values, 0.0, np.float64),
+                (releases.scales, 0.0, np.float64),
+                (prior.kind, 0, np.int64),
+                (prior.first, 0.0, np.float64),
+                (prior.second, 0.0, np.float64),
             )
         ]
         highest = np.full(left.size, np.iinfo(np.int64).max)
-        self.nodes = Nodes(left, right, ~named, *arrays, highest, *tables)  # type: ignore[call-arg]
+        self.nodes = Nodes(left, right, ~named, *arrays, highest, *prior.tables)  # type: ignore[call-arg]
         sizes, ends = cut(left, right, most)
         self._stops = np.flatnonzero(ends) + 1
         self._starts = self._stops - sizes[self._stops - 1]

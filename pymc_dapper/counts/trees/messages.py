@@ -373,9 +373,17 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
             k -= 1
         if impossible >= 0:
             break
-    at = sum_nodes[:n_sums].copy()
-    of_sums = sum_starts[:n_sums].copy(), widths[at], lowest[at], sizes[at], tilts[at], wrapped[at]
-    sums = Sums(at, *of_sums, kept[:sums_used].copy())
+    which = sum_nodes[:n_sums].copy()
+    sums = Sums(
+        which,
+        sum_starts[:n_sums].copy(),
+        widths[which],
+        lowest[which],
+        sizes[which],
+        tilts[which],
+        wrapped[which],
+        kept[:sums_used].copy(),
+    )
     return Messages(
         starts,
         widths,

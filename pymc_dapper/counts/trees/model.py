@@ -29,7 +29,14 @@ from pymc_dapper.counts.trees.forest import LARGEST_DROP, Settings, to_draw, wid
 from pymc_dapper.counts.trees.messages import DROP, NO_SUMS, TAIL_MASS, Messages
 from pymc_dapper.counts.trees.nodes import Nodes
 from pymc_dapper.counts.trees.op import ExpectDerivatives, TabulateTree
-from pymc_dapper.counts.trees.tables import GROWS, IMPOSSIBLE, TOO_WIDE, Tables
+from pymc_dapper.counts.trees.tables import (
+    GROWS,
+    IMPOSSIBLE,
+    TOO_WIDE,
+    Derivatives,
+    Tables,
+    Terms,
+)
 from pymc_dapper.graphs.errors import ReadingError
 
 
@@ -173,26 +180,24 @@ class ModelTree:
         NoTreeError
             As :meth:`solve`.
         """
-        near, n = self.members @ counts, self.size
+        near = self.members @ counts
         first: tuple[int, int] | None = None
         while True:
             for tilted in (True, False):
                 arguments = np.asarray(drop), np.asarray(tilted)
-                integers, numbers = self._tabulate(near, *arguments, *given)
-                fault, at = integers[-2:].tolist()
-                first = (at, fault) if first is None else first
-                if fault not in (GROWS, TOO_WIDE):
+                *found, faults = self._tabulate(near, *arguments, *given)
+                tables = Tables(*found, *faults.tolist())
+                first = (tables.at, tables.fault) if first is None else first
+                if tables.fault not in (GROWS, TOO_WIDE):
                     break
             # In wider windows, parts come to more.
-            if fault != GROWS or drop >= LARGEST_DROP:
+            if tables.fault != GROWS or drop >= LARGEST_DROP:
                 break
             drop = min(4 * drop, LARGEST_DROP)
-        if fault:
+        if tables.fault:
             assert first is not None
             raise self._at_fault(*first)
-        starts, lowest, highest = np.split(integers[:-2], [n + 1, 2 * n + 1])
-        tops, beyond, values = np.split(numbers, [n, 2 * n])
-        return Tables(starts, lowest, values, tops, beyond, highest, fault, at)
+        return tables
 
     def _nodes(self, near: np.ndarray, tables: Tables) -> Nodes:
         n, is_leaf = self.size, self.left < 0
@@ -280,18 +285,18 @@ def compile_tree(
     slopes[tree.terms] = tree.weights
     nodes = np.full(layout.kinds.size, -1)
     nodes[tree.terms] = node_of
-    arrays = (left, right, exact, starts, tree.terms[order], slopes)
-    constants = [pt.constant(x) for x in (*arrays, layout.kinds, layout.first, layout.contexts)]
-    functions = tuple(term_function(terms) for terms in reading.terms)
+    of_layout = np.zeros(slopes.size), layout.kinds, layout.first, layout.contexts
+    terms = Terms(left, right, exact, starts, tree.terms[order], slopes, *of_layout)
+    functions = tuple(term_function(each) for each in reading.terms)
     context, given = context_of(reading), [*reading.parameters, *reading.data.values()]
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs or {}}
     near, drop, tilted = pt.lvector("near"), pt.dscalar("drop"), pt.scalar("tilted", dtype="bool")
-    tables = TabulateTree(functions)(near, drop, tilted, *constants, context)
+    tables = TabulateTree(functions)(near, drop, tilted, context, *map(pt.constant, terms))
     expect = None
     if moved:
         of, arrays_of = _derivatives(reading, moved, layout.contexts, nodes, slopes)
         pmfs = [pt.lvector("starts"), pt.lvector("widths"), pt.lvector("lowest"), pt.dvector("p")]
-        expected = ExpectDerivatives(of)(near, *pmfs, *map(pt.constant, arrays_of), context)
+        expected = ExpectDerivatives(of)(near, *pmfs, context, *map(pt.constant, arrays_of))
         expect = JitFunction([near, *pmfs, *given], [*expected, context], **options)
     return ModelTree(
         reading,
@@ -329,7 +334,7 @@ def _derivatives(
     contexts: np.ndarray,
     nodes: np.ndarray,
     slopes: np.ndarray,
-) -> tuple[tuple[TermFunction, ...], list[np.ndarray]]:
+) -> tuple[tuple[TermFunction, ...], Derivatives]:
     """Write the derivatives of terms by what depends on parameters."""
     names = {x.name for x in moved}
     functions: list[TermFunction] = []
@@ -351,15 +356,9 @@ def _derivatives(
             which.append(numbers)
             at.append(contexts[numbers] + place)
     chosen, of = _joined(which), _joined(at)
-    numbers = np.arange(chosen.size)
-    return tuple(functions), [
-        nodes[chosen],
-        slopes[chosen],
-        _joined(kinds),
-        numbers,
-        contexts[chosen],
-        of,
-    ]
+    zeros, numbers = np.zeros(chosen.size), np.arange(chosen.size)
+    arrays = nodes[chosen], slopes[chosen], zeros, _joined(kinds), numbers, contexts[chosen], of
+    return tuple(functions), Derivatives(*arrays)
 
 
 def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:

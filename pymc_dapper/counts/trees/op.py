@@ -32,18 +32,20 @@ class OfTerms(KernelOp):
 
 
 class TabulateTree(OfTerms):
-    """Tables: takes what :func:`tabulate` does, the arrays of :class:`Terms`, and the context.
+    """Tables: takes what :func:`tabulate` does, the context, and the arrays of :class:`Terms`.
 
-    The outputs are integers and numbers: what :func:`tabulate` returns, one behind the other.
+    The outputs are the fields of :class:`Tables`, the last two in one vector.
     """
 
     def make_node(self, *inputs: Variable) -> Apply:
         """Apply to what :func:`tabulate` takes."""
-        return Apply(self, list(inputs), [pt.lvector(), pt.dvector()])
+        integers, numbers = pt.lvector, pt.dvector
+        kinds = (integers, integers, numbers, numbers, numbers, integers, integers)
+        return Apply(self, list(inputs), [kind() for kind in kinds])
 
 
 class ExpectDerivatives(OfTerms):
-    """Expectations: takes what :func:`expect_derivatives` does, and then the context."""
+    """Expectations: as it takes pmfs, the context, and the arrays of :class:`Derivatives`."""
 
     def make_node(self, *inputs: Variable) -> Apply:
         """Apply to what :func:`expect_derivatives` takes."""
@@ -62,27 +64,10 @@ def _tabulate(op: TabulateTree) -> Callable:
         return log_density(of_terms, terms.zeros, terms.slopes, seen, seen.size, False, count)
 
     @numba_njit
-    def tabulated(  # type: ignore[no-untyped-def]
-        near,
-        drop,
-        tilted,
-        left,
-        right,
-        exact,
-        starts,
-        listed,
-        slopes,
-        kinds,
-        first,
-        contexts,
-        context,
-    ):
-        zeros = np.zeros(slopes.size)
-        terms = Terms(left, right, exact, starts, listed, slopes, zeros, kinds, first, contexts)
+    def tabulated(near, drop, tilted, context, *arrays):  # type: ignore[no-untyped-def]
+        terms = Terms(*arrays)
         tables = tabulate(log_weight, context, terms, near, drop.item(), tilted.item())
-        last = np.array([tables.fault, tables.at])
-        integers = np.concatenate((tables.starts, tables.lowest, tables.highest, last))
-        return integers, np.concatenate((tables.tops, tables.beyond, tables.values))
+        return (*tables[:6], np.array([tables.fault, tables.at]))
 
     return tabulated
 
@@ -98,24 +83,10 @@ def _expect_derivatives(op: ExpectDerivatives) -> Callable:
         return log_density(of_terms, derivatives.zeros, slopes, seen, 1, False, count)
 
     @numba_njit
-    def expected(  # type: ignore[no-untyped-def]
-        near,
-        starts,
-        widths,
-        lowest,
-        weights,
-        nodes,
-        slopes,
-        kinds,
-        first,
-        contexts,
-        at,
-        context,
-    ):
-        zeros = np.zeros(slopes.size)
-        derivatives = Derivatives(nodes, slopes, zeros, kinds, first, contexts, at)
+    def expected(near, starts, widths, lowest, weights, context, *arrays):  # type: ignore[no-untyped-def]
+        of_terms = Derivatives(*arrays)
         return expect_derivatives(
-            derivative, context, derivatives, near, starts, widths, lowest, weights
+            derivative, context, of_terms, near, starts, widths, lowest, weights
         )
 
     return expected

@@ -25,6 +25,7 @@ from pymc_dapper.counts.trees.forest import (
     Asked,
     Forest,
     Outward,
+    Releases,
     Root,
     Settings,
     Solved,
@@ -36,7 +37,7 @@ from pymc_dapper.counts.trees.forest import (
     with_subtrees,
 )
 from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS
-from pymc_dapper.counts.trees.priors import read_prior
+from pymc_dapper.counts.trees.priors import Prior, read_prior
 from pymc_dapper.counts.trees.tree import CountTree, read_quantiles, read_releases
 
 TOP = "_top.parquet"
@@ -370,18 +371,20 @@ class Top:
             np.bincount(parent[parent >= 0], minlength=n)[:n] == 0
         ):
             raise ValueError(f"{TOP}: a node has no children, in it or in other files")
-        released = (nodes[key] for key in ("released", "scale", "noise"))
-        releases = read_releases(*released, n, lambda i: f"node {nodes['node'][i]}")
+        releases = read_releases(
+            nodes["released"],
+            nodes["scale"],
+            nodes["noise"],
+            n,
+            lambda i: f"node {nodes['node'][i]}",
+        )
         below, nothing = [root for root, _, _ in roots], np.full(len(roots), weights.NONE)
-        prior, first = np.full(n + len(roots), weights.OF_TABLE), np.zeros(n + len(roots))
+        kind, first, second = np.full(n + len(roots), weights.OF_TABLE), *np.zeros((2, len(parent)))
         first[leaves] = np.arange(len(roots))
         self.forest = Forest(
             parent,
-            *(np.append(x, nothing) for x in releases),
-            prior,
-            first,
-            np.zeros(len(first)),
-            tables_of(below),
+            Releases(*(np.append(x, nothing) for x in releases)),
+            Prior(kind, first, second, tables_of(below)),
             most=0,
         )
         solved = self.forest.solve_with(settings)

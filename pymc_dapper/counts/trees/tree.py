@@ -15,9 +15,10 @@ from pymc_dapper.counts.trees.forest import (
     Asked,
     ContradictionError,
     Forest,
+    Releases,
     Solved,
 )
-from pymc_dapper.counts.trees.priors import read_prior
+from pymc_dapper.counts.trees.priors import Prior, read_prior
 
 KINDS = {
     "discrete_gaussian": weights.DISCRETE_GAUSSIAN,
@@ -149,12 +150,12 @@ class CountTree:
         self._solved: Solved | None = None
 
     def _make(
-        self, parents: np.ndarray, releases: "Releases", is_leaf: np.ndarray, prior: Any
+        self, parents: np.ndarray, releases: Releases, is_leaf: np.ndarray, prior: Any
     ) -> Forest:
-        def forest(read: Any) -> Forest:
+        def forest(read: Prior) -> Forest:
             laws = np.zeros((3, parents.size))
             laws[:, is_leaf] = read[:3]
-            return Forest(parents, *releases, *laws, read.tables)
+            return Forest(parents, releases, Prior(*laws, read.tables))  # type: ignore[call-arg]
 
         n_leaves = int(is_leaf.sum())
         flat = forest(read_prior("flat", n_leaves, np.zeros(0)))
@@ -308,17 +309,6 @@ class CountTree:
         draws = whole_number(draws, "draws", at_least=1)
         rng = random_generator(random_seed, "random_seed")
         return self._forest.draw(self._up(executor), draws, rng, executor)
-
-
-class Releases(NamedTuple):
-    """What was released of each node; arrays of shape (number of nodes,)."""
-
-    kinds: np.ndarray
-    """Int64: kinds of noise, as in :mod:`pymc_dapper.counts.trees.weights`."""
-    values: np.ndarray
-    """Float64: 0 where nothing was."""
-    scales: np.ndarray
-    """Float64."""
 
 
 def read_releases(

@@ -6,8 +6,8 @@ from scipy import stats
 
 from pymc_dapper.counts.trees import draws as module
 from pymc_dapper.counts.trees.draws import _go_through, draw_from
-from pymc_dapper.counts.trees.forest import Forest
-from pymc_dapper.counts.trees.priors import NO_TABLES
+from pymc_dapper.counts.trees.forest import Forest, Releases
+from pymc_dapper.counts.trees.priors import NO_TABLES, Prior
 
 N = 20_000
 
@@ -38,7 +38,8 @@ def same_trees(n):
     parent = np.where(np.arange(3 * n) % 3, 3 * (np.arange(3 * n) // 3), -1)
     arrays = [np.array([1, 2, 2]), np.array([30.0, 8, 12]), np.array([0, 5.0, 9])]
     zeros = np.zeros((3, 3 * n))
-    return Forest(parent, *(np.tile(x, n) for x in arrays), *zeros, NO_TABLES)
+    releases = Releases(*(np.tile(x, n) for x in arrays))
+    return Forest(parent, releases, Prior(*zeros, NO_TABLES))
 
 
 @pytest.mark.parametrize("at_once", [N, module.REPEATED - 1])

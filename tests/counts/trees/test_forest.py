@@ -6,8 +6,8 @@ from scipy import special, stats
 
 from pymc_dapper.counts.trees import forest as module
 from pymc_dapper.counts.trees import weights
-from pymc_dapper.counts.trees.forest import Asked, Forest, Settings
-from pymc_dapper.counts.trees.priors import NO_TABLES, to_tables
+from pymc_dapper.counts.trees.forest import Asked, Forest, Releases, Settings
+from pymc_dapper.counts.trees.priors import NO_TABLES, Prior, to_tables
 from pymc_dapper.counts.trees.tree import CountTree
 from tests.counts.trees.by_enumeration import enumerate_tree
 
@@ -29,7 +29,9 @@ def forest(most=1024):
     second = np.array([0, 0, 0, 0, 0.4, 0, 0, 0])
     released = np.nan_to_num(RELEASED)
     tables = to_tables([TABLE], [0])
-    return Forest(PARENT, KINDS, released, SCALE, prior, first, second, tables, most)
+    return Forest(
+        PARENT, Releases(KINDS, released, SCALE), Prior(prior, first, second, tables), most
+    )
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +88,9 @@ def flat_groups(most):
     parent = np.array([-1, 0, 0, 0, 1, 1, 2, 2, 3, 3])
     kinds, scale = np.where(np.arange(10) < 4, 2, 0), np.full(10, 20.0)
     released = np.array([500.0, 130, 170, 210, *np.zeros(6)])
-    return Forest(parent, kinds, released, scale, *np.zeros((3, 10)), NO_TABLES, most)
+    return Forest(
+        parent, Releases(kinds, released, scale), Prior(*np.zeros((3, 10)), NO_TABLES), most
+    )
 
 
 def by_place(self, lowest, width):
@@ -163,7 +167,7 @@ def test_windows_are_widened_where_releases_contradict_each_other():
     """The posterior is 30 sd off what was released of the sum: in no window of the first try."""
     parent = np.array([-1, 0, 0])
     arrays = [np.array([2, 2, 2]), np.array([300.0, 20, 10]), np.array([9.0, 1, 1])]
-    made = Forest(parent, *arrays, *np.zeros((3, 3)), NO_TABLES)
+    made = Forest(parent, Releases(*arrays), Prior(*np.zeros((3, 3)), NO_TABLES))
     solved = made.solve()
     assert solved.settings.drop > module.DROP
     assert solved.most <= np.log(module.TAIL_MASS)
@@ -180,7 +184,7 @@ def test_wide_windows_are_convolved_by_transform():
     """Sums of two wide flat counts: triangular, and beside the same without transforms."""
     parent = np.array([-1, 0, 0])
     arrays = [np.array([0, 2, 2]), np.array([0.0, 19000, 19100]), np.array([0, 1800.0, 1800])]
-    made = Forest(parent, *arrays, *np.zeros((3, 3)), NO_TABLES)
+    made = Forest(parent, Releases(*arrays), Prior(*np.zeros((3, 3)), NO_TABLES))
     means = []
     for transforms in (True, False):
         solved = made.solve_with(Settings(module.DROP, transforms))
@@ -198,7 +202,7 @@ def family(released):
     noisy = np.append(released, np.random.default_rng(1).normal(30, 60, n - 1).round())
     scale = np.append(1.5, np.full(n - 1, 60.0))
     laws = np.full(n, 0.6), np.full(n, 0.02)
-    return Forest(parent, np.full(n, 2), noisy, scale, prior, *laws, NO_TABLES)
+    return Forest(parent, Releases(np.full(n, 2), noisy, scale), Prior(prior, *laws, NO_TABLES))
 
 
 @pytest.mark.parametrize("released", [500.0, 1300.0])
@@ -225,7 +229,8 @@ def in_tails():
     kinds = np.append([1, 2, 2, 2, 2, 2], np.zeros(70, dtype=int))
     scale, leaf = np.append([0.0], np.full(n - 1, 30.0)), np.arange(n) > 5
     prior, rates = np.where(leaf, weights.POISSON, weights.FLAT), np.where(leaf, 34.0, 0.0)
-    return Forest(parent, kinds, released, scale, prior, rates, np.zeros(n), NO_TABLES)
+    law = Prior(prior, rates, np.zeros(n), NO_TABLES)
+    return Forest(parent, Releases(kinds, released, scale), law)
 
 
 @pytest.mark.parametrize("drop", [module.DROP, 57.5, 80.0])

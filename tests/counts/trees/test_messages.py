@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 
 from pymc_dapper.counts.trees.compiled import ascend, bound_neglected
-from pymc_dapper.counts.trees.forest import Forest
+from pymc_dapper.counts.trees.forest import Forest, Releases
 from pymc_dapper.counts.trees.messages import NO_SUMS
-from pymc_dapper.counts.trees.priors import NO_TABLES
+from pymc_dapper.counts.trees.priors import NO_TABLES, Prior
 
 PARENT = np.array([-1, 0, 0, 1, 1, 2])
 KINDS, SCALE = np.array([3, 2, 0, 2, 5, 2]), np.array([2.0, 1.5, 0.0, 8.0, 3.0, 6.0])
 
 
 def made(released):
-    return Forest(PARENT, KINDS, np.array(released), SCALE, *np.zeros((3, 6)), NO_TABLES)
+    law = Prior(*np.zeros((3, 6)), NO_TABLES)
+    return Forest(PARENT, Releases(KINDS, np.array(released), SCALE), law)
 
 
 def evidence(forest, drop):
