@@ -74,7 +74,7 @@ class LongMemory:
     def _message(self, records: Sequence[np.ndarray]) -> str | None:
         reading = self._reading
         share = float(np.mean(self._accepted))
-        names = ", ".join(f"'{name}'" for name in reading.record_names)
+        names = reading.quoted_names
         chain = f"this chain of {self._draws} draws"
         effective = least_effective(np.array(self._seen))
         effective[self._known] = np.nan

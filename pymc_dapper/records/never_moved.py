@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.records.reading.factors import SeparableFactor
 from pymc_dapper.records.reading.model import ModelReading
 
@@ -62,17 +61,14 @@ class NeverMoved:
         candidates = rng.permutation(np.flatnonzero(self._still))[:RECORDS]
         if not others or not len(candidates):
             return None
-        inputs = [*reading.records, *reading.parameters]
         written = [x.as_written for x in others]
         separable = [x.as_written for x in reading.factors if isinstance(x, SeparableFactor)]
         terms = [*written, *separable, *reading.log_priors]
-        log_densities = compile_in_python(reading.model, inputs, terms)
-        draws = [*reading.randomness.inputs, *inputs]
-        propose = compile_in_python(reading.model, draws, reading.proposals)
+        log_densities, propose = reading.in_python(terms), reading.proposing_in_python()
         tried = dict.fromkeys(candidates.tolist(), 0)
         impossible: dict[str, None] = {}
         for each in rng.spawn(TRIES):
-            proposals = propose(*reading.randomness.draw(each), *records, *parameters)
+            proposals, _ = propose(each, records, parameters)
             for i in list(tried):
                 changed = [x.copy() for x in records]
                 for x, new in zip(changed, proposals, strict=True):
@@ -94,10 +90,9 @@ class NeverMoved:
         n_stuck = sum(n > 0 for n in tried.values())
         if n_stuck == 0:
             return None
-        names = ", ".join(f"'{name}'" for name in reading.record_names)
         factors = ", ".join(f"'{name}'" for name in impossible)
         share = "" if len(candidates) == np.count_nonzero(self._still) else "at least "
-        some = f"{share}{n_stuck} of {reading.n_records} records of {names}"
+        some = f"{share}{n_stuck} of {reading.n_records} records of {reading.quoted_names}"
         return (
             f"DapperStep: {some} never moved while tuning, and each change of a single one that "
             f"was tried is made impossible by {factors}. Unless they are known exactly, the draws "

@@ -47,7 +47,7 @@ from pymc_dapper.records.reading.exchange_groups import read_exchange
 from pymc_dapper.records.reading.exchanges import Exchange
 from pymc_dapper.records.reading.factors import AdditiveFactor
 from pymc_dapper.records.reading.local import read_local
-from pymc_dapper.records.reading.model import ModelReading, read_model
+from pymc_dapper.records.reading.model import read_model
 from pymc_dapper.records.reading.seen import Seen
 from pymc_dapper.records.reading.self_check import CheckedState, check_reading
 from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
@@ -240,7 +240,7 @@ class DapperStep(Step):
             self._record_stat = record_stat(model.free_RVs.index(first), first.name)
             self._add_stat(self._record_stat, np.bool_, reading.n_records)
         self._reading, self._point = reading, point
-        data = SharedData(reading, f"the DapperStep for the records {_quoted(reading)}")
+        data = SharedData(reading, f"the DapperStep for the records {reading.quoted_names}")
         self._given = Given(reading.parameters, data)
         self._givens = [self._given]
         self._record_names = [x.name for x in reading.records]
@@ -344,7 +344,7 @@ class DapperStep(Step):
         if now is None or not now.pairs_as(exchange):
             names = ", ".join(f"'{name}'" for name in dict.fromkeys(exchange.known.factors))
             raise ValueError(
-                f"shared data changed what the records {_quoted(self._reading)} count for in "
+                f"shared data changed what the records {self._reading.quoted_names} count for in "
                 f"{names}: build the DapperStep anew"
             )
 
@@ -622,7 +622,7 @@ class DapperStep(Step):
             )
 
     def _impossible_start(self) -> str:
-        records = _quoted(self._reading)
+        records = self._reading.quoted_names
         factors = ", ".join(f"'{factor.name}'" for factor in self._reading.factors)
         example = self._reading.model.values_to_rvs[self._moved[0]].name
         return (
@@ -644,7 +644,3 @@ def _is_count(rv: TensorVariable) -> bool:
 
 def _is_power_of_32(n: int) -> bool:
     return n > 0 and n.bit_count() == 1 and n.bit_length() % 5 == 1
-
-
-def _quoted(reading: ModelReading) -> str:
-    return ", ".join(f"'{name}'" for name in reading.record_names)

@@ -5,13 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytensor.tensor as pt
 from numpy.typing import NDArray
-from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
 from pymc_dapper.graphs.evaluation import choose_rows, compile_in_python
 from pymc_dapper.graphs.nearest_counts import nearest_counts
-from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.terms.of_sums import Terms, terms_of
 from pymc_dapper.graphs.terms.ranges import PossibleRanges
 from pymc_dapper.graphs.terms.roles import Mixed, Reduced
@@ -50,8 +48,7 @@ class RecordStart:
 
     def __init__(self, reading: ModelReading, exchange: Exchange | None = None):
         self._reading, self._exchange = reading, exchange
-        records, proposals = list(reading.records), list(reading.proposals)
-        given = [*records, *reading.parameters]
+        records = reading.records
         terms, whole = _terms(reading)
         self._sums = [next(iter(each.linear.values())) for each in terms]
         self._ranges = PossibleRanges(reading.model, list(reading.parameters), terms, whole)
@@ -64,16 +61,10 @@ class RecordStart:
             self._tolerances = exchange.known.tolerances
         self._matrix = sparse.vstack([*known, *self._sums], format="csr")
         self._offset = compile_in_python(reading.model, list(reading.parameters), [offset])
-        self._total = compile_in_python(reading.model, given, [rows.sum(axis=0)])
-        to_proposals: dict[Variable, Variable] = dict(zip(records, proposals, strict=True))
-        possible = pt.ones(reading.n_records, dtype="bool")
-        if reading.possible is not None:
-            [possible] = rebuild([reading.possible], to_proposals)
-        inputs = [*reading.randomness.inputs, *given]
-        self._draw = compile_in_python(reading.model, inputs, [possible, *proposals])
-        self._rows = compile_in_python(reading.model, given, [rows])
-        log_priors = pt.add(pt.zeros(()), *reading.log_priors)
-        self._log_prior = compile_in_python(reading.model, given, [log_priors])
+        self._total = reading.in_python([rows.sum(axis=0)])
+        self._propose = reading.proposing_in_python()
+        self._rows = reading.in_python([rows])
+        self._log_prior = reading.in_python([pt.add(pt.zeros(()), *reading.log_priors)])
         self._has_prior = len(reading.log_priors) == len(records)
         self._values = _OfValues(reading) if _has_few_values(reading) else None
         if isinstance(exchange, ByShift):
@@ -83,7 +74,7 @@ class RecordStart:
                 [(x + shift).astype(x.dtype) for x, shift in zip(naturals, shifts, strict=True)]
             )
             log_prior = exchange.space.log_prior(moved)
-            self._shift = compile_in_python(reading.model, [*shifts, *given], [*moved, log_prior])
+            self._shift = reading.in_python([*moved, log_prior], shifts)
 
     def __call__(
         self,
@@ -155,8 +146,7 @@ class RecordStart:
         parameters: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
         """Draw records from their prior; those for which there is no proposal stay."""
-        noise = self._reading.randomness.draw(rng)
-        possible, *proposals = self._draw(*noise, *records, *parameters)
+        proposals, possible = self._propose(rng, records, parameters)
         for x in proposals:
             possible = possible & np.all(np.isfinite(x.reshape(len(x), -1)), axis=1)
         return choose_rows(possible, proposals, records)
@@ -293,10 +283,8 @@ class _OfValues:
         index = value_index(reading.records, self._values)
         self._index = compile_in_python(reading.model, list(reading.records), [index])
         separable = [x.log_densities.sum() for x in reading.separable_factors]
-        self._log_density = compile_in_python(
-            reading.model,
-            [*reading.records, *reading.parameters],
-            [pt.add(pt.zeros(()), *reading.log_priors, *separable)],
+        self._log_density = reading.in_python(
+            [pt.add(pt.zeros(()), *reading.log_priors, *separable)]
         )
 
     def __call__(

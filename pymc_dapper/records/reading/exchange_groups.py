@@ -27,10 +27,9 @@ from pymc_dapper.records.reading.exchanges import (
     Indices,
     NaturalSpace,
 )
-from pymc_dapper.records.reading.factors import SeparableFactor, read_factors
 from pymc_dapper.records.reading.finite import FiniteLaw
 from pymc_dapper.records.reading.known_totals import KnownTotals, find_known_totals
-from pymc_dapper.records.reading.model import ModelReading, prior_law
+from pymc_dapper.records.reading.model import ModelReading, log_priors_of_each, prior_law
 from pymc_dapper.records.reading.possible import is_users_own
 
 DRAWS = 24
@@ -79,8 +78,7 @@ class _Contributions:
                 columns.append(known.matrix[:, start:stop])
             start = stop
         self._matrix = np.hstack(columns)
-        self._inputs = [*reading.records, *reading.parameters]
-        self._function = compile_in_python(reading.model, self._inputs, sums)
+        self._function = reading.in_python(sums)
         # Integers so far, whose sum doesn't depend on their order.
         self.are_whole = True
         self.depend_on_parameters = not set(explicit_graph_inputs(sums)).isdisjoint(
@@ -101,9 +99,7 @@ class _Contributions:
 
     def naturals_at(self, values: Sequence[Sequence[np.ndarray]], space: NaturalSpace) -> Array:
         """Return the same values in the space of the records' prior, flattened, a row for each."""
-        function = compile_in_python(
-            self.reading.model, self._inputs, space.naturals(self.reading.records)
-        )
+        function = self.reading.in_python(space.naturals(self.reading.records))
         found = [function(*self._all_at(value), *self._parameters) for value in values]
         return np.array([np.concatenate([np.ravel(x[0]) for x in each]) for each in found], float)
 
@@ -117,9 +113,7 @@ class _Contributions:
     def draw_values(self) -> list[list[np.ndarray]]:
         """Draw values of records, no two the same, until each total changes between them."""
         reading, rng = self.reading, np.random.default_rng(0)
-        inputs = [*reading.randomness.inputs, *self._inputs]
-        propose = compile_in_python(reading.model, inputs, reading.proposals)
-        given = [*self._records, *self._parameters]
+        propose = reading.proposing_in_python()
         n_states = int(np.clip(DRAWN_RECORDS // reading.n_records, DRAWS, MOST_STATES))
         found: dict[bytes, list[np.ndarray]] = {}
 
@@ -132,11 +126,10 @@ class _Contributions:
 
         at_first = self._of(self._records)
         changed = np.zeros(at_first.shape[1], dtype=bool)
-        # A function leaves its generator as it is: each call gets one of its own.
         for k, each in enumerate(rng.spawn(n_states)):
             if k >= DRAWS and changed.all():
                 break
-            state = propose(*reading.randomness.draw(each), *given)
+            state, _ = propose(each, self._records, self._parameters)
             if k < DRAWS:  # a value of any record, since what they are drawn from may differ
                 any(add(state, i) for i in rng.permutation(reading.n_records))
             changes = ~np.isclose(self._of(state), at_first, rtol=1e-9, atol=0)
@@ -167,11 +160,9 @@ class _Contributions:
     def _has_ties(self, k: int, moved: np.ndarray) -> bool:
         """Say whether a number is drawn twice for the same entry of a record."""
         reading = self.reading
-        inputs = [*reading.randomness.inputs, *self._inputs]
-        propose = compile_in_python(reading.model, inputs, [reading.proposals[k]])
+        propose = reading.proposing_in_python()
         rngs = np.random.default_rng(0).spawn(int(np.ceil(COMPARED / reading.n_records)))
-        given = [*self._records, *self._parameters]
-        drawn = [propose(*reading.randomness.draw(rng), *given)[0] for rng in rngs]
+        drawn = [propose(rng, self._records, self._parameters)[0][k] for rng in rngs]
         entries = np.concatenate(drawn).reshape(len(rngs) * reading.n_records, -1)[:, moved]
         return any(len(np.unique(column)) < len(column) for column in entries.T)
 
@@ -191,17 +182,15 @@ class _Contributions:
         changes it. Such a total must be as known already: else it is refused, since others must
         change it.
         """
-        [offset] = compile_in_python(self.reading.model, self._inputs, [self.known.offset])(
-            *self._records, *self._parameters
-        )
+        [offset] = self.reading.in_python([self.known.offset])(*self._records, *self._parameters)
         missing = np.abs(self._of(self._records).sum(axis=0) + offset)
         never = np.isinf(smallest)
         unmet = never & (missing > np.maximum(self.known.tolerances, 1e-9 * np.abs(offset)))
         if unmet.any():
             raise ReadingError(
-                f"{_holds(self.known.only(unmet))} a sum over the records {_records(self.reading)} "
-                "fixed, but no value that was drawn from their prior contributes to it: "
-                "DapperStep can't tell which exchanges keep it. Pass records that have the total, "
+                f"{_holds(self.known.only(unmet))} a sum over the records "
+                f"{self.reading.quoted_names} fixed, but no value that was drawn from their prior "
+                "contributes to it: DapperStep can't tell which exchanges keep it. Pass records that have the total, "
                 "DapperStep(..., initial_point={name: values}), and start chains there "
                 "(initvals); or look whether it is right"
             )
@@ -410,14 +399,14 @@ def _check_kept(contributions: _Contributions, known: KnownTotals) -> None:
     if others:
         names = ", ".join(sorted(f"'{name}'" for name in reading.names(others)))
         raise ReadingError(
-            f"{_holds(known)} the records {_records(reading)} equal to a function of {names}, "
+            f"{_holds(known)} the records {reading.quoted_names} equal to a function of {names}, "
             "which another step updates: neither could ever change. Write what follows from the "
             f"records as a function of them, in the place of {names}; or, if these are records, "
             "pass them to the same step"
         )
     if not contributions.are_whole and not np.all(known.tolerances > 0):
         raise ReadingError(
-            f"{_holds(known)} a sum over the records {_records(reading)} equal to a number, but "
+            f"{_holds(known)} a sum over the records {reading.quoted_names} equal to a number, but "
             "what they add isn't whole: rounding breaks the equality, and for continuous records "
             "it has probability zero. Say up to what it is known, by "
             "pm.Potential(name, pt.switch(pt.abs(total - known) < 1e-6, 0, -np.inf))"
@@ -426,7 +415,7 @@ def _check_kept(contributions: _Contributions, known: KnownTotals) -> None:
 
 def _unreached(reading: ModelReading, known: KnownTotals) -> ReadingError:
     return ReadingError(
-        f"DapperStep doesn't know which exchanges between the records {_records(reading)} keep "
+        f"DapperStep doesn't know which exchanges between the records {reading.quoted_names} keep "
         f"what {_holds(known)} fixed, and reach all that is possible: it knows totals of groups of "
         "records that count alike, counts and margins of categories. Leave out what follows from "
         "the rest; or let the total have some noise, a pm.Normal with a small scale; or, if the "
@@ -437,10 +426,6 @@ def _unreached(reading: ModelReading, known: KnownTotals) -> ReadingError:
 def _holds(known: KnownTotals) -> str:
     names = list(dict.fromkeys(known.factors))
     return ", ".join(f"'{name}'" for name in names) + (" hold" if len(names) > 1 else " holds")
-
-
-def _records(reading: ModelReading) -> str:
-    return ", ".join(f"'{name}'" for name in reading.record_names)
 
 
 def _natural_space(reading: ModelReading) -> NaturalSpace:
@@ -456,14 +441,14 @@ def _natural_space(reading: ModelReading) -> NaturalSpace:
             x = to_values_of_records(transform, x, *inputs)
         values.append(x)
     try:
-        graphs = view.named_log_densities(rvs, jacobian=False)
+        found = log_priors_of_each(view, rvs, records, jacobian=False)
     except NotImplementedError as error:
         raise ReadingError(
-            f"a sum over the records {_records(reading)} is known exactly, and the exchanges that "
-            f"keep it need the density of their prior: {error}. Give a CustomDist a `logp` function"
+            f"a sum over the records {reading.quoted_names} is known exactly, and the exchanges "
+            f"that keep it need the density of their prior: {error}. Give a CustomDist a `logp` "
+            "function"
         ) from error
-    factors = read_factors(graphs, records)
-    log_prior = pt.add(*(x.log_densities for x in factors if isinstance(x, SeparableFactor)))
+    log_prior = pt.add(*found)
     return NaturalSpace(
         tuple(records), tuple(naturals), tuple(stand_ins.values()), tuple(values), log_prior
     )

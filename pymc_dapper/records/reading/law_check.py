@@ -27,9 +27,7 @@ from pymc_dapper.graphs.laws import (
     draws_follow_density,
     log_densities_at_points,
 )
-from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.records.reading.factors import SeparableFactor, read_factors
-from pymc_dapper.records.reading.model import ModelReading
+from pymc_dapper.records.reading.model import ModelReading, log_priors_of_each
 
 FALSE_ALARMS = 1e-6
 """Probability that a right pair is refused, at most."""
@@ -123,17 +121,10 @@ class _Laws:
     """The records' prior, as draws and as a density of each record."""
 
     def __init__(self, reading: ModelReading):
-        model, inputs = reading.model, [*reading.records, *reading.parameters]
-        possible = pt.ones(reading.n_records, dtype="bool")
-        if reading.possible is not None:
-            drawn = dict(zip(reading.records, reading.proposals, strict=True))
-            [possible] = rebuild([reading.possible], drawn)
         self._reading = reading
-        self._propose = compile_in_python(
-            model, [*reading.randomness.inputs, *inputs], [*reading.proposals, possible]
-        )
+        self._propose = reading.proposing_in_python()
         of_each = _log_density_of_each(reading)
-        self._log_density = compile_in_python(model, inputs, [of_each])
+        self._log_density = reading.in_python([of_each])
         self._by_record = of_each.type.shape != (1,) or reading.n_records == 1
 
     def check(
@@ -200,11 +191,12 @@ class _Laws:
         if not self._by_record:
             second[:] = second[0]
         with np.errstate(all="ignore"):
-            drawn = [
-                self._propose(*reading.randomness.draw(each), *start, *parameters)
+            (first_drawn, first_possible), (second_drawn, second_possible) = (
+                self._propose(each, start, parameters)
                 for each, parameters in zip(rng.spawn(2), at, strict=True)
-            ]
-            *records, possible = choose_rows(second, drawn[1], drawn[0])
+            )
+            records = choose_rows(second, second_drawn, first_drawn)
+            possible = np.where(second, second_possible, first_possible)
             first_log, second_log = (
                 np.asarray(self._log_density(*records, *parameters)[0], dtype=np.float64)
                 for parameters in at
@@ -226,13 +218,11 @@ def _half_way(here: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 def _log_density_of_each(reading: ModelReading) -> TensorVariable:
     """Return each record's log-density, or if they aren't told apart, that of all: shape (1,)."""
-    records, graphs = reading.records, reading.view.named_log_densities(reading.rvs)
+    view, rvs = reading.view, reading.rvs
     try:
-        found = [
-            x.log_densities for x in read_factors(graphs, records) if isinstance(x, SeparableFactor)
-        ]
+        found = log_priors_of_each(view, rvs, reading.records)
     except ReadingError:
         found = []
-    if len(found) < len(graphs):
-        return pt.add(0.0, *(x.sum() for x in graphs.values())).reshape((1,))
+    if len(found) < len(rvs):
+        return pt.add(0.0, *(x.sum() for x in view.log_densities(rvs))).reshape((1,))
     return pt.specify_shape(pt.add(0.0, *found), (reading.n_records,))

@@ -1,15 +1,19 @@
 """Read a PyMC model: which records it has, what proposes them, and which factors see them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pytensor.tensor as pt
 from pymc import Model
+from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import Randomness, check_sources, with_randomness
 from pymc_dapper.graphs.prior import read_proposals
+from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.view import ModelView, Reading, view_of
 from pymc_dapper.records.reading.axis import check_independence, check_records
 from pymc_dapper.records.reading.factors import (
@@ -24,6 +28,10 @@ from pymc_dapper.records.reading.factors import (
 from pymc_dapper.records.reading.finite import FiniteLaw, Prior, conditional_law, possible_values
 from pymc_dapper.records.reading.plan import Plan, read_plan
 from pymc_dapper.records.reading.possible import read_possible
+
+type Propose = Callable[..., tuple[list[np.ndarray], np.ndarray]]
+"""``propose(rng, records, parameters)`` returns proposals, and for which records they are possible
+ones, shape (n,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +84,38 @@ class ModelReading(Reading):
     parameters: tuple[TensorVariable, ...]
     draws_anew: bool = False
     number: TensorVariable | None = None
+
+    def in_python(
+        self, graphs: Sequence[Variable], besides: Sequence[Variable] = ()
+    ) -> Callable[..., list[np.ndarray]]:
+        """Make a function of other inputs, the records and the parameters, evaluated in Python."""
+        inputs = [*besides, *self.records, *self.parameters]
+        return compile_in_python(self.model, inputs, graphs)
+
+    def proposing_in_python(self) -> Propose:
+        """Make a function that proposes all records, evaluated in Python."""
+        possible = pt.ones(self.n_records, dtype="bool")
+        if self.possible is not None:
+            drawn = dict(zip(self.records, self.proposals, strict=True))
+            [possible] = rebuild([self.possible], drawn)
+        evaluate = self.in_python([*self.proposals, possible], self.randomness.inputs)
+
+        def propose(
+            rng: np.random.Generator,
+            records: Sequence[np.ndarray],
+            parameters: Sequence[np.ndarray],
+        ) -> tuple[list[np.ndarray], np.ndarray]:
+            # A function leaves its generator as it is: each call needs one of its own.
+            with np.errstate(all="ignore"):  # of impossible draws
+                *drawn, possible = evaluate(*self.randomness.draw(rng), *records, *parameters)
+            return drawn, possible
+
+        return propose
+
+    @property
+    def quoted_names(self) -> str:
+        """Names of the record variables, for messages."""
+        return ", ".join(f"'{name}'" for name in self.record_names)
 
     @property
     def proposes_conditionally(self) -> bool:
@@ -207,8 +247,7 @@ def _finite_law(
     possible: TensorVariable | None,
 ) -> FiniteLaw | None:
     records = [view.values[view.model.rvs_to_values[rv]] for rv in rvs]
-    factors = read_factors(view.named_log_densities(rvs), records)
-    log_priors = [x.log_densities for x in factors if isinstance(x, SeparableFactor)]
+    log_priors = log_priors_of_each(view, rvs, records)
     # The prior of a single record needn't have a record axis: then it isn't known record by record.
     if len(log_priors) < len(rvs):
         return None
@@ -217,6 +256,18 @@ def _finite_law(
         for rv, log_prior in zip(rvs, log_priors, strict=True)
     ]
     return conditional_law(records, priors, log_likelihoods, values, possible)
+
+
+def log_priors_of_each(
+    view: ModelView,
+    rvs: Sequence[TensorVariable],
+    records: Sequence[TensorVariable],
+    *,
+    jacobian: bool = True,
+) -> list[TensorVariable]:
+    """Return the log-densities of each record, shape (n,), of those that tell records apart."""
+    factors = read_factors(view.named_log_densities(rvs, jacobian=jacobian), records)
+    return [x.log_densities for x in factors if isinstance(x, SeparableFactor)]
 
 
 def log_priors(view: ModelView, rvs: list[TensorVariable]) -> list[TensorVariable]:

@@ -12,7 +12,7 @@ from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
-from pymc_dapper.graphs.evaluation import choose_rows, compile_in_python, rounding
+from pymc_dapper.graphs.evaluation import choose_rows, rounding
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.model import ModelReading
 
@@ -25,8 +25,7 @@ class PriorCheck:
 
     def __init__(self, reading: ModelReading):
         self._reading = reading
-        inputs = [*reading.records, *reading.parameters]
-        self._log_priors = compile_in_python(reading.model, inputs, reading.log_priors)
+        self._log_priors = reading.in_python(reading.log_priors)
         self._tolerance = rounding(reading.records, reading.log_priors)
         # What draws is cut where random numbers come out: they are given from here on.
         drawn = [
@@ -37,13 +36,9 @@ class PriorCheck:
         noise = [each.variable for each in reading.randomness.noise]
         self._numbers: list[Variable] = [*noise, *drawn]
         given = {x: x.type() for x in self._numbers}
-        self._draw_numbers = compile_in_python(
-            reading.model, [*reading.randomness.inputs, *inputs], self._numbers
-        )
-        self._from_numbers = compile_in_python(
-            reading.model,
-            [*given.values(), *inputs],
-            rebuild(reading.proposals, given),
+        self._draw_numbers = reading.in_python(self._numbers, reading.randomness.inputs)
+        self._from_numbers = reading.in_python(
+            rebuild(reading.proposals, given), list(given.values())
         )
 
     def check(

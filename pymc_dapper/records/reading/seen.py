@@ -77,7 +77,7 @@ class Seen:
 
     @cached_property
     def _at_one(self) -> Callable[..., list[np.ndarray]]:
-        return compile_in_python(self._reading.model, self._inputs, self._graphs)
+        return self._reading.in_python(self._graphs)
 
     @cached_property
     def _at_several(self) -> Callable[..., list[np.ndarray]] | None:

@@ -6,7 +6,6 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
 from pymc_dapper.graphs.careful_sums import sum_of_rows, with_careful_sums
@@ -22,7 +21,7 @@ from pymc_dapper.graphs.prior_draws import draw_values, is_finite
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor, SeparableFactor
 from pymc_dapper.records.reading.law_check import check_laws
-from pymc_dapper.records.reading.model import ModelReading
+from pymc_dapper.records.reading.model import ModelReading, Propose
 from pymc_dapper.records.reading.prior_check import PriorCheck
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
 
@@ -175,12 +174,10 @@ class _CompiledFactor:
     def __init__(self, reading: ModelReading, factor: Factor):
         self.factor = factor
         self.tolerance = rounding(reading.records, [factor.as_written])
-        inputs = [*reading.records, *reading.parameters]
-        as_written = with_careful_sums(factor.as_written)
-        self._as_written = compile_in_python(reading.model, inputs, [as_written])
+        self._as_written = reading.in_python([with_careful_sums(factor.as_written)])
         if isinstance(factor, FullFactor):
             return
-        self._per_record = compile_in_python(reading.model, inputs, _per_record(factor))
+        self._per_record = reading.in_python(_per_record(factor))
         self._of_block = _rows_of_block(reading, factor)
         if isinstance(factor, AdditiveFactor):
             # Where a shape isn't known beforehand, the function of the sums still asks the records
@@ -189,7 +186,7 @@ class _CompiledFactor:
             cached = [total.type() for total in self._totals]
             to_cached = dict(zip(self._totals, cached, strict=True))
             [at_sums] = rebuild([factor.log_density], to_cached)
-            self._at_sums = compile_in_python(reading.model, [*cached, *inputs], [at_sums])
+            self._at_sums = reading.in_python([at_sums], cached)
 
     def rows(self, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]) -> list[_Rows]:
         """Summarise what each record contributes to each sum; nothing where it can't be told."""
@@ -294,25 +291,15 @@ def _draw_states(
     """Draw two states of the records, given the parameters of a point."""
     parameters = [point[x.name] for x in reading.parameters]
     start = [point[x.name] for x in reading.records]
-    inputs = [*reading.randomness.inputs, *reading.records, *reading.parameters]
-    possible = pt.ones(reading.n_records, dtype="bool")
-    if reading.possible is not None:
-        drawn = dict(zip(reading.records, reading.proposals, strict=True))
-        [possible] = rebuild([reading.possible], drawn)
-
     try:
-        propose = compile_in_python(reading.model, inputs, [*reading.proposals, possible])
-    except NotImplementedError as error:
+        propose = reading.proposing_in_python()
+        first, second = (
+            _draw_state(reading, propose, each, start, parameters) for each in rng.spawn(2)
+        )
+    except _NoValueError:
+        raise
+    except (NotImplementedError, *FAILURES) as error:
         raise _undrawable(reading, error) from error
-
-    def proposal(rng: np.random.Generator) -> list[np.ndarray]:
-        try:
-            with np.errstate(all="ignore"):  # of impossible draws
-                return propose(*reading.randomness.draw(rng), *start, *parameters)
-        except FAILURES as error:
-            raise _undrawable(reading, error) from error
-
-    first, second = (_draw_state(reading, proposal, each, start) for each in rng.spawn(2))
     return first, second
 
 
@@ -342,9 +329,10 @@ def _drawn_if_possible(
 
 def _draw_state(
     reading: ModelReading,
-    proposal: Callable[[np.random.Generator], list[np.ndarray]],
+    propose: Propose,
     rng: np.random.Generator,
     start: list[np.ndarray],
+    parameters: Sequence[np.ndarray],
 ) -> list[np.ndarray]:
     """Draw a state of the records in which each has a possible value.
 
@@ -352,9 +340,8 @@ def _draw_state(
     """
     state, found = start, np.zeros(reading.n_records, dtype=bool)
     n_possible, n_drawn = 0, 0
-    # A function leaves its generator as it is: each call gets one of its own.
     for each in rng.spawn(MAX_PROPOSALS):
-        *drawn, possible = proposal(each)
+        drawn, possible = propose(each, start, parameters)
         state = choose_rows(possible & ~found, drawn, state)
         found |= possible
         n_possible += int(np.count_nonzero(possible))
@@ -374,7 +361,7 @@ def _out_of_reach(reading: ModelReading, share: float) -> _NoValueError:
         if transform is not None and rv.name in reading.record_names
     )
     if not described:
-        names = ", ".join(f"'{name}'" for name in reading.record_names)
+        names = reading.quoted_names
         return _NoValueError(
             f"DapperStep proposes the records {names} from their prior, but only {share:.2%} of "
             "its draws have a positive density: those of one record variable are mostly invalid as "
@@ -409,7 +396,7 @@ def _nearby(sums: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def _undrawable(reading: ModelReading, error: Exception) -> _NoValueError:
-    names = ", ".join(f"'{name}'" for name in reading.record_names)
+    names = reading.quoted_names
     return _NoValueError(
         f"the prior of the records {names} can't be drawn from, and DapperStep proposes records "
         f"from their prior: {error}. Use a proper distribution; give a CustomDist a `dist` or a "
