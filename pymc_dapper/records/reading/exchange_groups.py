@@ -190,9 +190,9 @@ class _Contributions:
             raise ReadingError(
                 f"{_holds(self.known.only(unmet))} a sum over the records "
                 f"{self.reading.quoted_names} fixed, but no value that was drawn from their prior "
-                "contributes to it: DapperStep can't tell which exchanges keep it. Pass records that have the total, "
-                "DapperStep(..., initial_point={name: values}), and start chains there "
-                "(initvals); or look whether it is right"
+                "contributes to it: DapperStep can't tell which exchanges keep it. Pass records "
+                "that have the total, DapperStep(..., initial_point={name: values}), and start "
+                "chains there (initvals); or look whether it is right"
             )
         return (self.known.tolerances < smallest) & ~never
 
