@@ -41,7 +41,7 @@ def plan(
     """Find out how wide posteriors will be under several mechanisms, before any budget is spent.
 
     Statistics are drawn that the confidential ones may be like, released by each mechanism at each
-    budget, and analysed. No confidential value is needed, nor looked at.
+    budget, and analysed. No confidential value is needed.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def plan(
         What there is to choose from, by a name: ``mechanism(epsilon)`` returns a mechanism, or a
         dict of them by query.
     epsilons : sequence of float
-        Budgets to try: whatever number the mechanisms are made of.
+        Budgets to try: the numbers that the mechanisms are made from.
     replicates : int, default 20
         Number of simulated releases for each mechanism and budget.
     **options

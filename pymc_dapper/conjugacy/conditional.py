@@ -1,4 +1,4 @@
-"""A parameter's conditional distribution given everything else, where it is conjugate."""
+"""A parameter's conditional distribution given everything else, if it is conjugate."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

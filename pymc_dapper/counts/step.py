@@ -57,7 +57,7 @@ FAR = 1e6
 """Chains don't start where the log-density is below minus that: a slice would have a thousand marks
 and more, as many as there are standard deviations to go."""
 MOST_APPROACHES = 50
-"""Sweeps to get nearer, each of which leaves less than half of the way."""
+"""Most sweeps to come near the release; each at least halves the distance."""
 LARGE_TABLE = 100
 """From so many cells on, a factor that is evaluated as a whole in each move is warned of."""
 

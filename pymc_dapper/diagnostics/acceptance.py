@@ -31,7 +31,7 @@ class Acceptance:
     errors : DataArray, dims as ``rates``
         Monte Carlo standard errors.
     floor : float or None
-        What the expected rate can't be below if the budget is right; None where nothing is known.
+        Lower bound of the expected rate if the budget is right; None if unknown.
     below_floor : bool
         Whether a rate is below the floor by more than Monte Carlo error explains.
     explanation : str

@@ -59,7 +59,7 @@ def missing_information(
         independent one. 1 if not given and one conjugate step draws them all; else 10. More where
         NUTS moves parameters that hang together strongly.
     tune : int, default 500
-        Updates to tune NUTS with, where it is needed.
+        Updates to tune NUTS with, if it is needed.
     random_seed : int, Generator, ..., optional
         Seed.
 

@@ -6,7 +6,7 @@
     Truncated-uniform-Laplace noise: continuous, the discrete Laplace law smoothed over its cells.
 
 All parameters broadcast. `logp`, `logcdf` and `logccdf` are symbolic and right in the tails, and
-there is `icdf` where it is closed.
+there is `icdf` if it has a closed form.
 """
 
 from pymc_dapper.distributions.discrete_gaussian import DiscreteGaussian

@@ -1,4 +1,4 @@
-"""Between which numbers a variable of a graph lies, whatever its inputs are."""
+"""Bounds of a graph's variables that hold for all inputs."""
 
 from collections.abc import Mapping, Sequence
 from math import exp, inf, log, prod, sqrt

@@ -1,4 +1,4 @@
-"""One vector in the place of several arrays."""
+"""Several arrays as one vector."""
 
 from collections.abc import Iterable, Sequence
 from math import prod

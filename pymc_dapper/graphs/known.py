@@ -21,7 +21,7 @@ def known_value(variable: Variable) -> np.ndarray | None:
     if _is_of_constants(variable):
         try:
             return np.asarray(*Evaluated([], [variable], check_bounds=True)())
-        except FAILURES:  # whatever an operation raises
+        except FAILURES:  # any error of an operation
             return None
     if variable.owner is None:
         return None

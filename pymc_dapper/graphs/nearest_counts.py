@@ -1,4 +1,4 @@
-"""Whole numbers near others of which linear functions are between two ends."""
+"""Whole numbers near given ones whose linear functions lie within limits."""
 
 import numpy as np
 import scipy
@@ -17,7 +17,7 @@ def nearest_counts(matrix: sparse.csr_array, ends: Ends, present: Counts) -> Cou
     matrix : csr_array, shape (m, n)
         Coefficients.
     ends : tuple of ndarray, each of shape (m,)
-        The ends ``low`` and ``high``; infinite where there is none.
+        The ends ``low`` and ``high``; infinite if there is none.
     present : ndarray of int64, shape (n,)
         The counts.
 

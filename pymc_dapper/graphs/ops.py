@@ -155,7 +155,7 @@ TABLE: dict[Action, tuple[type[Op], ...]] = {
     Moves((0, 1)): (extra_ops.FillDiagonal,),
     Multiplies(): (math.Dot, sparse.Dot, sparse.StructuredDot),
 }
-"""What operations do whatever their properties are."""
+"""Actions that don't depend on an operation's properties."""
 
 for _action, _op_types in TABLE.items():
     for _op_type in _op_types:

@@ -1,4 +1,4 @@
-"""Noise for groups of records, each of which has a sensitivity of its own: parallel composition."""
+"""Noise for groups of records with a sensitivity of their own each: parallel composition."""
 
 from collections.abc import Callable
 from typing import Any

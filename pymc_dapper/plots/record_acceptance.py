@@ -136,7 +136,7 @@ def plot_record_acceptance(
 
     if found.floor is not None:
         _draw_floor(collection, parts, visuals, found.floor, 1.03 * number)
-    # Drawn once, whatever the chains' colours.
+    # Drawn once for all chains.
     whole: dict[str, Any] = {"ignore_aes": "all"}
     nothing = xr.DataArray(0, name="acceptance")
     ends: dict[str, Any] = {"limits": (-0.02 * number, 1.02 * number - 1), "store_artist": False}

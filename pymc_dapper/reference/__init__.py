@@ -22,7 +22,7 @@ Methods of the literature, each with its own theory:
 `monte_carlo_em`
     Maximum likelihood by Monte Carlo EM, with the observed information.
 `proportion_tests`, `fiducial_proportion`
-    Tests and intervals for a proportion of which only a noisy count or share is published.
+    Tests and intervals for a proportion, given a noisy count or share.
 `invariants`
     Releases made under exactly known totals, their privacy loss, and their likelihood.
 `reversible_jump`

@@ -40,7 +40,7 @@ Draws = dict[str, NDArray[Any]]
 Seed = int | Sequence[int] | np.random.Generator | None
 
 ROUNDING = 1e-9
-"""By how much a log-density may be above its bound, for rounding; relative where it is large."""
+"""How far rounding may lift a log-density above its bound; relative to it if it is large."""
 
 
 @dataclass(frozen=True, eq=False)

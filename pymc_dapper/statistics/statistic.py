@@ -34,7 +34,7 @@ class Statistic:
         How far one record can move it, with what one record can be as the statistic's arguments
         say: any numbers, any categories, all columns confidential.
     n_records : int or None
-        Number of records that it adds up, where that is known.
+        Number of records that it adds up, if known.
 
     Raises
     ------

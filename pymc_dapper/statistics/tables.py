@@ -165,7 +165,7 @@ def histogram(
     Parameters
     ----------
     x : tensor or array, shape (n,) or (n, m)
-        The records: one number each, or m, for each of which the same bins are used.
+        The records: one number each, or m numbers, all with the same bins.
     edges : array_like, shape (bins + 1,)
         Edges of the bins, increasing; -inf and inf are allowed. A bin contains its left edge and
         not its right one, but the last bin contains both, as in NumPy.

@@ -32,7 +32,7 @@ def record_stats(names: Iterable[Any]) -> list[str]:
 
 
 EXCHANGE_STAT = "dapper_exchange_accept"
-"""Share of the exchanges between two records that were made in a sweep, where there are any."""
+"""Share of a sweep's exchanges between two records that were made, if there are exchanges."""
 
 WARNING_STAT = "warning"
 """What PyMC logs when a draw has it, also from other processes, and leaves out of its result."""

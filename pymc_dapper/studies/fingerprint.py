@@ -70,7 +70,7 @@ class _Walk:
         if is_installed(thing):
             return
         if isinstance(thing, ModuleType):
-            return  # what is used of it is looked up in it
+            return  # the used names are looked up in it
         self.found.setdefault(name, set()).add(self._digest(name, thing))
 
     def _digest(self, name: str, thing: Any) -> str:

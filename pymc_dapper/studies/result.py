@@ -16,7 +16,7 @@ from pymc_dapper.studies.grid import REPLICATE_DIM, Cell, Grid
 def collect(grid: Grid, results: Mapping[Cell, CellResult], attrs: Mapping[str, Any]) -> DataTree:
     """Collect what became of each cell.
 
-    At the root of the tree is what is known of cells; below, a group for each parameter.
+    The root of the tree describes the cells; below it is a group for each parameter.
     """
     shape = tuple(grid.dims.values())
     cells: dict[str, Any] = {name: np.full(shape, "", dtype=object) for name in STATUS_FIELDS}

@@ -136,7 +136,7 @@ class Store:
             result, made_with = _from_rows(cell, rows, self._study)
         except MemoryError:
             raise
-        except Exception as error:  # whatever a broken file makes a reader say
+        except Exception as error:  # any error that a broken file causes
             warnings.warn(
                 f"{path.name} in store={str(self.path)!r} can't be read, so the cell {cell} is run "
                 f"again: {error}",

@@ -126,7 +126,7 @@ def study(
         a few more. Where NUTS moves parameters, that costs 2,000 of its draws. Not known where
         parameters are integrated out of a table of counts.
     retry_failed : bool, default False
-        Whether cells are run again of which the store holds a failure.
+        Whether to run cells again whose failure is in the store.
     progressbar : bool, default True
         Whether to show how many cells are finished, and the time left.
 

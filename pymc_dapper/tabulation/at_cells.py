@@ -92,7 +92,7 @@ class AtCells:
             return self._look_up(node, role, new)
         match action_of(op, node):
             case Moves(inputs=[_, _, *_]) if not isinstance(op, Join | MakeVector):
-                # Filled into others: a public array in the place of the first has the same axes.
+                # Filled into others: a public array instead of the first has the same axes.
                 others = [self._is_same_for_all(x) for x, y in pairs[1:] if y is None]
                 if all(others):
                     buffer, new_buffer = pairs[0]

@@ -68,7 +68,7 @@ def table_if_cheaper(
             return None
     except ReadingError:  # refused with a reason, as most models are; told by `tabulate`
         return None
-    except FAILURES as error:  # of whatever a graph may hold: it is then read record by record
+    except FAILURES as error:  # of any operation: the model is then read by record
         LOGGER.info("No table in the place of records, which are read one by one: %s", error)
         return None
     except MemoryError:

@@ -1,4 +1,4 @@
-"""Distinct rows of what is public of records."""
+"""Distinct rows of the records' public data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

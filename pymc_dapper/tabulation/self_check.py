@@ -47,7 +47,7 @@ def check_table(reading: TableReading, written: Model) -> None:
                 check.at(point, rng)
     except TabulationError:
         raise
-    except FAILURES as error:  # whatever an operation of the user's raises
+    except FAILURES as error:  # any error of a user's operation
         raise TabulationError(
             f"the table can't be compared with the records {reading.names}: {error}"
         ) from error

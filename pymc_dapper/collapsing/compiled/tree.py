@@ -25,7 +25,7 @@ from pymc_dapper.steps.lean_nuts import nuts_on
 class WithCountsSummedOut:
     """A log-density at possible counts with its gradient, made into that without the counts.
 
-    PyMC's NUTS calls it in the place of the former.
+    PyMC's NUTS calls it instead.
 
     Parameters
     ----------

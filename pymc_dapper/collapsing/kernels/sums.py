@@ -36,9 +36,9 @@ ROOM = 60.0
 WIDEST = 2**17
 """Counts to either side of the likeliest one that weights are worked out for, at most."""
 LARGEST = 2**53
-"""Largest count, where there is no other bound: beyond, float64 doesn't tell counts apart."""
+"""Largest count if nothing else bounds it: beyond, float64 can't distinguish counts."""
 STEEPEST = 600.0
-"""Largest natural parameter of which the exponential is used as a factor."""
+"""Largest natural parameter whose exponential is used as a factor."""
 GAP = 64
 """Up to this distance all counts beyond impossible ones are looked at, and then ever fewer."""
 CONCAVE = 1e-9
@@ -340,7 +340,7 @@ def sum_table(
     Returns
     -------
     complete : bool
-        Whether what lies beyond the table is negligible; if not, all else is meaningless.
+        Whether the sum beyond the table is negligible; if not, the other results are meaningless.
     log_sum, mean : float
         The logarithm of the sum of weights, and the mean count, from the anchor.
     drawn : int

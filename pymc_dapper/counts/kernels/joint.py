@@ -31,7 +31,7 @@ from pymc_dapper.counts.kernels.line import (
 REACH = 4.0
 """How far from the middle numbers of steps are proposed, in standard deviations."""
 FARTHEST = 2.0**40
-"""Most steps that the middle is away: so that what they add up to stays within the integers."""
+"""Most steps to the middle, so that their sum stays within the integers."""
 
 
 class Directions(NamedTuple):

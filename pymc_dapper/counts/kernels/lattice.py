@@ -8,7 +8,7 @@ LOVASZ = 0.75
 MAX_VISITS = 1_000
 """Visits per vector, at most. Rounding could otherwise make two of them change places forever."""
 SMALLEST = 1e-13
-"""Squared length that rounding may leave of what is orthogonal to other vectors, relatively."""
+"""Relative squared length that rounding may leave of a part orthogonal to other vectors."""
 
 
 @njit(cache=True)

@@ -287,7 +287,7 @@ def find_curvatures(
         for k in range(5):
             around[k] = log_density_at(log_density, context, values, line, change, k - 2)
         line.slopes[row] = 0.0
-        # At the end of what is possible, from beside it.
+        # At the end of the possible counts, from beside it.
         for middle in (2, 3, 1):
             if np.min(around[middle - 1 : middle + 2]) > -np.inf:
                 bend = 2 * around[middle] - around[middle - 1] - around[middle + 1]

@@ -1,4 +1,4 @@
-"""State what is published exactly, beside the noisy values."""
+"""State values that are published exactly, beside the noisy ones."""
 
 from typing import Any
 

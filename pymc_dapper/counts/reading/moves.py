@@ -1,4 +1,4 @@
-"""Which moves of people between cells keep what is known exactly, and connect all tables.
+"""Moves of people between cells that keep the known sums and connect all tables.
 
 Invariants are linear equations of the counts. Cells with the same column in them, one class, can
 exchange people freely. If the equations fix the total of each class, the exchanges connect all
@@ -29,7 +29,7 @@ from pymc_dapper.graphs.terms.of_sums import tidy
 Indices = NDArray[np.int64]
 
 EXCHANGE_PASSES = 3
-"""Passes over a group of more than two cells. Each halves what is left of the previous table."""
+"""Passes over a group of more than two cells. Each halves the memory of the previous table."""
 SWAP_PASSES = 8
 """Passes over a table of known margins: in each, every cell takes part in one swap."""
 SOFT_SWAP_PASSES = 2

@@ -25,7 +25,7 @@ moves cost so little that kernels for trees aren't worth to be loaded."""
 GAIN = 2.0
 """How much less a draw must cost, to make up for what these numbers don't say."""
 DRAWS = 2_000
-"""Draws of a chain, about: what is done once for all of them mustn't cost more than they do."""
+"""Typical number of a chain's draws: work done once must not cost more than they do."""
 
 
 def may_pay(tree: TreeReading, moves: Moves, structure: Structure) -> bool:

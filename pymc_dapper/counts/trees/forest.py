@@ -1,4 +1,4 @@
-"""A forest of counts, solved in parts: subtrees are independent given what is known of their roots.
+"""A forest of counts, solved in parts: subtrees are independent given their roots' messages.
 
 Of each subtree only the message of its root is kept, so that memory stays bounded. The tree of
 what is above them takes these as leaves. What it says about their roots goes back to the subtrees,

@@ -1,4 +1,4 @@
-"""Messages up a tree: what is known of each count from what was released at it and below it.
+"""Messages up a tree: the pmf of each count given the releases at it and below it.
 
 The message of a node is a pmf on a window of counts: the convolution of its children's messages
 times the noise's density at what was released. Windows are cut where little is left, and noise ends

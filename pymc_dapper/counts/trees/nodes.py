@@ -65,7 +65,7 @@ def in_post_order(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
     Returns
     -------
     left, right : ndarray of int64, shape (number of nodes in post-order,)
-        Children, -1 where there is none.
+        Children, -1 if there is none.
     origin : ndarray of int64, shape (number of nodes in post-order,)
         The node's number in ``parent``; -1 for those in between. Fewer than all nodes are reached,
         and come out, if the parents run in a circle.

@@ -107,7 +107,7 @@ def solve_tree_files(
     draws : int, default 0
         Number of independent draws of all counts.
     random_seed : int, Generator, ..., optional
-        The same seed gives the same draws, whatever the executor. Needed to go on with draws.
+        The same seed gives the same draws with any executor. Needed to go on with draws.
     executor : Executor, optional
         Where files are worked on: a pool of processes or threads, or Dask's
         ``Client.get_executor()``. Workers need the same directories.
@@ -123,7 +123,7 @@ def solve_tree_files(
         If the files aren't those of a tree, if ``target`` has results of other files or settings,
         or if no counts can have led to what was released.
     RuntimeError
-        If workers failed: what is finished is kept, and who calls again goes on from there.
+        If workers failed. Finished files are kept, and another call goes on from there.
 
     Notes
     -----

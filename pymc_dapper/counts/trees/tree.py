@@ -292,7 +292,7 @@ class CountTree:
         draws : int, default 1
             Number of draws.
         random_seed : int, Generator, ..., optional
-            The same seed gives the same draws, whatever the executor.
+            The same seed gives the same draws with any executor.
         executor : Executor, optional
             As in :meth:`log_evidence`.
 

@@ -1,1 +1,1 @@
-"""A log-density as terms, each of few entries of an array, and what is linear in these."""
+"""A log-density as terms of few entries of an array, and linear functions of these entries."""

@@ -1,4 +1,4 @@
-"""Terms of a log-density of which each sees one entry of something linear, or a few."""
+"""Terms of a log-density, each of one entry of a linear function, or of a few entries."""
 
 from dataclasses import dataclass
 

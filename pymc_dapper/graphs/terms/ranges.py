@@ -28,7 +28,7 @@ NEAR = np.concatenate([np.arange(20), 2.0 ** np.arange(5, 21)])
 """How far from what a term depends on its possible values are looked for."""
 
 FAR = 2.0**40
-"""Beyond what is looked at for possible values."""
+"""Beyond this number, possible values aren't searched for."""
 
 FARTHEST = 2.0**45
 """A range that goes on so far has no end."""

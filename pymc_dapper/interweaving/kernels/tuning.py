@@ -10,10 +10,10 @@ from pymc_dapper.interweaving.kernels.moves import Fit, skewed
 from pymc_dapper.kernels.effective_draws import effective_draws, memory
 
 FEWEST_IN_TUNING = 8
-"""Moves per iteration in tuning, and at most afterwards, where they are dear."""
+"""Moves per iteration in tuning, and at most afterwards, if moves are expensive."""
 
 MAX_MOVES = 16
-"""The same, where they are cheap beside the rest of an iteration."""
+"""The same, if moves are cheap beside the rest of an iteration."""
 
 MAX_FRAME_MOVES = 16
 """The same in tuning, of each frame,"""
@@ -40,7 +40,7 @@ FEWEST_FOR_FRAMES = 200
 """With fewer iterations of tuning, frames don't move."""
 
 LONG = 3.0
-"""Frames move where what is slowest forgets in more iterations than that."""
+"""Frames move if the slowest quantity forgets in more iterations than that."""
 
 WITHOUT_FRAMES = 0.75
 """Effective draws of an iteration of the other steps alone, with which frames aren't needed."""
@@ -71,7 +71,7 @@ CENTRED_QUANTILES = SKEWED_QUANTILES - SKEWED_QUANTILES.mean(axis=1, keepdims=Tr
 # Costs are counted, not timed, so that the same seed gives the same draws: in nanoseconds of the
 # machine on which `benchmarks/move_costs.py` was run last.
 EVALUATION = 150.0
-"""An evaluation of the log-density, whatever it is of."""
+"""Fixed cost of an evaluation of any log-density."""
 
 SET_UP, SET_UP_OF_ENTRY = 8_000.0, 0.7
 """To make any move at all, and for each entry of the records: variates, and arrays passed on."""

@@ -1,4 +1,4 @@
-"""Records with few values, as a function of parameters, noise and what is known of each of them.
+"""Records with few values as a function of parameters, noise and their own answers.
 
 Each record's conditional distribution, given what was released of it alone, is known in closed
 form. With its noise held fixed, the records are as good as integrated out: the parameters move

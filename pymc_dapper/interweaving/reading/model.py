@@ -1,4 +1,4 @@
-"""Read a model with the records' noise in the place of the records."""
+"""Read a model in terms of the records' noise instead of the records."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A model with the records' noise in the place of the records, or with their frame apart."""
+"""A model in terms of the records' noise, or of their frame (mean and covariance)."""
 
 from dataclasses import dataclass
 from functools import cached_property

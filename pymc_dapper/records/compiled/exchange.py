@@ -1,4 +1,4 @@
-"""Compiled exchanges between two records, which keep what is known exactly.
+"""Compiled exchanges between two records that keep the known sums.
 
 A pair is to the sweep's kernels what a record is elsewhere: it contributes to the sums, and a
 proposal changes that. So they decide on pairs, one after the other.

@@ -50,7 +50,7 @@ def sweep_by_blocks(
     records_in_block : int
         Records in a block.
     log_removed, log_added : ndarray of float64, shape (n,) or (0,)
-        Present and proposed separable log-density of each record; empty where there is none.
+        Present and proposed separable log-density of each record; empty if there is none.
     log_uniforms : ndarray of float64, shape (m,)
         Logarithms of independent uniform variates. Only the first m records are looked at: the
         others, which aren't there, add nothing, and their proposals are taken.

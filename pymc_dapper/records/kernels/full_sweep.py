@@ -34,7 +34,7 @@ def sweep_by_full_evaluation(
     records, proposals : ndarray of float64, shape (n, width)
         Present and proposed values of each record.
     log_removed, log_added : ndarray of float64, shape (n,) or (0,)
-        Present and proposed separable log-density of each record; empty where there is none.
+        Present and proposed separable log-density of each record; empty if there is none.
     log_uniforms : ndarray of float64, shape (m,)
         As in :func:`~pymc_dapper.records.kernels.block_sweep.sweep_by_blocks`.
 

@@ -136,7 +136,7 @@ def decide_by_sums(
     log_removed, log_added, log_uniforms : ndarray
         As in :func:`~pymc_dapper.records.kernels.block_sweep.sweep_by_blocks`.
     accepted : ndarray of bool, shape (n,)
-        Overwritten, where it is of these records, with which proposals were taken.
+        Overwritten, for these records, with whether their proposals were taken.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Whether records walk, in the place of being drawn anew each time, how far, and how often.
+"""Whether records walk instead of being drawn anew each time, how far, and how often.
 
 All is counted, not timed, so that the same seed gives the same draws.
 """

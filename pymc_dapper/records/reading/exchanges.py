@@ -1,4 +1,4 @@
-"""Exchanges between two records, which keep what is known exactly of sums over records.
+"""Exchanges between two records that keep the known sums over records.
 
 Where a total is known, no record can change by itself. Two can: the first is proposed anew, and the
 second takes what is then left. How it does depends on what records are:

@@ -1,4 +1,4 @@
-"""A numerical check that what is drawn from the records' prior follows its density.
+"""A numerical check that draws from the records' prior follow its density.
 
 Records are drawn anew from their prior, and parameters move by its density. If these are of two
 laws, the chain has no posterior. PyMC's own pairs are known (`graphs/laws.py`) and passed over.

@@ -1,4 +1,4 @@
-"""The records proposed near where they are, in the place of anew."""
+"""Records proposed near their present values instead of anew."""
 
 from dataclasses import replace
 

@@ -55,7 +55,7 @@ class ModelReading(Reading):
         Whether values of ``records`` may be proposed ones: not where the draw has no value in the
         space of a value variable, or was made with invalid parameters. None if all draws may be.
     possible_values : ndarray of int, shape (k, number of record variables), or None
-        All values that a record can take, where they are few: a product of ranges.
+        All values that a record can take, if they are few: a product of ranges.
     conditional : FiniteLaw or None
         The records' prior times the separable factors, where proposals are drawn from that: these
         factors then don't decide on them.

@@ -1,7 +1,7 @@
 """A numerical check that the records' prior ties no record to another.
 
 A prior may hold what the walk through its parameters doesn't see, such as a ``CustomDist`` of a
-cumulative sum. So it is looked at from outside: its density, and what is drawn from it.
+cumulative sum. So its density and its draws are tested from outside.
 """
 
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ class PriorCheck:
                 self._draw_numbers(*self._reading.randomness.draw(each), *present)
                 for each in rng.spawn(2)
             )
-        except FAILURES:  # of an impossible draw, whatever a distribution raises
+        except FAILURES:  # of an impossible draw: any error of a distribution
             return
         drawn = self._from_numbers(*numbers, *present)
         for k, (values, new) in enumerate(zip(numbers, others, strict=True)):

@@ -41,7 +41,7 @@ class SumOverRecords(Role):
     records : TensorVariable of int, shape (m,), optional
         Which record each term depends on. If None, term i depends on record i.
     offset : TensorVariable, optional
-        What is added to the sum, whatever the records are.
+        A constant that is added to the sum.
     """
 
     contributions: TensorVariable

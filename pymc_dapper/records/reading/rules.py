@@ -127,14 +127,14 @@ def _mapped(node: Apply, roles: Sequence[Role], mapped: Sequence[int] | None) ->
 
 
 def _moved(node: Apply, roles: Sequence[Role], moved: Sequence[int]) -> Role:
-    """Find an axis along which entries of different records come to stand, in whatever order."""
+    """Find an axis along which entries belong to different records, in any order."""
     if any(isinstance(role, Rows) for k, role in enumerate(roles) if k not in moved):
         raise mixes(node, "moves entries to places that depend on a record")
     rows = common_rows(node, roles)
     origins = find_origins(node, [getattr(x.type, "shape", ()) for x in node.inputs], known_value)
     if origins is None or origins.numbers.size == 0:
         raise mixes(node, "moves records to places that aren't known beforehand")
-    # Which slice each entry is of, and so of which record; -1: of none.
+    # The slice, and so the record, that each entry belongs to; -1: none.
     of_inputs = [
         np.indices(node.inputs[k].type.shape)[rows.axis].ravel()
         if isinstance(roles[k], Rows)
