@@ -56,7 +56,7 @@ mechanisms. SIAM Journal on Computing 41, 1673-1693.
 """
 
 from pymc_dapper.budget.bounds import Bound
-from pymc_dapper.budget.kinds import ZCDP, ApproxDP, PureDP, check_pure, compose
+from pymc_dapper.budget.kinds import ZCDP, ApproxDP, Budget, PureDP, check_pure, compose
 from pymc_dapper.budget.numbers import TINY
 from pymc_dapper.budget.scales import (
     analytic_gaussian_budget,
@@ -74,6 +74,7 @@ __all__ = [
     "ZCDP",
     "ApproxDP",
     "Bound",
+    "Budget",
     "PureDP",
     "analytic_gaussian_budget",
     "analytic_gaussian_sigma",

@@ -10,6 +10,7 @@ import numpy as np
 
 from pymc_dapper.budget.bounds import Bound, conversion
 from pymc_dapper.budget.numbers import TINY, held, positive, probability
+from pymc_dapper.checks import shown
 from pymc_dapper.html import table
 from pymc_dapper.sensitivity import (
     CHANGE,
@@ -476,6 +477,17 @@ class ApproxDP(_Budget):
         """
         rho = conversion(bound).rho(self.epsilon, -math.log(self.delta))
         return ZCDP(held(rho, f"rho of {self}"), neighbours=self.neighbours)
+
+
+Budget = PureDP | ZCDP | ApproxDP
+
+
+def check_budget(budget: Any) -> None:
+    """Refuse what is no budget; None is none."""
+    if budget is not None and not isinstance(budget, Budget):
+        number = isinstance(budget, int | float) and not isinstance(budget, bool)
+        instead = f": write pmd.PureDP({budget})" if number else ""
+        raise TypeError(f"budget must be a PureDP, ZCDP or ApproxDP, got {shown(budget)}{instead}")
 
 
 def compose[B: _Budget](*budgets: B) -> B:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pymc import Model
 
-from pymc_dapper.budget.kinds import ZCDP, ApproxDP, PureDP
+from pymc_dapper.budget.kinds import ZCDP, ApproxDP, Budget, PureDP
 from pymc_dapper.checks import about
 
 ATTRIBUTE = "pymc_dapper_releases"
@@ -15,12 +15,12 @@ ATTRIBUTE = "pymc_dapper_releases"
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (PureDP, ZCDP, ApproxDP)}
 
 
-def budget_to_dict(budget: PureDP | ZCDP | ApproxDP | None) -> dict[str, Any] | None:
+def budget_to_dict(budget: Budget | None) -> dict[str, Any] | None:
     """Write a budget as a dict of its kind and its numbers; None if there is none."""
     return None if budget is None else {"kind": type(budget).__name__, **asdict(budget)}
 
 
-def budget_from_dict(content: Any) -> PureDP | ZCDP | ApproxDP | None:
+def budget_from_dict(content: Any) -> Budget | None:
     """Read what :func:`budget_to_dict` wrote.
 
     Raises
@@ -34,7 +34,7 @@ def budget_from_dict(content: Any) -> PureDP | ZCDP | ApproxDP | None:
         raise TypeError(f"a budget is written as a dict or as null, got {content!r}")
     kind, numbers = kind_of(content, KINDS, "budget")
     with about(f"budget of kind {kind.__name__}"):
-        budget: PureDP | ZCDP | ApproxDP = kind(**numbers)
+        budget: Budget = kind(**numbers)
         return budget
 
 
@@ -59,7 +59,7 @@ def kind_of(content: Any, kinds: Mapping[str, Any], what: str) -> tuple[Any, dic
 class ReleaseBudgets:
     """The factors through which records act, and the budgets of those that are mechanisms."""
 
-    budgets: dict[str, PureDP | ZCDP | ApproxDP | None]
+    budgets: dict[str, Budget | None]
     """Budget that each release's mechanism was calibrated to, by the release's name; None where the
     mechanism doesn't say."""
     other_factors: tuple[str, ...]

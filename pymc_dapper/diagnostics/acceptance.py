@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 from arviz_stats.base import array_stats
 
-from pymc_dapper.budget import ZCDP, ApproxDP, PureDP, compose
+from pymc_dapper.budget import Budget, PureDP, compose
+from pymc_dapper.budget.kinds import check_budget
 from pymc_dapper.budget.written import ATTRIBUTE, ReleaseBudgets
-from pymc_dapper.checks import shown
 from pymc_dapper.diagnostics._result import group
 from pymc_dapper.steps.stats import ACCEPT_STAT
 
@@ -59,7 +59,7 @@ def _listed(values: np.ndarray) -> str:
     return ", ".join(f"{value:.3g}" for value in np.atleast_1d(values))
 
 
-def acceptance(idata: Any, budget: PureDP | ZCDP | ApproxDP | None = None) -> Acceptance:
+def acceptance(idata: Any, budget: Budget | None = None) -> Acceptance:
     """Compare the acceptance of records with the floor that a pure privacy budget implies.
 
     Under epsilon-differential privacy for one replaced record, replacing a record changes the
@@ -111,7 +111,7 @@ def acceptance(idata: Any, budget: PureDP | ZCDP | ApproxDP | None = None) -> Ac
     Section 3.2.
     """
     stats = group(idata, "sample_stats")
-    _check_budget(budget)
+    check_budget(budget)
     if ACCEPT_STAT not in stats:
         raise ValueError(
             "no DapperStep was among the steps: there is no acceptance of records. Where "
@@ -152,21 +152,13 @@ def acceptance(idata: Any, budget: PureDP | ZCDP | ApproxDP | None = None) -> Ac
     return Acceptance(rates, errors, floor, below, explanation)
 
 
-def _check_budget(budget: Any) -> None:
-    if budget is None or isinstance(budget, PureDP | ZCDP | ApproxDP):
-        return
-    number = isinstance(budget, int | float) and not isinstance(budget, bool)
-    instead = f": write pmd.PureDP({budget})" if number else ""
-    raise TypeError(f"budget must be a PureDP, ZCDP or ApproxDP, got {shown(budget)}{instead}")
-
-
 def _error(draws: np.ndarray) -> float:
     if np.ptp(draws) == 0:
         return 0.0
     return float(array_stats.mcse(draws[None], chain_axis=0, draw_axis=1, method="mean"))
 
 
-def _budget_of(idata: Any) -> tuple[PureDP | ZCDP | ApproxDP | None, str]:
+def _budget_of(idata: Any) -> tuple[Budget | None, str]:
     """Add up the budgets that a result knows; or say why that isn't the whole loss."""
     text = idata.attrs.get(ATTRIBUTE)
     if text is None:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pymc.distributions.shape_utils import rv_size_is_none
 from pytensor.graph.basic import Variable
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.variable import TensorConstant, TensorVariable
@@ -112,6 +113,12 @@ def start_of_smaller_tail(
     """
     is_lower = pt.le(steps + 0.5, remainder)
     return is_lower, pt.switch(is_lower, steps, steps + 1.0)
+
+
+def nearest_integer(rv: TensorVariable, size: Any, mu: Any, spread: Any) -> TensorVariable:
+    """Return the integer nearest to mu, of the shape of a random variable."""
+    mode = pt.round(mu + pt.zeros_like(spread))
+    return mode if rv_size_is_none(size) else pt.full(size, mode)
 
 
 def only_integers(value: TensorVariable, logp: TensorVariable) -> TensorVariable:

@@ -69,7 +69,6 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 from pymc.distributions.dist_math import check_parameters
 from pymc.distributions.distribution import Discrete
-from pymc.distributions.shape_utils import rv_size_is_none
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.numba_ops import draws
@@ -78,6 +77,7 @@ from pymc_dapper.distributions._lattice import (
     as_location,
     as_parameter,
     known_value,
+    nearest_integer,
     only_integers,
     split_location,
     start_of_smaller_tail,
@@ -417,10 +417,7 @@ class DiscreteGaussian(Discrete):
         """Create the distribution without adding it to a model."""
         return super().dist([as_location(mu), as_parameter(sigma)], *args, **kwargs)
 
-    def support_point(rv: TensorVariable, size: Any, mu: Any, sigma: Any) -> TensorVariable:
-        """Return the integer nearest to mu."""
-        mode = pt.round(mu + pt.zeros_like(sigma))
-        return mode if rv_size_is_none(size) else pt.full(size, mode)
+    support_point = nearest_integer
 
     def logp(value: TensorVariable, mu: TensorVariable, sigma: TensorVariable) -> TensorVariable:
         """Log-probability; minus infinity of what isn't an integer."""

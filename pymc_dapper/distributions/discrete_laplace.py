@@ -13,7 +13,6 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 from pymc.distributions.dist_math import check_icdf_parameters, check_icdf_value, check_parameters
 from pymc.distributions.distribution import Discrete
-from pymc.distributions.shape_utils import rv_size_is_none
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.numba_ops import draws
@@ -21,6 +20,7 @@ from pymc_dapper.distributions._lattice import (
     MAX_INT64,
     as_location,
     as_parameter,
+    nearest_integer,
     only_integers,
     split_location,
     start_of_smaller_tail,
@@ -150,10 +150,7 @@ class DiscreteLaplace(Discrete):
         """Create the distribution without adding it to a model."""
         return super().dist([as_location(mu), as_parameter(scale)], *args, **kwargs)
 
-    def support_point(rv: TensorVariable, size: Any, mu: Any, scale: Any) -> TensorVariable:
-        """Return the integer nearest to mu."""
-        mode = pt.round(mu + pt.zeros_like(scale))
-        return mode if rv_size_is_none(size) else pt.full(size, mode)
+    support_point = nearest_integer
 
     def logp(value: TensorVariable, mu: TensorVariable, scale: TensorVariable) -> TensorVariable:
         """Log-probability; minus infinity of what isn't an integer."""

@@ -17,7 +17,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import RandomState
 from pymc_dapper.backend.named_dims import as_plain
-from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.budget import Budget
+from pymc_dapper.budget.kinds import check_budget
 from pymc_dapper.checks import (
     as_array,
     called_as,
@@ -41,8 +42,6 @@ from pymc_dapper.mechanisms.arguments import (
 )
 from pymc_dapper.mechanisms.mistakes import tell_of_mistakes
 from pymc_dapper.mechanisms.rules import MAX_RELEASE
-
-Budget = PureDP | ZCDP | ApproxDP
 
 LARGEST_WHOLE_DOUBLE = 2**53
 """All whole numbers up to here are exact in double precision."""
@@ -81,9 +80,7 @@ class Mechanism(ABC):
                     )
                     + _by_budget(cls)
                 )
-        budget = kwargs.get("budget")
-        if budget is not None and not isinstance(budget, PureDP | ZCDP | ApproxDP):
-            raise TypeError(f"budget must be a PureDP, ZCDP or ApproxDP, got {shown(budget)}")
+        check_budget(kwargs.get("budget"))
         return super().__new__(cls)
 
     def _shown(self) -> dict[str, str]:
@@ -564,7 +561,7 @@ def positive(name: str, value: ArrayLike) -> np.ndarray:
             "be the noise of LaplaceMechanism, GaussianMechanism and their discrete versions: "
             "LaplaceMechanism(scale), with a scale that has a prior"
         )
-    if isinstance(value, PureDP | ZCDP | ApproxDP):
+    if isinstance(value, Budget):
         raise TypeError(
             f"{name} must be a number, got the budget {value}: write calibrate(budget, "
             "sensitivity=...), which finds the scale for it"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.budget import Budget
 from pymc_dapper.budget.kinds import largest
 from pymc_dapper.checks import as_array, shown
 from pymc_dapper.sensitivity import Neighbours, Sensitivities
@@ -55,7 +55,7 @@ def by_group(scale_of: Callable[[Any], float], sensitivity: SensitivityLike) -> 
 
 def told_neighbours(mechanism: type, budget: Any, neighbours: Neighbours | None) -> Any:
     """Give a budget the neighbours that a calibration names; None leaves it as it is."""
-    if not isinstance(budget, PureDP | ZCDP | ApproxDP):
+    if not isinstance(budget, Budget):
         raise TypeError(
             f"{mechanism.__name__}.calibrate needs a budget, such as pmd.PureDP(epsilon=0.5), got "
             f"{shown(budget)}"

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 from arviz_base.validate import validate_dict_argument
 
-from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.budget import Budget
 from pymc_dapper.checks import choice, whole_number
 from pymc_dapper.diagnostics import acceptance, record_acceptance
 from pymc_dapper.plots.drawing import (
@@ -31,7 +31,7 @@ VISUALS = ("rate", "mean", "floor", "floor_text", "xlim", "xlabel", "ylabel", "l
 
 def plot_record_acceptance(
     idata: Any,
-    budget: PureDP | ZCDP | ApproxDP | None = None,
+    budget: Budget | None = None,
     *,
     by: Literal["record", "draw"] | None = None,
     step: int | None = None,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.budget import Budget
 from pymc_dapper.checks import as_array, names, real_numbers, shown, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism
 from pymc_dapper.releases.arrays import noisy_counts
@@ -29,7 +29,7 @@ def read_census(
     attributes: Sequence[str] = ATTRIBUTES,
     columns: Sequence[str] = COLUMNS,
     coords: Coords | None = None,
-    budget: PureDP | ZCDP | ApproxDP | None = None,
+    budget: Budget | None = None,
 ) -> Release:
     """Read noisy measurements of the 2020 US Census.
 

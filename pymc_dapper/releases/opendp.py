@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.budget import Budget
 from pymc_dapper.checks import about, shown, text
 from pymc_dapper.mechanisms import Mechanism, RandomizedResponse
 from pymc_dapper.releases.arrays import Cells
@@ -34,7 +34,7 @@ def read_opendp(
     released: Any,
     *,
     coords: Coords | None = None,
-    budget: PureDP | ZCDP | ApproxDP | None = None,
+    budget: Budget | None = None,
 ) -> Release:
     """Read what a query of OpenDP on a data frame released.
 

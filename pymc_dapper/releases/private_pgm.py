@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.budget import Budget
 from pymc_dapper.checks import choice, finite_number, shown, whole_number
 from pymc_dapper.releases.arrays import noisy_counts
 from pymc_dapper.releases.labels import Coords, as_coords, check_used
@@ -20,7 +20,7 @@ def read_measurements(
     *,
     noise: Literal["gaussian", "laplace"] = "gaussian",
     coords: Coords | None = None,
-    budget: PureDP | ZCDP | ApproxDP | None = None,
+    budget: Budget | None = None,
 ) -> Release:
     """Read noisy marginals as private-pgm has them.
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.budget import ZCDP, ApproxDP, PureDP, compose
-from pymc_dapper.budget.kinds import is_below
+from pymc_dapper.budget import ApproxDP, Budget, compose
+from pymc_dapper.budget.kinds import check_budget, is_below
 from pymc_dapper.budget.written import budget_from_dict, budget_to_dict
 from pymc_dapper.checks import shown, text
 from pymc_dapper.releases.labels import as_coords, check_used
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pymc_dapper.answers import Answer
 
 SCHEMA, VERSION = "pymc_dapper release", 1
-
-Budget = PureDP | ZCDP | ApproxDP
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,10 +78,9 @@ class Release:
             raise ValueError(f"queries must have different names, but '{again}' is there twice")
         _check_dims(queries)
         budget = self.budget
+        check_budget(budget)
         if budget is None:
             budget = _added_up([query.mechanism.budget for query in queries])
-        elif not isinstance(budget, Budget):
-            raise TypeError(f"budget must be a PureDP, ZCDP or ApproxDP, got {shown(budget)}")
         else:
             _check_budget(budget, queries)
         object.__setattr__(self, "queries", tuple(queries))

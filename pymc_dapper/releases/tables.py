@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
+from pymc_dapper.budget import Budget
 from pymc_dapper.checks import about, as_array, choice, names, shown
 from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.releases.arrays import Cells
@@ -24,7 +24,7 @@ def read_release(
     scale: Any = None,
     dims: str | Sequence[str] | None = None,
     coords: Coords | None = None,
-    budget: PureDP | ZCDP | ApproxDP | None = None,
+    budget: Budget | None = None,
 ) -> Release:
     """Read a release from a table of released values.
 
