@@ -26,22 +26,18 @@ from pymc_dapper.interweaving.kernels.tuning import (
     DEFAULT_MOVES,
     FEWEST_FOR_FRAMES,
     FIRST_FIT,
-    MAX_FRAME_MOVES,
     MIN_MEASURED,
     Costs,
-    are_few,
     beside,
     best_numbers_of_moves,
     fit_draws,
     forgets_slowly,
     moves_in_tuning,
     moves_waste_time,
-    others_do,
     unfitted,
 )
 from pymc_dapper.interweaving.reading import NonCentredModel, read_non_centred
 from pymc_dapper.interweaving.reading.frame import (
-    frame_coordinates,
     noise_has_a_frame,
     read_frame,
     with_a_frame,
@@ -63,7 +59,6 @@ class InterweaveStepState(StepMethodState):
     fits: list[Fit]
     tuning_paths: list[list[np.ndarray]]
     tuning_evaluations: list[list[list[int]]]
-    tuning_ends: list[np.ndarray]
 
 
 class Kind(NamedTuple):
@@ -158,11 +153,11 @@ class InterweaveStep(Step):
     -----
     A move is an elliptical slice of a multivariate t distribution that is fitted to the parameters
     in tuning, and frozen after it (Nishihara et al. 2014). How many moves an iteration makes, from
-    0 to 16, is chosen in tuning, too, and so is how many of frames, 0 to 32 of each: as many as
-    give the most effective draws for the operations that they take, which are counted. Where an
-    evaluation takes long, it is 8 at most. Frames take 200 iterations of tuning or more. Where
-    moves take longer than all else in tuning and the other steps do well, tuning ends early, with
-    0.
+    0 to 16, is chosen in tuning, too, and so is how many of each frame: as many as give the most
+    effective draws of the slowest parameter for the operations that they take, which are counted.
+    Where an evaluation takes long, it is 8 at most. Frames take 200 iterations of tuning or more.
+    Where moves take longer than all else in tuning and the other steps leave nothing that can be
+    told from chance, tuning ends early, with 0.
 
     A number n of records moves on a logarithmic scale, as log(n + u) with u uniform, drawn anew
     before each iteration. Records that aren't there have their noise, too: use the step after a
@@ -344,34 +339,24 @@ class InterweaveStep(Step):
         if self.steps_done == 0:
             self.fits[0] = unfitted(self._flat(point))
         tuning = self.steps_done < self.tuning_steps
-        watched = tuning and self._watches()
-        several = len(self.n_moves) > 1
-        ends = [self._what_forgets(point)] if watched and several else []
         made, looked_at = 0, 0
         for which, chosen in enumerate(self.n_moves):
-            n_moves = self._moves_in_tuning(which) if tuning else chosen
+            n_moves = self._moves_in_tuning() if tuning else chosen
             if n_moves > 0:
                 point, path, evaluations = self._make(which, point, n_moves)
                 made, looked_at = made + n_moves, looked_at + sum(evaluations)
                 if tuning:
                     self.tuning_paths[which].append(path)
                     self.tuning_evaluations[which].append(evaluations)
-                    after = self._what_forgets(point) if watched else path[-1]
-                    if not several:  # of what was before, parameters alone are asked for
-                        ends = [np.concatenate([path[0], after[len(path[0]) :]])]
-                    ends.append(after)
         self.steps_done += 1
         if tuning:
-            self.tuning_ends.append(np.array(ends))
-            self._tune(point, watched)
+            self._tune(point)
         accept = made / looked_at if looked_at else np.nan
         return point, [{"interweave_accept": accept, "interweave_moves": made}]
 
-    def _moves_in_tuning(self, which: int) -> int:
-        """How many moves of a kind an iteration makes in tuning; of frames, all there may be."""
-        if which > 0:
-            return MAX_FRAME_MOVES
-        return max(self.moves or 0, moves_in_tuning(self._kind(0).costs))
+    def _moves_in_tuning(self) -> int:
+        """How many moves of each kind an iteration makes in tuning."""
+        return max(self.moves or 0, moves_in_tuning(self._kinds[0].costs))
 
     def _make(
         self, which: int, point: PointType, n_moves: int
@@ -390,19 +375,6 @@ class InterweaveStep(Step):
             point.update(zip(kind.names, values, strict=True))
         return point, path, evaluations
 
-    def _watches(self) -> bool:
-        """Whether it is of interest how slowly the records' frame forgets."""
-        possible = self._framed and self.moves is None and self.tuning_steps >= FEWEST_FOR_FRAMES
-        return bool(possible) and (
-            len(self.n_moves) > 1 or self.steps_done < self.tuning_steps // 4
-        )
-
-    def _what_forgets(self, point: PointType) -> np.ndarray:
-        """Parameters, and the records' frame."""
-        rows = [point[x.name] for x in self._framed]
-        columns = np.concatenate([x.reshape(len(x), -1) for x in rows], axis=1)
-        return np.concatenate([self._flat(point), frame_coordinates(columns)])
-
     def _flat(self, point: PointType) -> np.ndarray:
         """Return all parameters' coordinates, and logarithms of numbers, half a record added."""
         reading = self._reading
@@ -413,64 +385,44 @@ class InterweaveStep(Step):
         parts += [np.log(np.ravel(point[x.name]) + 0.5) for x in self._reading.numbers]
         return np.concatenate(parts).astype(np.float64)
 
-    def _tune(self, point: PointType, watched: bool) -> None:
+    def _tune(self, point: PointType) -> None:
         """Fit the t distributions, more and more rarely; in the second half, count what pays."""
-        done, half = self.steps_done, self.tuning_steps // 2
+        done = self.steps_done
         if done == self.tuning_steps:
             self._freeze()
         elif self.moves is None and _is_doubling(done, MIN_MEASURED) and self._wastes_time():
             self.n_moves, self.tuning_steps = [0], done
             self._forget_paths()
         else:
-            if done == half and len(self.n_moves) > 1:
-                self._reconsider_frames()
-            # Frames begin late, where chains move slowly: what they are fitted to first is poor.
-            again = len(self.n_moves) > 1 and done == half + half // 2
-            if again or 2 < done == half or (done < half and _is_doubling(done, FIRST_FIT)):
+            half = self.tuning_steps // 2
+            if 2 < done == half or (done < half and _is_doubling(done, FIRST_FIT)):
                 self._fit(done // 2)
-            if done == self.tuning_steps // 4 and watched:
+            if done == self.tuning_steps // 4:
                 self._consider_frames(point)
 
     def _consider_frames(self, point: PointType) -> None:
-        """Move frames, too, where effective draws are few, and they or the parameters are slow."""
-        # Of what was early, too: a long memory isn't seen in every short stretch.
-        seen = self._seen(self.steps_done // 4)
-        # A frame that forgets slowly does no harm where the parameters don't.
-        if not forgets_slowly(seen) or not are_few(seen[:, : len(self.fits[0].location)]):
+        """Move frames, too, where a parameter has a long memory."""
+        if not self._framed or self.moves is not None or self.tuning_steps < FEWEST_FOR_FRAMES:
             return
-        self.fits.append(fit_draws(self._seen(self.steps_done // 2)))
-        if noise_has_a_frame(self._reading, self._framed):
-            kind, rng = self._kind(2), np.random.default_rng(0)
+        # Of what was early, too: a long memory isn't seen in every short stretch.
+        paths, _ = self._measured(0, self.steps_done // 4)
+        if not forgets_slowly(paths[:, -1]):
+            return
+        rng, n_rows = np.random.default_rng(0), len(point[self._framed[0].name])
+        for which in (1, 2) if noise_has_a_frame(self._reading, self._framed) else (1,):
+            kind = self._kind(which)
             *_, path, _ = kind.call(point, [], unfitted(np.zeros(kind.dim)), 0, rng)
-            n_rows = len(point[self._framed[0].name])
             self.fits.append(beside(self.fits[0], path[0], n_rows))
-        for _ in self.fits[1:]:
             self.n_moves.append(DEFAULT_MOVES)
             self.tuning_paths.append([])
             self.tuning_evaluations.append([])
-
-    def _reconsider_frames(self) -> None:
-        """Move frames no longer where the other steps do, which have been tuned, too, by now.
-
-        So what those see in the second half of tuning is what there will be.
-        """
-        dim = len(self.fits[0].location)
-        ends = np.array(self._late(self.tuning_ends, self.tuning_steps // 4))
-        if others_do(ends[..., :dim]):
-            for of_kinds in (self.n_moves, self.fits, self.tuning_paths, self.tuning_evaluations):
-                del of_kinds[1:]
-
-    def _seen(self, since: int) -> np.ndarray:
-        """All that is to forget, after each iteration of tuning from one on."""
-        return np.array([ends[-1] for ends in self._late(self.tuning_ends, since)])
 
     def _wastes_time(self) -> bool:
         """Whether what was seen of late says that moves aren't worth what tuning them costs."""
         done = self.steps_done
         since = min(done // 2, done - MIN_MEASURED)
-        if len(self.n_moves) > 1 or (self._watches() and forgets_slowly(self._seen(since))):
-            return False
-        return moves_waste_time(*self._measured(0, since), self._kinds[0].costs)
+        alone = len(self.n_moves) == 1
+        return alone and moves_waste_time(*self._measured(0, since), self._kinds[0].costs)
 
     def _fit(self, since: int) -> None:
         """Fit the t distributions to where moves led since an iteration."""
@@ -486,13 +438,10 @@ class InterweaveStep(Step):
             kinds = range(len(self.n_moves))
             measured = [self._measured(which, half) for which in kinds]
             paths, evaluations = zip(*measured, strict=True)
-            # A frame that forgets slowly does no harm where the parameters don't.
-            ends = np.array(self._late(self.tuning_ends, half))[..., : paths[0].shape[-1]]
-            costs = [self._kind(which).costs for which in kinds]
-            best = best_numbers_of_moves(paths, evaluations, ends, costs)
+            best = best_numbers_of_moves(paths, evaluations, [self._kind(k).costs for k in kinds])
             # Where nothing else moves the parameters, some moves must be made.
             moved = self._reading.records or any(best)
-            self.n_moves = best if moved else [self._moves_in_tuning(0)]
+            self.n_moves = best if moved else [self._moves_in_tuning()]
         self._fit(half)
         if self._reading.records:
             self._warn_if_alone()
@@ -500,26 +449,23 @@ class InterweaveStep(Step):
 
     def _measured(self, which: int, since: int) -> tuple[np.ndarray, np.ndarray]:
         """Paths, and how many evaluations their moves took, from an iteration of tuning on."""
+        # Those of frames begin later.
+        begin = max(len(self.tuning_paths[which]) - (self.steps_done - since), 0)
         paths, evaluations = self.tuning_paths[which], self.tuning_evaluations[which]
-        return np.array(self._late(paths, since)), np.array(self._late(evaluations, since))
-
-    def _late[X](self, of_iterations: list[X], since: int) -> list[X]:
-        """Take what was seen since an iteration of a list that ends with the last one."""
-        return of_iterations[max(len(of_iterations) - (self.steps_done - since), 0) :]
+        return np.array(paths[begin:]), np.array(evaluations[begin:])
 
     def _forget_paths(self) -> None:
         # Lists, so that a state holds no more than what was seen.
         self.tuning_paths: list[list[np.ndarray]] = [[] for _ in self.n_moves]
         self.tuning_evaluations: list[list[list[int]]] = [[] for _ in self.n_moves]
-        self.tuning_ends: list[np.ndarray] = []
 
     def _warn_if_alone(self) -> None:
-        dim = len(self.fits[0].location)
-        before = np.array([ends[0, :dim] for ends in self.tuning_ends[1:]])
-        after = np.array([ends[-1, :dim] for ends in self.tuning_ends[:-1]])
+        dim, n = len(self.fits[0].location), len(self.tuning_paths[-1])
+        before = np.array([path[0] for path in self.tuning_paths[0][-n:][1:]])
+        after = np.array([path[-1, :dim] for path in self.tuning_paths[-1][:-1]])
         # Coordinates are computed from values, and values from coordinates, to rounding.
         unmoved = np.all(np.isclose(before, after, rtol=1e-9, atol=1e-9), axis=0)
-        if len(self.tuning_ends) < MIN_MEASURED or not unmoved.any():
+        if n < MIN_MEASURED or not unmoved.any():
             return
         parameters = self._reading.parameters
         parts = split(unmoved, [x.type.shape for x in parameters])

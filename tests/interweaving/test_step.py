@@ -323,12 +323,9 @@ def test_the_progress_bar_has_room_for_what_people_look_at(step):
 @pytest.fixture
 def with_frames(monkeypatch):
     """A model with records whose frames are moved as soon as can be, in Python."""
-    monkeypatch.setattr(interweave, "forgets_slowly", lambda seen: True)
-    monkeypatch.setattr(interweave, "are_few", lambda parameters: True)
-    monkeypatch.setattr(interweave, "others_do", lambda parameters: False)
+    monkeypatch.setattr(interweave, "forgets_slowly", lambda parameters: True)
     monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda paths, *_: [1] * len(paths))
     monkeypatch.setattr(interweave, "FEWEST_FOR_FRAMES", 24)
-    monkeypatch.setattr(interweave, "MAX_FRAME_MOVES", 2)
     with pm.Model() as model, evaluated_in_python():
         mu = pm.Normal("mu", 0, 1)
         x = pm.LogNormal("x", mu, 1, shape=6)
@@ -372,54 +369,22 @@ def test_frames_move_after_a_quarter_of_tuning(with_frames):
         assert np.array_equal(after["y"], point["y"]) == (len(made) <= 6)
         assert np.isfinite(logps(after))
         point = after
-    assert made == [MAX_MOVES] * 6 + [MAX_MOVES + 4] * 18 + [3] * 4
+    assert made == [MAX_MOVES] * 6 + [3 * MAX_MOVES] * 18 + [3] * 4
     step.setup_chain(np.random.default_rng(3), tune=24, draws=5)
     assert step.n_moves == [DEFAULT_MOVES]
 
 
-def test_frames_are_fitted_at_half_and_three_quarters_of_tuning_and_at_its_end(with_frames):
+def test_fits_come_in_the_first_half_of_tuning_and_at_its_end(with_frames, monkeypatch):
+    monkeypatch.setattr(interweave, "FIRST_FIT", 4)
     model, build = with_frames
     step = build()
     walked = walk(step, several(model), np.random.default_rng(3), 6, tune=24)
-    fitted = [step.fits[1].location if len(step.fits) > 1 else None for _ in walked]
-    changed = [k for k in range(7, 30) if not np.array_equal(fitted[k - 1], fitted[k])]
-    assert [k + 1 for k in changed] == [12, 18, 24]
-
-
-def test_frames_are_given_up_at_half_of_tuning_where_other_steps_do(with_frames, monkeypatch):
-    """Discarded draws affect neither the choices at the end of tuning nor the state."""
-    model, build = with_frames
-    step, asked = build(), []
-
-    def others_do(parameters):
-        asked.append(parameters.shape)
-        return True
-
-    monkeypatch.setattr(interweave, "others_do", others_do)
-    walked = walk(step, several(model), np.random.default_rng(3), 4, tune=24)
-    made = [stat["interweave_moves"] for _, stat in walked]
-    assert asked == [(6, 4, 1)]  # since they move, of mu alone
-    assert made == [MAX_MOVES] * 6 + [MAX_MOVES + 4] * 6 + [MAX_MOVES] * 12 + [1] * 4
-    state = step.sampling_state
-    of_kinds = (state.n_moves, state.fits, state.tuning_paths, state.tuning_evaluations)
-    assert [len(each) for each in of_kinds] == [1] * 4
-
-
-def test_what_has_to_forget_are_the_parameters(with_frames, monkeypatch):
-    """A frame that does so slowly takes no moves of frames, which would cost time."""
-    model, build = with_frames
-    step, asked = build(), []
-
-    def chosen(paths, evaluations, ends, costs):
-        asked.append(ends)
-        return [0] * len(paths)
-
-    monkeypatch.setattr(interweave, "best_numbers_of_moves", chosen)
-    *_, (_, stat) = walk(step, several(model), np.random.default_rng(3), 1, tune=24)
-    assert stat["interweave_moves"] == 0
-    [ends] = asked
-    assert ends.shape == (12, 4, 1)  # of mu alone, and not of means and spreads
-    assert np.all(np.diff(ends[..., 0], axis=0).any(axis=1))
+    fitted = [[fit.location for fit in step.fits] for _ in walked]
+    for which, expected in enumerate([[8, 12, 24], [12, 24], [12, 24]]):
+        seen = [fits[which] if len(fits) > which else None for fits in fitted]
+        first = next(k for k, x in enumerate(seen) if x is not None)
+        changed = [k + 1 for k in range(first + 1, 30) if not np.array_equal(seen[k - 1], seen[k])]
+        assert changed == expected
 
 
 def test_a_given_number_of_moves_counts_those_with_the_noise_held_fixed(with_frames):

@@ -74,9 +74,7 @@ def by_frames_alone(model, epsilon, n_moves, iterations=20_000, tune=600):
 @pytest.fixture(params=[[0, 4, 0], [0, 0, 4]], ids=["records", "noise"])
 def frames_only(monkeypatch, request):
     """Four moves of one of both frames, and none with the noise held fixed."""
-    monkeypatch.setattr(interweave, "forgets_slowly", lambda seen: True)
-    monkeypatch.setattr(interweave, "are_few", lambda parameters: True)
-    monkeypatch.setattr(interweave, "others_do", lambda parameters: False)
+    monkeypatch.setattr(interweave, "forgets_slowly", lambda parameters: True)
     monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda *_: list(request.param))
     return request.param
 
@@ -84,9 +82,7 @@ def frames_only(monkeypatch, request):
 @pytest.fixture
 def frames_too(monkeypatch):
     """Two moves of each frame, wherever these might be of use."""
-    monkeypatch.setattr(interweave, "forgets_slowly", lambda seen: True)
-    monkeypatch.setattr(interweave, "are_few", lambda parameters: True)
-    monkeypatch.setattr(interweave, "others_do", lambda parameters: False)
+    monkeypatch.setattr(interweave, "forgets_slowly", lambda parameters: True)
     monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda *_: [1, 2, 2])
     return monkeypatch
 

@@ -19,7 +19,7 @@ multigrid Monte Carlo for Bayesian computation", Biometrika 87).
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache, reduce
+from functools import reduce
 
 import numpy as np
 import pytensor.tensor as pt
@@ -202,22 +202,3 @@ def _is_regular(row: Sequence[TensorVariable], own: TensorVariable) -> TensorVar
     By the frame alone, so that there is a way back from each state that a move leads to.
     """
     return own > LEAST_SPREAD * pt.sqrt(pt.add(own**2, *(entry**2 for entry in row)))
-
-
-def frame_coordinates(columns: np.ndarray) -> np.ndarray:
-    """Evaluate the frame of records, shape (n, p), by NumPy; nan where they have none."""
-    n, p = columns.shape
-    mean = columns.sum(axis=0) / n
-    centred = columns - mean
-    try:
-        factor = np.linalg.cholesky(centred.T @ centred / n)
-    except np.linalg.LinAlgError:
-        factor = np.full((p, p), np.nan)
-    own = factor.reshape(-1)[:: p + 1]
-    np.log(own, out=own)
-    return np.concatenate([mean, factor[_lower(p)]])
-
-
-@cache
-def _lower(p: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.tril_indices(p)
