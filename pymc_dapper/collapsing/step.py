@@ -151,7 +151,7 @@ class CollapsedStep(Step):
         reading = self._reading or read_summed_out(model, parameters, summed, point)
         self._reading = reading
         self._will_move([*summed, *parameters])
-        self._data = CountData(reading, "CollapsedStep")
+        self._data = CountData(reading, reading.noise, "CollapsedStep")
         self._given = Given(reading.parameters, self._data)
         self._givens = [self._given]
         self._names = [x.name for x in summed]

@@ -4,7 +4,7 @@ One small rule per operation, as for records (:mod:`pymc_dapper.records.reading.
 decided by a rule isn't conjugate: nothing is guessed from numbers.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
@@ -236,20 +236,12 @@ def _same(op: ScalarOp, node: Apply, relations: Sequence[Relation]) -> Relation:
 
 @follow_scalar.register(ps.Second)
 def _second(op: ps.Second, node: Apply, relations: Sequence[Relation]) -> Relation:
-    filled_with = relations[1]
-    if isinstance(filled_with, Power):
-        return replace(filled_with, entries=_broadcast(node, filled_with.entries))
-    if isinstance(filled_with, Affine) and filled_with.entries is not None:
-        return Affine(_broadcast(node, filled_with.entries))
-    return filled_with
+    return _with_entries(relations[1], lambda entries: _broadcast(node, entries))
 
 
 @follow_scalar.register(ps.Abs)
 def _abs(op: ps.Abs, node: Apply, relations: Sequence[Relation]) -> Relation:
-    [relation] = relations
-    if not isinstance(relation, Power):
-        raise neither(node)
-    return Power(relation.entries, relation.exponent, relation.scaled)
+    return _to_power(node, relations[0], 1.0)
 
 
 @follow_scalar.register(ps.Sign)
@@ -259,19 +251,14 @@ def _sign(op: ps.Sign, node: Apply, relations: Sequence[Relation]) -> Relation:
     return Independent()
 
 
+POWERS = {ps.Sqrt: 0.5, ps.Sqr: 2.0, ps.Reciprocal: -1.0}
+
+
 @follow_scalar.register(ps.Sqrt)
-def _sqrt(op: ps.Sqrt, node: Apply, relations: Sequence[Relation]) -> Relation:
-    return _to_power(node, relations[0], 0.5)
-
-
 @follow_scalar.register(ps.Sqr)
-def _sqr(op: ps.Sqr, node: Apply, relations: Sequence[Relation]) -> Relation:
-    return _to_power(node, relations[0], 2.0)
-
-
 @follow_scalar.register(ps.Reciprocal)
-def _reciprocal(op: ps.Reciprocal, node: Apply, relations: Sequence[Relation]) -> Relation:
-    return _to_power(node, relations[0], -1.0)
+def _root_or_square(op: ScalarOp, node: Apply, relations: Sequence[Relation]) -> Relation:
+    return _to_power(node, relations[0], POWERS[type(op)])
 
 
 @follow_scalar.register(ps.Pow)
@@ -285,7 +272,7 @@ def _pow(op: ps.Pow, node: Apply, relations: Sequence[Relation]) -> Relation:
 def _to_power(node: Apply, relation: Relation, exponent: float) -> Relation:
     if not isinstance(relation, Power):
         raise neither(node)
-    return Power(relation.entries, relation.exponent * exponent, relation.scaled)
+    return replace(relation, exponent=relation.exponent * exponent)
 
 
 @follow_scalar.register(ps.Neg)
@@ -331,11 +318,17 @@ def _true_div(op: ps.TrueDiv, node: Apply, relations: Sequence[Relation]) -> Rel
 
 def _scaled(node: Apply, relation: Relation) -> Relation:
     if isinstance(relation, Power):
-        return Power(_broadcast(node, relation.entries), relation.exponent, True)
-    assert isinstance(relation, Affine)
-    if relation.entries is None:
+        relation = replace(relation, scaled=True)
+    return _with_entries(relation, lambda entries: _broadcast(node, entries))
+
+
+def _with_entries(
+    relation: Relation, change: Callable[[TensorVariable], TensorVariable]
+) -> Relation:
+    """Change which entry of the parameter each one depends on, where that is known."""
+    if not isinstance(relation, Power | Affine) or relation.entries is None:
         return relation
-    return Affine(_broadcast(node, relation.entries))
+    return replace(relation, entries=change(relation.entries))
 
 
 def _common_entries(
@@ -366,13 +359,7 @@ def _selected(node: Apply, relations: Sequence[Relation]) -> Relation:
     def select(entries: TensorVariable) -> TensorVariable:
         return node.clone_with_new_inputs([entries, *node.inputs[1:]], strict=False).outputs[0]
 
-    if isinstance(relation, Power):
-        entries = _full(relation.entries, node.inputs[0])
-        return Power(select(entries), relation.exponent, relation.scaled)
-    assert isinstance(relation, Affine)
-    if relation.entries is None:
-        return relation
-    return Affine(select(_full(relation.entries, node.inputs[0])))
+    return _with_entries(relation, lambda entries: select(_full(entries, node.inputs[0])))
 
 
 def _full(entries: TensorVariable, like: Variable) -> TensorVariable:

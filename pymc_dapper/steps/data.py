@@ -1,29 +1,9 @@
 """Shared data of a model, handed to compiled functions as arguments."""
 
-from collections.abc import Collection, Mapping
-from typing import Protocol
-
 import numpy as np
-from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
 
-from pymc_dapper.graphs.view import dim_lengths
-
-
-class Reading(Protocol):
-    """What was read of a model, with the shared data it depends on."""
-
-    @property
-    def model(self) -> Model:
-        """The model."""
-
-    @property
-    def data(self) -> Collection[SharedVariable]:
-        """Shared data that its graphs depend on."""
-
-    @property
-    def dim_lengths(self) -> Mapping[str, int]:
-        """Lengths of the model's dims when it was read."""
+from pymc_dapper.graphs.view import Reading, dim_lengths
 
 
 class SharedData:

@@ -87,13 +87,13 @@ class _Check:
         others = [x.name for x in written.deterministics]
         others += [x.name for x in same if x.name in reading.statistics]
         self._names = [*(x.name for x in same), *others]
-        of_records = _log_densities(old, [*reading.rvs, *answers, *(old[x.name] for x in same)])
+        of_records = log_densities(old, [*reading.rvs, *answers, *(old[x.name] for x in same)])
         n_alone = len(reading.rvs) + len(answers)
         alone, together = of_records[:n_alone], [x.sum() for x in of_records[n_alone:]]
         together += _others(old, others)
         self._at_records = compile_in_python(old, old.value_vars, alone)
         self._other = compile_in_python(old, old.value_vars, together)
-        of_counts = [x.sum() for x in _log_densities(written, [*tables, *of_cells, *same])]
+        of_counts = [x.sum() for x in log_densities(written, [*tables, *of_cells, *same])]
         self._at_counts = compile_in_python(
             written, written.value_vars, [*of_counts, *_others(written, others)]
         )
@@ -186,14 +186,6 @@ class _Check:
             else f"{name} would have shape {computed.shape}, and not {expected.shape}. Please "
             "report the model"
         )
-
-
-def _log_densities(model: Model, factors: Sequence[TensorVariable]) -> list[TensorVariable]:
-    """Return log-densities, in the order given; PyMC lists those of random variables first."""
-    ordered = [x for x in factors if x in model.basic_RVs]
-    ordered += [x for x in factors if x not in ordered]
-    found = dict(zip(ordered, log_densities(model, ordered), strict=True))
-    return [found[x] for x in factors]
 
 
 def _others(model: Model, names: Sequence[str]) -> list[TensorVariable]:

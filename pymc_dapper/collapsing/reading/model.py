@@ -6,6 +6,7 @@ own that doesn't depend on parameters.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytensor.tensor as pt
@@ -28,36 +29,31 @@ NATURAL: dict[type, Callable[..., tuple[Variable, Variable]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class CollapsedModel(Reading):
+class SummedOut(Reading):
     """A model's log-density with counts summed out.
 
-    That is the log-sums of the counts' weights (:mod:`pymc_dapper.collapsing.kernels.sums`) at
-    ``naturals``, and ``log_density``.
+    That is the logarithm of sums of weights, relative to those of possible counts, and
+    ``log_density`` at these.
     """
+
+    how: ClassVar[str]
+    """How counts are summed out, for messages."""
 
     counts: tuple[TensorVariable, ...]
     """The model's value variables of the counts."""
     moved: tuple[TensorVariable, ...]
     """Those of the parameters that are to be moved."""
     noise: CountReading
-    """How the other factors see the counts, each by itself."""
-    naturals: TensorVariable
-    """Natural parameter of each count; shape (number of counts,)."""
-    largest: TensorVariable
-    """Largest value of each count; shape (number of counts,)."""
+    """How other factors see the counts: each by itself; or on a tree, how all factors do."""
     anchors: TensorVariable
-    """Input: the count that weights of each are relative to; shape (number of counts,)."""
+    """Input: counts that weights are relative to; int64, shape (number of counts,)."""
     log_density: TensorVariable
-    """The log-density of the counts at the anchors, and all factors that see the parameters."""
+    """The log-density at the anchors, without what is summed, and all factors that see the
+    parameters."""
     written: TensorVariable
-    """The log-density with the counts, as the model has it: of the same factors."""
+    """The log-density with the counts, as the model has it: of all these factors."""
     parameters: tuple[TensorVariable, ...]
-    """Value variables of all parameters that the graphs depend on."""
-
-    @property
-    def how(self) -> str:
-        """How counts are summed out."""
-        return "one by one"
+    """Value variables of all parameters that the graphs of sums depend on."""
 
     @property
     def rvs(self) -> list[TensorVariable]:
@@ -65,14 +61,22 @@ class CollapsedModel(Reading):
         return [self.model.values_to_rvs[value] for value in self.counts]
 
     @property
-    def frozen(self) -> dict[Variable, np.ndarray]:
-        """Data that say which count is seen by what, with the values they had."""
-        return self.noise.frozen
-
-    @property
     def factors(self) -> list[str]:
         """Names of what sees the counts, beside their prior."""
-        return list(self.noise.as_written)
+        own = {rv.name for rv in self.rvs}
+        return [name for name in self.noise.as_written if name not in own]
+
+
+@dataclass(frozen=True, eq=False)
+class CollapsedModel(SummedOut):
+    """Counts summed out one by one (:mod:`pymc_dapper.collapsing.kernels.sums`)."""
+
+    how: ClassVar[str] = "one by one"
+
+    naturals: TensorVariable
+    """Natural parameter of each count; shape (number of counts,)."""
+    largest: TensorVariable
+    """Largest value of each count; shape (number of counts,)."""
 
 
 def read_collapsed(

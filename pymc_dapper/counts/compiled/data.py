@@ -1,37 +1,23 @@
 """Shared data of a model of counts."""
 
-from collections.abc import Mapping
-from typing import Protocol
-
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Variable
-from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.steps.data import Reading, SharedData
-
-
-class ReadingOfCounts(Reading, Protocol):
-    """What was read of how a model sees counts."""
-
-    @property
-    def rvs(self) -> list[TensorVariable]:
-        """The random variables of the counts."""
-
-    @property
-    def frozen(self) -> Mapping[Variable, np.ndarray]:
-        """Data that the linear structure was read from, with the values they had."""
+from pymc_dapper.counts.reading.model import CountReading
+from pymc_dapper.graphs.view import Reading
+from pymc_dapper.steps.data import SharedData
 
 
 class CountData(SharedData):
-    """Values of the shared data that what was compiled for counts depends on."""
+    """Values of the shared data that what was compiled for counts depends on.
 
-    _reading: ReadingOfCounts
+    ``counts`` says how factors see the counts: from what data that was read.
+    """
 
-    def __init__(self, reading: ReadingOfCounts, step: str = "CountStep"):
-        names = ", ".join(f"'{rv.name}'" for rv in reading.rvs)
+    def __init__(self, reading: Reading, counts: CountReading, step: str = "CountStep"):
+        names = ", ".join(f"'{rv.name}'" for rv in counts.rvs)
         super().__init__(reading, f"the {step} for the counts {names}")
-        self._name = step
+        self._frozen, self._name = counts.frozen, step
 
     def read(self) -> list[SharedVariable]:
         """Take over the present values, and return the data that changed.
@@ -43,7 +29,7 @@ class CountData(SharedData):
             statistic adds up.
         """
         changed = super().read()
-        for shared, before in self._reading.frozen.items():
+        for shared, before in self._frozen.items():
             if not np.array_equal(shared.get_value(borrow=True), before):
                 raise ValueError(
                     f"the data '{shared.name}' say which counts are added up, and have changed "

@@ -19,7 +19,8 @@ def model():
 
 
 def test_new_releases_are_taken_over(model):
-    data = CountData(read(model, "x"))
+    reading = read(model, "x")
+    data = CountData(reading, reading)
     assert data.read() == []
     pm.set_data({"released": np.array([5.0, 6.0])}, model=model)
     assert [x.name for x in data.read()] == ["released"]
@@ -27,7 +28,8 @@ def test_new_releases_are_taken_over(model):
 
 
 def test_other_cells_in_a_sum_need_a_new_step(model):
-    data = CountData(read(model, "x"))
+    reading = read(model, "x")
+    data = CountData(reading, reading)
     pm.set_data({"groups": np.array([[1.0, 0, 0], [0, 1, 1]])}, model=model)
     with pytest.raises(ValueError, match="'groups' say which counts are added up, and have"):
         data.read()
