@@ -1,20 +1,60 @@
 """PyTensor's numba backend, where functions are kept on disk as a whole, and none of their parts.
 
 PyTensor keeps each operation by itself, too: that is a second function around each, which numba
-optimises with all that it calls, and a file. Models have few operations in common.
+optimises with all that it calls, and a file. Models have few operations in common. Those that are
+alike in a process are one function here.
 """
 
 from typing import Any
+from weakref import WeakValueDictionary
 
 from numba import njit
 from pytensor import config
 from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.link.numba.cache import compile_numba_function_src
-from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
+from pytensor.link.numba.dispatch.basic import (
+    numba_funcify_and_cache_key,
+    numba_njit,
+    numba_typify,
+)
 from pytensor.link.numba.linker import NumbaLinker
+from pytensor.link.utils import fgraph_to_python
 
 from pymc_dapper.backend.flags import changed_flag
+
+ALIKE: WeakValueDictionary[tuple, Any] = WeakValueDictionary()
+"""Functions of operations, by PyTensor's keys and what they are applied to."""
+
+
+def of_graph(graph: Any, name: str, **options: Any) -> tuple[Any, str | None]:
+    """Make a numba function of a graph, and what identifies it, as PyTensor's backend does."""
+    _, key = numba_funcify_and_cache_key(graph, fgraph_name=name, **options)
+    made = fgraph_to_python(
+        graph,
+        op_conversion_fn=_of_operation,
+        type_conversion_fn=numba_typify,
+        fgraph_name=name,
+        **options,
+    )
+    return numba_njit(made), key
+
+
+def _of_operation(op: Op, *, node: Apply, **options: Any) -> Any:
+    function, key = numba_funcify_and_cache_key(op, node=node, **options)
+    of = [(getattr(x.type, "ndim", None), getattr(x.type, "dtype", None)) for x in node.inputs]
+    alike = key, *of, config.numba__fastmath
+    if key is not None and alike in ALIKE:
+        return ALIKE[alike]
+    parts = (op, getattr(op, "scalar_op", None), getattr(op, "core_op", None))
+    if any(isinstance(part, HasInnerGraph) for part in parts):
+        with changed_flag("numba__cache", False):  # else their operations are kept on disk
+            function, _ = numba_funcify_and_cache_key(op, node=node, **options)
+    if key is not None:
+        ALIKE[alike] = function
+    return function
 
 
 class KeptWholeLinker(NumbaLinker):
@@ -22,16 +62,12 @@ class KeptWholeLinker(NumbaLinker):
 
     def fgraph_convert(self, fgraph: Any, **kwargs: Any) -> tuple[Any, str | None]:
         """Make a numba function of a graph, and the key that it's cached by."""
-        function, key = numba_funcify_and_cache_key(fgraph, **kwargs)
-        if key is None:
-            return function, key
-        with changed_flag("numba__cache", False):
-            function, _ = numba_funcify_and_cache_key(fgraph, **kwargs)
+        name = "numba_funcified_fgraph"  # by which PyTensor leaves out some of numba's warnings
+        function, key = of_graph(fgraph, name, **kwargs)
         source = getattr(function.py_func, "__source__", None)
-        if source is None:  # which PyTensor writes there, and doesn't promise to
-            converted: tuple[Any, str | None] = super().fgraph_convert(fgraph, **kwargs)
-            return converted
-        name, names = function.__name__, function.py_func.__globals__
+        if key is None or source is None:
+            return function, None
+        names = function.py_func.__globals__
         key = f"{key}_kept_whole_fastmath{int(config.numba__fastmath)}"
         return njit(compile_numba_function_src(source, name, names, cache_key=key)), key
 

@@ -6,9 +6,11 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from numba.core import event
 from pytensor.link.numba import cache
 from pytensor.link.numba.linker import NumbaLinker
 
+from pymc_dapper.backend import kept_whole
 from pymc_dapper.backend.kept_whole import KEPT_WHOLE
 
 X = pt.dvector("x")
@@ -46,18 +48,32 @@ def test_what_pytensor_cannot_keep_is_compiled_all_the_same(folder, monkeypatch)
     assert not [*folder.glob("*.nbc")]
 
 
-def test_where_a_graphs_source_is_not_told_it_is_pytensors_own_linker(folder, monkeypatch):
-    convert = "pymc_dapper.backend.kept_whole.numba_funcify_and_cache_key"
-    funcify = pytensor.link.numba.dispatch.basic.numba_funcify_and_cache_key
+def test_where_a_graphs_source_is_not_told_nothing_is_kept(folder, monkeypatch):
+    to_python = kept_whole.fgraph_to_python
 
     def without_source(*arguments, **options):
-        function, key = funcify(*arguments, **options)
-        del function.py_func.__source__
-        return function, key
+        function = to_python(*arguments, **options)
+        del function.__source__
+        return function
 
-    monkeypatch.setattr(convert, without_source)
+    monkeypatch.setattr(kept_whole, "fgraph_to_python", without_source)
     assert made(*graphs(2.5))([0.0, 1.0])[1] == 2.5
-    assert len([*folder.glob("*.nbc")]) > 2  # operations by themselves, too
+    assert not [*folder.glob("*.nbc")]
+
+
+def test_operations_that_are_alike_are_compiled_once(folder):
+    """In whichever graph, and of whatever length; others aren't taken for them."""
+    y, z = pt.dvector("y"), pt.dmatrix("z")
+    first = pytensor.function([X, y], [pt.cumsum(X), pt.cumsum(y)], mode=KEPT_WHOLE)
+    second = pytensor.function([X, z], [pt.cumsum(2 * X), pt.cumsum(z, axis=0)], mode=KEPT_WHOLE)
+    ones = np.ones(2)
+    with event.install_recorder("numba:compile") as compiled:
+        found = [*first(ones, ones + 1), *second(ones, np.ones((2, 1)))]
+    names = [each.data["dispatcher"].py_func.__name__ for kind, each in compiled.buffer]
+    assert names.count("cumop") == 2 * 2  # of a vector and of a matrix, begun and ended
+    expected = [1, 2], [2, 4], [2, 4], [[1], [2]]
+    for mine, known in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(mine, known)
 
 
 def test_the_mode_goes_to_other_processes():
