@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytensor.scalar as ps
-from pytensor.compile.ops import DeepCopyOp, TypeCastingOp
+from pytensor.compile.ops import TypeCastingOp
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import (
     Alloc,
     AllocEmpty,
-    ARange,
     ExtractDiag,
     Join,
     MakeVector,
@@ -32,7 +31,7 @@ from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.extra_ops import CumOp
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.math import Dot
-from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
+from pytensor.tensor.shape import Reshape, Shape_i, SpecifyShape
 from pytensor.tensor.subtensor import (
     AdvancedIncSubtensor,
     AdvancedSubtensor,
@@ -105,14 +104,6 @@ def _dtype(node: Apply) -> str:
     return node.outputs[0].type.dtype
 
 
-@written.register(ps.ScalarOp)
-def _scalar(op: ps.ScalarOp, node: Apply, code: Code, inputs: list[Value]) -> Value:
-    terms = [x.number() for x in inputs]
-    return single(
-        code, _dtype(node), apply_scalar(code, op, terms, [x.dtype for x in inputs], _dtype(node))
-    )
-
-
 @written.register(Elemwise)
 def _elemwise(op: Elemwise, node: Apply, code: Code, inputs: list[Value]) -> Value:
     dtype, types = _dtype(node), [x.dtype for x in inputs]
@@ -181,16 +172,6 @@ def _same(op: Op, node: Apply, code: Code, inputs: list[Value]) -> Value:
     return inputs[0]
 
 
-@written.register(DeepCopyOp)
-def _copy(op: Op, node: Apply, code: Code, inputs: list[Value]) -> Value:
-    [x] = inputs
-    if getattr(node.outputs[0].type, "dtype", None) is None:
-        raise NotWrittenError
-    if not x.ndim:
-        return single(code, x.dtype, x.number())
-    return Value(code, x.dtype, x.shape, x.entry, 1)
-
-
 @written.register(CheckAndRaise)
 def _check(op: CheckAndRaise, node: Apply, code: Code, inputs: list[Value]) -> Value:
     x, *conditions = inputs
@@ -218,21 +199,12 @@ def _length(op: Shape_i, node: Apply, code: Code, inputs: list[Value]) -> Value:
     return single(code, "int64", Term(str(inputs[0].shape[op.i])))
 
 
-@written.register(Shape)
-def _shape(op: Shape, node: Apply, code: Code, inputs: list[Value]) -> Value:
-    lengths = [single(code, "int64", Term(str(n))) for n in inputs[0].shape]
-    return _vector(code, "int64", lengths)
-
-
 @written.register(MakeVector)
 def _make_vector(op: MakeVector, node: Apply, code: Code, inputs: list[Value]) -> Value:
-    return _vector(code, op.dtype, inputs)
-
-
-def _vector(code: Code, dtype: str, numbers: list[Value]) -> Value:
-    if not numbers:
+    if not inputs:
         raise NotWrittenError
-    return _of_terms(code, dtype, [converted(code, x.number(), x.dtype, dtype) for x in numbers])
+    numbers = [converted(code, x.number(), x.dtype, op.dtype) for x in inputs]
+    return _of_terms(code, op.dtype, numbers)
 
 
 @written.register(Join)
@@ -306,26 +278,6 @@ def _alloc_empty(op: AllocEmpty, node: Apply, code: Code, inputs: list[Value]) -
     return in_memory(code, empty(code, shape, op.dtype), op.dtype, shape)
 
 
-@written.register(ARange)
-def _arange(op: ARange, node: Apply, code: Code, inputs: list[Value]) -> Value:
-    start, stop, step = map(number, inputs) if op.dtype == "int64" else (None, None, None)
-    if step != 1 or not isinstance(start, int):
-        raise NotWrittenError
-    if isinstance(stop, int):
-        length: Length = max(0, stop - start)
-    else:
-        over = f"{stop.text} - {start}"  # type: ignore[union-attr]
-        length = code.evaluate(f"({over} if {over} > 0 else 0)", kind="n").text
-    return Value(
-        code,
-        op.dtype,
-        (length,),
-        lambda index: (
-            index[0] if start == 0 else code.evaluate(f"{index[0].text} + {start}", index[0])
-        ),
-    )
-
-
 @written.register(ExtractDiag)
 def _diagonal(op: ExtractDiag, node: Apply, code: Code, inputs: list[Value]) -> Value:
     [x] = inputs
@@ -345,12 +297,13 @@ def _diagonal(op: ExtractDiag, node: Apply, code: Code, inputs: list[Value]) -> 
 
 @written.register(Reshape)
 def _reshape(op: Reshape, node: Apply, code: Code, inputs: list[Value]) -> Value:
-    x, lengths = inputs
-    wanted = [
-        known if known is not None else number(_number_at(lengths, k))
-        for k, known in enumerate(node.outputs[0].type.shape)
-    ]
-    shape = _reshaped(code, x.shape, [n if isinstance(n, int) else n.text for n in wanted])
+    [x, _], shape = inputs, node.outputs[0].type.shape
+    if None in shape:
+        raise NotWrittenError
+    if (size := _product(code, list(x.shape))) != prod(shape):
+        code.once(
+            f"if {size} != {prod(shape)}: raise ValueError('Reshape: wrong number of entries')"
+        )
     if not shape:
         return single(code, x.dtype, x.entry([NOTHING] * x.ndim))
     old, new = ([k for k, n in enumerate(s) if n != 1] for s in (x.shape, shape))
@@ -378,32 +331,6 @@ def _reshape(op: Reshape, node: Apply, code: Code, inputs: list[Value]) -> Value
 
 def _number_at(vector: Value, k: int) -> Value:
     return single(vector.code, vector.dtype, vector.entry([Term(str(k))]))
-
-
-def _reshaped(code: Code, old: Any, new: list[Length]) -> list[Length]:
-    """Find the length that -1 stands for, and check the number of entries."""
-    size = _product(code, list(old))
-    if -1 in new:
-        rest = _product(code, [n for n in new if n != -1])
-        if isinstance(size, int) and isinstance(rest, int):
-            length: Length = size // rest if rest else 0
-        elif rest == 1:
-            length = size
-        else:
-            length = code.evaluate(f"{size} // {rest}", kind="n").text
-        new = [length if n == -1 else n for n in new]
-    names = [n for n in new if isinstance(n, str)]
-    if len(names) > 1:
-        raise NotWrittenError  # any may turn out to be -1
-    for name in names:
-        rest = _product(code, [n for n in new if n != name])
-        length = "0" if rest == 0 else f"{size} // {rest}"
-        known = code.evaluate(f"({length} if {name} == -1 else {name})", kind="n").text
-        new = [known if n == name else n for n in new]
-    entries = _product(code, new)
-    if entries != size:
-        code.once(f"if {entries} != {size}: raise ValueError('Reshape: wrong number of entries')")
-    return new
 
 
 def _product(code: Code, lengths: list[Length]) -> Length:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytensor.scalar as ps
 import pytensor.scalar.math as psm
-from pytensor.graph.basic import Constant, Variable
 from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
 
 from pymc_dapper.one_function.code import Code, Term
@@ -71,8 +70,6 @@ def _number(text: str) -> Any:
 
 def weight(op: ps.ScalarOp) -> int:
     """Tell how long an operation takes, where an addition takes 1."""
-    if isinstance(op, ps.Composite):
-        return sum(weight(node.op) for node in op.fgraph.apply_nodes)
     return 1 if isinstance(op, _CHEAP) else 10
 
 
@@ -98,9 +95,6 @@ def apply_scalar(
     output : str
         Type of the result.
     """
-    if isinstance(op, ps.Composite):
-        [result] = _composite(code, op, operands)
-        return result
     if isinstance(op, ps.Second | ps.Identity):
         return converted(code, operands[-1], inputs[-1], output)
     return code.evaluate(_expression(code, op, operands, inputs, output), *operands)
@@ -109,21 +103,6 @@ def apply_scalar(
 def converted(code: Code, term: Term, old: str, new: str) -> Term:
     """Convert a number to another type."""
     return term if old == new else code.evaluate(cast(term.text, old, new), term)
-
-
-def _composite(code: Code, op: ps.Composite, operands: Sequence[Term]) -> list[Term]:
-    terms: dict[Variable, Term] = dict(zip(op.fgraph.inputs, operands, strict=True))
-
-    def term(x: Variable) -> Term:
-        return Term(literal(x.data)) if isinstance(x, Constant) else terms[x]
-
-    for node in op.fgraph.toposort():
-        [out] = node.outputs
-        types = [x.type.dtype for x in node.inputs]
-        terms[out] = apply_scalar(
-            code, node.op, [term(x) for x in node.inputs], types, out.type.dtype
-        )
-    return [term(x) for x in op.fgraph.outputs]
 
 
 def _expression(
