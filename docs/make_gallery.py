@@ -1,7 +1,7 @@
 """Makes the figures of the examples anew, and the tables beside them, by running the examples.
 
 See `make gallery`. It takes up to half an hour. Figures of pages are made by docs/pages.py, and
-docs/figures/budgets.png by benchmarks/.
+docs/figures/budgets.png by benchmarks/, docs/figures/design.png by docs/make_design.py.
 """
 
 import subprocess

@@ -163,16 +163,15 @@ def sample(
         The latent records and counts; see :func:`assign_steps`.
     keep_records : bool, default False
         Whether draws of the records are kept. Recording 10,000 values costs more than sampling
-        them. Counts are always kept: latent tables, and any variable of whole numbers (but for
-        categories) that a mechanism sees entry by entry and not by sums only, whichever step
-        takes it. What is left out is told in PyMC's log. PyMC's ``compute_log_likelihood`` and
-        ``compute_log_prior`` need the records, too.
+        them. Counts are always kept: latent tables, and variables of whole numbers (other than
+        categories) that a mechanism sees entry by entry. PyMC's log names the variables left out.
+        PyMC's ``compute_log_likelihood`` and ``compute_log_prior`` need the records, too.
     conjugate : bool, default True
         Whether to draw conjugate parameters directly. Without, NUTS moves all continuous ones.
     interweave : bool, default True
         Whether to add an :class:`InterweaveStep`, which keeps chains mixing at small budgets.
     collapse : bool, default True
-        Whether to sum counts out of what NUTS moves, if they can be.
+        Whether to sum counts out of the log-density that NUTS sees, if possible.
     tabulate : bool, default True
         Whether records of few values may be sampled as the table of their counts, if a sweep over
         its cells takes fewer operations: see :func:`tabulate`. PyMC's log says so. Draws of the
@@ -188,16 +187,16 @@ def sample(
         Variables to keep. All but the records if not given.
     **kwargs
         Passed on to ``pm.sample``: ``tune``, ``chains``, ``cores``, ``random_seed``, ``initvals``,
-        ``progressbar`` ... Unless that is False, or ``quiet`` is True, a line says what is done
-        before the first draw, and how long it has taken; where there is no terminal or notebook,
-        PyMC's log. On Linux, a second process compiles some of the steps of a new model, unless
-        ``cores`` is 1; draws are the same with and without it.
+        ``progressbar`` ... Unless that is False, or ``quiet`` is True, a line (or PyMC's log,
+        without a terminal or notebook) shows the stages before the first draw and their time. On
+        Linux, a second process compiles some of the steps of a new model, unless ``cores`` is 1;
+        draws are the same with and without it.
 
     Returns
     -------
     DataTree
-        As ``pm.sample`` returns it. Its attribute ``pymc_dapper_releases`` says what is known of
-        the mechanisms' budgets, for :func:`pymc_dapper.diagnostics.acceptance`.
+        As ``pm.sample`` returns it. Its attribute ``pymc_dapper_releases`` has the mechanisms'
+        budgets, if known, for :func:`pymc_dapper.diagnostics.acceptance`.
 
     Raises
     ------

@@ -112,10 +112,10 @@ class CountStep(Step):
         A chain may start where the model gives the counts zero density. Its first step then
         repeats sweeps, until the density is positive, at most this many times.
     tree : bool, optional
-        Whether all counts are drawn anew at once where they lie on a tree (``describe()`` says so):
-        an independent draw, given all else. By default they are where nothing that other steps move
-        enters what is known of the counts, so that messages are passed up the tree once, and where
-        that takes fewer operations than moves do for an effective draw. With True they always are.
+        Whether to draw all counts at once if they lie on a tree (``describe()`` says so). Given the
+        other variables, such draws are independent. By default this is done if the counts'
+        parameters are known or integrated out, so that messages are passed up the tree once, and if
+        it takes fewer operations per effective draw than moves. With True it is always done.
 
     Raises
     ------
@@ -143,22 +143,22 @@ class CountStep(Step):
 
     Notes
     -----
-    The sampler statistics are ``count_accept``, the share of the moves of a sweep that changed the
-    table, of those that could (a draw of steps along many directions counts as one that could, even
-    if it leads nowhere; of draws on a tree, whether the table changed), and ``count_logp``, the
-    log-density after the sweep of all factors that the counts enter, but for what doesn't depend on
-    them.
+    The sampler statistics are ``count_accept`` and ``count_logp``. The first is the share of a
+    sweep's possible moves that changed the table; a draw along many directions counts as possible
+    even if it leads nowhere. On a tree it says whether the table changed. The second is the
+    log-density after the sweep of all factors that the counts enter, without terms that don't
+    depend on the counts.
 
-    If a chain starts where the counts break an invariant, or are impossible given what was
-    released, its first step finds others and goes on from these. A step that comes before it in an
-    iteration sees the counts as they were.
+    If a chain starts where the counts break an invariant, or are impossible given the release, the
+    first step finds others and goes on from these. A step that comes before it in an iteration sees
+    the counts as they were.
 
     Shared data (``pm.Data``) are read again when a chain starts.
 
-    With many people and much noise, a parameter given the counts is narrow compared with what noise
-    leaves open, and the chain would crawl if it was drawn by itself. With ``integrate`` the step
-    draws counts from their conditional distribution given all but the parameter, and then the
-    parameter from its own given the counts: together, a draw of both from their joint conditional.
+    With many people and much noise, a parameter given the counts is narrow compared with its
+    posterior, and a chain that draws it by itself crawls. With ``integrate`` the step draws the
+    counts with the parameter integrated out, and then the parameter given the counts: a draw of
+    both from their joint conditional distribution.
 
     References
     ----------

@@ -100,18 +100,17 @@ class InterweaveStep(Step):
     answers), they are integrated out: theta moves given the release, with the noise of the records'
     conditional distribution held fixed.
 
-    Where released sums nearly fix what many records add up to, neither is enough. If parameters or
-    sums are seen to have a long memory in tuning, parameters also move together with the records'
-    frame, their mean and the Cholesky factor of their covariance, the standardised records held
-    fixed: all records are moved, stretched and sheared alike (Liu and Sabatti 2000). That is for
-    continuous records in as many rows, of any law that is known to give no single number a
-    probability. Where they are normal or lognormal, the frame of their noise moves with the
-    parameters in the same way.
+    If released sums are nearly exact, neither is enough. If tuning then sees a long memory of
+    parameters or sums, parameters also move together with the records' frame (their mean and the
+    Cholesky factor of their covariance), with the standardised records held fixed: an affine group
+    move that shifts, stretches and shears all records alike (Liu and Sabatti 2000). The records
+    must be continuous, without point masses. If they are normal or lognormal, the frame of their
+    noise moves with the parameters in the same way.
 
     Use it beside a :class:`DapperStep` for the records and any other step for the parameters
-    (``pmd.sample`` does). Each is exact by itself; what one does slowly, another does fast.
+    (``pmd.sample`` does). Each is exact by itself; one is fast where another is slow.
 
-    Of a model without records, such as a table with all of them integrated out
+    In a model without records, such as a table with all of them integrated out
     (:func:`pymc_dapper.tabulate`), it moves the parameters by themselves, and needs no other step.
 
     Parameters
@@ -135,8 +134,8 @@ class InterweaveStep(Step):
         Values of the model's value variables, to check the reading of the model at. Those not
         given are taken from the model's own initial point.
     moves : int, optional
-        Moves per iteration after tuning, with the noise held fixed and none of frames. Chosen in
-        tuning if not given; 4 if there is hardly any.
+        Moves per iteration after tuning, all with the noise held fixed. Chosen in tuning if not
+        given; 4 if there is hardly any tuning.
 
     Raises
     ------
@@ -152,16 +151,16 @@ class InterweaveStep(Step):
     Notes
     -----
     A move is an elliptical slice of a multivariate t distribution that is fitted to the parameters
-    in tuning, and frozen after it (Nishihara et al. 2014). How many moves an iteration makes, from
-    0 to 16, is chosen in tuning, too, and so is how many of each frame: as many as give the most
-    effective draws of the slowest parameter for the operations that they take, which are counted.
-    Where an evaluation takes long, it is 8 at most. Frames take 200 iterations of tuning or more.
-    Where moves take longer than all else in tuning and the other steps leave nothing that can be
-    told from chance, tuning ends early, with 0.
+    in tuning, and frozen after it (Nishihara et al. 2014). Tuning also chooses the numbers of moves
+    in an iteration: 0 to 16 with the noise held fixed (8 at most if an evaluation takes long), and
+    a number of each kind of frame. It takes those that give the most effective draws of the slowest
+    parameter per operation; operations are counted, not timed. Frames need 200 iterations of tuning
+    or more. If moves take longer than the other steps, and gain no more than chance may explain,
+    tuning ends early, with 0.
 
     A number n of records moves on a logarithmic scale, as log(n + u) with u uniform, drawn anew
-    before each iteration. Records that aren't there have their noise, too: use the step after a
-    :class:`DapperStep` that draws them.
+    before each iteration. Absent records have noise, too: use the step after a :class:`DapperStep`
+    that draws them.
 
     The sampler statistics are ``interweave_accept``, the share of the points looked at that were
     accepted (nan if no move was made), and ``interweave_moves``, the number of moves.

@@ -156,22 +156,20 @@ class DapperStep(Step):
     mixing: at a small privacy budget every proposal is accepted while parameters and records
     follow each other slowly.
 
-    Where sums over the records are known exactly (:func:`~pymc_dapper.invariant`, or an equality
-    without which the log-density is minus infinity), no record can change by itself. After each
-    sweep, pairs of records then exchange what keeps these sums. The statistic
+    *Exchanges.* If sums over the records are known exactly (:func:`~pymc_dapper.invariant`, or an
+    equality without which the log-density is minus infinity), no record can change by itself. After
+    each sweep, pairs of records then change together and keep these sums. The statistic
     ``dapper_exchange_accept`` is the share of the exchanges that were made.
 
-    Where fewer than 3 of 10 proposals are accepted in tuning, and what the mechanisms see of the
-    records forgets slowly, records with a normal, lognormal, multivariate normal, uniform or
-    Student t prior are proposed near where they are from then on, and in each fourth draw anew,
-    too: normal noise walks as an autoregression, z' = sqrt(1 - r^2) z + r e, which leaves the prior
-    as it is, so that what decides stays the same. How far, r, and how many such sweeps a draw makes
-    are chosen in tuning of 100 draws or more, and frozen. Records of which parameters are drawn
-    given the present ones alone (:class:`SizeStep`) don't walk: those that aren't there must be
-    drawn anew. Where a draw makes several sweeps, ``dapper_accept`` and what ``track_records``
-    keeps are of the last.
+    *Walks.* If tuning accepts fewer than 3 of 10 proposals, and the sums that mechanisms see forget
+    slowly, records are proposed near their present values, and in each fourth draw anew, too. This
+    works for a normal, lognormal, multivariate normal, uniform or Student t prior. Normal noise
+    walks as an autoregression, z' = sqrt(1 - r^2) z + r e, which keeps the prior. The reach r and
+    the number of such sweeps in a draw are chosen in tuning of 100 draws or more, then frozen.
+    Records of an unknown number (:class:`SizeStep`) don't walk: absent ones must be drawn anew. If
+    a draw makes several sweeps, ``dapper_accept`` and ``track_records`` are of the last.
 
-    Shared data (``pm.Data``) are read again when a chain starts, so that a step can be used after
+    Shared data (``pm.Data``) are read again when a chain starts, so a step can be used after
     ``pm.set_data`` without being built anew.
 
     References
