@@ -15,6 +15,11 @@ os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 os.environ["PYTENSOR_FLAGS"] = f"{os.environ.get('PYTENSOR_FLAGS', '')},cxx=".lstrip(",")
 
 LONGEST = (
+    "test_docs.py",
+    "statistical/test_rules_sampled.py",
+    "test_examples.py",
+    "test_tables.py",
+    "test_benchmarks.py",
     "statistical/exactness/test_exactness.py",
     "studies/test_running.py",
     "statistical/test_counts.py",

@@ -356,12 +356,16 @@ def test_chains_for_each_rule_are_exact_and_for_a_mistaken_rule_are_not():
             for kind, x in latent.items():
                 if case.of_totals or kind != "total":
                     case.add(f"{name}, {kind}", x[row])
+        # PyMC's own NUTS would evaluate, and compile, all rules of counts and records, too.
+        steps = pmd.assign_steps(
+            [record], counts=[count], conjugate=False, interweave=False, collapse=False
+        )
         drawn = pm.sample(
             10_000,
             tune=1_000,
             chains=1,
             cores=1,
-            step=[pmd.CountStep([count]), pmd.DapperStep([record])],
+            step=steps,
             random_seed=1,
             progressbar=False,
             compute_convergence_checks=False,
