@@ -149,13 +149,24 @@ def test_noise_that_leaves_too_much_open_is_refused():
         CollapsedStep([effect], counts=[x], model=model)
 
 
-def test_impossible_starts_are_refused():
+def within_three(n, released):
     with pm.Model() as model:
         effect = pm.Normal("effect")
-        x = pm.Binomial("x", n=90, p=pm.math.sigmoid(effect), initval=4)
-        pm.Uniform("released", x - 3.0, x + 3.0, observed=50.0)
+        x = pm.Binomial("x", n=n, p=pm.math.sigmoid(effect), initval=4)
+        pm.Uniform("released", x - 3.0, x + 3.0, observed=released)
+    return model, CollapsedStep([effect], counts=[x], model=model)
+
+
+def test_chains_start_where_what_was_released_is_possible():
+    model, step = within_three(n=90, released=50.0)
+    step.setup_chain(np.random.default_rng(3), tune=2, draws=2)
+    point, _ = step.step(model.initial_point())
+    assert 47 <= point["x"] <= 53
+
+
+def test_impossible_starts_are_refused():
     with pytest.raises(NotCollapsibleError, match=r"-inf or nan where the chain starts.*initval="):
-        CollapsedStep([effect], counts=[x], model=model)
+        within_three(n=40, released=50.0)
 
 
 def test_other_wrong_calls_are_refused():

@@ -226,7 +226,7 @@ CASES = {
         NOISE.rounded().published_if(">", 5),
         [6, HIDDEN, HIDDEN],
         [(5.5, 6.5), (-np.inf, 5.5), (-np.inf, 5.5)],
-        [(5.5, 6.5), (-np.inf, 4.5), (-np.inf, 4.5)],
+        [(5.5, 6.5), (-np.inf, 3.5), (-np.inf, 3.5)],
     ),
     "suppressed": entries(
         NOISE.published_if(">=", 8).rounded(4).clamped(None, 12),

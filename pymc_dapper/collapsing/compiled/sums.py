@@ -11,14 +11,16 @@ from pymc import NUTS
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
+from scipy import sparse
 
 from pymc_dapper.backend.internals import PointType
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.collapsing.compiled.op import SumCounts, Tabulate
-from pymc_dapper.collapsing.kernels.sums import NOT_CONCAVE, TOO_WIDE
+from pymc_dapper.collapsing.kernels.sums import IMPOSSIBLE, NOT_CONCAVE, TOO_WIDE
 from pymc_dapper.collapsing.reading.model import CollapsedModel, refused
 from pymc_dapper.counts.compiled.sweep import context_of, layout_of, term_function
 from pymc_dapper.counts.reading.description import name_cells
+from pymc_dapper.counts.reading.start import PossibleStart
 from pymc_dapper.graphs.errors import NotCollapsibleError, ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.steps.lean_nuts import nuts_on
@@ -53,7 +55,7 @@ class CompiledSums:
         Parameters
         ----------
         counts : ndarray of int64, shape (number of counts,)
-            Possible counts, which are returned.
+            Counts. They are returned, or others near them for which what was released is possible.
         given : sequence of ndarray
             Parameters, and the values of the shared data.
 
@@ -64,6 +66,9 @@ class CompiledSums:
         """
         data = given[len(self.reading.parameters) :]
         integers, numbers, faults = self._tabulate(counts, *data)
+        if np.any(faults == IMPOSSIBLE):
+            counts = self._where_possible(counts, data)
+            integers, numbers, faults = self._tabulate(counts, *data)
         if faults.any():
             raise self._at_fault(faults)
         if numbers.size > LARGEST_TABLES:
@@ -74,6 +79,12 @@ class CompiledSums:
         for shared, table in zip(self.tables, (integers, numbers), strict=True):
             shared.set_value(table, borrow=True)
         return counts
+
+    def _where_possible(self, counts: np.ndarray, data: Sequence[np.ndarray]) -> np.ndarray:
+        noise = self.reading.noise
+        find = PossibleStart(noise, sparse.csr_array((0, counts.size)))
+        found = find(counts, np.zeros(0), data[: len(noise.data)])
+        return counts if found is None else found
 
     def _at_fault(self, faults: np.ndarray) -> ReadingError:
         names = name_cells(self.reading.noise, faults == faults.max())
@@ -88,7 +99,8 @@ class CompiledSums:
             )
         return NotCollapsibleError(
             f"the counts {names} can't be summed out: the log-density of {factors} is -inf or nan "
-            "where the chain starts. Give another start, as initval= of the variable"
+            "where the chain starts, and no counts were found where it isn't. Give a start that "
+            "fits, as initval= of the variable"
         )
 
     def draw(

@@ -14,7 +14,7 @@ from pymc_dapper.backend.internals import PointType, ValueGradFunction
 from pymc_dapper.collapsing.reading.tree import CollapsedTree
 from pymc_dapper.counts.compiled.sweep import context_of
 from pymc_dapper.counts.reading.known_totals import KnownTotals
-from pymc_dapper.counts.reading.start import find_start
+from pymc_dapper.counts.reading.start import PossibleStart, find_start
 from pymc_dapper.counts.trees.model import ModelTree, NoTreeError, compile_tree
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import rebuild
@@ -94,7 +94,7 @@ class TreeSums:
     data: Sequence[np.ndarray] = ()
 
     def tabulate(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> np.ndarray:
-        """Go on from possible counts: the nearest that have the known totals, which are returned.
+        """Go on from counts near these, for which known totals and what was released are possible.
 
         Parameters
         ----------
@@ -109,8 +109,10 @@ class TreeSums:
             If no table has the known totals.
         """
         noise = self.reading.noise
-        found = find_start(self._known.matrix, self._known.known(given), self._known.names, counts)
-        anchors = noise.totals.completed(found)
+        known = self._known.known(given)
+        found = find_start(self._known.matrix, known, self._known.names, counts)
+        possible = PossibleStart(noise, self._known.matrix)(found, known, given)
+        anchors = noise.totals.completed(found if possible is None else possible)
         self.anchors.set_value(anchors)
         self.data = list(given[len(noise.parameters) :])
         return anchors
