@@ -205,9 +205,9 @@ def coverage_at(truths, releases, draws):
             given[first] = truth
             found[name].append(holds(kind(rng, releases, draws, given)["a cell"])[first].mean())
     # Each of these tables is drawn by itself: it has all the truths, and as many cells of 50.
-    given = np.full((releases, 2 * len(truths)), 50)
+    given = np.full((-(-releases // 4), 2 * len(truths)), 50)
     given[:, : len(truths)] = truths
-    asked = sharing(np.random.default_rng(2), releases, draws, given)["a cell"]
+    asked = sharing(np.random.default_rng(2), len(given), draws, given)["a cell"]
     found["cells that share strength"] = holds(asked).mean(axis=0)[: len(truths)].tolist()
     return found
 
