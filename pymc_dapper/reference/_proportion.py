@@ -6,7 +6,6 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.stats import binom
 
 from pymc_dapper.budget import PureDP, laplace_scale
@@ -134,11 +133,6 @@ def tail_test(
     upper = np.inf if alternative == "less" else critical(tail)
     rejection = 1 - exceeds(lower) + exceeds(upper)
     return ProportionTest(n, theta0, alternative, level, lower, upper, rejection)
-
-
-def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Solve ``function(x) = 0`` between two points, to a float's precision."""
-    return float(brentq(function, low, high, xtol=1e-14, rtol=1e-14, maxiter=500))
 
 
 def proportion_scale(n: int, budget: PureDP) -> float:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
+
+from pymc_dapper.budget.roots import root
 
 
 def invert_cdf(
@@ -28,10 +29,7 @@ def invert_cdf(
         )
 
     def solve(probability: float) -> float:
-        root = brentq(
-            lambda x: cdf(x) - probability, low, high, xtol=1e-300, rtol=1e-15, maxiter=2000
-        )
-        return float(root)
+        return root(lambda x: cdf(x) - probability, low, high, xtol=1e-300)
 
     roots = [solve(float(probability)) for probability in probabilities.ravel()]
     return np.array(roots).reshape(probabilities.shape)

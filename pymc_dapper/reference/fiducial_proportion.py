@@ -40,6 +40,7 @@ from scipy.special import betainc
 from scipy.stats import laplace
 
 from pymc_dapper.budget import PureDP
+from pymc_dapper.budget.roots import root
 from pymc_dapper.checks import choice, finite_number, whole_number
 from pymc_dapper.reference._progress import progress
 from pymc_dapper.reference._proportion import (
@@ -52,7 +53,6 @@ from pymc_dapper.reference._proportion import (
     laplace_noise,
     p_value_of,
     proportion_scale,
-    root,
     tail_test,
 )
 

@@ -41,6 +41,7 @@ from scipy.stats import binom, laplace, norm
 
 from pymc_dapper.budget import ApproxDP, PureDP, check_pure
 from pymc_dapper.budget.kinds import check_replace
+from pymc_dapper.budget.roots import root
 from pymc_dapper.checks import finite_number
 from pymc_dapper.reference._proportion import (
     Alternative,
@@ -51,7 +52,6 @@ from pymc_dapper.reference._proportion import (
     check_theta0,
     p_value_of,
     proportion_scale,
-    root,
     tail_test,
 )
 from pymc_dapper.reference._tulap import TulapNoise
