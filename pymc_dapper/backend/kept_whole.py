@@ -22,6 +22,8 @@ from pytensor.link.numba.dispatch.basic import (
 )
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.link.utils import fgraph_to_python
+from pytensor.tensor.shape import SpecifyShape
+from pytensor.tensor.type_other import NoneTypeT
 
 from pymc_dapper.backend.flags import changed_flag
 
@@ -43,6 +45,8 @@ def of_graph(graph: Any, name: str, **options: Any) -> tuple[Any, str | None]:
 
 
 def _of_operation(op: Op, *, node: Apply, **options: Any) -> Any:
+    if isinstance(op, SpecifyShape):
+        return _specify_shape(node)
     function, key = numba_funcify_and_cache_key(op, node=node, **options)
     of = [(getattr(x.type, "ndim", None), getattr(x.type, "dtype", None)) for x in node.inputs]
     alike = key, *of, config.numba__fastmath
@@ -55,6 +59,20 @@ def _of_operation(op: Op, *, node: Apply, **options: Any) -> Any:
     if key is not None:
         ALIKE[alike] = function
     return function
+
+
+def _specify_shape(node: Apply) -> Any:
+    """Check a shape without telling which it is: numba takes seconds to compile such texts."""
+    known = [k for k, n in enumerate(node.inputs[1:]) if not isinstance(n.type, NoneTypeT)]
+    wrong = " or ".join(f"x.shape[{k}] != n{k}.item()" for k in known) or "False"
+    names = ", ".join(["x", *(f"n{k}" for k in range(len(node.inputs) - 1))])
+    source = f"""
+def specify_shape({names}):
+    if {wrong}:
+        raise AssertionError("SpecifyShape: an axis has another length")
+    return x
+"""
+    return numba_njit(compile_numba_function_src(source, "specify_shape"))
 
 
 class KeptWholeLinker(NumbaLinker):

@@ -76,6 +76,14 @@ def test_operations_that_are_alike_are_compiled_once(folder):
         np.testing.assert_array_equal(mine, known)
 
 
+def test_shapes_are_checked():
+    z = pt.dmatrix("z")
+    function = pytensor.function([z], pt.specify_shape(z, (None, 3)) * 2, mode=KEPT_WHOLE)
+    np.testing.assert_array_equal(function(np.ones((2, 3))), 2)
+    with pytest.raises(AssertionError, match="another length"):
+        function(np.ones((3, 2)))
+
+
 def test_the_mode_goes_to_other_processes():
     mode = pickle.loads(pickle.dumps(KEPT_WHOLE))
     assert isinstance(mode.linker, NumbaLinker)
