@@ -1,7 +1,7 @@
 """The kernels of trees, compiled: machine code is kept on disk, and belongs to one text only."""
 
 from pymc_dapper.backend.jit import kept_on_disk
-from pymc_dapper.counts.trees import draws, messages, nodes, outward, weights
+from pymc_dapper.counts.trees import downward, draws, messages, nodes, weights
 
 in_post_order = kept_on_disk(nodes.in_post_order)
 cut = kept_on_disk(nodes.cut)
@@ -9,7 +9,7 @@ limit = kept_on_disk(weights.limit)
 ascend = kept_on_disk(messages.ascend)
 add_between = kept_on_disk(messages.add_between)
 bound_neglected = kept_on_disk(messages.bound_neglected)
-descend = kept_on_disk(outward.descend)
-summarise = kept_on_disk(outward.summarise)
+descend = kept_on_disk(downward.descend)
+summarise = kept_on_disk(downward.summarise)
 draw_roots = kept_on_disk(draws.draw_roots)
 split_draws = kept_on_disk(draws.split_draws)

@@ -73,7 +73,7 @@ class Root(NamedTuple):
     sums: Sums = NO_SUMS
 
 
-class Outward(NamedTuple):
+class DownwardMessage(NamedTuple):
     """What the rest of the tree says of the count of a subtree's root, on a window."""
 
     lowest: int
@@ -87,9 +87,11 @@ class Outward(NamedTuple):
         return found
 
 
-def said_of(messages: Messages, values: np.ndarray, i: int) -> Outward:
+def said_of(messages: Messages, values: np.ndarray, i: int) -> DownwardMessage:
     """Return what ``values``, of messages down, have of a node."""
-    return Outward(int(messages.lowest[i]), values[messages.starts[i] :][: messages.widths[i]])
+    return DownwardMessage(
+        int(messages.lowest[i]), values[messages.starts[i] :][: messages.widths[i]]
+    )
 
 
 class Asked(NamedTuple):
@@ -168,31 +170,31 @@ def to_root(nodes: Nodes, settings: Settings) -> Root:
     return Root(lowest, message.copy(), log_evidence, most, total, -1, messages.sums)
 
 
-def outward_of(
-    nodes: Nodes, settings: Settings, outward: Outward | None, sums: Sums = NO_SUMS
+def up_and_down(
+    nodes: Nodes, settings: Settings, downward: DownwardMessage | None, sums: Sums = NO_SUMS
 ) -> tuple[Messages, np.ndarray]:
     """Return all messages of a subtree, up and down."""
     messages = ascend(nodes, *settings, True, sums)
     inside = np.ones(messages.widths[-1])
-    if outward is not None:
-        inside = outward.on(int(messages.lowest[-1]), inside.size)
+    if downward is not None:
+        inside = downward.on(int(messages.lowest[-1]), inside.size)
     values, error = descend(nodes, messages, inside)
     if error > TAIL_MASS:
         # Sums written out cut more; these windows cut nothing that matters.
-        return outward_of(nodes, Settings(LARGEST_DROP, False), outward)
+        return up_and_down(nodes, Settings(LARGEST_DROP, False), downward)
     return messages, values
 
 
 def summaries_of(
     nodes: Nodes,
     settings: Settings,
-    outward: Outward | None,
+    downward: DownwardMessage | None,
     sums: Sums,
     chosen: np.ndarray,
     asked: Asked,
 ) -> Summaries:
     """Summarise the marginals of chosen nodes of a subtree."""
-    messages, values = outward_of(nodes, settings, outward, sums)
+    messages, values = up_and_down(nodes, settings, downward, sums)
     return summarised(messages, values, chosen, asked)
 
 
@@ -385,7 +387,7 @@ class Forest:
         solved: Solved,
         asked: Asked,
         executor: Executor | None = None,
-        outward: Outward | None = None,
+        downward: DownwardMessage | None = None,
     ) -> Summaries:
         """Summarise the marginal pmfs of all nodes, given what is known of a root from outside."""
         found = room_for(self.size, asked)
@@ -395,7 +397,7 @@ class Forest:
                 if whole.size:
                     whole[numbers] = values
 
-        messages, values = outward_of(solved.top, solved.settings, outward)
+        messages, values = up_and_down(solved.top, solved.settings, downward)
         roots, chosen, numbers = self._above()
         put(numbers, summarised(messages, values, chosen, _of_nodes(asked, numbers)))
         named = list(self._named())
@@ -419,14 +421,14 @@ class Forest:
     def pmf(self, solved: Solved, node: int) -> tuple[int, np.ndarray]:
         """Return the least possible count of a node, and its marginal pmf from there on."""
         at = int(np.flatnonzero(self.origin == node)[0])
-        messages, values = outward_of(solved.top, solved.settings, None)
+        messages, values = up_and_down(solved.top, solved.settings, None)
         roots, chosen, numbers = self._above()
         inside = np.flatnonzero((self._starts <= at) & (at < self._stops))
         if inside.size:
             [k] = inside
-            outward = said_of(messages, values, roots[k])
+            downward = said_of(messages, values, roots[k])
             start, stop = self._starts[k], self._stops[k]
-            messages, values = outward_of(self.nodes.part(start, stop), solved.settings, outward)
+            messages, values = up_and_down(self.nodes.part(start, stop), solved.settings, downward)
             place = at - start
         else:
             place = chosen[numbers == node][0]

@@ -170,6 +170,48 @@ def _with_room(values: np.ndarray, used: int, needed: int) -> np.ndarray:
 
 
 @njit
+def _untilt(
+    pmf: np.ndarray,
+    tilt: float,
+    middle: float,
+    wrong: float,
+    allowed: float,
+    noise: np.ndarray,
+    out: np.ndarray,
+) -> tuple[float, float]:
+    """Write the pmf of a tilted sum, and take the tilt from the noise's weights.
+
+    Returns
+    -------
+    error, absolute : float
+        Largest relative error of entries of which it is ``allowed``, where entries may be
+        ``wrong`` by so much; and the weight of the errors of all others.
+    """
+    error = absolute = 0.0
+    for j in range(out.size):
+        noise[j] *= math.exp(tilt * (middle - j))
+        out[j] = pmf[j]
+        if wrong <= allowed * out[j]:
+            error = max(error, wrong / out[j])
+        else:
+            absolute += wrong * noise[j]
+    return error, absolute
+
+
+@njit
+def _ends(out: np.ndarray, most: float) -> tuple[int, int, float]:
+    """Cut at most so much from either end; return where the rest begins and ends, and what was."""
+    begin, end, below, above = 0, out.size, 0.0, 0.0
+    while below + out[begin] <= most:
+        below += out[begin]
+        begin += 1
+    while above + out[end - 1] <= most:
+        above += out[end - 1]
+        end -= 1
+    return begin, end, below + above
+
+
+@njit
 def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums) -> Messages:
     """Pass messages up.
 
@@ -259,7 +301,7 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
                     break
 
             # What comes from below times the noise's weights, each in relation to some largest.
-            outside, error, absolute, wrong = 1.0, 0.0, 0.0, 0.0
+            outside, error, absolute = 1.0, 0.0, 0.0
             if left < 0:
                 log_priors(nodes, i, first, out)
                 if kind != NONE:
@@ -290,14 +332,9 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
                     middle = 0.5 * (first + last) - lows
                     best += how.log_total - how.tilt * middle
                     allowed = TAIL_MASS * (children.size - 1)
-                    for j in range(width):
-                        at = first - lows + j
-                        noise[j] *= math.exp(how.tilt * (middle - at))
-                        out[j] = pmf[at]
-                        if wrong <= allowed * out[j]:
-                            error = max(error, wrong / out[j])
-                        else:
-                            absolute += wrong * noise[j]
+                    pmf = pmf[first - lows : first - lows + width]
+                    start_at = middle - (first - lows)
+                    error, absolute = _untilt(pmf, how.tilt, start_at, wrong, allowed, noise, out)
                 else:
                     a = values[starts[left] : starts[left] + widths[left]]
                     if right < 0:
@@ -319,14 +356,8 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
                 break
 
             # What the ends have less of than the share that may be cut.
-            begin, end, below, above = 0, width, 0.0, 0.0
-            while below + out[begin] <= cut * total:
-                below += out[begin]
-                begin += 1
-            while above + out[end - 1] <= cut * total:
-                above += out[end - 1]
-                end -= 1
-            neglected = below + above + absolute
+            begin, end, neglected = _ends(out, cut * total)
+            neglected += absolute
             # Weights are relative to the best that is here.
             away = math.exp(min(-best, LARGEST_EXPONENT))
             if cuts_noise:

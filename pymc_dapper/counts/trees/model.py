@@ -156,12 +156,12 @@ class ModelTree:
         """Return the derivatives of the log-sum by what terms depend on, and that."""
         assert self._expect is not None
         messages, nodes = solved.messages, solved.nodes
-        outward, error = descend(nodes, messages, np.ones(messages.widths[-1]))
+        downward, error = descend(nodes, messages, np.ones(messages.widths[-1]))
         if error > TAIL_MASS:
             counts = np.zeros(self.reading.n_cells, dtype=np.int64)
             counts[self.cells] = solved.near[self.places]
             return self.derivatives(self.solve(counts, given, transforms=False), given)
-        found = (messages.starts, messages.widths, messages.lowest, messages.values * outward)
+        found = (messages.starts, messages.widths, messages.lowest, messages.values * downward)
         expected, here, context = self._expect(solved.near, *found, *given)
         return expected - here, context
 

@@ -23,16 +23,16 @@ from pymc_dapper.checks import random_generator, shown, whole_number
 from pymc_dapper.counts.trees import weights
 from pymc_dapper.counts.trees.forest import (
     Asked,
+    DownwardMessage,
     Forest,
-    Outward,
     Releases,
     Root,
     Settings,
     Solved,
     Summaries,
-    outward_of,
     said_of,
     tables_of,
+    up_and_down,
     wider,
     with_subtrees,
 )
@@ -155,14 +155,14 @@ def solve_tree_files(
 
     seeds = np.random.SeedSequence(entropy).spawn(1 + len(names))
     whole = np.random.default_rng(seeds[0])
-    found, draws_of_top, outward, drawn = top.finish(wanted, whole)
+    found, draws_of_top, downward, drawn = top.finish(wanted, whole)
     parts = [(np.arange(top.n), draws_of_top)]
     write_results(arrow, target / TOP, nodes["node"], found, parts, draws_of_top.max(initial=0))
     everywhere(
         executor,
         write_part,
         [
-            (task, name, wanted, outward[k], drawn[k], seeds[1 + k])
+            (task, name, wanted, downward[k], drawn[k], seeds[1 + k])
             for k, name in enumerate(names)
             if not (target / name).is_file()
         ],
@@ -407,25 +407,25 @@ class Top:
 
     def finish(
         self, wanted: Wanted, rng: np.random.Generator
-    ) -> tuple[Summaries, np.ndarray, list[Outward], list[np.ndarray]]:
+    ) -> tuple[Summaries, np.ndarray, list[DownwardMessage], list[np.ndarray]]:
         """Return the results of the top, its draws, what it says of subtrees' roots, and theirs."""
         asked = Asked(wanted.quantiles, np.zeros(0))
         found = self.forest.summarise(self.solved, asked)
         drawn = np.zeros((0, self.forest.size), dtype=np.int64)
         if wanted.draws:
             drawn = self.forest.draw(self.solved, wanted.draws, rng)
-        messages, values = outward_of(self.solved.top, self.solved.settings, None)
+        messages, values = up_and_down(self.solved.top, self.solved.settings, None)
         place = {int(node): i for i, node in enumerate(self.forest.origin) if node >= 0}
-        outward = [said_of(messages, values, place[int(leaf)]) for leaf in self.leaves]
+        downward = [said_of(messages, values, place[int(leaf)]) for leaf in self.leaves]
         results = Summaries(*(x[: self.n] for x in found))
-        return results, drawn[:, : self.n].T, outward, [drawn[:, leaf] for leaf in self.leaves]
+        return results, drawn[:, : self.n].T, downward, [drawn[:, leaf] for leaf in self.leaves]
 
 
 def write_part(
     task: Task,
     name: str,
     wanted: Wanted,
-    outward: Outward,
+    downward: DownwardMessage,
     given: np.ndarray,
     seed: np.random.SeedSequence,
 ) -> None:
@@ -434,7 +434,7 @@ def write_part(
     solved = tree._forest.solve_with(task.settings)
     assert not isinstance(solved, int)
     asked = Asked(wanted.quantiles, np.zeros(0))
-    found = tree._forest.summarise(solved, asked, outward=outward)
+    found = tree._forest.summarise(solved, asked, downward=downward)
     rng = np.random.default_rng(seed)
     parts = tree._forest.draw_parts(solved, wanted.draws, rng, given=given)
     file = task.target / name

@@ -102,7 +102,7 @@ def by_place(self, lowest, width):
 def test_statements_about_roots_are_about_the_same_counts(fault, monkeypatch):
     """Where ends of windows hold much more than the rest above lets them keep."""
     if fault:
-        monkeypatch.setattr(module.Outward, "on", by_place)
+        monkeypatch.setattr(module.DownwardMessage, "on", by_place)
     asked, means = Asked(np.array([0.5]), np.zeros(0)), []
     for most in (1024, 3):
         made = flat_groups(most)

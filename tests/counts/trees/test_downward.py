@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pymc_dapper.counts.trees.forest import outward_of
+from pymc_dapper.counts.trees.forest import up_and_down
 from tests.counts.trees.test_messages import made
 
 
@@ -16,7 +16,7 @@ def test_marginals_of_a_node_and_of_its_only_child_are_the_same():
 
 def test_means_of_children_add_up():
     forest = made([20.0, 12, 0, 3, 10, 8])
-    messages, values = outward_of(forest.nodes, forest.solve().settings, None)
+    messages, values = up_and_down(forest.nodes, forest.solve().settings, None)
     means = []
     for begin, width, lowest in zip(messages.starts, messages.widths, messages.lowest, strict=True):
         p = (messages.values * values)[begin : begin + width]

@@ -14,7 +14,7 @@ from pymc_dapper.counts.trees.weights import NONE, log_noise_weights
 
 
 @njit
-def descend(nodes: Nodes, messages: Messages, outward: np.ndarray) -> tuple[np.ndarray, float]:
+def descend(nodes: Nodes, messages: Messages, downward: np.ndarray) -> tuple[np.ndarray, float]:
     """Pass messages down.
 
     Parameters
@@ -23,7 +23,7 @@ def descend(nodes: Nodes, messages: Messages, outward: np.ndarray) -> tuple[np.n
         The nodes.
     messages : Messages
         All of their messages up.
-    outward : ndarray of float64
+    downward : ndarray of float64
         What is known of the last node from the rest of the tree, on its window; of other roots
         nothing is.
 
@@ -39,7 +39,7 @@ def descend(nodes: Nodes, messages: Messages, outward: np.ndarray) -> tuple[np.n
     n = nodes.left.size
     starts, widths, lowest = messages.starts, messages.widths, messages.lowest
     values = np.ones(messages.values.size)
-    values[starts[n - 1] : starts[n - 1] + outward.size] = outward
+    values[starts[n - 1] : starts[n - 1] + downward.size] = downward
     width = 0
     for i in range(n):
         width = max(width, widths[i])
@@ -125,7 +125,7 @@ def _weigh(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> tuple[float, float]
 def summarise(
     messages: Messages,
     values: np.ndarray,
-    chosen: np.ndarray,
+    which: np.ndarray,
     shares: np.ndarray,
     at: np.ndarray,
     means: np.ndarray,
@@ -139,7 +139,7 @@ def summarise(
     ----------
     messages, values
         Messages up, and what :func:`descend` returned.
-    chosen : ndarray of int64, shape (n,)
+    which : ndarray of int64, shape (n,)
         The nodes.
     shares : ndarray of float64, shape (number of quantiles,)
         Which quantiles.
@@ -153,13 +153,12 @@ def summarise(
         Is written.
     """
     room = np.empty(messages.widths.max())
-    for k in range(chosen.size):
-        i = chosen[k]
+    for k in range(which.size):
+        i = which[k]
         begin, width, lowest = messages.starts[i], messages.widths[i], messages.lowest[i]
         p = room[:width]
-        total, first = _weigh(
-            messages.values[begin : begin + width], values[begin : begin + width], p
-        )
+        run = slice(begin, begin + width)
+        total, first = _weigh(messages.values[run], values[run], p)
         mean = first / total
         second, q, done = 0.0, 0, 0.0
         lower = upper = 0.0
