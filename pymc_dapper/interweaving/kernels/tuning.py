@@ -163,7 +163,7 @@ def best_numbers_of_moves(
     Between the moves of one iteration and those of the next, other steps move the parameters. The
     autocorrelation of a whole iteration is about the product of what all leave: it is exactly
     that if parameters and records are normal. With autocorrelation r, n draws are worth
-    n (1 - r) / (1 + r). The parameter that forgets most slowly counts. What is smaller than twice
+    n (1 - r) / (1 + r). The parameter that forgets most slowly counts. What is smaller than
     its standard error counts as that: else, of many that are next to nothing, the one that happens
     to be smallest would say how many moves to make.
 
@@ -186,7 +186,7 @@ def best_numbers_of_moves(
         left = left[..., None, :] * _within(path[..., :dim])
         moves = cost.set_up + cost.evaluation * np.cumsum(made.mean(axis=0))
         taken = taken[..., None] + np.concatenate([[0.0], moves])
-    untold = 2 / np.sqrt(len(paths[0]))
+    untold = 1 / np.sqrt(len(paths[0]))
     left = np.clip(left, untold, 1 - 1e-6)
     slower = _log_left(paths[-1][:, -1, :dim], untold) / np.log(left[in_tuning])
     slowest = (left ** np.minimum(slower, 1.0)).max(axis=-1)
