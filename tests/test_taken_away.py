@@ -34,7 +34,7 @@ OFF = {
     "numba.core.cgutils": {"addresses", "generators"},
     "numba.core.imputils.lower_constant": {"addresses"},
     "numba.np.random.distributions.random_standard_normal": {"generators"},
-    "pytensor.link.numba.dispatch.basic.numba_typify": {"one_function"},
+    "pytensor.link.numba.dispatch.basic.numba_funcify_ensure_cache": {"one_function"},
 }
 """What is off without each of these, and without any other the same as without one of these."""
 QUICK = "numba.core.event"

@@ -21,11 +21,15 @@ from pytensor.link.numba.dispatch.basic import (
     numba_typify,
 )
 from pytensor.link.numba.linker import NumbaLinker
-from pytensor.link.utils import fgraph_to_python
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.type_other import NoneTypeT
 
 from pymc_dapper.backend.flags import changed_flag
+
+try:
+    from pytensor.link.utils import fgraph_to_python
+except ImportError:  # then each operation is a function of its own
+    fgraph_to_python = None
 
 ALIKE: WeakValueDictionary[tuple, Any] = WeakValueDictionary()
 """Functions of operations, by PyTensor's keys and what they are applied to."""
@@ -33,7 +37,9 @@ ALIKE: WeakValueDictionary[tuple, Any] = WeakValueDictionary()
 
 def of_graph(graph: Any, name: str, **options: Any) -> tuple[Any, str | None]:
     """Make a numba function of a graph, and what identifies it, as PyTensor's backend does."""
-    _, key = numba_funcify_and_cache_key(graph, fgraph_name=name, **options)
+    function, key = numba_funcify_and_cache_key(graph, fgraph_name=name, **options)
+    if fgraph_to_python is None:
+        return function, key
     made = fgraph_to_python(
         graph,
         op_conversion_fn=_of_operation,

@@ -61,6 +61,12 @@ def test_where_a_graphs_source_is_not_told_nothing_is_kept(folder, monkeypatch):
     assert not [*folder.glob("*.nbc")]
 
 
+def test_without_pytensors_function_for_it_a_graph_is_compiled_all_the_same(folder, monkeypatch):
+    monkeypatch.setattr(kept_whole, "fgraph_to_python", None)
+    assert made(*graphs(2.5))([0.0, 1.0])[1] == 2.5
+    assert [*folder.glob("*.nbc")]
+
+
 def test_operations_that_are_alike_are_compiled_once(folder):
     """In whichever graph, and of whatever length; others aren't taken for them."""
     y, z = pt.dvector("y"), pt.dmatrix("z")

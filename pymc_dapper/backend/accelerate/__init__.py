@@ -12,8 +12,8 @@ What each relies on, and what it gains in CPU seconds:
 - `addresses`: how numba lowers calls and lays out arrays. New models with `CountStep` take 1.5
   instead of 10, and their sweeps 1 to 5 % longer. The other kernels are compiled into each model:
   counts as a function of noise took 1.7 times as long when called by a symbol.
-- `one_function`: PyTensor's dispatch and linker. Example 3 takes 6.7 instead of 28, example 2 6.5
-  instead of 19.
+- `one_function`: PyTensor's dispatch and linker. It gains the most: with all off, example 3 takes
+  25 instead of 6.9, example 2 23 instead of 6.1.
 - `second_process`: Linux, and numba's events. No CPU time; by the clock example 2 takes 2.9 instead
   of 5.3 seconds on two idle cores.
 - `generators`: numba's type of a generator. A sweep's noise takes a third of the time.

@@ -27,7 +27,6 @@ def test_what_is_saved_is_loaded_under_its_own_key(tmp_path):
 
 def test_a_bit_that_flips_is_told(tmp_path, monkeypatch):
     """A bit of the machine code: numba by itself would run it, and so does the plain way."""
-    monkeypatch.delenv(SWITCH, raising=False)
     monkeypatch.setattr(cache, "NUMBA_CACHE_PATH", tmp_path)
     assert kept_on_disk(times(2.5))(2.0) == 5.0
     [file] = tmp_path.glob("*.nbc")
