@@ -19,7 +19,7 @@ import pymc_dapper as pmd
 
 SCALE, RECORDS, HIDDEN = 2.0, 20, np.nan
 LIMIT = 4.5
-"""Standard errors, of nine moments of 54 triples: a rule is exact within, and mistaken beyond."""
+"""Standard errors, of nine moments of each row: a rule is exact within, and mistaken beyond."""
 NOISE = pmd.LaplaceMechanism(SCALE)
 EVERYWHERE = (-np.inf, np.inf)
 MIDDLES = stats.laplace.ppf((np.arange(300) + 0.5) / 300)
