@@ -1,12 +1,14 @@
 """Walk through a factor of the log-density, from the counts on, and split it into terms."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor import scalar as ps
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import io_toposort
+from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
@@ -46,11 +48,18 @@ class CountWalk:
     """A walk through graphs, from the counts on, that notes how each variable depends on them.
 
     Counts are value variables of static shapes, whose cells are numbered in this order; ``data``
-    are values of shared data, for indices and coefficients that are held there.
+    are values of shared data, for indices and coefficients that are held there. With
+    ``keeps_fixed``, terms are kept that don't depend on counts, and checks of what they depend on.
     """
 
-    def __init__(self, counts: Sequence[TensorVariable], data: Mapping[Variable, np.ndarray]):
-        self._data = data
+    def __init__(
+        self,
+        counts: Sequence[TensorVariable],
+        data: Mapping[Variable, np.ndarray],
+        *,
+        keeps_fixed: bool = False,
+    ):
+        self._data, self._keeps_fixed = data, keeps_fixed
         self._scalars: dict[tuple[Variable, tuple[int, ...]], Variable] = {}
         self.roles: dict[Variable, Role] = {}  # of all that depends on the counts
         # The data whose values became part of the linear structure.
@@ -109,8 +118,8 @@ class CountWalk:
                 role = self._elemwise(node, roles, shape)
             case Reduces() as action:
                 role = self._reduction(node, roles, shape, action)
-            case Keeps():
-                role = roles[0] if all(isinstance(each, Fixed) for each in roles[1:]) else None
+            case Keeps() if all(isinstance(each, Fixed) for each in roles[1:]):
+                role = self._kept(node, roles[0], shape)
             case Moves():
                 role = self._moved(node, roles, shape)
             case _:
@@ -134,6 +143,21 @@ class CountWalk:
             return np.broadcast_shapes(*shapes)
         moved = find_origins(node, shapes, self.known)
         return None if moved is None else moved.numbers.shape
+
+    def _kept(self, node: Apply, role: Role, shape: tuple[int, ...]) -> Role:
+        if not self._keeps_fixed or not isinstance(node.op, CheckAndRaise):
+            return role
+        checked: list[Part] = []
+        for part in as_terms(role, self, node.inputs[0]):
+            inside = part.terms.shape
+            conditions = [self._entries(x, Fixed(), inside) for x in node.inputs[1:]]
+            function = node.op(part.terms.function, *(x.function for x in conditions))
+            fixed = {scalar: y for x in conditions for scalar, y in x.fixed.items()}
+            terms = replace(part.terms, function=function, fixed={**part.terms.fixed, **fixed})
+            checked.append(Part(terms, part.targets))
+        if isinstance(role, Reduced):
+            return Reduced(shape, role.kind, tuple(checked))
+        return checked[0].terms
 
     # Elementwise operations -------------------------------------------------------------------
 
@@ -236,7 +260,7 @@ class CountWalk:
             spread = take(role, np.broadcast_to(all_indices(role.shape), shape), shape)
             assert isinstance(spread, Reduced)
             return spread if role.kind == kind else None
-        if isinstance(role, Fixed):
+        if isinstance(role, Fixed) and not self._keeps_fixed:
             return Reduced(shape, kind)
         terms = self._entries(x, role, shape)
         return Reduced(shape, kind, (Part(terms, np.arange(size(shape))),))

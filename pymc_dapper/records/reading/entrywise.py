@@ -1,7 +1,8 @@
 """Log-densities that treat each entry of sums by itself, such as independent noise on each.
 
 Such a density is sum_k g_k(s_k) of the entries s_k. An update that changes two counts of a table
-then needs two of its terms, however large the table is.
+then needs two of its terms, however large the table is. The sums are to it what counts are to the
+factors of a table, so the walk through those finds the terms.
 """
 
 from collections.abc import Sequence
@@ -12,18 +13,14 @@ import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import ancestors, io_toposort
 from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.basic import Alloc
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.shape import Reshape
-from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.ops import Keeps, action_of
-from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
-from pymc_dapper.graphs.scalars import read_entries
+from pymc_dapper.graphs.rebuild import rebuild, with_inputs
+from pymc_dapper.graphs.terms.of_sums import Terms, terms_of
+from pymc_dapper.graphs.terms.roles import Indices, Mixed, Reduced, take_values
+from pymc_dapper.graphs.terms.walk import CountWalk, as_terms
 from pymc_dapper.records.reading.factors import AdditiveFactor, sums_of
 
 
@@ -53,168 +50,96 @@ class EntrywiseDensity:
     """What is added to the terms, whatever the sums are."""
 
 
-Parts = dict[TensorVariable, TensorVariable]
-"""Terms to be added up, in the shape of a total, by total."""
-
-
-class _NotEntrywiseError(Exception):
-    """The log-density combines entries in another way than by a sum."""
-
-
 def read_entrywise(factors: Sequence[AdditiveFactor]) -> EntrywiseDensity | None:
     """Take factors apart into a term for each entry of the sums they see; None if they can't be."""
     totals = [sum_.total for sum_ in sums_of(factors)]
     if any(None in total.type.shape for total in totals):
         return None
-    try:
-        terms, offset = _sum([(factor.log_density, False) for factor in factors], totals)
-        in_order = [(total, terms[total]) for total in totals]
-        return EntrywiseDensity(tuple(_scalar_term(*each) for each in in_order), offset)
-    except _NotEntrywiseError:
-        return None
-
-
-def _parts(
-    log_density: TensorVariable, totals: Sequence[TensorVariable]
-) -> tuple[Parts, TensorVariable]:
-    """Write a scalar as the sum of terms in the shape of each total, and an offset."""
-    zero = pt.constant(0.0)
-    node, seen = log_density.owner, _seen(log_density, totals)
-    if log_density.type.ndim == 0 and len(seen) == 1 and prod(seen[0].type.shape) == 1:
-        return {seen[0]: log_density}, zero
-    if node is None or log_density.type.ndim > 0:
-        raise _NotEntrywiseError
-    if isinstance(node.op, CAReduce) and isinstance(node.op.scalar_op, ps.Add):
-        if len(seen) == 1:
-            if _lengths(node.inputs[0]) != _lengths(seen[0]):
-                raise _NotEntrywiseError  # sums of its entries, such as the margins of a table
-            return {seen[0]: node.inputs[0]}, zero
-        return _sum([(x, False) for x in _entries(node.inputs[0], totals)], totals)
-    scalar_op = node.op.scalar_op if isinstance(node.op, Elemwise) else None
-    if isinstance(scalar_op, ps.Add):
-        return _sum([(x, False) for x in node.inputs], totals)
-    if isinstance(scalar_op, ps.Sub | ps.Neg):
-        *first, last = node.inputs
-        return _sum([*((x, False) for x in first), (last, True)], totals)
-    dependent = [x for x in node.inputs if _seen(x, totals)]
-    others = [x for x in node.inputs if x not in dependent]
-    if len(dependent) != 1:
-        raise _NotEntrywiseError
-    terms, offset = _parts(dependent[0], totals)
-    if isinstance(scalar_op, ps.Mul):
-        factor = pt.mul(*others)
-        return {total: x * factor for total, x in terms.items()}, offset * factor
-    if isinstance(scalar_op, ps.TrueDiv) and dependent[0] is node.inputs[0]:
-        return {total: x / others[0] for total, x in terms.items()}, offset / others[0]
-    raise _NotEntrywiseError
-
-
-def _entries(array: TensorVariable, totals: Sequence[TensorVariable]) -> list[TensorVariable]:
-    """Write the entries of an array as functions of single sums that were put side by side."""
-    node = array.owner
-    if isinstance(node.op, CheckAndRaise) and not _seen_by(node.inputs[1:], totals):
-        return [node.op(x, *node.inputs[1:]) for x in _entries(node.inputs[0], totals)]
-    found = read_entries(array, totals)
-    if found is None or any(index for _, index in found.scalars):
-        raise _NotEntrywiseError
-    tensors = {scalar: x for (x, _), scalar in found.scalars.items()}
-    tensors |= {scalar: x for x, scalar in found.context.items()}
-    stand_for = {
-        x: tensors[x.owner.inputs[0]]
-        for x in ancestors(found.entries)
-        if x.owner is not None and x.owner.inputs[0] in tensors
-    }
-    return rebuild(found.entries, stand_for)
-
-
-def _sum(
-    summands: Sequence[tuple[TensorVariable, bool]], totals: Sequence[TensorVariable]
-) -> tuple[Parts, TensorVariable]:
-    """Do the same with a sum of scalars, of which some are subtracted."""
-    terms: Parts = {}
+    walk = CountWalk(totals, {}, keeps_fixed=True)
+    starts = np.cumsum([0, *(prod(total.type.shape) for total in totals)])
+    found: list[list[tuple[Terms, Indices]]] = [[] for _ in totals]
     offset: TensorVariable = pt.constant(0.0)
-    for x, minus in summands:
-        of_x, rest = _parts(x, totals) if _seen(x, totals) else ({}, x)
-        offset = offset - rest if minus else offset + rest
-        for total, each in of_x.items():
-            signed = -each if minus else each
-            terms[total] = terms[total] + signed if total in terms else signed
-    return terms, offset
+    for factor in factors:
+        role = walk.follow(factor.log_density)
+        if isinstance(role, Mixed) or (isinstance(role, Reduced) and role.kind != "add"):
+            return None
+        for part in as_terms(role, walk, factor.log_density):
+            terms = terms_of(factor.name, part)
+            offset = offset + _sum(terms, _without_entries(terms, len(part.targets)))
+            if not terms.linear:
+                continue
+            places = _places(terms, starts)
+            if places is None:
+                return None
+            for which, order in places.items():
+                found[which].append((terms, order))
+    if not all(found):
+        return None
+    return EntrywiseDensity(tuple(map(_entry_term, found)), offset)
 
 
-def _seen(x: Variable, totals: Sequence[TensorVariable]) -> list[TensorVariable]:
-    above = set(ancestors([x]))
-    return [total for total in totals if total in above]
+def _without_entries(terms: Terms, n: int) -> Indices:
+    """Say which of ``n`` terms see nothing of the sums."""
+    seen = [np.diff(matrix.indptr) for matrix in terms.linear.values()]
+    return np.flatnonzero(np.sum([np.zeros(n), *seen], axis=0) == 0)
 
 
-def _seen_by(conditions: Sequence[Variable], totals: Sequence[TensorVariable]) -> bool:
-    return any(_seen(x, totals) for x in conditions)
+def _sum(terms: Terms, which: Indices) -> TensorVariable:
+    """Add up those terms that don't depend on the sums."""
+    if not len(which):
+        return pt.constant(0.0)
+
+    def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+        if isinstance(node.op, CheckAndRaise):
+            inputs = [inputs[0], *(condition.all() for condition in inputs[1:])]
+        return with_inputs(node, inputs)
+
+    at: dict[Variable, Variable] = {x: pt.constant(0.0) for x in terms.linear}
+    at |= {x: take_values(values, which) for x, values in terms.fixed.items()}
+    [each] = rebuild([terms.function], at, replace_node)
+    return pt.broadcast_to(each.astype("float64"), (len(which),)).sum()
 
 
-def _scalar_term(total: TensorVariable, terms: TensorVariable) -> EntryTerm:
-    """Turn the graph of all terms of a total into that of one."""
-    dependent = dependent_variables([total], [terms])
-    entry = ps.float64("entry")
-    scalars: dict[Variable, TensorVariable] = {
-        total: pt.tensor_from_scalar(entry).astype(total.dtype)
-    }
-    context: dict[tuple[Variable, tuple[int, ...]], Variable] = {}
+def _places(terms: Terms, starts: Indices) -> dict[int, Indices] | None:
+    """Say which of the terms see the entries of which sum, one each, in the order of these.
 
-    def scalar(x: Variable, shape: tuple[int, ...]) -> TensorVariable:
-        """Return what stands for an entry of a variable that is broadcast to a shape."""
-        if x in scalars:
-            return scalars[x]
-        # Conditions of parameter checks are scalars of a type of their own.
-        tensor = x if isinstance(x.type, TensorType) else pt.tensor_from_scalar(x)
-        known = known_value(tensor)
-        if known is not None and known.size > 0 and _all_equal(known):
-            return pt.constant(known.flat[0], dtype=tensor.dtype)
-        value = context.setdefault((tensor, shape), ps.float64(f"value_{len(context)}"))
-        return pt.tensor_from_scalar(value).astype(tensor.dtype)
+    None if they see several entries at once, or not all of a sum, once each.
+    """
+    matrix, *others = terms.linear.values()
+    lengths = np.diff(matrix.indptr)
+    if others or np.any(lengths > 1):
+        return None
+    order = np.argsort(matrix.indices, kind="stable")
+    entries, order, places = matrix.indices[order], np.flatnonzero(lengths)[order], {}
+    for which in np.unique(np.searchsorted(starts, entries, side="right") - 1).tolist():
+        first, stop = starts[which], starts[which + 1]
+        own = (entries >= first) & (entries < stop)
+        if not np.array_equal(entries[own], np.arange(first, stop)):
+            return None
+        places[which] = order[own]
+    return places
 
-    for node in io_toposort([total], [terms]):
-        if dependent.isdisjoint(node.outputs):
-            continue
-        [output, *others] = node.outputs
-        shape = output.type.shape
-        kept = [x for x in node.inputs if x in dependent]
-        if others or any(_lengths(x) != _lengths(total) for x in (output, *kept)):
-            raise _NotEntrywiseError
-        if isinstance(node.op, Elemwise | CheckAndRaise):
-            scalars[output] = node.op(*(scalar(x, shape) for x in node.inputs))
-        elif _keeps_entries(node):
-            scalars[output] = scalars[node.inputs[0]].astype(output.dtype)
-        else:
-            raise _NotEntrywiseError
+
+def _entry_term(found: Sequence[tuple[Terms, Indices]]) -> EntryTerm:
+    """Add up terms of the same entries."""
+    entry, total = ps.float64("entry"), pt.constant(0.0)
+    context: dict[TensorVariable, Variable] = {}
+    for terms, order in found:
+        [own] = terms.linear
+        at: dict[Variable, Variable] = {own: pt.tensor_from_scalar(entry)}
+        for scalar, values in terms.fixed.items():
+            vector = take_values(values, order)
+            known = known_value(vector)
+            if known is not None and np.array_equal(known, np.full_like(known, known[0]), True):
+                at[scalar] = pt.constant(known[0], dtype=values.dtype)
+                continue
+            value = context.setdefault(vector, ps.float64(f"value_{len(context)}"))
+            at[scalar] = pt.tensor_from_scalar(value).astype(values.dtype)
+        total = total + rebuild([terms.function], at)[0].astype("float64")
     return EntryTerm(
-        n_entries=prod(total.type.shape),
+        n_entries=len(found[0][1]),
         entry=entry,
-        context=tuple(pt.broadcast_to(x, shape).flatten() for x, shape in context),
+        context=tuple(context),
         values=tuple(context.values()),
-        term=pt.scalar_from_tensor(scalars[terms].astype("float64")),
+        term=pt.scalar_from_tensor(total),
     )
-
-
-def _lengths(x: Variable) -> list[int | None]:
-    """Return the shape without the axes of length 1."""
-    return [length for length in x.type.shape if length != 1]
-
-
-def _keeps_entries(node: Apply) -> bool:
-    """Whether entries stay what and where they are, if their number does."""
-    if isinstance(action_of(node.op, node), Keeps):
-        return True
-    match node.op:
-        case DimShuffle(new_order=new_order):
-            # Only axes of length 1 are moved, inserted or dropped.
-            shape = node.inputs[0].type.shape
-            axes = [k for k in new_order if k != "x" and shape[k] != 1]
-            return axes == sorted(axes)
-        case CAReduce(scalar_op=ps.Add() | ps.Mul() | ps.AND() | ps.OR()):
-            return True  # of entries one by one
-    return isinstance(node.op, Alloc | Reshape)
-
-
-def _all_equal(values: np.ndarray) -> bool:
-    first = values.flat[0]
-    return bool(np.all((values == first) | ((values != values) & (first != first))))

@@ -150,3 +150,23 @@ def test_a_margin_of_a_sum_that_is_seen_by_itself_too_is_no_sum_of_terms():
         pm.Normal("rows", table.reshape((2, 3)).sum(axis=1), 2.0, observed=np.ones(2))
     reading = read_model(model, [model.rvs_to_values[record]], model.initial_point())
     assert read_entrywise(reading.additive_factors) is None
+
+
+@pytest.mark.parametrize("scale", [2.0, -2.0])
+def test_terms_have_the_checks_of_what_they_depend_on(scale):
+    with pm.Model() as model:
+        raw = pm.Normal("raw")
+        record = pm.Normal("record", 0, 1, shape=(9, 2))
+        noise = pm.Normal.dist(np.array([1.0, 2.0]), raw, shape=2)
+        pm.Potential("table", pm.logp(noise, record.sum(axis=0)))
+    reading = read_model(model, [model.rvs_to_values[record]], model.initial_point())
+    density = read_entrywise(reading.additive_factors)
+    [sum_], [each] = reading.sums, density.terms
+    values = {reading.parameters[0]: np.array(scale), sum_.total: np.array([3.0, -1.0])}
+    offset, *context = evaluated(model, [density.offset, *each.context], values)
+    term = compile_in_python(model, [each.entry, *each.values], [each.term])
+    columns = zip(values[sum_.total], *context, strict=True)
+    found = offset + sum(term(*of_entry)[0] for of_entry in columns)
+    [expected] = evaluated(model, [reading.factors[0].log_density], values)
+    np.testing.assert_allclose(found, expected)
+    assert np.isfinite(found) == (scale > 0)
