@@ -81,7 +81,9 @@ def _content(function: Callable, found: list[Callable]) -> Any:
         {name: value for name, value in plain.__globals__.items() if name in used},
     )
     try:
-        return [_of_code(code) for code in codes], _identity(refers_to, used, found)
+        own = [_of_code(code) for code in codes]
+        # What is on disk is found by module, so code of a module that was renamed isn't loaded.
+        return plain.__module__, own, _identity(refers_to, used, found)
     except TypeError as error:
         raise TypeError(f"'{plain.__qualname__}' refers to {error}") from None
 

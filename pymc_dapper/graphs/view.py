@@ -72,11 +72,15 @@ class ModelView:
     @cached_property
     def values(self) -> dict[TensorVariable, TensorVariable]:
         """What stands for value variables, in the model's order."""
-        point = initial_point(self.model)
-        return {
-            x: x.type.clone(shape=np.shape(point[x.name]))(name=x.name)
-            for x in self.model.value_vars
-        }
+        # PyMC has no start for some models, such as those of large tables of few people.
+        shapes = {x: x.type.shape for x in self.model.value_vars}
+        for x in (x for x, shape in shapes.items() if None in shape):
+            rv = self.model.values_to_rvs[x]
+            if self.model.rvs_to_transforms[rv] is None:
+                shapes[x] = self.shape(rv)
+            else:
+                shapes[x] = np.shape(initial_point(self.model)[x.name])
+        return {x: x.type.clone(shape=shape)(name=x.name) for x, shape in shapes.items()}
 
     def __call__[V: Variable](self, graphs: Iterable[V]) -> list[V]:
         """Write graphs of the model's value variables, data and dims in terms of the view."""
