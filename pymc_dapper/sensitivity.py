@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, get_args
 
 from pymc_dapper.checks import shown
@@ -66,9 +67,18 @@ class Sensitivity(float):
     ) -> "Sensitivity":
         """Make a float that knows its norm, whether it is exact, and for which neighbours."""
         self = super().__new__(cls, value)
-        self.norm, self.exact, self.if_joined = norm, exact, if_joined
-        self.neighbours = check_neighbours(neighbours)
+        told = {"norm": norm, "exact": exact, "if_joined": if_joined}
+        for name, each in {**told, "neighbours": check_neighbours(neighbours)}.items():
+            object.__setattr__(self, name, each)
         return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{name} of a Sensitivity can't be set")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it be pickled and copied."""
+        options = self._options(if_joined=self.if_joined)
+        return partial(Sensitivity, float(self), **options), ()
 
     def __repr__(self) -> str:
         told = f"{float(self)!r} if {CHANGE[self.neighbours]}"
@@ -78,10 +88,6 @@ class Sensitivity(float):
 
     def __str__(self) -> str:
         return str(float(self))
-
-    def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:
-        """Let it be pickled and copied."""
-        return (float(self),), self._options(if_joined=self.if_joined)
 
     def _options(self, *, if_joined: "Sensitivity | None") -> dict[str, Any]:
         told = {"norm": self.norm, "exact": self.exact, "neighbours": self.neighbours}

@@ -22,16 +22,18 @@ class StudyError(Exception):
 def error_message(where: str, error: BaseException, names: Iterable[str] = ()) -> str:
     """Say what went wrong, without values: an exception's text may hold confidential ones.
 
-    Of the text are kept the words that are written in the statement that raised it; in a package,
-    those that are written in the package's module; and the given names. All other words and all
-    numbers are left out, and the line of the user's own code is told instead. Arrays and files can
-    hold what is returned.
+    Of the text are kept the words that are written in the statement that raised it; if a package
+    raised it, those of the package's modules that the call went through; and the given names. All
+    other words and all numbers are left out, and the line of the user's own code is told instead.
+    Arrays and files can hold what is returned.
     """
     text, places = str(error), list(_places(error.__traceback__))
     if not isinstance(error, StudyError | MemoryError):  # which tell of shapes at most
         known = {*_words(*names), *_words_of(error)}
-        if places:
-            known.update(_words_at(places[-1]))
+        for place in reversed(places):
+            if place is not places[-1] and not is_installed(place.tb_frame.f_code):
+                break
+            known.update(_words_at(place))
         shown = _TOKEN.sub(lambda x: x[0] if x[0] in known else LEFT_OUT, text)
         if shown != text and places:
             own = [place for place in places if not is_installed(place.tb_frame.f_code)]

@@ -224,7 +224,8 @@ OF_THEIR_OWN = {
     "pymc_dapper.records.reading.rows_of_others": {"Elemwise"},  # to make some
     "pymc_dapper.graphs.scalars": {"Elemwise"},  # to make some
     "pymc_dapper.graphs.terms.linear": set(),
-    "pymc_dapper.graphs.terms.walk": set(),
+    # Checks of what a term depends on, kept with the term.
+    "pymc_dapper.graphs.terms.walk": {"CheckAndRaise"},
     "pymc_dapper.conjugacy.relations": {"Blockwise"},
     "pymc_dapper.counts.compiled.sweep": set(),
     # Numbers that an operation makes of none, and how many increments there are.

@@ -272,7 +272,7 @@ def test_weaker_budgets_are_refused_with_the_pure_one_that_is_enough(budget, eno
             ValueError,
             "beta must be a finite number above 0 and below 1",
         ),
-        (lambda: LInfMechanism(1.0).privacy_loss(sensitivity=-1), ValueError, "positive"),
+        (lambda: LInfMechanism(1.0).privacy_loss(sensitivity=-1), ValueError, "above 0"),
     ],
 )
 def test_nonsense_is_refused(make, error, message):

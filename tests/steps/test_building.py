@@ -20,7 +20,7 @@ from pymc_dapper.conjugacy import check as conjugacy_check
 from pymc_dapper.counts import step as counts_step
 from pymc_dapper.counts.reading import self_check as count_check
 from pymc_dapper.interweaving.reading import self_check as map_check
-from pymc_dapper.records.reading import self_check
+from pymc_dapper.records.reading import model as reading_module
 from pymc_dapper.steps.building import (
     CacheFolderError,
     OutOfMemoryError,
@@ -81,7 +81,8 @@ def told(build):
 def test_records_that_do_not_fit_into_memory(at, monkeypatch, uncompiled):
     """When they are drawn, or when factors are evaluated; of parameters drawn from their prior."""
     model, _, x = records()
-    monkeypatch.setattr(self_check, "compile_in_python", failing(self_check.compile_in_python, at))
+    compile_ = failing(reading_module.compile_in_python, at)
+    monkeypatch.setattr(reading_module, "compile_in_python", compile_)
     message = told(lambda: pmd.DapperStep([x], model=model))
     assert message.startswith("memory ran out while DapperStep was built for 'x' (4): Unable to")
     assert "fewer records" in message
