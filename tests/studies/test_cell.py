@@ -44,7 +44,7 @@ def test_a_name_that_means_something_else_is_refused():
     result = runner(
         lambda rng, p: functions.simulate(rng, p), lambda released, p: functions.build(released, p)
     )(cell)
-    assert "rename" in result.message
+    assert "Rename" in result.message
 
 
 def test_a_parameter_cannot_have_the_name_of_a_dim():
@@ -54,7 +54,7 @@ def test_a_parameter_cannot_have_the_name_of_a_dim():
         return model
 
     [cell] = read_grid({"share": [0.3]}, 1).cells
-    assert "rename" in runner(build=build, var_names=("replicate",))(cell).message
+    assert "Rename" in runner(build=build, var_names=("replicate",))(cell).message
 
 
 def test_sampling_stops_when_time_is_up():

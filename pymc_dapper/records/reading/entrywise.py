@@ -91,13 +91,19 @@ def _sum(terms: Terms, which: Indices) -> TensorVariable:
 
     def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
         if isinstance(node.op, CheckAndRaise):
-            inputs = [inputs[0], *(condition.all() for condition in inputs[1:])]
+            # What isn't of any term's own is still a scalar.
+            value, *conditions = map(_as_tensor, inputs)
+            inputs = [value, *(condition.all() for condition in conditions)]
         return with_inputs(node, inputs)
 
     at: dict[Variable, Variable] = {x: pt.constant(0.0) for x in terms.linear}
     at |= {x: take_values(values, which) for x, values in terms.fixed.items()}
     [each] = rebuild([terms.function], at, replace_node)
-    return pt.broadcast_to(each.astype("float64"), (len(which),)).sum()
+    return pt.broadcast_to(_as_tensor(each).astype("float64"), (len(which),)).sum()
+
+
+def _as_tensor(x: Variable) -> TensorVariable:
+    return pt.tensor_from_scalar(x) if isinstance(x.type, ps.ScalarType) else x
 
 
 def _places(terms: Terms, starts: Indices) -> dict[int, Indices] | None:
