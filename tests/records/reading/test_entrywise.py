@@ -170,3 +170,25 @@ def test_terms_have_the_checks_of_what_they_depend_on(scale):
     [expected] = evaluated(model, [reading.factors[0].log_density], values)
     np.testing.assert_allclose(found, expected)
     assert np.isfinite(found) == (scale > 0)
+
+
+def test_terms_without_an_entry_of_the_sums_keep_a_constant_check():
+    """A parameter is released beside a sum, as the number of records is if it isn't known."""
+    with pm.Model() as model:
+        mu = pm.Normal("mu")
+        record = pm.Normal("record", mu, 1, shape=9)
+        seen = pt.stack([mu, record.sum()])
+        noise = pm.Laplace.dist(seen, np.array([2.0, 4.0]))
+        pm.Potential("release", pm.logp(noise, pm.Data("released", [1.0, 7.0])))
+    reading = read_model(model, [model.rvs_to_values[record]], model.initial_point())
+    density = read_entrywise(reading.additive_factors)
+    assert density is not None
+    [sum_], [mu_] = reading.sums, reading.parameters
+    values = {mu_: np.array(0.3), sum_.total: np.array(2.0)}
+    values |= {x: shared.get_value() for shared, x in reading.data.items()}
+    [each] = density.terms
+    offset, *context = evaluated(model, [density.offset, *each.context], values)
+    term = compile_in_python(model, [each.entry, *each.values], [each.term])
+    [expected] = evaluated(model, [reading.factors[0].log_density], values)
+    found = offset + term(values[sum_.total], *(x[0] for x in context))[0]
+    np.testing.assert_allclose(found, expected)
