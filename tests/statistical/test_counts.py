@@ -177,6 +177,7 @@ def test_a_table_of_known_margins_agrees_with_all_tables_enumerated():
 # Sums that overlap -------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_cells_that_move_together_agree_with_all_tables_enumerated():
     """Nearly exact sums, and a factor that isn't a sum of terms: evaluated as a whole."""
     rates, released, sums = (

@@ -142,6 +142,7 @@ def test_parameters_have_their_exact_posterior(case):
     assert np.abs(z_scores(*sampled_and_exact(case, draws=4_000))).max() < 4
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("in_python")
 def test_so_they_do_in_python():
     assert np.abs(z_scores(*sampled_and_exact("beta", draws=400))).max() < 4
