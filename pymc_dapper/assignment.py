@@ -94,7 +94,7 @@ class Readings:
         with telling_of_memory("CountStep", rvs):
             return self._once(
                 ("counts", *rvs, *integrated),
-                lambda: read_counts(self.model, values, self.point, integrated),
+                lambda: read_counts(self.model, values, integrated),
             )
 
     def sizes(self) -> dict[TensorVariable, list[TensorVariable]]:
@@ -561,7 +561,7 @@ def _collapsed_step(
 
     values, summed = ([readings.model.rvs_to_values[rv] for rv in rvs] for rvs in (moved, counts))
     try:
-        reading = read_collapsed(readings.model, values, summed, readings.point)
+        reading = read_collapsed(readings.model, values, summed)
         return CollapsedStep.of_reading(reading, moved, counts=counts, nuts=nuts, **options)
     except NotCollapsibleError:
         return None

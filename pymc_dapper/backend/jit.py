@@ -12,13 +12,10 @@ import pymc as pm
 from pytensor import In, Out, config
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import graph_replace
-from pytensor.graph.traversal import ancestors
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.random.type import RandomGeneratorType
-from pytensor.tensor.shape import SpecifyShape
 
 from pymc_dapper.backend import accelerate
 from pymc_dapper.backend.accelerate import switch
@@ -58,14 +55,13 @@ class JitFunction:
         compile_kwargs: dict[str, Any],
         overwritten: Sequence[Variable] = (),
     ):
-        takes, outputs = of_their_shapes(inputs, outputs)
         specs = [
             In(
-                new,
+                x,
                 borrow=True,
                 mutable=x in overwritten or isinstance(x.type, RandomGeneratorType),
             )
-            for x, new in zip(inputs, takes, strict=True)
+            for x in inputs
         ]
         results = [Out(x, borrow=True) for x in outputs]
         with model, warnings.catch_warnings():
@@ -92,23 +88,6 @@ class JitFunction:
         switch.failed |= state["given_up"]
         self._function = state["_function"]
         self.jitted = self._function.vm.jit_fn
-
-
-def of_their_shapes(
-    inputs: Sequence[Variable], outputs: Sequence[Variable]
-) -> tuple[list[Variable], list[Variable]]:
-    """Take inputs whose shapes a graph specifies as of these shapes.
-
-    They aren't checked then, as nothing of an input is. To compile a check takes half a second.
-    """
-    new: dict[Variable, Variable] = {}
-    for x in ancestors(outputs, blockers=inputs):
-        if x.owner is not None and isinstance(x.owner.op, SpecifyShape):
-            [given, *_] = x.owner.inputs
-            if given in inputs:
-                new[given] = x.type(name=given.name)
-                new[x] = new[given]
-    return [new.get(x, x) for x in inputs], graph_replace(outputs, new, strict=False)
 
 
 @cache

@@ -148,7 +148,7 @@ class CollapsedStep(Step):
                 raise ReadingError(
                     f"'{name}' isn't continuous, and NUTS can't move it: leave it to another step"
                 )
-        reading = self._reading or read_summed_out(model, parameters, summed, point)
+        reading = self._reading or read_summed_out(model, parameters, summed)
         self._reading = reading
         self._will_move([*summed, *parameters])
         self._data = CountData(reading, reading.noise, "CollapsedStep")

@@ -221,7 +221,7 @@ class CountStep(Step):
         if self._reading is None:
             rvs = [model.values_to_rvs[value] for value in parameters]
             conditionals = [x for rv in rvs for x in read_conditionals(model, [rv])]
-            self._reading = read_counts(model, counts, point, conditionals)
+            self._reading = read_counts(model, counts, conditionals)
         self._given = Given(self._reading.parameters, CountData(self._reading, self._reading))
         self._givens = [self._given]
         self._known = KnownTotals(self._reading)

@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pymc as pm
-import pytensor
 import pytensor.tensor as pt
 import pytest
 from numba import __version__ as numba_version
@@ -21,7 +20,6 @@ from pymc_dapper.backend.jit import (
     cache_folder,
     kept_on_disk,
     numba_mode,
-    of_their_shapes,
     with_parameter_checks,
 )
 
@@ -58,22 +56,6 @@ def test_a_generator_is_advanced_in_place():
     for _ in range(2):
         [drawn] = function(ours)
         np.testing.assert_array_equal(drawn, numpys.random(3))
-
-
-def test_inputs_of_specified_shapes_are_of_these_shapes():
-    """Others, and what an operation's result is specified as, stay."""
-    y, z = pt.dvector("y"), pt.dvector("z")
-    specified = pt.specify_shape(X, (3,))
-    outputs = [specified + pt.exp(X).sum(), pt.specify_shape(2 * z, (3,)) + y]
-    inputs, [first, second] = of_their_shapes([X, y, z], outputs)
-    assert [x.type.shape for x in inputs] == [(3,), (None,), (None,)]
-    assert inputs[1:] == [y, z]
-    assert "SpecifyShape" not in str(pytensor.dprint(first, file="str"))
-    assert "SpecifyShape" in str(pytensor.dprint(second, file="str"))
-    values = [np.arange(3.0), np.ones(3), np.ones(3)]
-    expected = [np.arange(3.0) + np.exp(np.arange(3.0)).sum(), np.full(3, 3.0)]
-    for found, known in zip(compiled([X, y, z], outputs)(*values), expected, strict=True):
-        np.testing.assert_allclose(found, known, rtol=1e-15)
 
 
 @pytest.mark.parametrize("mode", ["FAST_COMPILE", "PYTORCH"])

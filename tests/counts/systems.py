@@ -9,7 +9,7 @@ from pymc_dapper.counts.reading import read_counts
 
 def read(model, *names):
     values = [model.rvs_to_values[model[name]] for name in names]
-    return read_counts(model, values, model.initial_point())
+    return read_counts(model, values)
 
 
 def tables(equations, known, largest):

@@ -322,7 +322,7 @@ def test_a_scale_in_a_model_is_a_parameter():
     assert records_seen(model) == [record, n]
     point = model.initial_point()
     assert isinstance(read_model(model, [model.rvs_to_values[record]], point).plan, ByEntries)
-    assert read_counts(model, [model.rvs_to_values[n]], point).wholes == ()
+    assert read_counts(model, [model.rvs_to_values[n]]).wholes == ()
     in_python = {"mode": "FAST_COMPILE"}
     prior = pm.sample_prior_predictive(
         300, model=model, var_names=["counts"], random_seed=1, compile_kwargs=in_python
@@ -674,7 +674,7 @@ def test_steps_see_entries_one_by_one(make, table):
     point = model.initial_point()
     reading = read_model(model, [model.rvs_to_values[record]], point)
     assert isinstance(reading.plan, ByEntries)
-    assert read_counts(model, [model.rvs_to_values[n]], point).wholes == ()
+    assert read_counts(model, [model.rvs_to_values[n]]).wholes == ()
 
 
 def test_tails_of_discrete_gaussian_noise_are_seen_one_by_one_too():
@@ -682,7 +682,7 @@ def test_tails_of_discrete_gaussian_noise_are_seen_one_by_one_too():
     with pm.Model() as model:
         n = pm.Poisson("n", 8, shape=4)
         mechanism.potential("counts", n, released=[10, np.nan, 10, np.nan])
-    reading = read_counts(model, [model.rvs_to_values[n]], model.initial_point())
+    reading = read_counts(model, [model.rvs_to_values[n]])
     assert reading.wholes == ()
 
 

@@ -4,7 +4,7 @@ Given the parameters, the counts must be independent: Binomial or Poisson, each 
 own that doesn't depend on parameters.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -83,11 +83,10 @@ def read_collapsed(
     model: Model,
     parameters: Sequence[TensorVariable],
     counts: Sequence[TensorVariable],
-    point: Mapping[str, np.ndarray],
 ) -> CollapsedModel:
     """Find out whether counts can be summed out of what parameters are moved by.
 
-    Both are value variables; ``point`` is for shapes.
+    Both are value variables.
 
     Raises
     ------

@@ -1,8 +1,7 @@
 """Read a PyMC model: whether counts can be summed out one by one, or on a tree."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import numpy as np
 from pymc import Model
 from pytensor.tensor.variable import TensorVariable
 
@@ -15,11 +14,10 @@ def read_summed_out(
     model: Model,
     parameters: Sequence[TensorVariable],
     counts: Sequence[TensorVariable],
-    point: Mapping[str, np.ndarray],
 ) -> CollapsedModel | CollapsedTree:
     """Find out how counts can be summed out of what parameters are moved by.
 
-    Both are value variables; ``point`` is for shapes.
+    Both are value variables.
 
     Raises
     ------
@@ -27,6 +25,6 @@ def read_summed_out(
         If they can't: it says why not on a tree, which is less to ask.
     """
     try:
-        return read_collapsed(model, parameters, counts, point)
+        return read_collapsed(model, parameters, counts)
     except NotCollapsibleError:
-        return read_collapsed_tree(model, parameters, counts, point)
+        return read_collapsed_tree(model, parameters, counts)

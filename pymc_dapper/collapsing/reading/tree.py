@@ -3,11 +3,10 @@
 Counts may be seen through sums, and some of these be known, as long as all are nested or disjoint.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.traversal import explicit_graph_inputs
@@ -34,11 +33,10 @@ def read_collapsed_tree(
     model: Model,
     parameters: Sequence[TensorVariable],
     counts: Sequence[TensorVariable],
-    point: Mapping[str, np.ndarray],
 ) -> CollapsedTree:
     """Find out whether counts on a tree can be summed out of what parameters are moved by.
 
-    Both are value variables; ``point`` is for shapes.
+    Both are value variables.
 
     Raises
     ------
@@ -46,7 +44,7 @@ def read_collapsed_tree(
         If they can't: it says why.
     """
     names = ", ".join(f"'{model.values_to_rvs[value].name}'" for value in counts)
-    reading = read_counts(model, counts, point)
+    reading = read_counts(model, counts)
     tree = read_tree(reading)
     if isinstance(tree, str):
         raise refused(names, tree)
@@ -61,7 +59,7 @@ def read_collapsed_tree(
     seen, factors = view.dependent_factors(counts), view.dependent_factors(parameters)
     others = [graph.sum() for name, graph in factors.items() if name not in seen]
     anchors = pt.lvector("anchors")
-    parts = split(anchors, [np.shape(point[value.name]) for value in counts])
+    parts = split(anchors, [view.values[value].type.shape for value in counts])
     at_anchors = {
         view.values[value]: part.astype(value.dtype)
         for value, part in zip(counts, parts, strict=True)

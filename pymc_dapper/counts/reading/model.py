@@ -174,13 +174,11 @@ def check_counts(model: Model, rvs: Sequence[TensorVariable]) -> None:
 def read_counts(
     model: Model,
     values: Sequence[TensorVariable],
-    point: Mapping[str, np.ndarray],
     integrated: Sequence[Conditional] = (),
 ) -> CountReading:
     """Find out how tables of counts enter a model's log-density, and split it into terms.
 
-    ``point`` is for shapes. ``integrated`` are the conditionals of the parameters that are
-    integrated out, each by itself.
+    ``integrated`` are the conditionals of the parameters that are integrated out, each by itself.
 
     Raises
     ------

@@ -14,7 +14,7 @@ def read(model, parameters, counts=("x",)):
     values = [
         [model.rvs_to_values[model[name]] for name in names] for names in (parameters, counts)
     ]
-    return read_collapsed(model, *values, model.initial_point())
+    return read_collapsed(model, *values)
 
 
 def test_what_is_read():

@@ -14,7 +14,7 @@ def read(sees):
         x = pm.Binomial("x", n=10, p=pm.math.sigmoid(effect), shape=3)
         sees(x)
     values = ([model.rvs_to_values[rv]] for rv in (effect, x))
-    return read_summed_out(model, *values, model.initial_point())
+    return read_summed_out(model, *values)
 
 
 def cells(x):

@@ -13,7 +13,7 @@ def read(model, parameters, counts):
     values = [
         [model.rvs_to_values[model[name]] for name in names] for names in (parameters, counts)
     ]
-    return read_collapsed_tree(model, *values, model.initial_point())
+    return read_collapsed_tree(model, *values)
 
 
 def test_what_is_read():

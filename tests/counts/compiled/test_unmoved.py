@@ -112,7 +112,7 @@ def read(build):
     with pm.Model() as model:
         counts, table = build()
     values = [model.rvs_to_values[count] for count in counts]
-    reading, table = read_counts(model, values, model.initial_point()), np.array(table)
+    reading, table = read_counts(model, values), np.array(table)
     written = WrittenFactors(reading, [])
     assert np.isfinite(written(table).sum())
     return reading, lambda new: written(new).sum(), table

@@ -106,7 +106,7 @@ def test_a_count_with_which_parameters_are_invalid_is_impossible(name):
         x = pm.Poisson("x", 2.0, initval=4)
         CHILDREN[name](x)
     point = model.initial_point()
-    reading = read_counts(model, [model.rvs_to_values[x]], point)
+    reading = read_counts(model, [model.rvs_to_values[x]])
     logp = model.compile_logp([x, model["child"]], mode="FAST_COMPILE")
     at = [{**point, "x": np.array(count)} for count in range(6)]
     expected = np.array([logp(each) for each in at])

@@ -112,7 +112,7 @@ def test_a_start_can_have_been_released(model):
 
 
 def read(model):
-    reading = read_counts(model, model.value_vars, model.initial_point())
+    reading = read_counts(model, model.value_vars)
     return reading, KnownTotals(reading), [x.get_value() for x in reading.data]
 
 

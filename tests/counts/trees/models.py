@@ -100,7 +100,7 @@ def tables_of(name):
 
 def read(model, *names):
     values = [model.rvs_to_values[model[name]] for name in names]
-    return read_counts(model, values, model.initial_point())
+    return read_counts(model, values)
 
 
 def log_densities(name, model):
