@@ -255,6 +255,12 @@ VALID = {
         "ordered": True,
     },
     "NoisyStats": lambda: {"epsilon": 1.0, "n": 4},
+    "QuantileMechanism": lambda: {
+        "candidates": [1.0, 2.0],
+        "alpha": 0.5,
+        "scale": 2.0,
+        "noise": "gumbel",
+    },
     "RandomizedResponse": lambda: {"keep_probability": 0.75, "categories": 2},
     "TransitionMechanism": lambda: {
         "probabilities": [[0.7, 0.3], [0.4, 0.6]],
@@ -367,6 +373,10 @@ MECHANISMS = {
     "LInfMechanism": (pmd.LInfMechanism(2.0), BUDGET),
     "NoisyMaxMechanism": (pmd.NoisyMaxMechanism(2.0, 2), BUDGET),
     "NoisyStats": (pmd.NoisyStats(1.0, 4), BUDGET),
+    "QuantileMechanism": (
+        pmd.QuantileMechanism([1.0, 2.0], 0.5, 2.0),
+        pmd.PureDP(1.0, neighbours="add_remove"),
+    ),
     "RandomizedResponse": (pmd.RandomizedResponse(0.75, 2), BUDGET),
     "TransitionMechanism": (pmd.TransitionMechanism(np.eye(8)), None),
     "RandomRounding": (pmd.RandomRounding(2, [0.5]), None),
@@ -384,6 +394,8 @@ def of_mechanism(name):
         released = [2.0, 2.0]
     if name == "NoisyMaxMechanism":
         released = [1]
+    if name == "QuantileMechanism":
+        statistic, released = np.array([1, 0, 2, 1, 0]), 2.0
     if name == "NoisyStats":
         statistic = np.array([1.0, 2.0, 0.5, 0.4])
     add = {"name": "s", "statistic": statistic, "released": released}
@@ -403,14 +415,24 @@ def of_mechanism(name):
         "noisy_range": {"released": np.array(released)},
         "error_bound": {"k": 2, "beta": 0.1},
         "intercept_scale": {"slope": 1.0},
-        "statistic": {"x": NUMBERS, "y": NUMBERS},
-        "privacy_loss": {} if name in ("NoisyStats", "RandomizedResponse") else {"sensitivity": 1},
+        "statistic": {"x": NUMBERS} | ({"y": NUMBERS} if name == "NoisyStats" else {}),
+        "scores": {"statistic": statistic},
+        "privacy_loss": {
+            "NoisyStats": {},
+            "RandomizedResponse": {},
+            "QuantileMechanism": {"neighbours": "replace"},
+        }.get(name, {"sensitivity": 1}),
         "from_function": {"law": lambda true: {true: 1.0}, "largest": 7},
         "calibrate": {
             "NoisyStats": {"budget": BUDGET, "n": 4},
             "RandomizedResponse": {"budget": BUDGET, "categories": 2},
             "NoisyMaxMechanism": {"budget": BUDGET, "sensitivity": 1, "candidates": 2},
             "KNormMechanism": {"budget": BUDGET, "sensitivity": 1, "norm": 2},
+            "QuantileMechanism": {
+                "budget": MECHANISMS[name][1],
+                "candidates": [1.0, 2.0],
+                "alpha": 0.5,
+            },
         }.get(name, {"budget": MECHANISMS[name][1], "sensitivity": 1}),
     }
 

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pytensor
 import pytensor.scalar as ps
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
@@ -67,7 +68,11 @@ class LookUp(ps.ScalarOp):
 
     def impl(self, *indices: float) -> Any:
         """Evaluate in Python."""
-        return self.table[tuple(int(k) for k in indices)]
+        return self.at(*(int(k) for k in indices))
+
+    def at(self, *indices: Any) -> Any:
+        """Look up what stands at numbers, or at arrays of them."""
+        return self.table[indices]
 
     @cached_property
     def _content(self) -> tuple:
@@ -75,11 +80,37 @@ class LookUp(ps.ScalarOp):
 
     def __eq__(self, other: object) -> bool:
         """Tell it from that of another array."""
-        return isinstance(other, LookUp) and self._content == other._content
+        return type(other) is type(self) and self._content == other._content
 
     def __hash__(self) -> int:
         """Return a hash of the array."""
-        return hash((LookUp, self._content))
+        return hash((type(self), self._content))
+
+
+class CellOf(LookUp):
+    """The cell that a number lies in: how many of some cuts aren't above it.
+
+    Parameters
+    ----------
+    cuts : ndarray of float64, shape (k,)
+        Where cells begin that have one below them, increasing.
+    """
+
+    def __init__(self, cuts: np.ndarray):
+        super().__init__(cuts)
+        ps.ScalarOp.__init__(self, ps.specific_out(ps.int64), name="CellOf")
+
+    def impl(self, *numbers: float) -> Any:
+        """Evaluate in Python."""
+        return self.at(*numbers)
+
+    def at(self, *numbers: Any) -> Any:
+        """Find the cells of numbers, or of an array of them."""
+        return np.searchsorted(self.table, numbers[0], side="right")
+
+    def pullback(self, inputs: Any, outputs: Any, output_gradients: Any) -> list:
+        """Return zero: it is constant between cuts."""
+        return [inputs[0].zeros_like(dtype=pytensor.config.floatX)]
 
 
 def performed(node: Apply, values: Sequence[np.ndarray | None]) -> np.ndarray:

@@ -171,7 +171,7 @@ def _evaluation(node: Apply, check_bounds: bool) -> Evaluation:
     if isinstance(op, Elemwise) and isinstance(op.scalar_op, ps.Clip):
         return partial(_clamped, node.outputs[0].type.dtype)
     if isinstance(op, Elemwise) and isinstance(op.scalar_op, LookUp):
-        return partial(_looked_up, op.scalar_op.table)
+        return partial(_looked_up, op.scalar_op)
     # Operations leave notes with a node, which are not to stay with the model.
     own = node.clone()
     if isinstance(op, Elemwise) and len(node.outputs) == 1:
@@ -244,9 +244,9 @@ def _clamped(dtype: str, inputs: list[Any], outputs: list[Cell]) -> None:
     outputs[0][0] = np.asarray(clamped, dtype=dtype)
 
 
-def _looked_up(table: np.ndarray, inputs: list[Any], outputs: list[Cell]) -> None:
+def _looked_up(op: LookUp, inputs: list[Any], outputs: list[Cell]) -> None:
     """Look all entries up at once."""
-    outputs[0][0] = np.asarray(table[tuple(inputs)])
+    outputs[0][0] = np.asarray(op.at(*inputs))
 
 
 def _checked(dtype: str, check_bounds: bool, inputs: list[Any], outputs: list[Cell]) -> None:

@@ -19,7 +19,7 @@ from pytensor.scalar.basic import Composite
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dapper.backend import accelerate
-from pymc_dapper.backend.entries import EntryOf, LookUp
+from pymc_dapper.backend.entries import CellOf, EntryOf, LookUp
 from pymc_dapper.backend.kept_whole import of_graph
 from pymc_dapper.backend.kernel_key import MODEL_KEYS, kernel_key
 
@@ -144,3 +144,18 @@ def look_up({numbers}):
     return table[{numbers}]
 """
     return numba_njit(from_source(source, "look_up", table=table))
+
+
+@compiles(CellOf)
+def _cell_of(op: CellOf) -> Callable:
+    cuts, n_cuts = op.table, len(op.table)
+
+    @numba_njit
+    def cell_of(x):  # type: ignore[no-untyped-def]
+        # Without a branch: in a search, which way it goes is as random as the records are.
+        cell = np.int64(0)
+        for k in range(n_cuts):
+            cell += cuts[k] <= x
+        return cell
+
+    return cell_of

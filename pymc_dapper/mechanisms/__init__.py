@@ -37,6 +37,7 @@ from pymc_dapper.mechanisms.custom import CustomMechanism
 from pymc_dapper.mechanisms.k_norm import KNormMechanism, LInfMechanism
 from pymc_dapper.mechanisms.noisy_max import NoisyMaxMechanism
 from pymc_dapper.mechanisms.noisy_stats import NoisyStats
+from pymc_dapper.mechanisms.quantile import QuantileMechanism
 from pymc_dapper.mechanisms.random_rounding import RandomRounding
 from pymc_dapper.mechanisms.randomized_response import RandomizedResponse
 from pymc_dapper.mechanisms.transition import TransitionMechanism
@@ -53,6 +54,7 @@ __all__ = [
     "Mechanism",
     "NoisyMaxMechanism",
     "NoisyStats",
+    "QuantileMechanism",
     "RandomRounding",
     "RandomizedResponse",
     "TransitionMechanism",

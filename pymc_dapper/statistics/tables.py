@@ -6,8 +6,10 @@ from typing import Literal
 import numpy as np
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.entries import CellOf
 from pymc_dapper.checks import choice, real_numbers, shown, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either
 from pymc_dapper.statistics.arrays import (
@@ -18,7 +20,7 @@ from pymc_dapper.statistics.arrays import (
     n_columns,
     n_records,
 )
-from pymc_dapper.statistics.statistic import Statistic, column_sensitivities
+from pymc_dapper.statistics.statistic import Array, Statistic, column_sensitivities
 
 FEW_CATEGORIES = 256
 """Up to so many, records are compared with each category."""
@@ -219,6 +221,19 @@ def histogram(
     spread = records[..., None]
     inside = (spread >= left) & ((spread < right) | ((spread <= right) & last))
     return Statistic(inside.sum(axis=0), sensitivity, n_records(records))
+
+
+def counts_around(x: Array, points: np.ndarray) -> Array:
+    """Count the numbers below the first of m points, at it, between it and the next, and so on.
+
+    Points increase; the result has shape (2 m + 1,).
+    """
+    # At a point or above it, and above it: the next number that a float can be.
+    cuts = np.stack([points, np.nextafter(points, np.inf)], axis=1).reshape(-1)
+    k = len(cuts) + 1
+    if isinstance(x, np.ndarray):
+        return _tabulate(np.searchsorted(cuts, x, side="right"), k)
+    return _count_categories(Elemwise(CellOf(cuts))(x.astype("float64")), k)
 
 
 def _count_categories(x: TensorVariable, k: int) -> TensorVariable:

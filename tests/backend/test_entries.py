@@ -7,7 +7,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.tensor.elemwise import Elemwise
 
-from pymc_dapper.backend.entries import EntryOf, LookUp, performed
+from pymc_dapper.backend.entries import CellOf, EntryOf, LookUp, performed
 
 
 class Doubled(Op):
@@ -54,3 +54,14 @@ def test_an_entry_is_looked_up_by_its_indices():
     same, other = LookUp(table.copy()), LookUp(table + 1)
     assert LookUp(table) == same != other
     assert hash(LookUp(table)) == hash(same)
+
+
+def test_a_cell_is_found_by_the_cuts_that_are_not_above():
+    cuts, x = np.array([0.0, 1.0, 4.0]), pt.dvector("x")
+    cells = Elemwise(CellOf(cuts))(x)
+    given = [-1.0, 0.0, 0.5, 1.0, np.nextafter(4.0, 0), 4.0, np.inf]
+    assert cells.eval({x: given}, mode="FAST_COMPILE").tolist() == [0, 1, 1, 2, 2, 3, 3]
+    gradient = pt.grad(cells.astype("float64").sum(), x, disconnected_inputs="ignore")
+    np.testing.assert_array_equal(gradient.eval({x: given}, mode="FAST_COMPILE"), np.zeros(7))
+    assert CellOf(cuts) == CellOf(cuts.copy()) != CellOf(cuts + 1)
+    assert CellOf(cuts) != LookUp(cuts)

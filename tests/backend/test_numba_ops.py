@@ -5,7 +5,7 @@ import pytest
 from pytensor import scalar as ps
 from pytensor.scalar.basic import Composite
 
-from pymc_dapper.backend.entries import LookUp
+from pymc_dapper.backend.entries import CellOf, LookUp
 from pymc_dapper.backend.kernel_key import MODEL_KEYS, kernel_key
 from pymc_dapper.backend.numba_ops import from_source, function_of, numba_function, numba_njit
 
@@ -35,4 +35,13 @@ def test_a_table_is_compiled_into_its_look_up_and_tells_its_key():
     assert called(1, 0) == 3.0
     assert called(1, 1) == -np.inf
     same, other = (numba_function(LookUp(each)) for each in (table.copy(), table + 1))
+    assert kernel_key(function) == kernel_key(same) != kernel_key(other)
+
+
+def test_a_cell_is_compiled_with_its_cuts():
+    cuts = np.array([0.0, 1.0, 4.0])
+    function = numba_function(CellOf(cuts))
+    called = numba_njit(lambda x: function(x), final_function=True)
+    assert [called(x) for x in (-1.0, 0.0, 0.5, 4.0, 9.0)] == [0, 1, 1, 3, 3]
+    same, other = (numba_function(CellOf(each)) for each in (cuts.copy(), cuts + 1))
     assert kernel_key(function) == kernel_key(same) != kernel_key(other)

@@ -29,6 +29,7 @@ MECHANISMS = [
     pmd.KNormMechanism(2.0, 2),
     pmd.LInfMechanism(2.0),
     pmd.NoisyMaxMechanism(2.0, 5, k=2),
+    pmd.QuantileMechanism([1.0, 2.5, 4.0], 0.9, 2.0, "exponential"),
     pmd.NoisyStats(1.0, 40),
     pmd.RandomRounding(3),
     pmd.RandomRounding(5, [0.1, 0.2, 0.7, 0.9]).published_if(">=", 10),

@@ -1,0 +1,338 @@
+"""A quantile, chosen among candidates by report noisy max."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self, get_args
+
+import numpy as np
+import pytensor.tensor as pt
+from numpy.typing import ArrayLike
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.budget import PureDP
+from pymc_dapper.checks import about, called_as, choice, finite_number, places, real_numbers, shown
+from pymc_dapper.mechanisms.base import Mechanism, as_tensor
+from pymc_dapper.mechanisms.noisy_max import MaxNoise, NoisyMaxMechanism
+from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either, sensitivities
+from pymc_dapper.statistics.arrays import Array, Records, as_records
+from pymc_dapper.statistics.tables import counts_around
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class QuantileMechanism(Mechanism):
+    r"""A quantile: the candidate of which the noisy score is smallest.
+
+    A candidate c is scored by how far it is from being the quantile,
+
+    .. math:: | (1 - \alpha) \, \#(x < c) - \alpha \, \#(x > c) |.
+
+    Noise is added to each score, and the candidate with the smallest noisy score is published: a
+    number among the candidates. These are public.
+
+    Scores are functions of how many records lie below, at and between candidates. Such counts are
+    sums over records: they are the statistic (:meth:`statistic`).
+
+    Attributes
+    ----------
+    candidates : ndarray, shape (m,)
+        The candidates, 2 or more, increasing.
+    alpha : float
+        Which quantile, from 0 (the minimum) to 1 (the maximum): 0.5 for the median.
+    scale : float
+        Scale of the noise on scores, in records.
+    noise : {"gumbel", "exponential", "laplace"}
+        The noise: Gumbel noise makes it the exponential mechanism, exponential noise permute and
+        flip.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of a wrong kind or out of range, or if candidates aren't in order.
+
+    Notes
+    -----
+    It is the law of OpenDP's ``make_private_quantile``, of the same ``scale``: with exponential
+    noise for the output measure ``max_divergence()``, with Gumbel noise for
+    ``zero_concentrated_divergence()``. OpenDP scores in whole numbers, so ``alpha`` is a fraction
+    there (:func:`alpha_of_opendp`); scores and noise are larger by its denominator.
+
+    With Gumbel noise that keeps a budget ``PureDP(epsilon)``, the release also keeps
+    ``ZCDP(epsilon ** 2 / 8)`` (Cesar and Rogers 2021).
+
+    References
+    ----------
+    Smith, A. (2011). Privacy-preserving statistical estimation with optimal convergence rates.
+    Symposium on Theory of Computing 43, 813-822.
+
+    McKenna, R. and Sheldon, D. (2020). Permute-and-flip: a new mechanism for differentially private
+    selection. Advances in Neural Information Processing Systems 33.
+
+    Cesar, M. and Rogers, R. (2021). Bounding, concentrating, and truncating: unifying privacy loss
+    composition for data analytics. Algorithmic Learning Theory 132, 421-457.
+
+    Examples
+    --------
+    >>> median = QuantileMechanism([20.0, 30.0, 40.0], alpha=0.5, scale=1.0)
+    >>> counts = median.statistic([18, 25, 30, 31, 67])
+    >>> counts
+    array([1, 0, 1, 1, 1, 0, 1])
+    >>> median.scores(counts).eval()
+    array([1.5, 0. , 1.5])
+    """
+
+    candidates: np.ndarray
+    alpha: float
+    scale: float
+    noise: MaxNoise = "gumbel"
+
+    _why_no_rules = "it releases one of the candidates, and no noisy values"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "candidates", _in_order(self.candidates))
+        object.__setattr__(
+            self, "alpha", finite_number(self.alpha, "alpha", at_least=0.0, at_most=1.0)
+        )
+        choice(self.noise, "noise", get_args(MaxNoise))
+        object.__setattr__(self, "scale", self._chosen.scale)
+
+    @property
+    def _chosen(self) -> NoisyMaxMechanism:
+        """Report noisy max of the candidates' scores, with the sign changed."""
+        return NoisyMaxMechanism(self.scale, len(self.candidates), noise=self.noise)
+
+    @classmethod
+    @called_as(
+        "{owner}.calibrate(budget, candidates=..., alpha=...), with a budget such as "
+        "pmd.PureDP(0.5)"
+    )
+    def calibrate(
+        cls,
+        budget: PureDP,
+        *,
+        candidates: ArrayLike,
+        alpha: float,
+        noise: MaxNoise = "gumbel",
+        neighbours: Neighbours | None = None,
+    ) -> Self:
+        """Choose the noise for a budget: its scale is 2 / epsilon times what a score can change.
+
+        One record that is replaced changes a score by at most 1, and one that joins or leaves by
+        at most max(alpha, 1 - alpha).
+
+        Parameters
+        ----------
+        budget : PureDP
+            The budget.
+        candidates, alpha, noise
+            The mechanism's.
+        neighbours : {"replace", "add_remove"}, optional
+            Which data sets the budget compares, if it doesn't say so itself.
+
+        Returns
+        -------
+        QuantileMechanism
+            It keeps the budget.
+
+        Raises
+        ------
+        TypeError
+            If the budget isn't pure.
+        ValueError
+            If an argument is out of range, or if nobody says which data sets the budget compares.
+        """
+        trial = cls(candidates, alpha, 1.0, noise)  # type: ignore[arg-type]
+        chosen = NoisyMaxMechanism.calibrate(
+            budget,
+            sensitivity=trial._sensitivity,
+            candidates=len(trial.candidates),
+            noise=noise,
+            neighbours=neighbours,
+        )
+        return cls(trial.candidates, trial.alpha, chosen.scale, noise, budget=chosen.budget)
+
+    def privacy_loss(self, *, neighbours: Neighbours) -> PureDP:
+        """Budget that a release spends.
+
+        Parameters
+        ----------
+        neighbours : {"replace", "add_remove"}
+            Which data sets are neighbours.
+
+        Returns
+        -------
+        PureDP
+            With epsilon 2 / scale if one record is replaced, and max(alpha, 1 - alpha) times that
+            if one joins or leaves.
+        """
+        own = for_either(neighbours, self._sensitivity.among)
+        return self._chosen.privacy_loss(sensitivity=own)
+
+    @property
+    def _sensitivity(self) -> Sensitivities:
+        """How far one record can move a score."""
+        most = max(Fraction(self.alpha), 1 - Fraction(self.alpha))
+
+        def of(neighbours: Neighbours) -> Sensitivities:
+            one = Fraction(1) if neighbours == "replace" else most
+            m = len(self.candidates)
+            return sensitivities(m * one, m * one * one, one, neighbours, exact=False)
+
+        return for_either(None, of)
+
+    def statistic(self, x: Records) -> Array:
+        """Count the records below, at and between the candidates.
+
+        Parameters
+        ----------
+        x : tensor or array, shape (n,)
+            The records.
+
+        Returns
+        -------
+        TensorVariable or ndarray of int, shape (2 m + 1,)
+            Numbers of records below the first candidate, at it, between it and the second one, at
+            the second one, ..., and above the last one.
+
+        Raises
+        ------
+        ValueError
+            If the records aren't a number each, or some are nan.
+        """
+        return counts_around(as_records(x, "x", max_ndim=1), self.candidates)
+
+    def scores(self, statistic: Any) -> TensorVariable:
+        """Score each candidate, without noise: 0 for the quantile, more for others.
+
+        Parameters
+        ----------
+        statistic : tensor_like, shape (..., 2 m + 1)
+            As :meth:`statistic` makes it.
+
+        Returns
+        -------
+        TensorVariable, shape (..., m)
+            The scores.
+
+        Raises
+        ------
+        ValueError
+            If the last axis is of another length.
+        """
+        counts = as_tensor(statistic)
+        self._check_length(counts)
+        up_to = pt.cumsum(counts, axis=-1)
+        below, above = up_to[..., :-1:2], up_to[..., -1:] - up_to[..., 1::2]
+        alpha = np.asarray(self.alpha)
+        return pt.abs((1.0 - alpha) * below - alpha * above)
+
+    def logp(self, released: Any, statistic: Any) -> TensorVariable:
+        """Log-probability of a released candidate, given the counts; -inf of what isn't one.
+
+        Parameters
+        ----------
+        released : tensor_like, shape (...)
+            What was published.
+        statistic : tensor_like, shape (..., 2 m + 1)
+            As :meth:`statistic` makes it.
+
+        Returns
+        -------
+        TensorVariable, shape (...)
+        """
+        released, scores = as_tensor(released, "the release"), self.scores(statistic)
+        is_it = pt.eq(released[..., None], self.candidates)
+        numbers = 1 + np.arange(len(self.candidates))
+        number = pt.switch(is_it, numbers, 0).sum(axis=-1, keepdims=True) - 1
+        return self._chosen.logp(number, -scores)
+
+    def _check_length(self, statistic: TensorVariable) -> None:
+        shape, length = statistic.type.shape, 2 * len(self.candidates) + 1
+        if not shape or shape[-1] not in (None, length):
+            raise ValueError(
+                f"the statistic must hold counts along its last axis, {length} for "
+                f"{len(self.candidates)} candidates, but its shape is {shape}. Pass "
+                "mechanism.statistic(x), of the records x"
+            )
+
+    def check_released(self, name: str, released: np.ndarray) -> None:
+        """Check that candidates were released: else a ValueError."""
+        super().check_released(name, released)
+        wrong = ~np.isin(released, self.candidates)
+        if np.any(wrong):
+            raise ValueError(
+                f"'{name}': the released value is one of the candidates, {shown(self.candidates)}, "
+                f"but {np.asarray(released)[wrong].flat[0]} isn't: {places(wrong)}"
+            )
+
+    def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
+        with about(f"'{name}'"):
+            self._check_length(statistic)
+            if np.dtype(statistic.dtype).kind == "f":
+                raise TypeError(
+                    "the statistic must hold counts, of an integer type, but its type is "
+                    f"{statistic.dtype}. Pass mechanism.statistic(x), of the records x; or, if it "
+                    "holds whole numbers, statistic.astype('int64')"
+                )
+        return tuple(statistic.type.shape[:-1])
+
+    def _event(self, statistic: TensorVariable) -> dict[str, Any]:
+        return {"signature": "(d)->()"}
+
+    def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
+        chosen = self._chosen._random(-self.scores(statistic), size)
+        return pt.as_tensor(self.candidates)[chosen[..., 0]]
+
+    def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        if np.any((statistic < 0) | (statistic != np.round(statistic))):
+            raise ValueError(
+                "the statistic must hold counts, whole numbers from 0 on: pass "
+                "mechanism.statistic(x), of the records x"
+            )
+        scores = self.scores(statistic).eval(mode="FAST_COMPILE")
+        return self.candidates[self._chosen._draw(-scores, rng)[..., 0]]
+
+
+def _in_order(candidates: ArrayLike) -> np.ndarray:
+    """Check that there are candidates, in order."""
+    values = real_numbers(candidates, "candidates", vector=True, finite=True)
+    if len(values) < 2:
+        raise ValueError(f"candidates must be two numbers or more, got {len(values)}")
+    if not np.all(values[1:] > values[:-1]):
+        raise ValueError(
+            "candidates must increase, each above the one before: "
+            f"{places(np.append(False, values[1:] <= values[:-1]))}. np.unique(candidates) sorts "
+            "them and leaves out repeated ones"
+        )
+    return values
+
+
+OPENDP_DENOMINATOR = 10_000
+"""Denominator of alpha in OpenDP where it doesn't know the number of records."""
+
+
+def alpha_of_opendp(alpha: float, n_records: int | None = None) -> Fraction:
+    """Return the alpha by which OpenDP scores candidates, a fraction.
+
+    OpenDP scores in whole numbers. Alpha is the fraction that it is in floating point if its
+    denominator is small enough. Else it is rounded down to a multiple of 1 / 10,000, or of
+    n / (2^64 - 1) where the number n of records is known
+    (``score_candidates_constants`` of OpenDP 0.16).
+
+    Parameters
+    ----------
+    alpha : float
+        Which quantile, from 0 to 1.
+    n_records : int, optional
+        Number of records, if the input domain has it (``size=``); of a query on a data frame, the
+        largest number of records in a group (``max_length``).
+
+    Returns
+    -------
+    Fraction
+        The alpha.
+    """
+    exact = Fraction(alpha)
+    most = OPENDP_DENOMINATOR if n_records is None else (2**64 - 1) // n_records
+    if exact.denominator < most:
+        return exact
+    return Fraction(int(alpha * float(most)), most)
