@@ -1,26 +1,27 @@
-"""Privacy mechanisms: what was published, and its likelihood.
+"""Privacy mechanisms: how values were released, and the likelihood of the released values.
 
-An additive mechanism is said once, by the law of its noise: a PyMC distribution, its tail and its
-rounded form (`additive`). Parameters, shape, draws, the model's factor and the calibration follow.
+An additive mechanism is defined once, by the law of its noise: a PyMC distribution, its tail and
+its rounded form (`additive`). Parameters, shape, draws, the model's factor and the calibration
+follow from it.
 
-What the curator did to noisy values is said by rules, which compose in their order (`published`:
-``mechanism.rounded(5).clamped(0, None)``). Each rule (`rules`) keeps the order of values. So a
-published value says between which two ends the noisy value lay, and a `Publication` goes back
-through the rules to these ends (`spans`), in NumPy for checks and in PyTensor for the likelihood.
-Rules know no noise, and a law knows no rule: it has a density, a tail, and the probability between
-two ends (`distributions._rounded`). A new rule needs its way there and its way back. An end is kept
-as a number and what is added to it, so that a half isn't lost beside 1e17. Whether an end belongs
-to a span matters for point masses left by clamping, and on grids.
+Rules say what the curator did to noisy values. They compose in the order in which they were applied
+(`published`: ``mechanism.rounded(5).clamped(0, None)``). Each rule (`rules`) is monotone. So a
+published value determines two ends between which the noisy value lay. A `Publication` goes back
+through the rules to these ends (`spans`), with NumPy for checks and with PyTensor for the
+likelihood. Rules don't know the noise, and a law doesn't know the rules: it has a density, a tail,
+and the probability between two ends (`distributions._rounded`). A new rule needs a map forwards and
+a map back. An end is stored as a number and an increment, so that a half isn't lost beside 1e17.
+Whether an end belongs to its span matters on grids, and for the point masses of clamping.
 
-A noise scale that is a variable of the model is a parameter: the mechanism names it (`unknown`),
+A noise scale that is a variable of the model is a parameter. The mechanism lists it (`unknown`),
 and the search for records leaves it out.
 
-What offices do to counts (`perturbed_counts`) is a table of P(published | true count)
-(`count_law`); random rounding, cell keys and users' matrices make such tables. The last rows may
-serve all larger counts, and columns are published values or differences. `LookUp`
-(`backend.entries`), an operation on numbers, looks entries up, so every reader takes it for a
-function of one sum. A span's probability is a difference of cumulated rows, from the side on which
-it is small.
+Offices' perturbations of counts (`perturbed_counts`) are a table of P(published | true count)
+(`count_law`). Random rounding, cell keys and users' matrices make such tables. The last rows may
+repeat for all larger counts, and columns are published values or differences. Entries are looked up
+by `LookUp` (`backend.entries`), an operation on numbers, so every reader treats the law as a
+function of one sum. The probability of a span is a difference of cumulated rows, taken from the
+side on which it is small.
 """
 
 from pymc_dapper.mechanisms.additive import (

@@ -56,27 +56,27 @@ from pymc_dapper.mechanisms.whole import has_fractions
 from pymc_dapper.sensitivity import Neighbours, Sensitivities
 
 Law = Callable[..., TensorVariable]
-"""A function of a value and of the parameters of noise."""
+"""A function of a value and of the noise parameters."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AdditiveNoise(PublishedByRules):
     """Independent noise, symmetric around zero, on each entry of a statistic.
 
-    The fields of a subclass are the parameters of its noise, as ``_law`` takes them.
+    The fields of a subclass are the parameters of its noise, in the order of ``_law``.
     """
 
     _law: ClassVar[Any]
-    """The noise as a distribution of PyMC, of which the first parameter is the location."""
+    """The noise as a PyMC distribution; its first parameter is the location."""
     _log_tail: ClassVar[Law | None] = None
-    """Log-probability of noise at or below a limit; None for what PyMC has."""
+    """Log-probability of noise at or below a limit; None if PyMC's own is used."""
     _log_between: ClassVar[Law | None] = None
-    """Log-probability of continuous noise between two ends, given with their distance; None where
-    it is unknown."""
+    """Log-probability of continuous noise between two ends, given with their distance; None if
+    unknown."""
     _log_range: ClassVar[Law | None] = None
     """Log-probability of n integers from a first one on, of discrete noise."""
     _only_unit_cells: ClassVar[bool] = False
-    """Whether the law isn't the same in other units."""
+    """Whether the law depends on the units."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "publication", Publication(1.0 if self._discrete else None))
@@ -106,7 +106,7 @@ class AdditiveNoise(PublishedByRules):
         return [x for x in self._parameters.values() if isinstance(x, Variable)]
 
     def _with_unknown(self, values: Sequence[TensorVariable]) -> Self:
-        """Return this mechanism with other variables in the place of its unknown parameters."""
+        """Return this mechanism with other variables as its unknown parameters."""
         mechanism, others = copy(self), iter(values)
         for name, value in self._parameters.items():
             if isinstance(value, Variable):
@@ -135,7 +135,7 @@ class AdditiveNoise(PublishedByRules):
         return self._law.dist(0.0, *self._symbolic, **kwargs)
 
     def _check_shape(self, shape: tuple[int | None, ...]) -> None:
-        """Check that the noise scale doesn't have more entries than the statistic of a shape."""
+        """Check that the noise scale has no more entries than the statistic."""
         parameters = self._parameters.values()
         shapes = [x.type.shape if isinstance(x, Variable) else np.shape(x) for x in parameters]
         scale = max(shapes, key=len) if self.unknown else np.broadcast_shapes(*shapes)
@@ -172,7 +172,7 @@ class AdditiveNoise(PublishedByRules):
 
     def _published(self, publication: Publication) -> Self:
         name = type(self).__name__
-        # Which kinds of ends there are doesn't depend on what was released.
+        # The kinds of ends don't depend on the released values.
         span = publication.span(np.zeros(1))
         if span.cells and self._log_between is None and self._log_range is None:
             raise ValueError(f"{name} has no likelihood of rounded releases")
@@ -189,7 +189,7 @@ class AdditiveNoise(PublishedByRules):
         self._check_shape((released - statistic).type.shape)
         logp = self._log_known(span, statistic)
         logp = either(span.below, self._log_tail_to(span.high, statistic), logp)
-        # Noise is symmetric: the upper tail is the lower one, seen from the other side.
+        # Noise is symmetric: the upper tail is the lower tail of the reflected value.
         logp = either(span.above, self._log_tail_from(span.low, statistic), logp)
         logp = either(both(span.below, span.above), 0.0, logp)
         logp = either(span.never, -np.inf, logp)
@@ -198,7 +198,7 @@ class AdditiveNoise(PublishedByRules):
         return logp
 
     def _log_known(self, span: Span, statistic: TensorVariable) -> TensorVariable:
-        """Log-density of noisy values that are known, or between two finite ends."""
+        """Log-density of noisy values that are known exactly, or to lie between two finite ends."""
         points = cells = None
         if not (span.points or span.cells):
             return pt.constant(np.float64(-np.inf))  # all entries lie below or above an end
@@ -226,13 +226,13 @@ class AdditiveNoise(PublishedByRules):
             return law(distance - high.plus, distance + high.plus, width, *self._symbolic)
         first, last = (end.at - statistic + end.plus for end in (low, high))
         if width is None:
-            # What isn't chosen is kept finite.
+            # Keep the branch that isn't chosen finite.
             is_cell = no(one_of(one_of(span.below, span.above), span.never))
             apart = (high.at - low.at) + (high.plus - low.plus)
             is_cell = both(is_cell, apart > 0)
             first, last = either(is_cell, first, -0.5), either(is_cell, last, 0.5)
             width = either(is_cell, apart, 1.0)
-        # Noise is symmetric: a cell is seen from the side on which most of it lies.
+        # Noise is symmetric: reflect a cell so that most of it lies in the lower tail.
         turned = first + last < 0
         near, far = pt.switch(turned, -last, first), pt.switch(turned, -first, last)
         return law(near, far, width, *self._symbolic)
@@ -259,13 +259,13 @@ class AdditiveNoise(PublishedByRules):
         return End(value if is_whole else pt.round(value).astype("int64"))
 
     def noise_logp(self, noise: TensorVariable) -> TensorVariable:
-        """Log-density of noise itself, entry by entry, before anything was done to noisy values."""
+        """Log-density of the noise itself, entry by entry, before rules of publication."""
         return pm.logp(self._noise(), as_tensor(noise))
 
     def noisy_range(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Range in which noisy values lay before they were published: its lowest, its highest.
+        """Lowest and highest value that each noisy value can have had before publication.
 
-        Of a rounded value, both are the middle of its cell.
+        For a rounded value, both are the middle of its cell.
         """
         span, shape = self.publication.span(released), released.shape
         low, high = (np.asarray(end.value, dtype=float) for end in (span.low, span.high))
@@ -303,13 +303,13 @@ class AdditiveNoise(PublishedByRules):
         return self._log_tail(limit, *self._symbolic)
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
-        # Without a size, each entry still has noise of its own.
+        # Without a size, each entry still has its own noise.
         noisy = statistic + self._noise(size=statistic.shape if rv_size_is_none(size) else size)
         released = self.publication.publish(noisy, statistic)
         if not self.integer or self.suppresses:
             return released
         if not self._discrete:
-            # Further away, integers would wrap around.
+            # Beyond this limit, integers would wrap around.
             fits = pt.all(pt.abs(released) <= float(MAX_RELEASE))
             message = f"{type(self).__name__}: rounded releases must be within 2^62 in size"
             released = Assert(message)(released, fits)
@@ -333,20 +333,20 @@ class AdditiveNoise(PublishedByRules):
         return self._as_drawn(released)
 
     def error_bound(self, k: int = 1, beta: float = 0.05) -> np.ndarray:
-        """Size of the noise that all of k entries stay within, with probability 1 - beta or more.
+        """Bound that the noise on all of k entries stays within, with probability 1 - beta or more.
 
         Parameters
         ----------
         k : int
             Number of entries.
         beta : float
-            Probability that some entry's noise is larger, by the union bound.
+            Probability that the noise on some entry is larger, by the union bound.
 
         Returns
         -------
         ndarray
-            The bound, in the shape of the noise scale and in units of the statistic. What was done
-            to noisy values isn't counted.
+            The bound, in the shape of the noise scale and in units of the statistic. Rounding and
+            other rules aren't included.
         """
         k = whole_number(k, "k", at_least=1)
         beta = finite_number(beta, "beta", above=0, below=1)
@@ -358,10 +358,10 @@ class AdditiveNoise(PublishedByRules):
         """Distance from zero that the noise exceeds with probability p at most."""
 
     def _with_new_rows(self, spent: Any, rows: int | None) -> Any:
-        """Add to a budget that a row which one record brings about may be published.
+        """Add to a budget what is lost by publishing a row that exists because of one record.
 
-        Of such a row the count is one. It is published with probability p at most, and none of k
-        rows is with (1 - p)^k (Wilson et al. 2020, Section 3.4).
+        The count of such a row is one. It is published with probability p at most. None of k such
+        rows is published with probability (1 - p)^k (Wilson et al. 2020, Section 3.4).
         """
         if not self.publication.nonempty:
             if rows is not None:
@@ -395,7 +395,7 @@ class AdditiveNoise(PublishedByRules):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LaplaceNoise(AdditiveNoise):
-    """Laplace noise, continuous or discrete, of a scale that a pure budget gives."""
+    """Laplace noise, continuous or discrete; a pure budget determines its scale."""
 
     scale: float | np.ndarray | TensorVariable
 
@@ -418,16 +418,17 @@ class LaplaceNoise(AdditiveNoise):
         budget : PureDP
             The budget.
         sensitivity : Sensitivities, float, or an array of either
-            The statistic's, of which the L1 sensitivity is taken; or that number, a whole one for
-            noise of integers. An array is for groups of records, see the notes of `by_group`.
+            Of the statistic; its L1 sensitivity is used. Or that number, an integer for integer
+            noise. An array has one for each group of records, see the notes of `by_group`.
         neighbours : {"replace", "add_remove"}, optional
-            Which data sets the budget compares, if it doesn't say so itself.
+            Neighbouring data sets that the budget is for, if the budget doesn't say so itself.
 
         Raises
         ------
         TypeError, ValueError
-            If the budget isn't pure or the sensitivity isn't positive. If they are for different
-            neighbours. If the sensitivity depends on them, and neither says which are meant.
+            If the budget isn't pure or the sensitivity isn't positive. If the two are for different
+            neighbours, or the sensitivity depends on the neighbours and neither says which are
+            meant.
         """
         budget = told_neighbours(cls, budget, neighbours)
         scale = by_group(lambda s: cls._scale_for(budget, sensitivity=s), sensitivity)
@@ -436,13 +437,13 @@ class LaplaceNoise(AdditiveNoise):
     def privacy_loss(
         self, *, sensitivity: SensitivityLike, rows: int | None = None
     ) -> PureDP | ApproxDP:
-        """Budget that a release spends, by the L1 sensitivity, or that of each group.
+        """Budget that a release spends, by its L1 sensitivity; with groups, the largest of theirs.
 
         Parameters
         ----------
         sensitivity : Sensitivities, float, or an array of either
-            The statistic's, of which the L1 sensitivity is taken; or that number. An array is for
-            groups of records, see the notes of `by_group`.
+            Of the statistic; its L1 sensitivity is used. Or that number. An array has one for each
+            group of records, see the notes of `by_group`.
         rows : int, optional
             After :meth:`~.PublishedByRules.nonempty`, the most rows that one record can be in.
         """
@@ -452,17 +453,17 @@ class LaplaceNoise(AdditiveNoise):
 
 
 class OfErrorBound(AdditiveNoise):
-    """Continuous noise of a scale, which a published error bound tells."""
+    """Continuous noise whose scale follows from a published error bound."""
 
     @classmethod
     def from_error_bound(cls, bound: ArrayLike, *, beta: float = 0.05) -> Self:
-        """Make the mechanism of which the error of an entry was published, in place of its scale.
+        """Make the mechanism from the published error of an entry instead of its scale.
 
         Parameters
         ----------
         bound : array_like
-            Size that an entry's noise stays within with probability 1 - beta, above zero; one for
-            all entries or one for each. In units of the statistic.
+            Bound on an entry's noise that holds with probability 1 - beta; positive. One for all
+            entries or one for each, in units of the statistic.
         beta : float
             Probability that the noise is larger: 0.05 for a margin of error at 95 %.
 
@@ -478,7 +479,8 @@ class OfErrorBound(AdditiveNoise):
 
         Notes
         -----
-        A bound for rounded, clamped or suppressed values isn't one of the noise.
+        The bound must be that of the noise. A bound for rounded, clamped or suppressed values is
+        another one.
         """
         bounds = positive("bound", bound)
         beta = finite_number(beta, "beta", above=0, below=1)
@@ -494,8 +496,8 @@ class LaplaceMechanism(OfErrorBound, LaplaceNoise):
     Attributes
     ----------
     scale : array_like or TensorVariable
-        Scale of the noise, in units of the statistic; its standard deviation is sqrt(2) scale. A
-        variable of the model if it isn't known.
+        Scale of the noise, in units of the statistic; its standard deviation is sqrt(2) scale. If
+        it is unknown, a variable of the model.
 
     Examples
     --------
@@ -560,7 +562,7 @@ class DiscreteLaplaceMechanism(LaplaceNoise):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianNoise(AdditiveNoise):
-    """Gaussian noise, continuous or discrete, of a sigma that a zCDP budget gives."""
+    """Gaussian noise, continuous or discrete; a zCDP budget determines its sigma."""
 
     sigma: float | np.ndarray | TensorVariable
 
@@ -581,18 +583,19 @@ class GaussianNoise(AdditiveNoise):
         budget : ZCDP or ApproxDP
             The budget.
         sensitivity : Sensitivities, float, or an array of either
-            The statistic's, of which the L2 sensitivity is taken; or that number. An array is for
-            groups of records, see the notes of `by_group`.
+            Of the statistic; its L2 sensitivity is used. Or that number. An array has one for each
+            group of records, see the notes of `by_group`.
         bound : {"simple", "tight"}
-            How an approximate budget is taken to zCDP.
+            How an approximate budget is converted to zCDP.
         neighbours : {"replace", "add_remove"}, optional
-            Which data sets the budget compares, if it doesn't say so itself.
+            Neighbouring data sets that the budget is for, if the budget doesn't say so itself.
 
         Raises
         ------
         TypeError, ValueError
-            If the budget is pure or the sensitivity isn't positive. If they are for different
-            neighbours. If the sensitivity depends on them, and neither says which are meant.
+            If the budget is pure or the sensitivity isn't positive. If the two are for different
+            neighbours, or the sensitivity depends on the neighbours and neither says which are
+            meant.
         """
         budget = told_neighbours(cls, budget, neighbours)
         sigma = by_group(
@@ -613,12 +616,12 @@ class GaussianNoise(AdditiveNoise):
         Parameters
         ----------
         sensitivity : Sensitivities, float, or an array of either
-            The statistic's, of which the L2 sensitivity is taken; or that number. An array is for
-            groups of records, see the notes of `by_group`.
+            Of the statistic; its L2 sensitivity is used. Or that number. An array has one for each
+            group of records, see the notes of `by_group`.
         delta : float, optional
             If given, the budget is expressed as (epsilon, delta).
         bound : {"simple", "tight"}
-            How zCDP is taken to an approximate budget.
+            How zCDP is converted to an approximate budget.
         rows : int, optional
             After :meth:`~.PublishedByRules.nonempty`, the most rows that one record can be in.
             `delta` is then that of the noise alone.
@@ -676,7 +679,7 @@ class DiscreteGaussianMechanism(GaussianNoise):
 
     Examples
     --------
-    A table of counts, of which the office published sigma:
+    A table of counts. The office published sigma:
 
     >>> mechanism = DiscreteGaussianMechanism(sigma=6.32)
     >>> mechanism
@@ -691,8 +694,8 @@ class DiscreteGaussianMechanism(GaussianNoise):
     _log_range = staticmethod(discrete_gaussian_range)
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:
-        # Its tails are no heavier than those of the continuous Gaussian's bound: P(noise >= t) <=
-        # exp(-t^2 / (2 sigma^2)) (Canonne et al. 2020, Fact 20).
+        # Its tail is bounded like the continuous one: P(noise >= t) <= exp(-t^2 / (2 sigma^2))
+        # (Canonne et al. 2020, Fact 20).
         return np.asarray(self.sigma) * np.sqrt(2 * np.log(2 / p))
 
 
@@ -704,7 +707,7 @@ class TulapMechanism(AdditiveNoise):
     ----------
     b : array_like
         exp(-epsilon), within (0, 1).
-    q : array_like
+    Truncation, within [0, 1): the noise keeps its central probability 1 - q. Zero for pure privacy.
         Truncation, within [0, 1): the noise keeps to its central 1 - q. Zero for pure privacy.
 
     Examples
@@ -747,9 +750,9 @@ class TulapMechanism(AdditiveNoise):
         budget : PureDP or ApproxDP
             The budget.
         sensitivity : int or Sensitivities
-            Must be 1: the noise is made for counts that one record changes by one at most.
+            Must be 1: the noise is for counts that one record changes by one at most.
         neighbours : {"replace", "add_remove"}, optional
-            Which data sets the budget compares, if it doesn't say so itself.
+            Neighbouring data sets that the budget is for, if the budget doesn't say so itself.
 
         References
         ----------

@@ -1,4 +1,4 @@
-"""What a user passes beside a statistic: the release, its name, the dims of its entries."""
+"""Arguments beside the statistic: the release, its name, the dims of its entries."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +31,7 @@ def check_call(method: str, name: Any, statistic: Any) -> Model:
 
 
 def as_release(name: str, released: Any) -> Release:
-    """Take a release as it is if it is shared data, and as an array of real numbers if not."""
+    """Return a release as an array of real numbers; shared data is returned as it is."""
     if isinstance(released, SharedVariable):
         if kind_of(released) not in "biuf":
             raise TypeError(f"'{name}': the release must be real numbers: it is {released.type}")
@@ -55,14 +55,14 @@ def as_release(name: str, released: Any) -> Release:
 
 
 def real_array(values: Any, what: str, unmask: str) -> np.ndarray:
-    """Make an array of real numbers, of which none may be masked.
+    """Make an array of real numbers without masked entries.
 
     Parameters
     ----------
     values : array_like
-        What was passed.
+        The argument.
     what : str
-        What it is, for the message.
+        Its name, for the message.
     unmask : str
         What to do about masked entries.
     """
@@ -78,14 +78,14 @@ def real_array(values: Any, what: str, unmask: str) -> np.ndarray:
 
 
 def with_suppressed(what: str, released: Any) -> np.ndarray:
-    """Make an array in which suppressed entries, given as masked or nan, are minus infinity.
+    """Make an array in which suppressed entries, which are masked or nan, are minus infinity.
 
     Raises
     ------
     TypeError
         If it doesn't hold real numbers.
     ValueError
-        If entries are masked and others are nan: these were forgotten.
+        If some entries are masked and others are nan: the nan may be missing by mistake.
     """
     masked = np.ma.is_masked(released)
     data = np.ma.getdata(released) if masked else released
@@ -101,12 +101,12 @@ def with_suppressed(what: str, released: Any) -> np.ndarray:
 
 
 def published_rows(values: ArrayLike, rows: ArrayLike, length: int) -> np.ma.MaskedArray:
-    """Make a release in which all rows are suppressed but those that are there.
+    """Make a release of all rows from the published ones; the others are suppressed.
 
     Parameters
     ----------
     values : array_like, shape (n, ...)
-        What was published.
+        The published values.
     rows : array_like of int, shape (n,)
         Numbers of the published rows, from 0.
     length : int
@@ -121,7 +121,7 @@ def published_rows(values: ArrayLike, rows: ArrayLike, length: int) -> np.ma.Mas
     TypeError
         If ``values`` aren't real numbers or ``rows`` aren't integers.
     ValueError
-        If a row is out of range or is there twice, or if there is another number of values.
+        If a row is out of range or is there twice, or if there aren't as many values as rows.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def published_rows(values: ArrayLike, rows: ArrayLike, length: int) -> np.ma.Mas
 
 
 def kind_of(value: Any) -> str:
-    """Return NumPy's letter for the numbers in an array or a variable; "O" of anything else."""
+    """Return NumPy's letter for the type of an array or a variable; "O" for anything else."""
     dtype = getattr(getattr(value, "type", value), "dtype", None)
     return "O" if dtype is None else np.dtype(dtype).kind
 
@@ -162,7 +162,7 @@ def kind_of(value: Any) -> str:
 def in_order_of(name: str, model: Model, statistic: Any, released: Any, dims: Dims) -> Any:
     """Put the axes of a release with named dims, and its labels, in the statistic's order.
 
-    What pandas keeps labels of is taken by its labels, too.
+    Labels of pandas objects are used in the same way.
 
     Raises
     ------
@@ -203,14 +203,14 @@ def _with_dims(released: Any, dims: Sequence[str | None]) -> Any:
 
 
 def labelled_axes(values: Any) -> list[bool]:
-    """Say which axes of a pandas object have labels; row numbers aren't any. None of others."""
+    """Return which axes of a pandas object have labels; row numbers aren't labels."""
     if not hasattr(values, "iloc"):
         return []
     return [not isinstance(index, RangeIndex) for index in values.axes]
 
 
 def _in_order_of_labels(name: str, model: Model, released: Any) -> Any:
-    """Put the entries of an array with labels in the order of the model's."""
+    """Put the entries of a labelled array in the order of the model's labels."""
     for dim in released.dims:
         of_model = model.coords.get(dim)
         if of_model is None or dim not in released.coords:
@@ -230,7 +230,7 @@ def _in_order_of_labels(name: str, model: Model, released: Any) -> Any:
 
 
 def dims_of(model: Model, x: Any) -> tuple[str | None, ...] | None:
-    """Return the dims that a variable is known to have."""
+    """Return the dims of a variable, if they are known."""
     if has_named_dims(x):
         return tuple(x.type.dims)
     name = getattr(x, "name", None)
@@ -246,20 +246,21 @@ def release_dims(
     shape: Sequence[int | None],
     like: Sequence[Any],
 ) -> tuple[str | None, ...] | None:
-    """Name the axes of a release: as the user says, or as variables with such entries have it.
+    """Return the dims of a release: the user's, or those of variables with the same entries.
 
     Parameters
     ----------
     model : Model
         The model.
     name : str
-        What the release is called, for the message.
+        Name of the release, for the message.
     dims : str, sequence of str, or None
-        What the user says.
+        The user's argument.
     shape : sequence of int or None
         Shape of a release; None for an unknown length.
     like : sequence
-        Variables whose dims to take if none are given: those of the first that has some.
+        Variables with the same entries. If ``dims`` is None, the first one that has dims gives
+        them.
 
     Returns
     -------
@@ -269,8 +270,8 @@ def release_dims(
     Raises
     ------
     TypeError, ValueError
-        If they aren't names of the model's dims, one for each axis, or if ``like`` has them in
-        another order.
+        If the dims aren't dims of the model, one for each axis, or if ``like`` has them in another
+        order.
     """
     known = [own for x in like if (own := dims_of(model, x)) is not None]
     if dims is None:
@@ -309,7 +310,7 @@ def release_dims(
 def _check_order(
     name: str, dims: tuple[str | None, ...] | None, known: Sequence[tuple[str | None, ...]]
 ) -> None:
-    """Refuse dims of a release that others know in another order."""
+    """Refuse dims of a release that other variables have in another order."""
     for own in known:
         shared = {*own} & {*(dims or ())} - {None}
         for mine, other in zip(dims or (), own, strict=False):

@@ -44,29 +44,29 @@ from pymc_dapper.mechanisms.mistakes import tell_of_mistakes
 from pymc_dapper.mechanisms.rules import MAX_RELEASE
 
 LARGEST_WHOLE_DOUBLE = 2**53
-"""All whole numbers up to here are exact in double precision."""
+"""Whole numbers up to this one are exact in double precision."""
 
 RULES = ("rounded", "clamped", "published_if", "times", "in_ranges", "nonempty")
-"""What `PublishedByRules` adds to mechanisms."""
+"""Methods that `PublishedByRules` adds to mechanisms."""
 
 RULE_OF_OPTION = {"clamp": ".clamped(lower, upper)", "rounding": ".rounded()"}
-"""Where to say what others take as options of a mechanism."""
+"""What to write instead of an argument that other packages' mechanisms have."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mechanism(ABC):
-    """A privacy mechanism: a known law by which a released value follows from a statistic.
+    """A privacy mechanism: the known law of a released value, given the statistic.
 
     Attributes
     ----------
     budget : PureDP, ZCDP or ApproxDP, optional
-        What the mechanism was calibrated to, if it was.
+        The budget that the mechanism was calibrated to, if it was.
     """
 
     budget: Budget | None = field(default=None, kw_only=True)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Say what the arguments are where one of another name was given, such as epsilon."""
+        """Refuse unknown arguments, such as epsilon, and list the known ones."""
         known = list(inspect.signature(cls.__init__).parameters)[1:]
         for name in kwargs:
             if name not in known:
@@ -84,7 +84,7 @@ class Mechanism(ABC):
         return super().__new__(cls)
 
     def _shown(self) -> dict[str, str]:
-        """Write what differs from the defaults, the budget last."""
+        """Return the arguments that differ from their defaults, the budget last."""
         values = {
             f.name: getattr(self, f.name)
             for f in sorted(fields(self), key=lambda f: bool(f.kw_only))
@@ -96,7 +96,7 @@ class Mechanism(ABC):
         }
 
     def __repr__(self) -> str:
-        """Show what differs from the defaults, the budget last."""
+        """Show the arguments that differ from their defaults, the budget last."""
         values = [f"{name}={value}" for name, value in self._shown().items()]
         return f"{type(self).__name__}({', '.join(values)})"
 
@@ -108,7 +108,7 @@ class Mechanism(ABC):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Say why there is no rule of publication that is looked for."""
+            """Say why the mechanism lacks a rule of publication that is asked for."""
             if name not in RULES:
                 raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
             raise AttributeError(
@@ -124,16 +124,16 @@ class Mechanism(ABC):
 
     @property
     def suppresses(self) -> bool:
-        """Whether entries may not be released."""
+        """Whether entries may be suppressed."""
         return False
 
     @property
     def unknown(self) -> list[TensorVariable]:
-        """Parameters of the noise that are variables of a model: none, unless they may be."""
+        """Noise parameters that are variables of a model; none by default."""
         return []
 
     def _with_unknown(self, values: Sequence[TensorVariable]) -> Self:
-        """Return this mechanism with other variables in the place of its unknown parameters."""
+        """Return this mechanism with other variables as its unknown parameters."""
         return self
 
     @abstractmethod
@@ -148,23 +148,23 @@ class Mechanism(ABC):
         Returns
         -------
         TensorVariable
-            The normalised log-density (log-probability where the release is discrete), one value
-            per independent noise term.
+            The normalised log-density, or log-probability of a discrete release. One value for each
+            independent noise term.
 
         Raises
         ------
         TypeError
             If one of them doesn't hold real numbers.
         ValueError
-            If their shapes don't go together, or aren't those of the mechanism.
+            If their shapes don't broadcast, or don't fit the mechanism.
         """
 
     @abstractmethod
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
-        """Make a release of ``statistic`` a random variable."""
+        """Return a release of ``statistic`` as a random variable."""
 
     def _event(self, statistic: TensorVariable) -> dict[str, Any]:
-        """Return what else PyMC's CustomDist must be told."""
+        """Return further arguments of PyMC's CustomDist."""
         return {}
 
     @abstractmethod
@@ -177,15 +177,15 @@ class Mechanism(ABC):
         Parameters
         ----------
         name : str
-            What the release is called, for the message.
+            Name of the release, for the message.
         released : ndarray
             The released values.
 
         Raises
         ------
         ValueError
-            If a value is nan or infinite, or fractional where the mechanism releases integers, or
-            beyond 2^62 there.
+            If a value is nan or infinite; or, for a mechanism that releases integers, is fractional
+            or beyond 2^62.
         """
         released = np.asarray(released)
         if released.dtype.kind not in "biuf" or not np.all(np.isfinite(released)):
@@ -218,9 +218,8 @@ class Mechanism(ABC):
             The confidential statistic, a function of latent records.
         released : array_like or shared variable
             The released values; a ``pm.Data`` is used as it is.
-        dims : str or sequence of str, optional
-            Dims of the release, of which the model knows the coords. Those of the ``pm.Data``, or
-            of the statistic if it is a variable of the model, if not given.
+        Dims of the release, whose coords are in the model. By default those of the ``pm.Data``, or
+        of a statistic that is a variable of the model.
 
         Returns
         -------
@@ -232,18 +231,19 @@ class Mechanism(ABC):
         TypeError
             If name and statistic are swapped, or if the release isn't numbers.
         ValueError
-            If the release can't have come from the mechanism, has another shape than the
-            statistic, or has masked entries though none are suppressed; or if the dims don't fit.
+            If the mechanism can't have released the values; if they have another shape than the
+            statistic, or masked entries though the mechanism suppresses none; or if the dims don't
+            fit.
 
         Notes
         -----
-        PyMC leaves Potentials out of predictive draws: use :meth:`observe` to draw releases.
+        Predictive draws leave Potentials out: use :meth:`observe` to draw releases.
         """
         data, statistic, dims = self._checked("potential", name, statistic, released, dims)
         if not isinstance(data, SharedVariable):
             data = pm.Data(f"{name}_released", data, dims=dims)
         logp = self.logp(data, statistic)
-        # Of noise that is joint over an axis, there is one log-density, and no dim for that axis.
+        # Noise that is joint over an axis has one log-density, and no dim for that axis.
         potential = pm.Potential(name, logp, dims=(dims and dims[: logp.type.ndim]) or None)
         return self._tell(potential, name, statistic, data)
 
@@ -251,9 +251,9 @@ class Mechanism(ABC):
     def observe(
         self, name: str, statistic: Any, *, released: Any, dims: Dims = None
     ) -> TensorVariable:
-        """Add a release to the model in context as an observed variable, of this name.
+        """Add a release to the model in context as an observed variable of this name.
 
-        Predictive draws in PyMC then give releases, as they don't for a Potential. Arguments and
+        Predictive draws then include releases, which they don't for a Potential. Arguments and
         errors are those of :meth:`potential`.
 
         Returns
@@ -269,8 +269,8 @@ class Mechanism(ABC):
     def generate(self, name: str, statistic: Any, *, dims: Dims = None) -> TensorVariable:
         """Add a release that isn't known yet to the model in context, as a random variable.
 
-        For a model that is written once: ``pm.draw`` simulates a release from it, and
-        ``pm.observe(model, {name: released})`` is the model given one, as :meth:`observe` has it.
+        Use it to write a model once. ``pm.draw`` simulates a release from it. ``pm.observe(model,
+        {name: released})`` gives the model with a release, as :meth:`observe` makes it.
 
         Parameters
         ----------
@@ -279,8 +279,8 @@ class Mechanism(ABC):
         statistic : tensor_like
             The confidential statistic, a function of latent records.
         dims : str or sequence of str, optional
-            Dims of the release, of which the model knows the coords. Those of the statistic if it
-            is a variable of the model, if not given.
+            Dims of the release, whose coords are in the model. By default those of a statistic that
+            is a variable of the model.
 
         Returns
         -------
@@ -322,7 +322,7 @@ class Mechanism(ABC):
     def _checked(
         self, method: str, name: str, statistic: Any, released: Any, dims: Dims
     ) -> tuple[Release, TensorVariable, tuple[str | None, ...] | None]:
-        """Check what a release is to be added with: the release, the statistic and its dims."""
+        """Check and return what a variable needs: the release, the statistic and its dims."""
         model = check_call(method, name, statistic)
         given, released = statistic, in_order_of(name, model, statistic, released, dims)
         data = as_release(name, self._taken(f"'{name}': the release", released))
@@ -338,32 +338,32 @@ class Mechanism(ABC):
     def _tell(
         self, variable: TensorVariable, name: str, statistic: TensorVariable, data: Release
     ) -> TensorVariable:
-        """Keep with a variable what it stands for, for steps and for checks of releases."""
+        """Note on a variable what it stands for, for steps and for checks of releases."""
         variable.tag.mechanism = self
         variable.tag.statistic, variable.tag.released = statistic, as_tensor(data)
-        # pm.set_data can change the release: steps look at it again when a chain starts.
+        # pm.set_data can change the release: steps check it again when a chain starts.
         variable.tag.check_data = self._release_check(name, statistic, data)
         return variable
 
     def as_released(self, name: str, released: Any) -> np.ndarray:
-        """Take released values that no statistic is there for yet, as an array.
+        """Return released values as an array, before there is a statistic.
 
         Parameters
         ----------
         name : str
-            What the release is called, for messages.
+            Name of the release, for messages.
         released : array_like
             The released values; masked or nan where entries are suppressed.
 
         Returns
         -------
         ndarray
-            Suppressed entries are minus infinity.
+            The values; suppressed entries are minus infinity.
 
         Raises
         ------
         TypeError, ValueError
-            If the release can't have come from the mechanism; the message begins with the name.
+            If the mechanism can't have released the values; the message begins with the name.
         """
         if isinstance(released, Variable):
             raise TypeError(f"'{name}': the released values must be an array, not symbolic")
@@ -372,14 +372,14 @@ class Mechanism(ABC):
         return values
 
     def _taken(self, what: str, released: Any) -> Any:
-        """Take a release, in which entries may be suppressed, as numbers."""
+        """Return a release as numbers; entries may be suppressed."""
         return released
 
     def _as_kept(self, name: str, released: np.ndarray) -> np.ndarray:
-        """Turn released values into an array that PyMC keeps as it is."""
+        """Convert released values to a type that PyMC doesn't change."""
         if not self.integer:
             return released.astype(np.float64)
-        # PyMC keeps integers in 32 bits, and larger ones come out as others.
+        # PyMC stores integers in 32 bits, which changes larger ones.
         largest = np.max(np.abs(released.astype(np.float64)), initial=0)
         if largest > LARGEST_WHOLE_DOUBLE:
             raise ValueError(
@@ -389,7 +389,7 @@ class Mechanism(ABC):
         return released.astype(np.float64 if largest > np.iinfo(np.int32).max else np.int64)
 
     def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
-        """Return the shape that a release of ``statistic`` has; None for an unknown length."""
+        """Return the shape of a release of ``statistic``; None for an unknown length."""
         shape: tuple[int | None, ...] = statistic.type.shape
         return shape
 
@@ -416,7 +416,7 @@ class Mechanism(ABC):
         return check
 
     def release(self, statistic: ArrayLike, random_seed: RandomState = None) -> np.ndarray:
-        """Simulate a release, to study what privacy costs.
+        """Simulate a release, to study the cost of privacy.
 
         Not for production: floating-point noise can be attacked. To protect real data, use a
         vetted library such as OpenDP. The first call of a session warns of that.
@@ -431,7 +431,7 @@ class Mechanism(ABC):
         Returns
         -------
         ndarray
-            The released value, in the statistic's shape; a masked array where entries may be
+            The released value, in the statistic's shape. A masked array if entries may be
             suppressed.
 
         Raises
@@ -439,7 +439,7 @@ class Mechanism(ABC):
         TypeError
             If the statistic doesn't hold real numbers.
         ValueError
-            If it isn't finite or not one that the mechanism can release; or if a release of
+            If the statistic isn't finite or can't be released by this mechanism; or if a release of
             integers doesn't fit into 64 bits.
         """
         values = real_array(statistic, "the statistic", "leave them out")
@@ -452,7 +452,7 @@ class Mechanism(ABC):
 
 
 def _is(value: Any, default: Any) -> bool:
-    """Whether a parameter has its default; words that are read from files are other objects."""
+    """Whether a parameter equals its default; words read from files are other objects."""
     return value is default or (isinstance(value, str) and value == default)
 
 
@@ -460,7 +460,7 @@ _has_warned = False
 
 
 def _warn_once() -> None:
-    """Say that releases are simulated ones: once, as studies make many."""
+    """Warn once that releases are simulated: studies make many."""
     global _has_warned
     if not _has_warned:
         _has_warned = True
@@ -473,7 +473,7 @@ def _warn_once() -> None:
 
 
 def whole_release(released: np.ndarray, name: str) -> np.ndarray:
-    """Make integers of released floats; ``name`` releases none beyond 2^62 in size."""
+    """Convert released floats to integers; none of ``name`` may be beyond 2^62 in size."""
     fits = (released <= MAX_RELEASE) & (released >= -MAX_RELEASE)
     if not np.all(fits):
         raise ValueError(
@@ -484,7 +484,7 @@ def whole_release(released: np.ndarray, name: str) -> np.ndarray:
 
 
 def _by_budget(mechanism: type) -> str:
-    """Say how to make a mechanism by a budget, if it can be made so."""
+    """Say how to calibrate a mechanism to a budget, if it has a calibration."""
     calibrate = getattr(mechanism, "calibrate", None)
     if calibrate is None:
         return ""
@@ -499,14 +499,14 @@ def _by_budget(mechanism: type) -> str:
 
 
 def _shown_release(released: np.ndarray) -> str:
-    """Show a release, in a message: it is public."""
+    """Format a release for a message: it is public."""
     if released.dtype.kind not in "biuf":
         return f"an array of type {released.dtype}"
     return np.array2string(released, threshold=6)
 
 
 def as_pair(released: Any, statistic: Any) -> tuple[TensorVariable, TensorVariable]:
-    """Make tensors of a release and a statistic; their shapes go together, as far as is known."""
+    """Convert a release and a statistic to tensors, and check that their known shapes fit."""
     released, statistic = as_tensor(released, "the release"), as_tensor(statistic)
     pairs = zip(reversed(released.type.shape), reversed(statistic.type.shape), strict=False)
     if any(None not in (n, m) and 1 not in (n, m) and n != m for n, m in pairs):
@@ -518,16 +518,16 @@ def as_pair(released: Any, statistic: Any) -> tuple[TensorVariable, TensorVariab
 
 
 def as_tensor(value: Any, what: str = "a statistic") -> TensorVariable:
-    """Make a tensor of a statistic with its sensitivity, or of anything tensor-like.
+    """Convert a statistic with its sensitivity, or anything tensor-like, to a tensor.
 
     Unsigned integers and bools become int64, so that a difference of them doesn't wrap around.
 
     Parameters
     ----------
     value : tensor_like
-        What was passed.
+        The argument.
     what : str
-        What it is, for the message.
+        Its name, for the message.
     """
     check_precision()
     if np.ma.is_masked(value):

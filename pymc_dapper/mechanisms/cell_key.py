@@ -1,4 +1,4 @@
-"""Cell keys: counts changed by a perturbation table, by the key of each cell."""
+"""Cell keys: a perturbation table changes counts by the key of each cell."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,42 +13,41 @@ from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
 Array = NDArray[np.float64]
 
 ONS_ROWS, ONS_REPEATS = 750, 250
-"""A table of the Office for National Statistics: rows 501 to 750 serve all larger counts."""
+"""Length of a table of the Office for National Statistics: rows 501 to 750 serve larger counts."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CellKey(PerturbedCounts):
-    """Counts are changed by a perturbation table, at a row by the count and a key of the cell.
+    """Counts changed by a perturbation table, at the row of the count and the key of the cell.
 
-    The cell's key is made of random keys of its records, so that the same cell is changed alike
-    wherever it is published. Over keys, the change has the law that is in the table.
+    The key of a cell is made from random keys of its records, so a cell gets the same change in
+    each publication. Over random keys, the change has the law of the table.
 
     Attributes
     ----------
     ptable : DataFrame, mapping of columns, or array_like of shape (m, 3)
         The perturbation table, in one of two forms. Columns ``pcv, ckey, pvalue``: a row for each
-        count and key, keys being equally likely, and what is added to the count. Columns ``i, v,
-        p`` (and ``j``, if it is there): what is added to count i, with its probability. An array
-        has the columns i, v and p.
+        count and key, with the change of the count; all keys are equally likely. Columns ``i, v,
+        p`` (and perhaps ``j``): change v of count i, with its probability p. An array has the
+        columns i, v and p.
     repeats : int, optional
-        How many of the last counts serve all larger ones, in turn. If not given: 250 in the first
-        form, if it goes up to 750, and else none; in the second form, the last one.
+        This number of last counts repeats for all larger counts. Default: in the first form 250 if
+        the table goes up to 750, else none; in the second form 1.
 
     Raises
     ------
     TypeError
         If the table isn't one.
-    ValueError
-        If columns are missing, if probabilities of a count don't add up to one, or if counts or
-        keys are missing.
+    If columns, counts or keys are missing, or if probabilities of a count don't add up to one.
 
     Notes
     -----
-    In the first form a count of zero, which isn't in the table, stays zero; suppression of small
-    counts follows as :meth:`~.PublishedByRules.published_if`.
+    In the first form zero isn't in the table, and stays zero. Add suppression of small counts by
+    :meth:`~.PublishedByRules.published_if`.
 
-    Two releases of one cell are one observation: leave one of them out. A margin's key is the sum
-    of the keys of its cells: independent of all of them but one, and taken as independent here.
+    Two releases of one cell are one observation: leave one of them out. The key of a margin is the
+    sum of its cells' keys. It is independent of all of these but one, and is taken as independent
+    here.
 
     References
     ----------

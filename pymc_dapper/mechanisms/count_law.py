@@ -20,18 +20,18 @@ from pymc_dapper.mechanisms.spans import Value, either, no
 Array = NDArray[np.float64]
 
 MOST_ENTRIES = 100_000
-"""Numba keeps no larger array with the code that it compiles."""
+"""Numba doesn't cache larger arrays with compiled code."""
 
 NOT_ONE = 1e-6
-"""By how much probabilities may add up to something else than one: they are written with digits."""
+"""Allowed difference of a sum of probabilities from one: tables are written with few digits."""
 
 
 @dataclass(frozen=True, eq=False)
 class CountLaw:
     """P(published | true count), with a row for each true count from 0 on.
 
-    What is published is a whole number. Columns are whole numbers in turn, of which the first is
-    given: what is published, or, where ``relative``, by how much it differs from the true count.
+    Published values are whole numbers. Columns are successive whole numbers from a given first one:
+    published values, or, if ``relative``, their differences from the true count.
     """
 
     probabilities: Array
@@ -39,19 +39,19 @@ class CountLaw:
     first: int
     relative: bool
     repeats: int | None = None
-    """How many of the last rows serve all larger counts, in turn. If None, there are none."""
+    """This number of last rows repeats for all larger counts. None: larger counts have no row."""
     open_ended: bool = False
-    """Whether there may be larger counts all the same, of which nothing is known."""
+    """Whether larger counts may occur although their law is unknown."""
 
     @property
     def last(self) -> int:
-        """The largest count that has a row of its own."""
+        """The largest count with its own row."""
         return len(self.probabilities) - 1
 
     # -- look-ups, in NumPy and in PyTensor alike --------------------------------------------------
 
     def row(self, count: Value) -> Value:
-        """Return the row of a count; -1 of a negative one, and one past the last of none."""
+        """Return the row of a count: -1 if it is negative, one past the last if there is none."""
         row = _clip(count, -1, self.last + 1)
         if self.repeats is None:
             return row
@@ -66,9 +66,9 @@ class CountLaw:
     def log_between(
         self, low: Value, high: Value, below: Value, above: Value, count: Value
     ) -> Value:
-        """Log-probability that what is published is from one value to another.
+        """Log-probability that the published value is from one value to another.
 
-        Where it may lie anywhere below or above, the end says nothing.
+        If the range is open below or above, that end is ignored.
         """
         shift, row = self._shift(count) + self.first, self.row(count) + 1
         start = either(below, 0, _clip(low - shift, 0, self._width))
@@ -79,7 +79,7 @@ class CountLaw:
             _look_up(self._up_to, row, stop),
             _look_up(self._from, row, start),
         )
-        # Small probabilities are differences of small numbers.
+        # Keep small probabilities precise: subtract small numbers from each other.
         lower = up_to_stop - _look_up(self._up_to, row, start)
         upper = from_start - _look_up(self._from, row, stop)
         chosen = either(possible, either(up_to_stop < 0.5, lower, upper), 1.0)
@@ -95,7 +95,7 @@ class CountLaw:
 
     @cached_property
     def _rows(self) -> Array:
-        """Rows, after one of nothing for negative counts, and before one for counts beyond."""
+        """Rows, with an empty row at both ends, for negative counts and for larger ones."""
         return np.pad(self.probabilities, ((1, 1), (0, 0)))
 
     @cached_property
@@ -113,18 +113,18 @@ class CountLaw:
 
     @cached_property
     def _number(self) -> NDArray[np.int64]:
-        """How many of the values before each are possible."""
+        """Number of possible values before each."""
         return np.pad(np.cumsum(self._rows > 0, axis=1), ((0, 0), (1, 0))).astype(np.int64)
 
     # -- draws ---------------------------------------------------------------------------------
 
     def has(self, count: Value) -> Value:
-        """Say which counts the law is known for."""
+        """Return the counts whose law is known."""
         known = count >= 0
         return known if self.repeats is not None else known & (count <= self.last)
 
     def draw(self, count: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw what is published."""
+        """Draw published values."""
         below = self._up_to[self.row(count) + 1, 1:]
         u = rng.random(count.shape) * below[..., -1]
         return (below <= u[..., None]).sum(axis=-1) + self.first + self._shift(count)
@@ -132,9 +132,9 @@ class CountLaw:
     # -- what can be published -------------------------------------------------------------------
 
     def counts_behind(self, low: float, high: float) -> NDArray[np.int64]:
-        """Return counts among which are all that can have led to a value between two ends.
+        """Return a set that includes every count which can lead to a value between two ends.
 
-        Of those that can without end, there is each row's.
+        If such counts have no upper end, the set has one for each row.
         """
         if not self.relative:
             return np.arange(self.last + 1)
@@ -144,7 +144,7 @@ class CountLaw:
         return np.arange(least, (most if self.repeats else min(most, self.last)) + 1)
 
     def may_be_beyond(self, high: float) -> bool:
-        """Say whether a count that nothing is known of may have led to a value up to an end."""
+        """Whether a count with unknown law may have led to a value up to an end."""
         lowest = self.first + int(np.argmax(self.probabilities[-1] > 0))
         return self.open_ended and high - lowest > self.last
 
@@ -157,7 +157,7 @@ def read_law(
     repeats: int | None = None,
     what: str = "probabilities",
 ) -> CountLaw:
-    """Check probabilities and make a law of them.
+    """Check probabilities and make a law from them.
 
     Raises
     ------
@@ -236,9 +236,9 @@ def _check_rows(p: Array, what: str) -> None:
 def _narrow(
     p: Array, values: NDArray[np.int64], relative: bool, repeats: int | None, what: str
 ) -> CountLaw:
-    """Put columns in order, those that are never published left out on both sides.
+    """Sort columns, without those at either side that are never published.
 
-    Where it takes fewer of them, they are written as differences.
+    Columns become differences if that takes fewer of them.
     """
     open_ended = relative and repeats is None
     rows, columns = np.nonzero(p)

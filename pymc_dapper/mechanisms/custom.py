@@ -18,8 +18,8 @@ class CustomMechanism(Mechanism):
     Attributes
     ----------
     log_density : callable
-        ``log_density(released, statistic) -> TensorVariable``, symbolic and normalised, one value
-        per independent noise term.
+        ``log_density(released, statistic) -> TensorVariable``: symbolic and normalised, one value
+        for each independent noise term.
     draw : callable, optional
         ``draw(statistic, rng) -> ndarray``, one release of a NumPy array, for
         :meth:`~pymc_dapper.Mechanism.release` and for predictive draws.

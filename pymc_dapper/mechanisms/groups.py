@@ -1,4 +1,4 @@
-"""Noise for groups of records with a sensitivity of their own each: parallel composition."""
+"""Noise for groups of records, each with its own sensitivity: parallel composition."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,8 +22,8 @@ def by_group(scale_of: Callable[[Any], float], sensitivity: SensitivityLike) -> 
     scale_of : callable
         Maps a sensitivity to a scale.
     sensitivity : Sensitivities, float, or a (nested) list or array of either
-        Of the statistic as a whole; or of each group, in a shape that broadcasts to the
-        statistic's: one number for each entry, or of shape (groups, 1) where groups are rows.
+        Of the whole statistic; or of each group, in a shape that broadcasts to the statistic's: one
+        number for each entry, or shape (groups, 1) if groups are rows.
 
     Returns
     -------
@@ -33,15 +33,15 @@ def by_group(scale_of: Callable[[Any], float], sensitivity: SensitivityLike) -> 
     Raises
     ------
     TypeError, ValueError
-        As ``scale_of``; or if there is no group.
+        As ``scale_of``; or if there are no groups.
 
     Notes
     -----
-    Each record is in one group, which is public and the same in neighbouring data sets, and each
-    entry depends on the records of one group only. So one record changes the entries of one group,
-    and the whole release spends the budget once: parallel composition. The sensitivity is that of
-    the group's entries together. Where a record enters several entries, as the columns of a
-    matrix do, give the sensitivity of the statistic as a whole.
+    Each record is in one group, which is public and the same in neighbouring data sets. Each entry
+    depends on the records of one group only. So one record changes the entries of one group, and
+    the whole release spends the budget once: parallel composition. A group's sensitivity is that of
+    all its entries together. If a record enters entries of several groups, as in the columns of a
+    matrix, give the sensitivity of the whole statistic.
 
     References
     ----------
@@ -54,7 +54,7 @@ def by_group(scale_of: Callable[[Any], float], sensitivity: SensitivityLike) -> 
 
 
 def told_neighbours(mechanism: type, budget: Any, neighbours: Neighbours | None) -> Any:
-    """Give a budget the neighbours that a calibration names; None leaves it as it is."""
+    """Set the neighbours of a budget to those given; None leaves them as they are."""
     if not isinstance(budget, Budget):
         raise TypeError(
             f"{mechanism.__name__}.calibrate needs a budget, such as pmd.PureDP(epsilon=0.5), got "
@@ -78,7 +78,7 @@ def _as_groups(sensitivity: Any) -> np.ndarray:
 
 
 def largest_loss(budget_of: Callable[..., Any], scale: Any, sensitivity: SensitivityLike) -> Any:
-    """Budget that a release spends; of groups of records, the largest."""
+    """Budget that a release spends; with groups of records, the largest."""
     if not _is_by_group(sensitivity):
         return budget_of(one_scale(scale), sensitivity=sensitivity)
     pairs = np.broadcast(np.asarray(scale, dtype=float), _as_groups(sensitivity))
@@ -86,7 +86,7 @@ def largest_loss(budget_of: Callable[..., Any], scale: Any, sensitivity: Sensiti
 
 
 def one_scale(scale: float | np.ndarray) -> float:
-    """Return the noise scale, where it is the same for all entries."""
+    """Return the noise scale if it is the same for all entries."""
     values = np.unique(np.asarray(scale, dtype=float))
     if values.size != 1:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""K-norm mechanisms: noise added to a vector as a whole, fitted to one norm."""
+"""K-norm mechanisms: noise on a vector as a whole, shaped by one norm."""
 
 from dataclasses import dataclass, field
 from numbers import Real
@@ -23,13 +23,13 @@ NORMS = (1, 2, np.inf)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KNormMechanism(Mechanism):
-    """Noise on a vector, its density proportional to exp(-norm(noise) / scale).
+    """Noise on a vector, with density proportional to exp(-norm(noise) / scale).
 
-    Pure differential privacy, by the statistic's sensitivity in the same norm: of a statistic with
-    d entries, changing one record moves it by ``sensitivity`` at most, in that norm. The entries'
-    noise is dependent unless the norm is L1, where this is the Laplace mechanism.
+    It gives pure differential privacy, by the statistic's sensitivity in the same norm: the
+    distance by which one record can move the vector of d entries. The entries' noise is dependent,
+    except for L1, which is the Laplace mechanism.
 
-    The last axis of a statistic is the vector; axes before it are releases of their own.
+    The last axis of a statistic is the vector; other axes are separate releases.
 
     Attributes
     ----------
@@ -111,11 +111,11 @@ class KNormMechanism(Mechanism):
         budget : PureDP
             The budget.
         sensitivity : Sensitivities or float
-            The statistic's, of which the one in the mechanism's norm is taken; or that number. A
-            larger number will do: the L1 sensitivity for each norm, the L2 sensitivity for the
-            L-infinity norm.
+            Of the statistic; its sensitivity in the mechanism's norm is used. Or that number. A
+            larger number is valid, too: the L1 sensitivity for each norm, the L2 sensitivity for
+            the L-infinity norm.
         neighbours : {"replace", "add_remove"}, optional
-            Which data sets the budget compares, if it doesn't say so itself.
+            Neighbouring data sets that the budget is for, if the budget doesn't say so itself.
         **options
             ``norm``, of a `KNormMechanism`.
 
@@ -168,9 +168,9 @@ class KNormMechanism(Mechanism):
         return accounting.laplace_budget(self.scale, sensitivity=number)
 
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
-        """Log-density of each released vector, given the statistic's: there is one axis less.
+        """Log-density of each released vector, given the statistic's: one axis less.
 
-        As of each `Mechanism`; a ValueError is raised if the statistic is a scalar.
+        As of each `Mechanism`; a scalar statistic raises a ValueError.
         """
         released, statistic = as_pair(released, statistic)
         _check_vector(statistic)
@@ -203,8 +203,8 @@ class KNormMechanism(Mechanism):
                 log_ball = d * np.log(2)
         return log_gamma(d + 1) + log_ball + d * np.log(self.scale)
 
-    # Noise is a direction times a radius. Any vector whose density depends on its norm alone has
-    # the direction of the noise: Laplace, Gaussian or uniform entries, by the norm.
+    # Noise is a direction times a radius. Every vector whose density depends on its norm alone has
+    # the same direction: Laplace, Gaussian or uniform entries, depending on the norm.
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
         _check_vector(statistic)
@@ -234,9 +234,9 @@ class KNormMechanism(Mechanism):
         return np.asarray(statistic + radius * towards / length)
 
     def error_bound(self, k: int = 1, beta: float = 0.05) -> np.ndarray:
-        """Norm of the noise on k entries that it stays within, with probability 1 - beta.
+        """Bound on the norm of the noise on k entries, with probability 1 - beta.
 
-        Each entry stays within it, too.
+        The noise on each single entry stays within the bound, too.
 
         Parameters
         ----------
@@ -263,10 +263,10 @@ class KNormMechanism(Mechanism):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LInfMechanism(KNormMechanism):
-    """Noise on a vector, its density proportional to exp(-max(abs(noise)) / scale).
+    """Noise on a vector, with density proportional to exp(-max(abs(noise)) / scale).
 
-    The `KNormMechanism` of the L-infinity norm. It takes the L-infinity sensitivity: the most that
-    changing one record can change any single entry.
+    The `KNormMechanism` of the L-infinity norm. Its sensitivity is the L-infinity one: the largest
+    change that one record can make to any entry.
 
     Attributes
     ----------
@@ -297,7 +297,7 @@ class LInfMechanism(KNormMechanism):
 
 
 def _in_own_norm(sensitivity: Any, norm: Any) -> Any:
-    """Take a sensitivity in the norm of the noise. (What isn't a norm, the mechanism refuses.)."""
+    """Return a sensitivity in the norm of the noise; the mechanism refuses unknown norms later."""
     names: dict[Any, Norm] = {1: "l1", 2: "l2", np.inf: "linf"}
     if not isinstance(norm, Real) or norm not in names:
         return sensitivity

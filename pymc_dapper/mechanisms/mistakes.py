@@ -1,6 +1,6 @@
-"""Mistakes that can be seen when a release is added to a model, and are no errors by themselves.
+"""Probable mistakes in releases that are no errors by themselves.
 
-Noise that was chosen for another statistic, epsilon taken for a scale, counts with a continuous
+Noise that was chosen for another statistic, epsilon given as a scale, counts with a continuous
 prior.
 """
 
@@ -21,16 +21,16 @@ LOGGER = logging.getLogger("pymc.dapper")
 
 
 def tell_of_mistakes(name: str, mechanism: Any, statistic: Any, released: Any) -> None:
-    """Warn of a budget that noise doesn't keep; log what may be meant otherwise.
+    """Warn if noise doesn't keep its budget; log a note on other probable mistakes.
 
     Parameters
     ----------
     name : str
-        What the release is called.
+        Name of the release.
     mechanism : Mechanism
         Its mechanism.
     statistic : tensor_like or Statistic
-        What a user passed. Only of a `Statistic` the sensitivity is known.
+        What the user passed. The sensitivity is known for a `Statistic` only.
     released : ndarray or shared variable
         The released values.
     """
@@ -45,7 +45,7 @@ def tell_of_mistakes(name: str, mechanism: Any, statistic: Any, released: Any) -
 
 
 def _log_continuous_counts(name: str, statistic: Any, released: Any) -> None:
-    """Log that flat continuous variables, seen one by one, may be meant for counts."""
+    """Log that continuous variables with a flat prior may be meant as counts."""
     node: Any = getattr(statistic, "owner", None)
     joined = isinstance(getattr(node, "op", None), Join | MakeVector)
     seen = [x for x in node.inputs if x.type.ndim or x.owner] if joined else [statistic]
@@ -65,7 +65,7 @@ def _check_kept(name: str, mechanism: Any, sensitivity: Sensitivities) -> None:
     own = sensitivity.among(budget.neighbours)
     if own.neighbours != budget.neighbours or np.size(_noise(mechanism)) != 1:
         return
-    # One that changes scores in one direction only halves the loss, and isn't known here.
+    # A record that moves all scores in one direction costs half the loss, which isn't known here.
     options = {"one_way": own.neighbours == "add_remove"} if hasattr(mechanism, "k") else {}
     spent = mechanism.privacy_loss(sensitivity=own, **options)
     if isinstance(spent, ZCDP) and isinstance(budget, ApproxDP):
@@ -81,7 +81,7 @@ def _check_kept(name: str, mechanism: Any, sensitivity: Sensitivities) -> None:
 
 
 def _log_large(name: str, mechanism: Any, statistic: Any, sensitivity: Any) -> None:
-    """Log the budget where noise is smaller than what one person can change."""
+    """Log the budget if noise is smaller than the change that one person can make."""
     kind = type(mechanism).__name__
     laplace, gaussian = "LaplaceMechanism" in kind, "GaussianMechanism" in kind
     if not laplace and not gaussian:
@@ -104,7 +104,7 @@ def _log_large(name: str, mechanism: Any, statistic: Any, sensitivity: Any) -> N
 
 
 def _least_change(statistic: Any, sensitivity: Any, norm: str) -> float | None:
-    """How far one person who joins moves a statistic, at least; None if that isn't known."""
+    """Least distance by which a joining person moves a statistic; None if it isn't known."""
     if isinstance(sensitivity, Sensitivities):
         return float(getattr(sensitivity.among("add_remove"), norm))
     dtype = np.dtype(getattr(getattr(statistic, "type", statistic), "dtype", "O"))

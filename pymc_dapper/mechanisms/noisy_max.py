@@ -1,4 +1,4 @@
-"""Report noisy max: which candidates have the largest noisy scores, and nothing else."""
+"""Report noisy max: the candidates with the largest noisy scores, without the scores."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
@@ -32,13 +32,13 @@ MaxNoise = Literal["gumbel", "exponential", "laplace"]
 class NoisyMaxMechanism(Mechanism):
     r"""The candidates with the largest scores, after noise was added to each score.
 
-    The statistic holds a score for each candidate along its last axis: the counts of a table, if
-    the largest cell was published. The release holds the k largest, by number: the largest first,
-    or in any order where only is known which they are.
+    The statistic has a score for each candidate along its last axis, such as the counts of a table
+    whose largest cell was published. The release has the numbers of the k largest: the largest
+    first, or, if ``ordered`` is False, in any order.
 
-    With Gumbel noise this is the exponential mechanism: of the candidates that are left, i comes
-    next with probability proportional to exp(score_i / scale). With exponential noise and k = 1 it
-    is permute-and-flip.
+    With Gumbel noise this is the exponential mechanism: among the remaining candidates, i is next
+    with probability proportional to exp(score_i / scale). With exponential noise and k = 1 it is
+    permute-and-flip.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class NoisyMaxMechanism(Mechanism):
     noise : {"gumbel", "exponential", "laplace"}
         The noise.
     ordered : bool
-        Whether the release says the order of the k largest. It can with Gumbel noise.
+        Whether the release orders the k largest. Possible with Gumbel noise.
 
     Raises
     ------
@@ -60,7 +60,7 @@ class NoisyMaxMechanism(Mechanism):
 
     Notes
     -----
-    Scores that were published beside the choice, with noise of their own, are another release:
+    If scores were published beside the choice, with their own noise, they are another release:
     ``LaplaceMechanism(b).potential("scores", scores[chosen], released=...)``.
 
     With exponential noise, and c_j = exp((score_j - score_i) / scale), candidate i has the
@@ -68,11 +68,11 @@ class NoisyMaxMechanism(Mechanism):
 
     .. math:: \int_0^m \prod_{j \ne i} (1 - c_j u) \, du, \qquad m = 1 / \max(1, \max_j c_j).
 
-    The integrand is a polynomial, and no factor is negative: Gauss quadrature is exact and loses no
+    The integrand is a polynomial with non-negative factors: Gauss quadrature is exact and loses no
     digits.
 
-    In other cases, with f and F the density and the distribution function of a noisy score, a set S
-    has the probability that the lowest noisy score in it is above all others,
+    In other cases, let f and F be the density and the distribution function of a noisy score. A set
+    S is chosen with the probability that the lowest noisy score in it is above all others,
 
     .. math:: \int \sum_{i \in S} \frac{f_i(t)}{1 - F_i(t)} \prod_{i \in S} (1 - F_i(t))
               \prod_{j \notin S} F_j(t) \, dt.
@@ -170,11 +170,11 @@ class NoisyMaxMechanism(Mechanism):
         candidates, k, noise, ordered
             The mechanism's.
         one_way : bool
-            Whether one record changes all scores in the same direction, as where neighbouring data
-            sets differ by a record that is there or isn't, and scores are counts. Half the scale is
-            then enough.
+            Whether one record changes all scores in the same direction, as for counts if
+            neighbouring data sets differ by one record that is added. Half the scale is then
+            enough.
         neighbours : {"replace", "add_remove"}, optional
-            Which data sets the budget compares, if it doesn't say so itself.
+            Neighbouring data sets that the budget is for, if the budget doesn't say so itself.
 
         Returns
         -------
@@ -191,9 +191,9 @@ class NoisyMaxMechanism(Mechanism):
         References
         ----------
         McSherry and Talwar (2007) and Durfee and Rogers (2019) for Gumbel noise, McKenna and
-        Sheldon (2020) for exponential noise, Ding et al. (2019) for Laplace noise. Of k > 1 with
-        exponential noise, their argument holds as well: noise that is 2 sensitivity larger for each
-        of the k keeps the choice.
+        Sheldon (2020) for exponential noise, Ding et al. (2019) for Laplace noise. Their argument
+        also covers k > 1 with exponential noise: if the noise of each of the k grows by 2
+        sensitivity, the choice stays the same.
         """
         accounting.check_pure(budget, cls.__name__)
         budget = budget.among(neighbours)
@@ -224,7 +224,7 @@ class NoisyMaxMechanism(Mechanism):
         return accounting.laplace_budget(self.scale / times, sensitivity=largest)
 
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
-        """Log-probability of a choice, given the scores; -inf of what isn't one.
+        """Log-probability of a choice, given the scores; -inf for an impossible choice.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class NoisyMaxMechanism(Mechanism):
         return logp
 
     def _log_first(self, above: TensorVariable, is_chosen: TensorVariable) -> TensorVariable:
-        """Log-probability of a candidate, by how far each one's score is above its own."""
+        """Log-probability of a candidate, given how far each score is above its own."""
         if self.noise == "gumbel":
             return -pt.logsumexp(above, axis=-1)
         nodes, weights = np.polynomial.legendre.leggauss((self.candidates + 1) // 2)
@@ -281,7 +281,7 @@ class NoisyMaxMechanism(Mechanism):
             return pt.zeros_like(scores[..., 0])
         if self.noise == "gumbel":
             others = pt.logsumexp(pt.switch(members, -np.inf, scores), axis=-1)
-            # -log of the distribution function of the largest of the others, to the power of the
+            # -log of the distribution function of the largest other score, to the power of the
             # ratio of weights: an exponential variable.
             steps = (scores - others[..., None])[..., None] + _LOG_MINUS_LOG_X
             within = pt.clip(steps, -40.0, 40.0)
@@ -307,7 +307,7 @@ class NoisyMaxMechanism(Mechanism):
         log_all = pt.switch(chosen, log_above, log_below).sum(axis=-3) + log_weights
         log_all += pt.switch(rates > 0, pt.log(pt.switch(rates > 0, rates, 1.0)), _IMPOSSIBLE)
         largest = log_all.max(axis=(-1, -2))
-        # Widths are left out of the logarithm: of ties they are zero.
+        # Widths are kept out of the logarithm: they are zero for ties.
         total = (widths * pt.exp(log_all - largest[..., None, None])).sum(axis=(-1, -2))
         return pt.log(total) + largest
 
@@ -320,7 +320,7 @@ class NoisyMaxMechanism(Mechanism):
             )
 
     def check_released(self, name: str, released: np.ndarray) -> None:
-        """Check that what was chosen are different candidates: else a ValueError."""
+        """Check that the choice has different candidates: else a ValueError."""
         super().check_released(name, released)
         values = np.asarray(released)
         wrong = (values < 0) | (values >= self.candidates)
@@ -375,7 +375,7 @@ _LOG_WEIGHTS = (
     + np.log(np.pi * np.cosh(_STEPS) * (_STEPS[1] - _STEPS[0]))
 )
 _IMPOSSIBLE = np.float64(-1e300)
-"""Log of zero: compiled code may not tell what isn't finite."""
+"""Log of zero: compiled code may lose infinities."""
 
 Law = tuple[TensorVariable, TensorVariable, TensorVariable]
 
@@ -406,7 +406,7 @@ def _exponential(start: float, scale: np.ndarray, size: Any) -> TensorVariable:
 
 
 def _ways(one_way: bool, sensitivity: Any) -> int:
-    """In how many directions one record can change scores; of a replaced one it is never one."""
+    """In how many directions one record can change scores; for a replaced record always two."""
     if not flag(one_way, "one_way"):
         return 2
     if neighbours_of(sensitivity) == "replace":

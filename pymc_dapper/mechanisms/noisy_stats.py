@@ -1,4 +1,4 @@
-"""A privately released regression line: NoisyStats, of one covariate."""
+"""NoisyStats: a privately released regression line with one covariate."""
 
 import math
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from pymc_dapper.statistics.arrays import (
 
 _N_SUMS = 4
 FLATTEST = np.float64(1e-30)
-"""Flatter lines have the density of this slope."""
+"""Lines flatter than this have the density of this slope."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,18 +42,18 @@ class NoisyStats(Mechanism):
     - ``intercept = mean y - slope mean x + L3``, where L3 is Laplace noise of scale
       ``3 (1 + |slope|) / (n epsilon)``,
 
-    and publishes ``(slope, intercept)`` and nothing else. Where ``n var + L2`` isn't positive, the
+    and publishes ``(slope, intercept)`` and nothing else. If ``n var + L2`` isn't positive, the
     release is `NoisyStats.NA`.
 
     Attributes
     ----------
     epsilon : float
-        Privacy loss of the release as a whole, as one record is replaced.
+        Privacy loss of the whole release, for one replaced record.
     n : int
         Number of records, which is public. At least 2.
     NA : tuple of float
-        Stands for a release that has no line, in data and in simulated releases: two infinities.
-        (PyMC takes nan for a missing value that it should draw itself.)
+        A release without a line, in data and in simulated releases: two infinities. (PyMC would
+        impute nan.)
 
     Raises
     ------
@@ -63,8 +63,8 @@ class NoisyStats(Mechanism):
     Notes
     -----
     The statistic is the vector of the sums of x, y, xy and x^2, of shape (..., 4): make it with
-    `statistic`. A release is of shape (..., 2). The algorithm as published gives the line's heights
-    at 0.25 and 0.75 instead of its slope and intercept; either pair follows from the other: see the
+    `statistic`. A release has shape (..., 2). The published algorithm gives the line's heights at
+    0.25 and 0.75 instead of slope and intercept; either pair follows from the other, see the
     documentation.
 
     References
@@ -96,7 +96,7 @@ class NoisyStats(Mechanism):
         Parameters
         ----------
         budget : PureDP
-            The budget, of which each of the three noise terms gets a third.
+            The budget; each of the three noise terms gets a third of it.
         n : int
             Number of records.
 
@@ -121,8 +121,8 @@ class NoisyStats(Mechanism):
         Returns
         -------
         PureDP
-            With ``epsilon``. It can't be smaller: there are neighbouring data sets and releases for
-            which it is attained in the limit of steep slopes.
+            With ``epsilon``, which is the smallest possible: some neighbouring data sets and
+            releases attain it in the limit of steep slopes.
         """
         return PureDP(self.epsilon)
 
@@ -160,10 +160,10 @@ class NoisyStats(Mechanism):
         clamp_x: tuple[float, float] = (0.0, 1.0),
         clamp_y: tuple[float, float] = (0.0, 1.0),
     ) -> Any:
-        """Add up what the release depends on: the sums of x, y, xy and x^2.
+        """Compute the statistic: the sums of x, y, xy and x^2.
 
-        Without clamping there is no privacy, so that x and y are always clamped, and the limits are
-        mapped to 0 and 1. Slope and intercept are in these units.
+        Privacy needs clamping, so x and y are always clamped, and the limits are mapped to 0 and 1.
+        Slope and intercept are in these units.
 
         Parameters
         ----------
@@ -204,9 +204,8 @@ class NoisyStats(Mechanism):
         Returns
         -------
         TensorVariable, shape (...)
-            Log-density of slope and intercept, which integrates to the probability that there is a
-            line; for NA, its log-probability. One value for a release: its entries aren't
-            independent.
+            Log-density of slope and intercept, which integrates to the probability of a line; for
+            NA, its log-probability. One value for a release, since its entries are dependent.
 
         Notes
         -----
@@ -303,9 +302,9 @@ def _scaled(records: Any, clamp: Any, name: str) -> Any:
     return (module_of(records).clip(records, lower, upper) - lower) / (upper - lower)
 
 
-# The mean of an exponential law that is cut off at 1, as a function of its rate x, is
-# 1 / x - 1 / (exp(x) - 1) = 1/2 - x (B_2 / 2! + x^2 B_4 / 4! + ...) with Bernoulli's numbers B. For
-# x < 1/2, these terms leave a relative error of 1e-17.
+# The mean of an exponential law that is cut off at 1, as a function of its rate x, is 1 / x - 1 /
+# (exp(x) - 1) = 1/2 - x (B_2 / 2! + x^2 B_4 / 4! + ...) with Bernoulli's numbers B. For x < 1/2,
+# these terms leave a relative error of 1e-17.
 _EVEN = np.arange(2, 16, 2)
 _MEAN_SERIES = (bernoulli(_EVEN[-1])[_EVEN] / factorial(_EVEN)).tolist()
 
@@ -330,10 +329,10 @@ def _log_ratio_density(b: Any, num: Any, den: Any) -> TensorVariable:
       exponential law of rate |t| d that is cut off at 1 (of 1 minus it, where t > 0),
     - exp(-max(-t, 0) d) (R q + 1).
 
-    None is negative, and their sum isn't below 1: digits aren't lost, and there is no underflow,
+    No part is negative, and their sum is at least 1: so no digits are lost, and nothing underflows,
     however far out b is. M and E are smooth where a rate or a distance vanishes.
     """
-    # m is finite if b is 0: only |b| m counts then. Squares of m, which gradients have, are too.
+    # m is finite if b is 0: then only |b| m matters. Gradients have squares of m, which
     steep = pt.maximum(pt.abs(b), FLATTEST)
     same_sign = pt.switch(b < 0, -num, num)
     k = pt.maximum(-same_sign, 0.0)

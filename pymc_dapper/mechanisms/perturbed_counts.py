@@ -1,4 +1,4 @@
-"""Counts that an office publishes at random as other counts: rounded, or changed by a table."""
+"""Counts that an office publishes as other counts, at random: rounded, or changed by a table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -20,23 +20,23 @@ from pymc_dapper.mechanisms.spans import Span, both, either, no, one_of
 from pymc_dapper.mechanisms.whole import has_fractions
 
 LARGEST = 2**53
-"""Counts are exact in double precision up to here."""
+"""Counts up to this one are exact in double precision."""
 
 FEW = 8
-"""So many numbers are shown."""
+"""Messages show up to this number of values."""
 
 NO_BUDGET = "no privacy budget"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PerturbedCounts(PublishedByRules):
-    """Each cell of a table of counts is published by a law P(published | true count) of its own.
+    """Each cell of a table of counts is published by a law P(published | true count).
 
     Cells are independent of each other, given the true counts. There is no privacy budget.
     """
 
     changes_again: ClassVar[bool] = False
-    """Whether a cell is changed alike wherever it is published."""
+    """Whether a cell gets the same change in each publication."""
 
     law: CountLaw = field(init=False, repr=False, kw_only=True)
 
@@ -56,7 +56,7 @@ class PerturbedCounts(PublishedByRules):
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        """Show what differs from the defaults, that there is no budget, and the rules."""
+        """Show the arguments that differ from defaults, "no privacy budget", and the rules."""
         values = [f"{name}={value}" for name, value in self._shown().items()]
         return f"{type(self).__name__}({', '.join([*values, NO_BUDGET])}){self.publication!r}"
 
@@ -82,7 +82,7 @@ class PerturbedCounts(PublishedByRules):
     def _log_published(
         self, released: TensorVariable, span: Span, statistic: TensorVariable
     ) -> TensorVariable:
-        # Impossible are true counts that are negative, fractional or beyond the law's, too.
+        # True counts that are negative, fractional or beyond the law are impossible, too.
         count, whole = _as_counts(statistic)
         logp = self._log_of_span(span, count)
         impossible = one_of(span.never, no(whole))
@@ -133,7 +133,7 @@ class PerturbedCounts(PublishedByRules):
             )
 
     def _cannot_give(self, released: float) -> tuple[bool, bool]:
-        """Say whether no true count gives a value, and whether counts beyond the law may."""
+        """Whether no true count gives a value, and whether counts beyond the law may give it."""
         law, (ends, counts) = self.law, self._behind(released)
         if ends is None:
             return False, False
@@ -144,10 +144,10 @@ class PerturbedCounts(PublishedByRules):
         return not np.any(np.isfinite(log_p)), law.may_be_beyond(ends[1])
 
     def count_range(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and the largest true count that may have led to each released value.
+        """Return the smallest and the largest true count that may have led to each released value.
 
-        Some between may not have. Float64, infinite where counts have no end. Suppressed entries
-        are minus infinity.
+        Some counts between them may be impossible. Float64; infinite if counts have no upper end.
+        Suppressed entries are minus infinity.
         """
         distinct, inverse = np.unique(released, return_inverse=True)
         ranges = np.array([self._count_range(value) for value in distinct]).reshape(-1, 2)
@@ -164,9 +164,9 @@ class PerturbedCounts(PublishedByRules):
         return float(least), np.inf if endless else float(counts.max(initial=-1))
 
     def _behind(self, released: float) -> tuple[tuple[float, float] | None, np.ndarray]:
-        """Where a noisy value lay, and counts among which are all that can have led to it.
+        """Return the range of the noisy value, and a set that includes all counts which lead to it.
 
-        None of a row that isn't there since it is empty, whatever its value would have been.
+        The range is None for a row that was left out because it is empty.
         """
         span = self.publication.span(np.array([released]))
         if self.publication.nonempty and np.isneginf(released) and not span.suppressed:
@@ -201,7 +201,7 @@ class PerturbedCounts(PublishedByRules):
 
 
 def _as_counts(statistic: TensorVariable) -> tuple[TensorVariable, Any]:
-    """See a statistic as integers, and say where it is whole."""
+    """Convert a statistic to integers, and return where it is whole."""
     if not statistic.dtype.startswith("float"):
         return statistic.astype("int64"), True
     whole = pt.eq(statistic, pt.floor(statistic)) & (pt.abs(statistic) <= float(LARGEST))
@@ -215,6 +215,6 @@ def _whole(value: Any) -> Any:
 
 
 def _ends(span: Span) -> tuple[float, float]:
-    """Return the ends of the span of one value; infinite where it goes on."""
+    """Return the ends of the span of one value; infinite if it is open."""
     low, high = (float(_whole(np.asarray(end.value).flat[0])) for end in (span.low, span.high))
     return -np.inf if np.any(span.below) else low, np.inf if np.any(span.above) else high

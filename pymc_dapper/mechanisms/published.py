@@ -1,4 +1,4 @@
-"""Mechanisms of which the noisy values were worked on before they were published."""
+"""Mechanisms with rules: what the curator did to noisy values before publication."""
 
 from abc import abstractmethod
 from copy import copy
@@ -31,12 +31,12 @@ from pymc_dapper.mechanisms.spans import Span, either
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PublishedByRules(Mechanism):
-    """A mechanism that says what the curator did to noisy values, in the order in which it was.
+    """A mechanism with the rules that the curator applied to noisy values, in order.
 
     Attributes
     ----------
     publication : Publication
-        The rules; not an argument, but what the methods below add to a mechanism.
+        The rules. Not an argument: the methods below add them.
     """
 
     publication: Publication = field(
@@ -53,10 +53,10 @@ class PublishedByRules(Mechanism):
         return table(type(self).__name__, (), rows.items())
 
     def rounded(self, step: float = 1, *, ties: Ties = "half even") -> Self:
-        """Say that the curator rounded noisy values to multiples of a step.
+        """Add the rule that noisy values were rounded to multiples of a step.
 
-        Rules are said in the order in which they were applied: ``mechanism.rounded(5).clamped(0,
-        None)`` is another release than ``mechanism.clamped(0, None).rounded(5)``.
+        Add rules in the order in which they were applied: ``mechanism.rounded(5).clamped(0, None)``
+        is another release than ``mechanism.clamped(0, None).rounded(5)``.
 
         Parameters
         ----------
@@ -64,9 +64,9 @@ class PublishedByRules(Mechanism):
             The step, above zero: 5, 100, 0.001. Noise on a grid of floating-point numbers
             (snapping, granularity) is rounded to that grid.
         ties : {"half even", "half up", "down", "toward zero"}
-            What lies halfway between two multiples goes to the even one, as in IEEE 754, NumPy and
-            R, or to the upper one; or all values go to the multiple below, or to the one that is
-            nearer to zero, as by Python's ``int``.
+            Where values halfway between two multiples go: to the even one, as in IEEE 754, NumPy
+            and R; or to the upper one. With "down" all values go to the multiple below, with
+            "toward zero" to the one nearer to zero, as with Python's ``int``.
 
         Returns
         -------
@@ -76,15 +76,15 @@ class PublishedByRules(Mechanism):
         Raises
         ------
         TypeError, ValueError
-            If an argument is of a wrong kind or out of range, if the rule can't follow on those
+            If an argument is of a wrong kind or out of range, if the rule can't follow the rules
             before, or if the mechanism has no likelihood of such releases.
         """
         return self.following(Rounding(step, ties))
 
     def clamped(self, lower: float | None, upper: float | None) -> Self:
-        """Say that the curator moved noisy values beyond limits to the limits.
+        """Add the rule that noisy values beyond limits were moved to the limits.
 
-        The likelihood then has point masses there.
+        The likelihood then has point masses at the limits.
 
         Parameters
         ----------
@@ -99,19 +99,18 @@ class PublishedByRules(Mechanism):
         return self.following(Clamping(lower, upper))
 
     def published_if(self, relation: Relation, threshold: float) -> Self:
-        """Say that the curator suppressed entries of which the noisy value was low.
+        """Add the rule that entries with a low noisy value were suppressed.
 
-        An entry that was suppressed enters by the probability that it would be. In the release it
-        is masked (`numpy.ma`) or nan; in shared data, and where PyMC hands releases on, minus
-        infinity. :func:`~pymc_dapper.published_rows` makes such a release of the rows that are
-        there.
+        The likelihood of a suppressed entry is the probability of suppression. In the release the
+        entry is masked (`numpy.ma`) or nan; in shared data and inside PyMC, minus infinity.
+        :func:`~pymc_dapper.published_rows` makes such a release from the published rows.
 
         Parameters
         ----------
         relation : {">", ">="}
-            How the noisy value had to compare with the threshold.
+            How a published noisy value compares with the threshold.
         threshold : float
-            The threshold, in units of what the values are after the rules before.
+            The threshold, in the units that values have after the rules before.
 
         Returns
         -------
@@ -121,12 +120,12 @@ class PublishedByRules(Mechanism):
         return self.following(Threshold(relation, threshold))
 
     def times(self, factor: float) -> Self:
-        """Say that the curator published values in other units: per cent are ``times(100)``.
+        """Add the rule that values were published in other units: per cent are ``times(100)``.
 
         Parameters
         ----------
         factor : float
-            What values were multiplied by, above zero.
+            The positive factor by which values were multiplied.
 
         Returns
         -------
@@ -136,13 +135,14 @@ class PublishedByRules(Mechanism):
         return self.following(Scaling(factor))
 
     def in_ranges(self, edges: ArrayLike) -> Self:
-        """Say that the curator published in which range a value lies, by the range's number.
+        """Add the rule that the number of the range of a value was published.
 
         Parameters
         ----------
         edges : array_like, shape (k,)
-            Where ranges begin, in increasing order: range i is from ``edges[i - 1]`` to below
-            ``edges[i]``. Range 0 is all below the first, range k all from the last one on.
+            Where ranges begin, in increasing order. Range i is from ``edges[i - 1]`` to below
+            ``edges[i]``. Range 0 is everything below the first edge, range k everything from the
+            last edge on.
 
         Returns
         -------
@@ -152,17 +152,17 @@ class PublishedByRules(Mechanism):
         return self.following(Ranges(edges))
 
     def nonempty(self) -> Self:
-        """Say that there are rows only where the statistic, a count, is above zero.
+        """Add the rule that there are rows only where the statistic, a count, is above zero.
 
-        So it is where the rows of a table weren't known beforehand: nothing is published of a row
-        without records, and that a row is there says that it has some. Rows that aren't there are
-        given as suppressed ones are in :meth:`published_if`.
+        Use it if the rows of a table weren't fixed beforehand: a row without records isn't
+        published, and a published row is known to have records. Give missing rows as suppressed
+        entries, see :meth:`published_if`.
 
         Returns
         -------
         PublishedByRules
-            This one with the rule, which must be the first. Its ``budget`` is None: what is spent
-            on such rows, by a threshold, is told by its ``privacy_loss``.
+            This one with the rule, which must be the first. Its ``budget`` is None:
+            ``privacy_loss`` computes what such rows spend, given a threshold.
 
         References
         ----------
@@ -176,7 +176,7 @@ class PublishedByRules(Mechanism):
         return self._published(self.publication.of_nonempty())
 
     def following(self, rule: Rule) -> Self:
-        """Add a rule, after those that there are. Errors are those of :meth:`rounded`."""
+        """Add a rule after the present ones. Errors are those of :meth:`rounded`."""
         with about(f"{self!r}.{rule!r}"):
             return self._published(self.publication.then(rule))
 
@@ -188,11 +188,11 @@ class PublishedByRules(Mechanism):
 
     @property
     def suppresses(self) -> bool:
-        """Whether entries may not be released."""
+        """Whether entries may be suppressed."""
         return self.publication.suppresses
 
     def check_released(self, name: str, released: np.ndarray) -> None:
-        """Check that a release can have come from the mechanism, by its rules: else a ValueError.
+        """Check that the rules can have led to a release: else a ValueError.
 
         Suppressed entries are minus infinity.
         """
@@ -240,7 +240,7 @@ class PublishedByRules(Mechanism):
         return whole_release(released, type(self).__name__) if self.integer else released
 
     def _published(self, publication: Publication) -> Self:
-        """Return this mechanism with other rules; a ValueError where there is no likelihood."""
+        """Return this mechanism with other rules; a ValueError if there is no likelihood."""
         mechanism = copy(self)
         object.__setattr__(mechanism, "publication", publication)
         if publication.nonempty:
@@ -250,7 +250,7 @@ class PublishedByRules(Mechanism):
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
         """Log-density of released values, or log-probability of discrete and suppressed ones.
 
-        As of each `Mechanism`. It is minus infinity of what noise or rules can't give.
+        As of each `Mechanism`. Minus infinity for values that the noise or the rules can't give.
         """
         released, statistic = as_pair(self._taken("the release", released), statistic)
         logp = self._log_published(released, self.publication.span(released), statistic)
@@ -263,4 +263,4 @@ class PublishedByRules(Mechanism):
     def _log_published(
         self, released: TensorVariable, span: Span, statistic: TensorVariable
     ) -> TensorVariable:
-        """Log-density of released values, whose noisy values lay in a span."""
+        """Log-density of released values, given the span of their noisy values."""

@@ -10,32 +10,32 @@ from pymc_dapper.mechanisms.count_law import CountLaw, read_law
 from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
 
 LARGEST_BASE = 200
-"""More rows of more columns aren't kept with compiled code."""
+"""With more rows or columns, tables aren't cached with compiled code."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RandomRounding(PerturbedCounts):
-    """Counts are rounded up or down at random, to multiples of a base.
+    """Counts rounded up or down at random, to multiples of a base.
 
-    Multiples stay as they are. Any other count goes to the multiple above with a probability that
-    makes rounding unbiased: with base 3, a count of 4 is published as 3 with probability 2/3 and as
-    6 with 1/3. Each cell is rounded by itself.
+    Multiples stay as they are. Other counts go to the multiple above with a probability that makes
+    rounding unbiased: with base 3, a count of 4 is published as 3 with probability 2/3 and as 6
+    with probability 1/3. Cells are rounded independently.
 
     Attributes
     ----------
     base : int
         The base, 2 or more: 3 in New Zealand's tables, 5 in Canada's.
     probabilities : array_like, shape (base - 1,), optional
-        Probability to go up for a remainder of 1, ..., base - 1. If not given, remainder / base.
+        Probability of rounding up for remainders 1, ..., base - 1; by default remainder / base.
 
     Raises
     ------
     TypeError, ValueError
-        If the base isn't a whole number from 2 to 200, or probabilities aren't such.
+        If the base isn't a whole number from 2 to 200, or the probabilities are invalid.
 
     Notes
     -----
-    Rounding that isn't random, to the nearest multiple, is a rule of publication:
+    Rounding to the nearest multiple, which isn't random, is a rule of publication:
     :meth:`~.PublishedByRules.rounded`.
 
     References

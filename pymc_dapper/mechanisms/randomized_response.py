@@ -1,4 +1,4 @@
-"""Randomised response: each record's category is published, at random as another one."""
+"""Randomised response: each record's category is published, with random changes."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -19,15 +19,15 @@ from pymc_dapper.mechanisms.base import Mechanism, as_pair, as_tensor
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RandomizedResponse(Mechanism):
-    """Every record's answer is its true category or, at random, another one (Warner 1965).
+    """Each record's answer is its true category or, at random, another one (Warner 1965).
 
-    The answer is the true category with probability ``keep_probability``, and each other category
-    with the same probability, independently of other records' answers. This is local privacy: who
+    The answer is the true category with probability ``keep_probability``; all other categories are
+    equally likely. Answers of different records are independent. This is local privacy: whoever
     collects the answers needn't be trusted.
 
-    The statistic is the true category of each record, not a count, and as many answers are
-    released as there are records. Each answer spends the budget. If a record has several, the
-    budgets add up, as ``compose`` does it: several attributes, or the columns of one statistic.
+    The statistic is the true category of each record, not a count, and each record has a released
+    answer. Each answer spends the budget. If a record has several answers (several attributes, or
+    columns of the statistic), their budgets add up, as by ``compose``.
 
     Attributes
     ----------
@@ -41,13 +41,14 @@ class RandomizedResponse(Mechanism):
     TypeError
         If an argument isn't a number, or ``categories`` isn't a whole number.
     ValueError
-        If an argument is out of range. A ``keep_probability`` of 1 / categories is refused because
-        the answers would say nothing, and one below because it is most likely another number.
+        If an argument is out of range. ``keep_probability`` = 1 / categories is refused because the
+        answers would carry no information, and a lower one because it probably means something
+        else.
 
     Notes
     -----
-    Other descriptions redraw: with some probability r, the answer is uniform over all k categories,
-    the true one among them. Then ``keep_probability`` is ``1 - r (k - 1) / k``.
+    Other descriptions use a redraw: with some probability r, the answer is drawn uniformly from all
+    k categories, including the true one. Then ``keep_probability`` is ``1 - r (k - 1) / k``.
 
     In a model, a record whose true category is out of range has log-probability -inf.
 
@@ -113,12 +114,12 @@ class RandomizedResponse(Mechanism):
     def calibrate(cls, budget: PureDP, categories: int) -> Self:
         """Choose the probability of a true answer for a budget: e^epsilon / (e^epsilon + k - 1).
 
-        There is no sensitivity: the mechanism is made for one record at a time.
+        There is no sensitivity: the mechanism works on one record at a time.
 
         Parameters
         ----------
         budget : PureDP
-            The budget for one answer. For several answers of a record, ``split`` theirs.
+            The budget for one answer. If a record has several answers, ``split`` their budget.
         categories : int
             Number k of categories.
 
@@ -132,8 +133,8 @@ class RandomizedResponse(Mechanism):
         TypeError
             If the budget isn't pure: the message names a pure budget that is enough for it.
         ValueError
-            If ``categories`` is below 2, if a float can't tell the probability from 1 or from
-            1 / categories, or if the budget is for added or removed records.
+            If ``categories`` is below 2, if the probability isn't distinguishable from 1 or from 1
+            / categories in a float, or if the budget is for added or removed records.
 
         References
         ----------
@@ -174,9 +175,9 @@ class RandomizedResponse(Mechanism):
         return np.log(self.keep_probability), log_change - np.log(self.categories - 1)
 
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
-        """Log-probability of each answer, given the true categories; -inf where either isn't one.
+        """Log-probability of each answer, given the true categories; -inf for other numbers.
 
-        As of each `Mechanism`; a TypeError is raised if the categories aren't of an integer type.
+        As of each `Mechanism`; categories that aren't of an integer type raise a TypeError.
         """
         released, truth = as_pair(released, _as_categories(statistic))
         kept, changed = self._log_probabilities

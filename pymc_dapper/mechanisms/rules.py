@@ -1,7 +1,7 @@
-"""What a curator did to noisy values before they were published, step by step.
+"""Rules of publication: what a curator did to noisy values, step by step.
 
-Each rule maps values to values of the same order. So what was published says between which ends
-the value before lay (:meth:`Rule.before`), and a chain of rules is gone back through one by one.
+Each rule is monotone. So a published value determines two ends between which the value before the
+rule lay (:meth:`Rule.before`), and a chain of rules is inverted one by one.
 """
 
 from abc import ABC, abstractmethod
@@ -19,13 +19,13 @@ Ties = Literal["half even", "half up", "down", "toward zero"]
 Relation = Literal[">", ">="]
 
 MAX_RELEASE = 2**62
-"""Released integers are at most this in size: their difference from a statistic doesn't wrap."""
+"""Largest size of released integers: their difference from a statistic doesn't wrap."""
 
 OFF_GRID = 1e-6
-"""How far beside a multiple of the step, in steps, a rounded value may be written."""
+"""How far a rounded value may be from a multiple of the step, in steps."""
 
 SUPPRESSED = -np.inf
-"""Stands for a suppressed entry in data: it lay below."""
+"""Marks a suppressed entry in data: its value was below the threshold."""
 
 
 class Rule(ABC):
@@ -36,12 +36,12 @@ class Rule(ABC):
         """Return the call that adds the rule to a mechanism."""
 
     def grid(self, grid: float | None) -> float | None:
-        """Grid of the values after the rule, given that before: a step; None of real numbers.
+        """Grid of the values after the rule, given the one before: a step; None for real numbers.
 
         Raises
         ------
         ValueError
-            If the rule can't follow on values of such a grid.
+            If the rule can't follow on values with such a grid.
         """
         return grid
 
@@ -51,14 +51,14 @@ class Rule(ABC):
 
     @abstractmethod
     def before(self, span: Span, grid: float | None, hidden: Value) -> Span:
-        """Where values lay before the rule, by where they lay after it.
+        """Return where values lay before the rule, given where they lay after it.
 
-        ``grid`` is that before the rule, and ``hidden`` says which entries were suppressed.
+        ``grid`` is the grid before the rule, and ``hidden`` marks suppressed entries.
         """
 
     @abstractmethod
     def refusal(self) -> str:
-        """Say what a value must be for the rule to have published it."""
+        """Describe the values that the rule can have published."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,7 +111,7 @@ class Rounding(Rule):
             return self._before_toward_zero(span, 0.0 if grid is None else grid)
         if grid is None:
             down = self.ties == "down"
-            # Half even: a cell has its ends if its number is even.
+            # Half even: a cell includes its ends if its number is even.
             below, above = (0.0, self.step) if down else (-self.step / 2, self.step / 2)
             even = self.ties == "half even"
             low_in = no(self._is_odd(low)) if even else True
@@ -138,11 +138,11 @@ class Rounding(Rule):
         )
 
     def _before_toward_zero(self, span: Span, grid: float) -> Span:
-        """Where values lay that were cut: from the multiple itself on, away from zero."""
+        """Return where truncated values lay: from the multiple itself on, away from zero."""
         if self.step == grid:
             return span
         low, high, whole = span.low, span.high, grid > 0
-        # As far as the next multiple, which of real numbers is left out.
+        # Up to the next multiple, which is excluded for real numbers.
         reach = self.step - grid
         positive, negative = low.value > self.step / 2, high.value < -self.step / 2
         return replace(
@@ -159,7 +159,7 @@ class Rounding(Rule):
         return (number - 2 * module.floor(number / 2)) > 0.5
 
     def is_off(self, values: Value) -> Value:
-        """Which values aren't multiples of the step."""
+        """Return which values aren't multiples of the step."""
         module = pt if isinstance(values, Variable) else np
         steps = values / np.float64(self.step)
         return module.abs(steps - module.round(steps)) > OFF_GRID + 2.0**-50 * module.abs(steps)
@@ -171,7 +171,7 @@ class Rounding(Rule):
 
 @dataclass(frozen=True, repr=False)
 class Clamping(Rule):
-    """Moved to a limit where they lay beyond it."""
+    """Values beyond a limit were moved to it."""
 
     lower: float | None
     upper: float | None
@@ -255,7 +255,7 @@ class Clamping(Rule):
 
 @dataclass(frozen=True, repr=False)
 class Threshold(Rule):
-    """Suppressed unless above a threshold, or at least as large."""
+    """Values below a threshold, or not above it, were suppressed."""
 
     relation: Relation
     threshold: float
@@ -273,7 +273,7 @@ class Threshold(Rule):
         return value >= limit if self.relation == ">=" else value > limit
 
     def _ends(self, grid: float | None) -> tuple[End, End]:
-        """Return the largest value that is suppressed and the smallest one that isn't."""
+        """Return the largest suppressed value and the smallest published one."""
         at_limit = self.relation == ">="
         if grid is None:
             limit = np.float64(self.threshold)
@@ -293,14 +293,14 @@ class Threshold(Rule):
             high_enough = both(high_enough, one_of(span.above, above_it))
         never = one_of(span.never, no(high_enough))
         low, cells = span.low, span.cells
-        # What lay below was not published.
+        # Values below the threshold weren't published.
         is_less = low.value < first.at if first.closed is True else low.value <= first.at
         if span.cells or span.below is not False:
             low, cells = low.or_else(one_of(span.below, is_less), first), True
         elif span.above is not False:
             low = low.or_else(both(span.above, is_less), first)
-        # Of several thresholds, an entry is suppressed that is below one of them. Those that follow
-        # may suppress no value, or each.
+        # With several thresholds, an entry is suppressed if it is below one of them. Later rules
+        # may suppress no value, or all.
         reaches = span.high.value <= last.at if last.closed is True else span.high.value < last.at
         higher = one_of(not span.suppressed, one_of(span.never, reaches))
         return replace(
@@ -321,7 +321,7 @@ class Threshold(Rule):
 
 @dataclass(frozen=True, repr=False)
 class Scaling(Rule):
-    """Published in other units, such as per cent."""
+    """Values were published in other units, such as per cent."""
 
     factor: float
 
@@ -354,7 +354,7 @@ class Scaling(Rule):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Ranges(Rule):
-    """Published as the number of a range."""
+    """The number of a value's range was published."""
 
     edges: Any
 
@@ -413,19 +413,19 @@ def _multiple(k: int, grid: float) -> Any:
 
 
 def _margin(limit: float, grid: float | None) -> float:
-    """How far from a limit a value may be that is it, but for floating point."""
+    """How far a value may be from a limit and still equal it in floating point."""
     return 1e-12 * abs(limit) if grid is None else grid / 4
 
 
 @dataclass(frozen=True)
 class Publication:
-    """Rules in the order in which they were applied, to noisy values of a grid."""
+    """Rules in the order in which they were applied to noisy values."""
 
     start: float | None
-    """Grid of the noisy values: 1 of whole numbers, None of real ones."""
+    """Grid of the noisy values: 1 for whole numbers, None for real ones."""
     rules: tuple[Rule, ...] = ()
     nonempty: bool = False
-    """Whether there are entries only where the statistic is above zero."""
+    """Whether entries exist only where the statistic is above zero."""
 
     def then(self, rule: Rule) -> "Publication":
         """Add a rule.
@@ -433,7 +433,7 @@ class Publication:
         Raises
         ------
         ValueError
-            If it can't follow on those before.
+            If the rule can't follow the rules before.
         """
         if self.rules and isinstance(self.rules[-1], Ranges):
             raise ValueError(f"in_ranges must be the last rule: {rule!r} can't follow it")
@@ -441,12 +441,12 @@ class Publication:
         return replace(self, rules=(*self.rules, rule))
 
     def of_nonempty(self) -> "Publication":
-        """Leave out entries where the statistic isn't above zero.
+        """Add the rule that entries exist only where the statistic is above zero.
 
         Raises
         ------
         ValueError
-            If there are rules already: rows are made up before there is noise.
+            If there are rules already: rows are chosen before there is noise.
         """
         if self.rules or self.nonempty:
             raise ValueError("say nonempty() first, and once: rows are made up before noise")
@@ -466,22 +466,22 @@ class Publication:
 
     @property
     def grid(self) -> float | None:
-        """Grid of what is published."""
+        """Grid of the published values."""
         return self.grids[-1]
 
     @property
     def suppresses(self) -> bool:
-        """Whether entries may not be published."""
+        """Whether entries may be suppressed."""
         return self.nonempty or any(isinstance(rule, Threshold) for rule in self.rules)
 
     @property
     def factor(self) -> float:
-        """How many units of what is published a unit of the noisy values is."""
+        """Published units for each unit of the noisy values."""
         factors = [rule.factor for rule in self.rules if isinstance(rule, Scaling)]
         return float(np.prod(factors))
 
     def publish(self, noisy: Value, statistic: Value) -> Value:
-        """Apply all rules to noisy values: SUPPRESSED where they aren't published."""
+        """Apply all rules to noisy values; entries that aren't published become SUPPRESSED."""
         hidden: Value = no(statistic > 0) if self.nonempty else False
         for rule in self.rules:
             if isinstance(rule, Threshold):
@@ -491,16 +491,16 @@ class Publication:
         return either(hidden, SUPPRESSED, noisy)
 
     def span(self, released: Value) -> Span:
-        """Where noisy values lay, by what was published of them."""
+        """Return where noisy values lay, given the published ones."""
         return self._back(released, lambda rule, span, grid, hidden: None)
 
     def check(self, name: str, released: np.ndarray) -> None:
-        """Check that values can have been published by these rules.
+        """Check that these rules can have led to the published values.
 
         Raises
         ------
         ValueError
-            If not; the message names the rule.
+            If they can't; the message names the rule.
         """
         if self.suppresses and released.size and np.all(np.isneginf(released)):
             raise ValueError(
@@ -509,7 +509,7 @@ class Publication:
             )
 
         def refuse(rule: Rule, span: Span, grid: float | None, hidden: Value) -> None:
-            # Where an entry that was suppressed lay isn't known before all thresholds are passed.
+            # The span of a suppressed entry is known only after all thresholds.
             wrong = both(span.never, no(hidden))
             if isinstance(rule, Rounding) and span.points:
                 wrong = one_of(wrong, both(rule.is_off(span.low.at), no(hidden)))
@@ -546,14 +546,14 @@ class Publication:
             span = rule.before(span, grid, hidden)
             look(rule, span, grid, hidden)
         if self.nonempty and not span.suppressed:
-            # Without a threshold, an entry that is there is published.
+            # Without a threshold, every existing entry is published.
             span = replace(span, never=one_of(span.never, hidden))
         return span
 
     def hidden(self, released: Value) -> Value:
-        """Which entries were suppressed."""
+        """Return which entries were suppressed."""
         if not self.suppresses:
             return False
-        # The largest negative number: compiled code may not tell what isn't finite.
+        # The largest negative number: compiled code may lose infinities.
         lowest = np.finfo(np.float64).min
         return released < lowest

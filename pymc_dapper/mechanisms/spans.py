@@ -1,6 +1,6 @@
-"""Where a noisy value lay, given what was published of it: spans of real or whole numbers.
+"""Spans: where a noisy value lay, given the published one; of real or whole numbers.
 
-All of this is for NumPy's arrays and PyTensor's variables alike.
+All functions take NumPy arrays and PyTensor variables alike.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Value = Any
 
 
 def either(condition: Value, yes: Value, no: Value) -> Value:
-    """Choose entry by entry; of a condition that is True or False for all, what it chooses."""
+    """Choose entry by entry; a condition that is a plain bool chooses for all entries."""
     if isinstance(condition, bool):
         return yes if condition else no
     if any(isinstance(x, Variable) for x in (condition, yes, no)):
@@ -26,7 +26,7 @@ def either(condition: Value, yes: Value, no: Value) -> Value:
 
 
 def both(a: Value, b: Value) -> Value:
-    """Whether two conditions hold, of which either may be True or False for all entries."""
+    """Whether both conditions hold; either may be a plain bool for all entries."""
     if isinstance(a, bool):
         return b if a else False
     return either(b, a, False) if isinstance(b, bool) else a & b
@@ -46,12 +46,12 @@ def no(condition: Value) -> Value:
 
 @dataclass(frozen=True)
 class End:
-    """An end of a span: ``at + plus``, kept apart, as a half is lost beside 1e17."""
+    """An end of a span, ``at + plus``. The two are stored apart: a half is lost beside 1e17."""
 
     at: Value
     plus: Value = 0.0
     closed: Value = True
-    """Whether the end is part of the span. It matters where values have point masses."""
+    """Whether the end is part of the span. It matters for values with point masses."""
 
     @property
     def value(self) -> Value:
@@ -71,7 +71,7 @@ class End:
         return End(self.at / np.float64(factor), self.plus / factor, self.closed)
 
     def or_else(self, condition: Value, other: "End") -> "End":
-        """Another end, where a condition holds."""
+        """Return another end where a condition holds."""
         return End(
             either(condition, other.at, self.at),
             _either_constant(condition, other.plus, self.plus),
@@ -81,26 +81,26 @@ class End:
 
 @dataclass(frozen=True)
 class Span:
-    """Where each entry's value lay: between two ends, which are the same where it is known."""
+    """The range of each entry's value: two ends, which are equal if the value is known."""
 
     low: End
     high: End
     below: Value = False
-    """Whether it may lie anywhere below ``high``; ``low`` then says nothing."""
+    """Whether the span is open below; ``low`` is then ignored."""
     above: Value = False
-    """Whether it may lie anywhere above ``low``; ``high`` then says nothing."""
+    """Whether the span is open above; ``high`` is then ignored."""
     never: Value = False
-    """Whether there is no such value."""
+    """Whether the span is empty."""
     points: bool = True
-    """Whether some entries may be known."""
+    """Whether some entries may be known exactly."""
     cells: bool = False
-    """Whether some entries may lie between two finite ends that differ."""
+    """Whether some entries may lie between two different finite ends."""
     suppressed: bool = False
-    """Whether a threshold was gone back through."""
+    """Whether the rules include a threshold."""
 
     @property
     def width(self) -> float | None:
-        """Distance of the ends, where it is the same for all entries."""
+        """Distance of the ends, if it is the same for all entries."""
         known = self.low.at is self.high.at and all(
             isinstance(end.plus, float) for end in (self.low, self.high)
         )

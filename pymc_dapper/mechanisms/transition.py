@@ -1,4 +1,4 @@
-"""Any law of a published whole number, given the true count."""
+"""Transition mechanisms: any law of a published whole number, given the true count."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,22 +15,23 @@ from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
 class TransitionMechanism(PerturbedCounts):
     """Each cell is published as another whole number, by probabilities P(published | true).
 
-    For an office's own rule. Cells are independent of each other, given the true counts. With a
-    square matrix and categories of records in the place of counts, it is randomised response with
-    a confusion matrix, as of values that were swapped.
+    Use it for an office's own rule. Cells are independent, given the true counts. A square matrix
+    on the categories of records, in place of counts, is randomised response with a confusion
+    matrix; data swapping is an example.
 
     Attributes
     ----------
     probabilities : array_like, shape (rows, columns)
-        Row n is for a true count of n, from 0 on, and adds up to one.
+        Row n is for a true count of n, from 0 on. Each row adds up to one.
     published : array_like of int, shape (columns,), optional
-        What each column stands for: 0, 1, 2, ... if not given. True counts beyond the last row are
-        then impossible.
+        The published value of each column, by default 0, 1, 2, .... True counts beyond the last row
+        are then impossible.
     differences : array_like of int, shape (columns,), optional
-        In the place of ``published``: by how much what is published differs from the true count.
+        In place of ``published``: the published value minus the true count.
     repeats : int, optional
-        How many of the last rows serve all larger counts, in turn; 1 for the last alone. For
-        ``differences`` only. Without it, values that larger counts may have led to are refused.
+        This number of last rows repeats for all larger counts; 1 repeats the last row. For
+        ``differences`` only. Without it, released values that larger counts may have led to are
+        refused.
 
     Raises
     ------
@@ -39,7 +40,7 @@ class TransitionMechanism(PerturbedCounts):
 
     Examples
     --------
-    Counts of 1 and 2 are published as 0 or 3, all others as they are:
+    Counts of 1 and 2 are published as 0 or 3, all others unchanged:
 
     >>> rows = [[1, 0, 0, 0], [0.6, 0, 0, 0.4], [0.3, 0, 0, 0.7], [0, 0, 0, 1]]
     >>> small = TransitionMechanism(rows)
@@ -59,14 +60,14 @@ class TransitionMechanism(PerturbedCounts):
         *,
         largest: int,
     ) -> Self:
-        """Make the mechanism of a function of the true count.
+        """Make the mechanism from a function of the true count.
 
         Parameters
         ----------
         law : callable
             ``law(true) -> {published: probability}``.
         largest : int
-            The largest true count that it is asked for: larger ones are impossible.
+            The largest true count; larger ones are impossible.
 
         Returns
         -------
@@ -75,7 +76,7 @@ class TransitionMechanism(PerturbedCounts):
         Raises
         ------
         TypeError, ValueError
-            If the function returns something else, or what doesn't add up to one.
+            If the function returns something else, or probabilities that don't add up to one.
 
         Examples
         --------

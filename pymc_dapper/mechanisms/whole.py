@@ -1,4 +1,4 @@
-"""Which statistics hold fractions, for noise that is added to whole numbers only."""
+"""Which statistics hold fractions; discrete noise is added to whole numbers only."""
 
 import pytensor.scalar as ps
 from pytensor.graph.basic import Variable
@@ -14,9 +14,9 @@ _KEEPS_ENTRIES = (DimShuffle, Join, JoinDims, MakeVector, Reshape, SpecifyShape,
 
 
 def has_fractions(statistic: Variable) -> bool:
-    """Whether a statistic is a quotient, or real random numbers, or is added up of such.
+    """Whether a statistic is a quotient, or a real random number, or a sum of such.
 
-    False also where it isn't known: floats may hold counts.
+    False also if that isn't known: floats may hold counts.
     """
     pending, seen = [statistic], set()
     while pending:

@@ -1,7 +1,8 @@
-"""Releases of a model that somebody wrote, and whether they can have come from it.
+"""Plausibility checks: whether the releases in a model can have come from that model.
 
-A release whose sums something else in the model tells (`told_sums`), or that is told twice
-(`repeated`), is found by draws from the prior, in which both are the same.
+The checks draw data sets from the prior. They find two mistakes: a release that was made consistent
+with a total that the model states elsewhere (`told_sums`), and a release that is in the model twice
+(`repeated`).
 """
 
 from pymc_dapper.plausibility.check import check_releases

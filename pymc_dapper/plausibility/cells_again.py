@@ -1,4 +1,4 @@
-"""The same cells, released twice by a mechanism that changes a cell alike each time."""
+"""The same cells released twice, by a mechanism that gives a cell the same change each time."""
 
 import warnings
 from itertools import combinations
@@ -11,24 +11,24 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 
 FEW_CELLS = 10
-"""So many cells may be rounded alike twice, by chance."""
+"""Up to this number of cells may be rounded alike twice by chance."""
 
 
 def check_cells_again(model: Model) -> None:
-    """Tell of releases of the same cells whose changes would count as if drawn twice.
+    """Find two releases of the same cells whose changes would count as drawn twice.
 
-    A mechanism says by ``changes_again`` whether a cell that it changed is changed alike wherever
-    it is published.
+    A mechanism's ``changes_again`` says whether it changes a cell in the same way in each
+    publication.
 
     Raises
     ------
     ReadingError
-        If it is.
+        If the mechanism always repeats its changes.
 
     Warns
     -----
     UserWarning
-        If it needn't be, but all of many cells are alike.
+        If it may draw them anew, but many cells are all changed alike.
     """
     found = [
         (x, x.tag.mechanism)

@@ -1,8 +1,8 @@
 """Whether what was released can have come from what the model describes.
 
 A release in wrong units, or of another number of people, is sampled without complaint: the chain
-sits in the corner nearest to it. So each release is compared with the range of its statistic, and
-where that isn't bounded, with data sets drawn from the prior.
+sits in the corner nearest to it. So each release is compared with the range of its statistic. If
+that range isn't bounded, it is compared with data sets drawn from the prior.
 """
 
 import warnings
@@ -36,44 +36,44 @@ from pymc_dapper.plausibility.told_sums import (
 )
 
 MOST_DEVIATIONS = 12.0
-"""From so many standard deviations of the noise on, chance isn't an explanation any more."""
+"""A release this many noise standard deviations away isn't explained by chance."""
 
 LEAST_DROP = 20.0
-"""Nor is it, if the noise's log-density is so far below its top, even if its tails are heavy."""
+"""Nor is one whose noise log-density is this far below its top, even with heavy tails."""
 
 DROP_WHERE_FIXED = 10.0
-"""The same of an entry that the model hardly lets vary: a chain wouldn't find it."""
+"""The same limit for an entry that the model hardly lets vary: a chain wouldn't find it."""
 
 LARGEST_ROUNDING = 1e-3
 """A log-density that is rounded to more than this can't tell data sets apart."""
 
 PRIOR_SPREAD = 10.0
-"""How far beyond its draws the prior may reach, in their standard deviations."""
+"""How far the prior may reach beyond its draws, in their standard deviations."""
 
 MOST_DRAWS, FEWEST_DRAWS = 64, 8
 DRAWN_RECORDS = 2_000_000
-"""Records are drawn from the prior about so many times in all."""
+"""The prior draws have about this number of records in all."""
 
 
 def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) -> None:
-    """Compare the releases that latent variables enter with what these can give.
+    """Compare releases with the values that their statistics can have under the model.
 
-    What is compared are mechanisms that add independent noise, and other Potentials and observed
-    variables that depend on free variables through a difference from released values only. Messages
-    call the latent variables, of which the value variables are given, ``latent``: "400 records".
+    Compared are mechanisms that add independent noise. So are Potentials and observed variables
+    that depend on free variables only through a difference from released values. ``values`` are the
+    value variables of the latent variables, and messages call these ``latent``: "400 records".
 
     Raises
     ------
     ReadingError
         If a release is so far out that the log-density can't tell data sets apart in double
-        precision, if it was made consistent with a total after noise was added, or if it is in the
+        precision; if it was made consistent with a total after noise was added; or if it is in the
         model twice.
 
     Warns
     -----
     UserWarning
-        If a release is further from anything that the model can give than noise explains, or if
-        two are the same and that can be chance.
+        If a release is further from the model's values than noise explains, or if two releases are
+        the same and that can be chance.
     """
     releases = list(find_releases(model, values))
     known = list(find_equalities(model, values)) if releases else []
@@ -112,7 +112,7 @@ def _prior_draws(
 ) -> list[np.ndarray]:
     """Draw statistics from the prior; the first axis is that of the draws.
 
-    There are no draws from an improper prior, or from a distribution that only has a density.
+    An improper prior has no draws, nor has a distribution with a density only.
     """
     point = initial_point(model)
     size = sum(np.size(point[x.name]) for x in values)
@@ -121,7 +121,7 @@ def _prior_draws(
         randomness, graphs = with_randomness(inline_symbolic_ops(list(statistics)))
         draw = compile_in_python(model, randomness.inputs, graphs)
         with np.errstate(all="ignore"):
-            # A function leaves its generator as it is: each call gets one of its own.
+            # A compiled function doesn't advance its generator: each call gets its own.
             rngs = np.random.default_rng(0).spawn(n_draws)
             draws = [draw(*randomness.draw(rng)) for rng in rngs]
     except FAILURES:  # whatever a distribution of the user's raises
@@ -160,7 +160,7 @@ class _Comparison:
             self._sums = _KnownSums(self._draws, self._noise)
 
     def complaint(self) -> str | None:
-        """Say what is wrong with the release, if anything is."""
+        """Say what is wrong with the release; None if nothing is."""
         lowest, highest = self._range()
         noise, deviations, reach = self._noise, self._noise.deviations, self._reach
         if deviations is None or not np.all(np.isfinite(lowest) | np.isfinite(highest)):
@@ -196,12 +196,12 @@ class _Comparison:
         return None
 
     def _range(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where the noisy values lay, flat."""
+        """Return the lowest and highest value that each noisy value can have had, as vectors."""
         lowest = np.broadcast_to(self.release.lowest, self._shape)
         return lowest.ravel(), np.broadcast_to(self.release.highest, self._shape).ravel()
 
     def _that_never_vary(self, lowest: np.ndarray, highest: np.ndarray) -> np.ndarray:
-        """Which entries are the same in all data sets, and too far from what was released."""
+        """Find entries that are the same in all data sets, and too far from the released value."""
         if not len(self._draws):
             return np.zeros(0, dtype=bool)
         first = self._draws[0]
@@ -216,7 +216,7 @@ class _Comparison:
         return far & bool(extremes)
 
     def _too_far(self, distance: np.ndarray) -> np.ndarray:
-        """Which entries chance doesn't explain, so far from what they can be."""
+        """Find entries whose distance from the statistic's range isn't explained by chance."""
         far = distance > MOST_DEVIATIONS * self._noise.known_deviations
         return far & (self._noise.drop(distance) > LEAST_DROP + np.log(self._noise.size))
 
@@ -225,7 +225,7 @@ class _Comparison:
         return f" is at index {place}" if place else " is its value"
 
     def check_repeated(self, other: "_Comparison") -> None:
-        """Tell of another release that is this one again."""
+        """Check whether another release is this one again."""
         deviations, of_other = self._noise.deviations, other._noise.deviations
         if deviations is None or of_other is None or self._shape != other._shape:
             return
@@ -254,14 +254,14 @@ class _Comparison:
 
 
 class _Reach:
-    """Where the entries of a statistic can lie.
+    """The range of each entry of a statistic.
 
     Attributes
     ----------
     lower, upper : ndarray
-        The range of each entry: its bounds, and where it has none, where the prior reaches.
+        Range of each entry: its bounds; without bounds, how far the prior reaches.
     bounded : ndarray of bool
-        Which entries have bounds on both sides.
+        Entries that have bounds on both sides.
     """
 
     def __init__(self, bounds: Bounds, draws: np.ndarray, latent: str):
@@ -275,7 +275,7 @@ class _Reach:
         self.lower, self.upper = lower, upper
 
     def told(self, k: int) -> str:
-        """Say where an entry can lie."""
+        """Describe the range of an entry, for messages."""
         if self.bounded[k]:
             lower, upper = self.lower[k], self.upper[k]
             return f"anything that {self._latent} can give, {lower:.6g} to {upper:.6g}"
@@ -287,11 +287,11 @@ class _Reach:
 
 
 def _margin(draws: np.ndarray) -> np.ndarray:
-    """Return how far beyond its draws the prior may reach, for each entry.
+    """Return how far the prior may reach beyond its draws, for each entry.
 
-    With heavy tails, draws don't show that. So it may go beyond the farthest draw by as many times
-    as that goes beyond the typical one. A vague Gamma(0.001, 0.001) gives zeros mostly, and draws
-    that are all zero say nothing.
+    Under heavy tails, draws don't show the whole range. So the margin grows with the ratio of the
+    farthest draw to the typical one. If all draws are zero, as of a vague Gamma(0.001, 0.001), they
+    say nothing about the range.
     """
     with np.errstate(all="ignore"):
         distances = np.abs(draws - np.median(draws, axis=0))
@@ -302,7 +302,7 @@ def _margin(draws: np.ndarray) -> np.ndarray:
 
 
 class _KnownSums:
-    """What doesn't vary among data sets, such as the total of a table."""
+    """Sums of a statistic that are the same in all data sets, such as the total of a table."""
 
     def __init__(self, draws: np.ndarray, noise: NoiseLaw):
         self._noise, deviations = noise, noise.known_deviations
@@ -313,7 +313,7 @@ class _KnownSums:
         self._total = totals[0] if seen.any() and never_varies else None
         self._centre = draws.mean(axis=0)
         self._fixed = np.empty((0, noise.size))
-        # Else too few to tell what never varies from what didn't; nor can a cell that was empty.
+        # Fewer draws can't tell constant entries from variable ones; nor can a cell that was empty.
         if len(draws) >= 3 * noise.size and seen.all():
             scaled = (draws - self._centre) / deviations
             _, spread, directions = np.linalg.svd(scaled, full_matrices=False)
@@ -327,7 +327,7 @@ class _KnownSums:
             check_adjusted(name, released, self._noise, everywhere, total, by)
 
     def complaint(self, released: np.ndarray) -> str | None:
-        """Compare them with the release."""
+        """Say how the release contradicts the known sums; None if it doesn't."""
         if self._total is not None:
             distance = abs(released.sum() - self._total) / self._deviation
             if self._too_far(distance):
@@ -348,10 +348,10 @@ class _KnownSums:
     def _too_far(self, distance: float) -> bool:
         if not distance > MOST_DEVIATIONS:
             return False
-        # With heavy tails, a single entry may well explain all of it.
+        # With heavy tails, a single entry may explain the whole distance.
         return bool(self._noise.drop(distance * self._noise.known_deviations).min() > LEAST_DROP)
 
 
 def _number(lowest: float, highest: float) -> str:
-    """Show a released value; of a clamped one, the limit."""
+    """Format a released value; if it was clamped, the limit."""
     return f"{lowest if np.isfinite(lowest) else highest:.6g}"

@@ -1,4 +1,4 @@
-"""Statistics of data sets in which all records are alike: whether an entry can vary at all."""
+"""Statistics of data sets in which all records are alike: they show whether an entry can vary."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -16,13 +16,13 @@ from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
 from pymc_dapper.plausibility.support import bounds_by_support
 
 DRAWS = 64
-"""A category that has no probability in any of so many draws from the prior can't be had."""
+"""Number of draws from the prior. A category without probability in all of them is impossible."""
 
 NEVER = 1e-3
-"""Nor can one of known probability, if so few records are expected in it."""
+"""A category of known probability is impossible if fewer records than this are expected in it."""
 
 MOST_EXTREMES = 256
-"""So many data sets are looked at, at most."""
+"""At most this number of data sets is evaluated."""
 
 
 def at_extremes(
@@ -30,8 +30,8 @@ def at_extremes(
 ) -> list[np.ndarray]:
     """Evaluate a statistic, in terms of random variables, where all records have the same value.
 
-    At each value that they can have, and tables with all in one cell. None, if these are too many,
-    or if what the latent variables can be isn't known.
+    The data sets have all records at one possible value, or a whole table in one cell. Returns None
+    if there are too many of them, or if the possible values aren't known.
     """
     rvs = [model.values_to_rvs[value] for value in values]
     rng = np.random.default_rng(0)
@@ -66,9 +66,9 @@ def _probabilities(rv: TensorVariable) -> TensorVariable:
 
 
 def _extremes(rv: TensorVariable, state: np.ndarray, p: np.ndarray) -> list[np.ndarray]:
-    """List them for one variable: given a draw of it, and draws of its categories' probabilities.
+    """List the extreme states of one variable, given a draw of it and of its probabilities.
 
-    A probability that varies may be small in all draws under a vague prior, and says nothing.
+    A probability with a vague prior may be small in all draws; such a probability says nothing.
     """
     state = np.asarray(state)
     records = state.sum() if isinstance(rv.owner.op, MultinomialRV) else state.size

@@ -1,4 +1,4 @@
-"""Find the releases of a model: statistics to which noise of a known law was added."""
+"""Find the releases of a model: statistics with noise of a known law."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,42 +28,42 @@ class ModelRelease:
     name: str
     """Name of the Potential or observed variable."""
     statistic: TensorVariable
-    """What the noise was added to, in terms of random variables."""
+    """The statistic before noise, in terms of random variables."""
     lowest: np.ndarray
     highest: np.ndarray
-    """Where the noisy value lay. Both are the released value, unless it was clamped, suppressed or
-    published otherwise."""
+    """Lower and upper limit of each noisy value. Both are the released value, unless it was
+    clamped, suppressed or published by another rule."""
     noise: Callable[[np.ndarray], np.ndarray]
-    """``noise(difference) -> ndarray``, the log-density of the noise: a value for each entry of the
-    difference, or one in all."""
+    """``noise(difference) -> ndarray``: the log-density of the noise, for each entry or as a
+    sum."""
 
     @property
     def known(self) -> np.ndarray:
-        """The noisy values; nan where a range is known."""
+        """The noisy values; nan for those of which only a range is known."""
         return np.where(self.lowest == self.highest, self.lowest, np.nan)
 
 
 @dataclass(frozen=True)
 class Equality:
-    """A function of latent variables that a Potential compares with what it is known to be."""
+    """A function of latent variables that a Potential sets equal to known numbers."""
 
     name: str
     """Name of the Potential."""
     statistic: TensorVariable
     """The function, in terms of random variables."""
     value: np.ndarray
-    """What it is compared with."""
+    """The known numbers."""
 
 
 def find_equalities(model: Model, values: Sequence[TensorVariable]) -> Iterator[Equality]:
-    """Find what Potentials compare latent variables with, as an invariant does."""
+    """Find Potentials that set functions of latent variables equal to numbers, as invariants do."""
     constants = view_of(model).dims
     latent = {model.values_to_rvs[value] for value in values}
     for potential in model.potentials:
         for one, other in _compared(potential):
             on_latent = [not latent.isdisjoint(ancestors([x])) for x in (one, other)]
             statistic, known = (one, other) if on_latent[0] else (other, one)
-            # As many entries as the statistic, or one for several of them.
+            # As many numbers as the statistic has entries, or one number for several entries.
             single = zip(statistic.type.broadcastable, known.type.broadcastable, strict=True)
             fits = all(of_known or not of_statistic for of_statistic, of_known in single)
             if any(on_latent) and fits and set(ancestors([known])).isdisjoint(model.free_RVs):
@@ -72,7 +72,7 @@ def find_equalities(model: Model, values: Sequence[TensorVariable]) -> Iterator[
 
 
 def _compared(condition: Variable) -> Iterator[Sequence[Variable]]:
-    """Find what must be equal for a choice to be made, or for all of several conditions to hold."""
+    """Find the pairs that a condition requires to be equal."""
     node = condition.owner
     if node is None:
         return
@@ -90,7 +90,7 @@ def _compared(condition: Variable) -> Iterator[Sequence[Variable]]:
 
 
 def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[ModelRelease]:
-    """Find the releases that latent variables enter, and whose noise has a law that is known."""
+    """Find the releases of latent variables whose noise has a known law."""
     constants = view_of(model).dims
     naturals = {x: x for x in model.free_RVs}
     as_random = dict(zip(model.value_vars, forward(model, naturals), strict=True))
@@ -126,10 +126,11 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Mo
 def _as_difference(
     model: Model, log_density: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable, TensorVariable] | None:
-    """Find the difference between data and a statistic that is all a log-density depends on.
+    """Find a difference between data and a statistic that alone determines a log-density.
 
-    Returns statistic, data, difference and log-density; the last is a function of the difference,
-    and of no free variable, with its top at zero. None if there is none.
+    Returns statistic, data, difference and log-density. The log-density is a function of the
+    difference alone, not of free variables, and is highest at zero. Returns None if there is no
+    such difference.
     """
     free = model.value_vars
     dependent = dependent_variables(free, [log_density])

@@ -7,16 +7,16 @@ from math import prod
 import numpy as np
 
 SMALLEST_WIDTH = 1e-280
-"""What is narrower is no noise, but an equation."""
+"""Noise narrower than this is an equation."""
 
 SEPARATE_ENTRIES = 50
-"""A log-density that isn't a vector is examined entry by entry, for so many entries at most."""
+"""A log-density that isn't a vector is examined entry by entry, up to this number of entries."""
 
 
 class NoiseLaw:
-    """Noise on each entry of a release: its standard deviations, and how its density falls.
+    """Noise on the entries of a release: standard deviations, and the fall of its density.
 
-    ``log_density`` is as :attr:`ModelRelease.noise`, and ``shape`` that of the release.
+    For ``log_density`` see :attr:`ModelRelease.noise`; ``shape`` is the shape of the release.
     """
 
     def __init__(self, log_density: Callable[[np.ndarray], np.ndarray], shape: tuple[int, ...]):
@@ -39,20 +39,20 @@ class NoiseLaw:
 
     @property
     def known_deviations(self) -> np.ndarray:
-        """The noise's standard deviations, where there are some."""
+        """The standard deviations, of noise that has them."""
         assert self.deviations is not None
         return self.deviations
 
     @property
     def is_normal(self) -> bool:
-        """Whether the log-density falls as the square of the distance."""
+        """Whether the log-density falls with the square of the distance."""
         if self.deviations is None:
             return False
         one, two = self.drop(self.deviations), self.drop(2 * self.deviations)
         return bool(np.allclose(two, 4 * one, rtol=1e-9))
 
     def drop(self, distance: np.ndarray) -> np.ndarray:
-        """Return how far the log-density of each entry's noise lies below that of none."""
+        """Return how far each entry's log-density lies below its value at zero noise."""
         if self.is_whole:
             distance = np.rint(distance)
         if self._entrywise:
@@ -69,8 +69,8 @@ class NoiseLaw:
     def deviations(self) -> np.ndarray | None:
         """The noise's standard deviations, by quadrature.
 
-        None where there is none: if the density isn't highest at zero, or if it says what the
-        statistic is exactly.
+        None if the noise has none: its density isn't highest at zero, or the statistic is known
+        exactly.
         """
         if not self._is_known:
             return None
@@ -85,7 +85,7 @@ class NoiseLaw:
             if not wide.any():
                 break
             width[wide] /= 2
-        # Ever sparser, to a hundred widths.
+        # The grid becomes sparser with distance, up to a hundred widths.
         steps = 0.1 * np.sinh(np.linspace(-7.6, 7.6, 161))
         drops = np.array([self.drop(width * step) for step in steps])
         peaked = np.min(drops) > -1e-6 and np.all(self.drop(width) >= 0.5)

@@ -1,4 +1,4 @@
-"""The same release, twice in a model: its noise would count as if it had been drawn twice."""
+"""The same release twice in a model: its noise would count as two independent draws."""
 
 import warnings
 
@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 
 def is_same(first: TensorVariable, second: TensorVariable, draws: tuple[Array, Array]) -> bool:
-    """Say whether two statistics are the same: by their graphs, or in all draws from the prior."""
+    """Say whether two statistics are the same, by their graphs or in all draws from the prior."""
     if equal_computations([first], [second]):
         return True
     one, other = (x.reshape(len(x), -1) for x in draws)
@@ -27,26 +27,26 @@ def is_same(first: TensorVariable, second: TensorVariable, draws: tuple[Array, A
 def check_repeated(
     names: tuple[str, str], noisy_range: tuple[Array, Array], noise: NoiseLaw
 ) -> None:
-    """Tell of two releases of one statistic that have the same values and the same noise.
+    """Check for two releases of one statistic with the same values and the same noise.
 
-    ``noisy_range`` is where the noisy values lay, flat: their lowest, their highest.
+    ``noisy_range`` has the lowest and the highest possible noisy values, as vectors.
 
     Raises
     ------
     ReadingError
-        If independent noise gives the same values with probability zero.
+        If independent noise would give the same values with probability zero.
 
     Warns
     -----
     UserWarning
-        If it can be chance.
+        If the agreement can be chance.
     """
     lowest, highest = noisy_range
     exact = lowest == highest
     width = highest - lowest + (1.0 if noise.is_whole else 0.0)
     if not noise.is_whole and exact.any():
         width[exact] = step_of(lowest[exact])
-    # Of normal noise; of other noise it is about the same.
+    # Computed for normal noise; other noise gives about the same.
     each = np.minimum(width / (2 * np.sqrt(np.pi) * noise.known_deviations), 1.0)
     chance = float(np.prod(each))
     how_often = "never agree"

@@ -1,4 +1,4 @@
-"""Between which numbers a statistic lies, by the supports of random variables."""
+"""Bounds of a statistic, from the supports of random variables."""
 
 from collections.abc import Mapping
 

@@ -1,7 +1,7 @@
-"""Sums over the entries of a release that something else in the model tells, and adjusted values.
+"""Released values that were adjusted to totals, which the model states elsewhere.
 
-Values with independent noise don't add up to a total that is told elsewhere. Where they do, they
-were made to after noise was added, and have another law.
+Values with independent noise don't add up exactly to a total that is known from elsewhere. If they
+do, they were adjusted after noise was added, and have another law.
 """
 
 import warnings
@@ -16,46 +16,49 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.plausibility.noise_law import NoiseLaw
 
 MOST_SUMS = 2_000
-"""So many sums of a release, and of what tells of them, are compared at most."""
+"""At most this number of sums, and of known totals, is compared."""
 
 SAME_DRAWS = 1e-9
-"""Sums are the same if no draw from the prior tells them apart, relative to their size."""
+"""Two sums are the same if all prior draws agree to this relative difference."""
 
 LIKELY = 1e-3
-"""What adds up by chance less often than this is told of."""
+"""Agreement that is rarer than this by chance is reported."""
 
 Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Told:
-    """What a model tells of functions of its latent variables."""
+    """Known values of functions of the latent variables."""
 
     by: str
-    """What tells it, as in "as the potential 'total' says"."""
+    """Where the values come from, as in "as the potential 'total' says"."""
     draws: np.ndarray
-    """The functions, by draws from the prior: the first axis is theirs."""
+    """The functions at draws from the prior; the first axis is that of the draws."""
     values: np.ndarray
-    """What is told, of the shape of a draw or of one that goes with it."""
+    """The known values; their shape is that of a draw, or broadcasts to it."""
     exact: bool
-    """Whether there is no noise in it."""
+    """Whether the values are exact, without noise."""
 
 
 @dataclass(frozen=True)
 class ToldSums:
-    """Sums over entries of a release that are told, along some of its axes."""
+    """Sums of a release along some of its axes, whose totals are known."""
 
     told: Told
     which: Indices
-    """Of what is told, flat."""
+    """Indices of the known values, flattened."""
     places: tuple[Indices, ...]
-    """Of the entries in each sum."""
+    """Indices of the entries in each sum."""
 
 
 def find_told_sums(
     shape: tuple[int, ...], draws: np.ndarray, told: Sequence[Told]
 ) -> Iterator[ToldSums]:
-    """Find margins of a release that are told elsewhere, by draws of its statistic, flattened."""
+    """Find margins of a release whose totals are known from elsewhere.
+
+    The margins are compared with the totals at prior draws of the flattened statistic.
+    """
     if len(draws) < 3 or not told:
         return
     tables = draws.reshape(len(draws), *shape)
@@ -76,7 +79,7 @@ def find_told_sums(
 
 
 def _same(sums: np.ndarray, told: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Pair columns of what is told with the sums that are the same in all draws."""
+    """Pair known values with the sums that equal them in all draws."""
     if told.shape[1] > MOST_SUMS or len(told) != len(sums):
         return
     for j, column in enumerate(told.T):
@@ -88,7 +91,7 @@ def _same(sums: np.ndarray, told: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 def check_told(name: str, released: np.ndarray, noise: NoiseLaw, sums: ToldSums) -> None:
-    """Refuse values that were made consistent with what is told: see :func:`check_adjusted`."""
+    """Refuse values that were adjusted to known totals: see :func:`check_adjusted`."""
     told = sums.told
     values = np.broadcast_to(told.values, told.draws.shape[1:]).ravel()[sums.which]
     check_adjusted(name, released, noise, sums.places, values, told.by, told.exact)
@@ -105,19 +108,19 @@ def check_adjusted(
 ) -> None:
     """Refuse values that were made consistent with totals after noise was added.
 
-    Released values of which the entries at ``places`` add up to ``values`` exactly are adjusted, if
-    they are fine enough for that not to be chance. Of normal noise, values that were adjusted to an
+    If the entries at ``places`` add up to ``values`` exactly, and are too fine for that to be
+    chance, the released values were adjusted. Normal noise is an exception: values adjusted to an
     exact total by least squares have the likelihood of noisy ones.
 
     Raises
     ------
     ReadingError
-        If they do so with probability zero.
+        If independent noise gives such sums with probability zero.
 
     Warns
     -----
     UserWarning
-        If they do so by chance once in a thousand times, or less often.
+        If it gives them with a probability of 1/1000 or less.
     """
     totals = np.array([released[each].sum() for each in places])
     if not np.all(np.abs(totals - values) <= 1e-9 * np.maximum(1.0, np.abs(values))):

@@ -1,12 +1,14 @@
-"""Releases: read from files and from what privacy libraries tell, kept, put into models.
+"""Releases: read from files and from the objects of privacy libraries, saved, added to models.
 
-A `Query` is what was released of one statistic, with its mechanism; a `Release` is all of them.
-Every reader ends in these, so checks are made once: values that the mechanism can have released
-(`Mechanism.as_released`), dims, and labels. `arrays` makes arrays of a table's rows, whichever
-library the table is of (`frames`). Before a query enters a model, its labels are compared with the
-model's: a release in another order would fit in shape. `margins` sums a table over what a query
-doesn't tell apart. In JSON (`mechanism_json`), mechanisms and rules are the fields of their
-dataclasses, so a new one needs its name there. No sampler is known here.
+A `Query` is the released values of one statistic, with their mechanism. A `Release` holds all
+queries. Every reader makes these two, so checks are made once: that the mechanism can have released
+the values (`Mechanism.as_released`), dims, and labels. `frames` reads tables of any library, and
+`arrays` arranges their rows as arrays.
+
+Labels are compared with the model's before a query is added: a release in another order would fit
+in shape. `margins` sums a table over the dims that a query doesn't have. `mechanism_json` writes
+mechanisms and rules as the fields of their dataclasses; a new one needs its name there. This folder
+knows no sampler.
 """
 
 from pymc_dapper.releases.census import read_census

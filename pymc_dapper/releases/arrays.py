@@ -1,4 +1,4 @@
-"""Rows of a table as arrays: an axis for each column of labels."""
+"""Rows of a table as arrays, with an axis for each column of labels."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -11,7 +11,7 @@ from pymc_dapper.releases.labels import Label, as_label, told
 
 
 def noisy_counts(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Check that there are as many numbers as a table has cells, and arrange them so."""
+    """Check that a table has one number for each cell, and return them in its shape."""
     counts = as_array(values)
     if counts.dtype.kind not in "iuf" or counts.size != np.prod(shape, dtype=int):
         raise ValueError(f"{what} {np.prod(shape, dtype=int)} noisy counts, got {shown(values)}")
@@ -19,17 +19,16 @@ def noisy_counts(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 class Cells:
-    """Which entry of an array each row of a table is.
+    """The entry of an array for each row of a table.
 
     Parameters
     ----------
     name : str
-        What is read, for messages.
+        Name of the query, for messages.
     keys : mapping of str to list
         Columns of labels, by dim.
     coords : mapping of str to sequence
-        Labels of a dim in the order that they are to have; those of others are in the order of
-        their first row.
+        Labels of a dim, in their order. Labels of other dims are in the order of their first row.
 
     Attributes
     ----------
@@ -40,7 +39,7 @@ class Cells:
     Raises
     ------
     TypeError, ValueError
-        If a label is missing, isn't among ``coords``, or if two rows have the same labels.
+        If a label is missing or isn't among ``coords``, or if two rows have the same labels.
     """
 
     def __init__(
@@ -85,14 +84,14 @@ class Cells:
         return ", ".join(f"{dim} {labels[k]!r}" for (dim, labels), k in pairs)
 
     def missing(self) -> str | None:
-        """Say which entry has no row, the first of them."""
+        """Describe the first entry that has no row; None if all have one."""
         for at in product(*map(range, self.shape)):
             if at not in self._index:
                 return self._told(at)
         return None
 
     def fill(self, values: Sequence[Any]) -> np.ndarray:
-        """Put a column into an array; nan where there is no row, or no value in it."""
+        """Put a column into an array; entries without a row or a value are nan."""
         n_rows = len(self._index)
         if n_rows == np.prod(self.shape, dtype=int) and all(
             isinstance(each, int | np.integer) and not isinstance(each, bool) for each in values
@@ -103,7 +102,7 @@ class Cells:
         for at, k in self._index.items():
             value = values[k]
             try:
-                # Words and truth values aren't numbers, although NumPy makes some of them.
+                # Words and truth values aren't numbers, although NumPy converts some of them.
                 if isinstance(value, str | bytes | bool | np.bool_):
                     raise TypeError
                 array[at] = np.nan if value is None else value
@@ -119,7 +118,7 @@ class Cells:
         return array
 
     def empty(self, array: np.ndarray) -> str | None:
-        """Say where an array has no value, the first of such places."""
+        """Describe the first entry of an array that has no value; None if all have one."""
         if array.dtype.kind != "f" or not np.isnan(array).any():
             return None
         at = np.unravel_index(int(np.argmax(np.isnan(array))), array.shape)

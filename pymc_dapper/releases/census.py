@@ -39,19 +39,19 @@ def read_census(
         A row for each query of each geography, as in the Parquet files of the redistricting data:
         its geocode, the query's name and shape, the noisy counts, the variance of their noise.
     levels : mapping of str to int
-        Levels of geography to read, each by the length of its geocodes:
-        ``{"state": 2, "county": 5, "tract": 11}``. They become dims.
+        Levels of geography to read, and the length of their geocodes: ``{"state": 2, "county": 5,
+        "tract": 11}``. They become dims.
     queries : sequence of str, optional
-        Queries to read: ``["total", "hispanic * cenrace"]``. All if not given. (A name that ends in
-        ``_dpq`` is the same without.)
+        Queries to read, such as ``["total", "hispanic * cenrace"]``; default all. A name that ends
+        in ``_dpq`` means the same without the suffix.
     attributes : sequence of str
-        Attributes in the order of the axes of a query's shape, in which those that it doesn't tell
-        apart have length 1.
+        Attributes in the order of the axes of a query's shape. An attribute that the query sums
+        over has length 1 there.
     columns : sequence of str
-        Names of the five columns, in the order of above.
+        Names of the five columns, in the order given above.
     coords : mapping of str to sequence, optional
-        Labels of attributes, numbers from 0 if not given; or geocodes of a level, in the order
-        that they are to have: else sorted.
+        Labels of attributes, by default numbers from 0; or geocodes of a level in the wanted order,
+        by default sorted.
     budget : PureDP, ZCDP or ApproxDP, optional
         What the release spends.
 
@@ -59,22 +59,22 @@ def read_census(
     -------
     Release
         A query ``"county: hispanic * cenrace"`` for each level and query, with the dims
-        ``("county", "hispanic", "cenrace")`` and discrete Gaussian noise. `Release.margins` makes
-        the statistics, of one latent table. What is published exactly (`pymc_dapper.invariant`)
-        isn't among the rows.
+        ``("county", "hispanic", "cenrace")`` and discrete Gaussian noise. `Release.margins`
+        computes the statistics from one latent table. Exactly published numbers
+        (`pymc_dapper.invariant`) aren't among the rows.
 
     Raises
     ------
     TypeError, ValueError
-        If a row is missing, is there twice or isn't of these kinds; the message begins with the
-        query's name.
+        If a row is missing, is there twice or has values of another kind; the message begins with
+        the query's name.
     ImportError
-        If pyarrow isn't installed, which reads Parquet files.
+        If pyarrow, which reads Parquet files, isn't installed.
 
     Notes
     -----
-    Discrete Gaussian noise of a standard deviation of 1 has the variance sigma^2 up to 1e-6 of it,
-    and more so with more noise: the variance is taken for sigma^2. One of less than 0.5 is refused.
+    The variance is taken as sigma^2. For discrete Gaussian noise this is exact to 1e-6 if the
+    standard deviation is 1, and more exact with more noise. A variance below 0.25 is refused.
 
     References
     ----------
@@ -147,7 +147,7 @@ def read_census(
 
 
 def _plain(query: str) -> str:
-    """Return a query's name without the suffix, with one way of spacing."""
+    """Return a query's name without the suffix and with uniform spacing."""
     factors = re.split(r"\s*\*\s*", query.removesuffix("_dpq").strip())
     return " * ".join(factors)
 
@@ -181,7 +181,7 @@ def _check_found(found: Any, of_length: Mapping[int, str], wanted: Sequence[str]
 def _shape(
     name: str, query: str, shapes: Sequence[Any], axes: Sequence[str]
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return the lengths of a query's axes that it tells apart, and their names."""
+    """Return the lengths and names of the axes that a query doesn't sum over."""
     first = as_array(shapes[0])
     if first.dtype.kind not in "iu" or first.ndim != 1 or np.any(first < 1):
         raise ValueError(f"'{name}': its shape must be whole numbers, got {shapes[0]!r}")

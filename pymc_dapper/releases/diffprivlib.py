@@ -37,8 +37,8 @@ def diffprivlib_mechanism(mechanism: Any) -> Mechanism:
     ----------
     mechanism : DPMechanism
         Of `diffprivlib.mechanisms`: Laplace, Gaussian or geometric noise, truncated or not; Binary;
-        Exponential and PermuteAndFlip, as report noisy max, of which the utilities aren't looked
-        at.
+        or Exponential and PermuteAndFlip, which are read as report noisy max. Utilities aren't
+        read.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def diffprivlib_mechanism(mechanism: Any) -> Mechanism:
     TypeError
         If it is something else.
     ValueError
-        If its noise has no likelihood here (folded, or on a bounded domain), or if it adds none.
+        If its noise has no likelihood here (folded or bounded noise), or if it adds none.
 
     References
     ----------
@@ -96,7 +96,7 @@ def _read(kind: str, given: Any) -> Mechanism:
 
 
 def _truncated(mechanism: PublishedByRules, given: Any) -> Mechanism:
-    """Move values beyond limits to the limits, where there are some."""
+    """Add the rule that clamps values to the mechanism's limits, if it has limits."""
     limits = [getattr(given, name, None) for name in ("lower", "upper")]
     # The library's own tools write an open end as the largest integer.
     lower, upper = (None if x is None or abs(x) > MAX_RELEASE else x for x in limits)

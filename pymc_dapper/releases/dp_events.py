@@ -19,24 +19,24 @@ def budget_of_event(event: Any, neighbours: Neighbours = "add_remove") -> PureDP
     Parameters
     ----------
     event : DpEvent
-        Gaussian, Laplace or discrete Laplace noise, randomised response, or zCDP as such; and
-        compositions of these.
+        Gaussian, Laplace or discrete Laplace noise, randomised response, zCDP, or compositions of
+        these.
     neighbours : {"add_remove", "replace"}
-        What the budget is to hold for. Noise multipliers are told for a record that is added or
-        removed, as is dp_accounting's default; for one that is replaced, budgets are taken there by
-        ``to_replace()``. Randomised response is told for a replaced record only.
+        Neighbours of the budget. Noise multipliers hold for a record that is added or removed,
+        dp_accounting's default; for a replaced record, convert the budget by ``to_replace()``.
+        Randomised response is for a replaced record only.
 
     Returns
     -------
     PureDP or ZCDP
-        What is pure adds up to a pure budget; together with Gaussian noise or zCDP, to zCDP.
+        Pure events add up to a pure budget; with Gaussian noise or zCDP among them, to zCDP.
 
     Raises
     ------
     TypeError
-        If it is no event.
+        If it isn't an event.
     ValueError
-        If the event spends nothing, everything, or what no such budget tells, as sampled ones.
+        If the event spends nothing or everything, or has no such budget, as sampled events.
 
     References
     ----------
@@ -69,17 +69,17 @@ def event_of_budget(budget: PureDP | ZCDP) -> Any:
     Returns
     -------
     DpEvent
-        For zCDP, `ZCDpEvent`. For pure budgets, randomised response with two answers, which
-        loses the most privacy of all mechanisms with this budget, whatever it is composed with:
-        accountants take it with ``NeighboringRelation.REPLACE_ONE``. Of a mechanism in particular,
-        such as Gaussian noise, they know more.
+        For zCDP, `ZCDpEvent`. For a pure budget, randomised response with two answers: it loses the
+        most privacy of all mechanisms with this budget, in any composition. Accountants take it
+        with ``NeighboringRelation.REPLACE_ONE``. If you know the mechanism, such as Gaussian noise,
+        its own event gives a smaller loss.
 
     Raises
     ------
     TypeError
-        If it isn't a budget, or one for which dp_accounting has no event: an approximate one.
+        If it isn't a budget, or is an approximate one, for which dp_accounting has no event.
     ValueError
-        If it is pure and for a record that is added or removed, for which there is none, either.
+        If it is pure and for a record that is added or removed: dp_accounting has no event for it.
     ImportError
         If dp_accounting isn't installed.
 
@@ -111,7 +111,7 @@ def event_of_budget(budget: PureDP | ZCDP) -> Any:
 
 
 def _budgets(event: Any, times: int, neighbours: Neighbours) -> Iterator[PureDP | ZCDP]:
-    """Go through an event's parts, each of which is repeated so often."""
+    """Yield the budgets of an event's parts, each repeated ``times`` times."""
     kind = type(event).__name__
     match kind:
         case "NoOpDpEvent":
@@ -156,7 +156,7 @@ def _budget(kind: str, event: Any) -> PureDP | ZCDP:
         case "DiscreteLaplaceDpEvent":
             return PureDP(of("noise_parameter") * of("sensitivity"), neighbours="add_remove")
         case "RandomizedResponseDpEvent":
-            # With probability p, the answer is any of the k, at random.
+            # With probability p, the answer is drawn uniformly from all k.
             p, k = of("noise_parameter"), of("num_buckets")
             if not (p < 1 and k >= 2):
                 raise ValueError(f"event: {event!r} spends no budget, or has nothing to hide")

@@ -12,17 +12,17 @@ Columns = dict[str, list[Any]]
 
 
 def columns_of(frame: Any, name: str = "frame", *, text_columns: Sequence[str] = ()) -> Columns:
-    """Take the columns of a table as lists, with None or nan where there is nothing.
+    """Return the columns of a table as lists; missing values are None or nan.
 
     Parameters
     ----------
     frame : path, DataFrame, table or mapping
         The path of a CSV or Parquet file; a pandas, Polars or Spark data frame, lazy or not; a
-        table of pyarrow; or columns by name. Levels of a pandas index that have names are columns.
+        table of pyarrow; or a dict of columns. Named levels of a pandas index are columns, too.
     name : str
-        What the table is called, for messages.
+        Name of the table, for messages.
     text_columns : sequence of str
-        Columns of a CSV file that hold labels: "007" stays what it is.
+        Columns of a CSV file that hold labels: "007" stays text.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def columns_of(frame: Any, name: str = "frame", *, text_columns: Sequence[str] =
     TypeError
         If it is something else.
     ImportError
-        If a file can't be read without a package: the message says which.
+        If the file needs a package that isn't installed: the message names it.
     """
     if isinstance(frame, str | PathLike):
         frame = _of_file(Path(frame), name, text_columns)
@@ -62,14 +62,14 @@ def columns_of(frame: Any, name: str = "frame", *, text_columns: Sequence[str] =
 
 
 def column(columns: Columns, name: str, what: str) -> list[Any]:
-    """Return a column; a ValueError that lists what there is if it isn't there."""
+    """Return a column, or raise a ValueError that lists the columns."""
     if name not in columns:
         raise ValueError(f"{what}: there is no column {name!r}, but {', '.join(columns)}")
     return columns[name]
 
 
 def _listed(values: Any) -> list[Any]:
-    """Make a list of a column: what pandas has for nothing in it, where it isn't nan, is None."""
+    """Make a list of a column; pandas' missing values become None or stay nan."""
     return [None if type(x).__name__ == "NAType" else x for x in values.to_list()]
 
 
@@ -116,11 +116,11 @@ def _of_file(path: Path, name: str, text_columns: Sequence[str]) -> Any:
 
 
 NO_VALUE = ("", "NA", "NaN", "nan", "null")
-"""What stands for no number in a file."""
+"""Words in a file that mean a missing number."""
 
 
 def _as_numbers(cells: list[str]) -> list[Any]:
-    """Make numbers of cells, where they are numbers; None where there is nothing."""
+    """Convert cells that are numbers; empty cells become None."""
     return [None if cell.strip() in NO_VALUE else _as_number(cell) for cell in cells]
 
 
@@ -134,7 +134,7 @@ def _as_number(cell: str) -> Any:
 
 
 def _as_labels(cells: list[str]) -> list[Any]:
-    """Make numbers of labels that are whole numbers, written as such; None of empty ones."""
+    """Convert labels that are written as whole numbers; empty ones become None."""
     try:
         numbers = [int(cell) for cell in cells]
     except ValueError:

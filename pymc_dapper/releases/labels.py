@@ -15,7 +15,7 @@ Coords = Mapping[str, Sequence[Label]]
 
 
 def as_dims(name: str, dims: Any, n_axes: int) -> tuple[str | None, ...]:
-    """Check the names of a query's axes: of all, or of none."""
+    """Check a query's dims: a name for each axis, or none at all."""
     if dims is None:
         return (None,) * n_axes
     given = (dims,) if isinstance(dims, str) else dims
@@ -40,7 +40,7 @@ def as_coords(what: str, coords: Any) -> dict[str, tuple[Label, ...]]:
     Raises
     ------
     TypeError, ValueError
-        If they aren't strings or numbers, or if a label is there twice.
+        If labels aren't strings or numbers, or if one is there twice.
     """
     if coords is None:
         return {}
@@ -50,7 +50,7 @@ def as_coords(what: str, coords: Any) -> dict[str, tuple[Label, ...]]:
 
 
 def check_used(coords: Coords, dims: Iterable[str | None], otherwise: str) -> None:
-    """Refuse labels of what isn't a dim."""
+    """Refuse labels of a name that isn't a dim."""
     unknown = [dim for dim in coords if dim not in set(dims)]
     if unknown:
         raise ValueError(f"coords has labels of '{unknown[0]}', which {otherwise}")
@@ -70,7 +70,7 @@ def as_labels(what: str, labels: Any) -> tuple[Label, ...]:
 
 
 def as_label(what: str, label: Any) -> Label:
-    """Check one label, and write it as plain Python has it."""
+    """Check one label, and convert it to a plain Python object."""
     if isinstance(label, np.datetime64):
         label = label.astype("datetime64[us]").item()
     if isinstance(label, np.generic):
@@ -93,7 +93,7 @@ def add_to_model(
     shape: tuple[int, ...],
     coords: Coords,
 ) -> None:
-    """Give a model the dims of a query, with their labels, or compare them with what it has.
+    """Add a query's dims and labels to a model, or compare them with the model's.
 
     Raises
     ------
@@ -125,6 +125,6 @@ def _compare(name: str, dim: str, own: Sequence[Label], of_model: Sequence[Label
 
 
 def told(labels: Sequence[Label], most: int = 4) -> str:
-    """List labels, the first of many."""
+    """Write labels as a list; of many, the first ones."""
     listed = ", ".join(map(repr, labels[:most]))
     return listed if len(labels) <= most else f"{listed}, ... ({len(labels)})"

@@ -1,4 +1,4 @@
-"""Margins of a table: what a query sums over."""
+"""Margins of a table: sums over the dims that a query doesn't have."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,15 +12,15 @@ from pymc_dapper.checks import names, shown
 from pymc_dapper.releases.query import Query
 
 Within = Mapping[str, tuple[str, Sequence[Any]]]
-"""Of a dim that groups another: which, and the group of each of that one's entries."""
+"""For a dim that groups another: the other dim, and the group of each of its entries."""
 
 
 def margin(query: Query, table: Any, dims: Sequence[str], within: Within) -> Any:
-    """Sum a table over all dims that a query doesn't tell apart.
+    """Sum a table over all dims that a query doesn't have.
 
     Parameters
     ----------
-    query : Query
+    The query; all of its axes have names.
         The query, all axes of which have names.
     table : tensor or ndarray
         The table.
@@ -37,7 +37,7 @@ def margin(query: Query, table: Any, dims: Sequence[str], within: Within) -> Any
     Raises
     ------
     TypeError, ValueError
-        If the query has a dim that the table has not, and that groups none of its dims.
+        If the query has a dim that the table doesn't have, and that groups none of the table's.
     """
     left = list(names(dims, "dims"))
     if not isinstance(table, Variable | np.ndarray):
@@ -72,7 +72,7 @@ def margin(query: Query, table: Any, dims: Sequence[str], within: Within) -> Any
 
 
 def _grouped(query: Query, table: Any, left: list[str], dim: str, given: Any) -> Any:
-    """Sum the entries of a dim by group; ``left`` then has the groups' dim in its place."""
+    """Sum the entries of a dim by group; in ``left`` the groups' dim replaces it."""
     if not isinstance(given, tuple) or len(given) != 2 or isinstance(given[1], str):
         raise TypeError(f"within: '{dim}' must have a pair (dim, labels), got {shown(given)}")
     fine, groups = given[0], list(given[1])

@@ -1,4 +1,4 @@
-"""Mechanisms as JSON has them, rules of publication included, and back."""
+"""Mechanisms and their publication rules as JSON, and back."""
 
 import math
 from dataclasses import MISSING, fields
@@ -32,17 +32,17 @@ RULES: dict[str, type[Rule]] = {
 NONEMPTY = "nonempty"
 
 INFINITE = {"inf": math.inf, "-inf": -math.inf}
-"""How infinite numbers are written, for which JSON has no word."""
+"""How infinite numbers are written, which JSON doesn't have."""
 
 
 def mechanism_to_dict(name: str, mechanism: Mechanism) -> dict[str, Any]:
-    """Write a mechanism as a dict: its kind, its parameters, its budget, its rules.
+    """Convert a mechanism to a dict: its kind, parameters, budget and rules.
 
     Raises
     ------
     TypeError
-        If it is of a kind that can't be written, such as a log-density of the user's own; the
-        message begins with ``name``, that of the query.
+        If its kind can't be written, as a log-density of the user's own; the message begins with
+        ``name``, the name of the query.
     """
     kind = type(mechanism).__name__
     if KINDS.get(kind) is not type(mechanism):
@@ -73,8 +73,8 @@ def mechanism_from_dict(name: str, content: Any) -> Mechanism:
     Raises
     ------
     TypeError, ValueError
-        If it is something else: a kind or a rule that isn't known, a parameter that is missing,
-        unknown or out of range. The message begins with ``name``, that of the query.
+        If the content is something else: an unknown kind or rule, or a parameter that is missing,
+        unknown or out of range. The message begins with ``name``, the name of the query.
     """
     with about(f"'{name}'"):
         return _read(content)
@@ -107,7 +107,7 @@ def _rule_to_dict(rule: Rule) -> dict[str, Any]:
 
 
 def _names(of: Any) -> dict[str, bool]:
-    """Return the parameters of a mechanism or a rule, and whether each must be given."""
+    """Return the parameters of a mechanism or a rule, and whether each is required."""
     return {f.name: f.default is MISSING for f in fields(of) if f.init and not f.kw_only}
 
 
@@ -123,7 +123,7 @@ def _arguments(kind: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def number(value: Any) -> Any:
-    """Write a number, an array of numbers, a word or None as JSON has it."""
+    """Convert a number, an array, a word or None to what JSON has for it."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list):

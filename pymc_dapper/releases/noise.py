@@ -1,4 +1,4 @@
-"""Noise by its name, for all that reads what is told of it."""
+"""Noise by its name, for all readers of releases."""
 
 from typing import Any
 

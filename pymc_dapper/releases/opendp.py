@@ -1,4 +1,4 @@
-"""Releases of OpenDP: queries on data frames, and measurements of its constructors."""
+"""Releases of OpenDP: queries on data frames, and measurements."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,13 @@ DISTRIBUTIONS: dict[str, Any] = {
     "Float Laplace": NOISE["laplace"],
     "Float Gaussian": NOISE["gaussian"],
 }
-"""What a summary calls noise."""
+"""Names of noise in a summary."""
 
 FINE = 1e-6
-"""Noise on a grid that is so fine, in units of its scale, is as good as continuous."""
+"""If the grid is finer than this, in units of the scale, noise counts as continuous."""
 
 TOLD = ("column", "aggregate", "distribution", "scale")
-"""Columns that every summary has."""
+"""Columns of every summary."""
 
 
 def read_opendp(
@@ -36,19 +36,19 @@ def read_opendp(
     coords: Coords | None = None,
     budget: Budget | None = None,
 ) -> Release:
-    """Read what a query of OpenDP on a data frame released.
+    """Read a release that OpenDP made from a data frame.
 
     Parameters
     ----------
     query : LazyFrameQuery or DataFrame
         The query, or its ``query.summarize()``: a frame with the columns column, aggregate,
-        distribution, scale, and threshold where small groups were left out.
+        distribution and scale, and threshold if small groups were left out.
     released : OnceFrame or DataFrame
-        What ``query.release()`` returned, or a data frame of it. Columns that the summary doesn't
-        have are the groups, and become dims.
+        What ``query.release()`` returned, or a data frame of it. Columns that aren't in the summary
+        are groups, and become dims.
     coords : mapping of str to sequence, optional
-        Labels of the groups, all of them. Needed where small groups were left out, as there the
-        rows that aren't published say something, too.
+        Labels of the groups, all of them. Required if small groups were left out: the missing rows
+        are information, too.
     budget : PureDP, ZCDP or ApproxDP, optional
         What the release spends. By OpenDP's ``unit_of(contributions=...)`` one person joins or
         leaves: give it ``neighbours="add_remove"``.
@@ -56,20 +56,20 @@ def read_opendp(
     Returns
     -------
     Release
-        A query for each column. Counts of an unsigned type were clamped at 0. Where there is a
-        threshold, groups are there if they have records and their noisy count is above it. Other
-        columns tell nothing of groups that aren't there. If there are such groups, these columns
-        are by the groups that are there, along one dim of its own: of the dims sex and race
-        "sex_race_published", with labels such as "m, black".
+        A query for each column. Counts of an unsigned type are read as clamped at 0. If there is a
+        threshold, a group is published if it has records and its noisy count is above the
+        threshold. Other columns say nothing about groups that were left out. If there are such
+        groups, these columns get one dim of their own with the published groups: from the dims sex
+        and race, the dim "sex_race_published" with labels such as "m, black".
 
     Raises
     ------
     TypeError, ValueError
-        If a column's noise isn't told, or is of a kind that isn't added to the statistic (as of a
-        quantile); if a column holds a ratio of two noisy numbers (as of a mean); if rows may be
-        missing and ``coords`` aren't given. The message begins with the column's name.
+        If a column's noise isn't known, or isn't added to the statistic (as of a quantile); if a
+        column is a ratio of two noisy numbers (as of a mean); if rows may be missing and ``coords``
+        aren't given. The message begins with the column's name.
     ImportError
-        If ``query`` has to be summarised and Polars isn't installed.
+        If ``query`` must be summarised and Polars isn't installed.
 
     References
     ----------
@@ -100,7 +100,8 @@ def read_opendp(
         _check_alone(name, names, summary["aggregate"])
         mechanism = _of_summary(name, summary, k)
         if thresholds[k] is not None:
-            # Groups are found in the data, and published if the noisy count is above.
+            # OpenDP finds groups in the data, and publishes those with a noisy count above the
+            # threshold.
             mechanism = mechanism.nonempty().published_if(">", thresholds[k])
         elif unsigned.get(name, False):
             mechanism = mechanism.clamped(0, None)
@@ -125,7 +126,7 @@ def read_opendp(
 
 
 def opendp_mechanism(measurement: Any) -> Mechanism:
-    """Read the noise of a measurement that was made by OpenDP's constructors.
+    """Read the noise of a measurement made by OpenDP's constructors.
 
     Parameters
     ----------
@@ -135,14 +136,14 @@ def opendp_mechanism(measurement: Any) -> Mechanism:
 
     Returns
     -------
-    Mechanism
+    For `Query` or `read_release`. Noise on whole numbers is discrete.
         For `Query` or `read_release`. Noise on whole numbers is discrete.
 
     Raises
     ------
     TypeError, ValueError
-        If it is no measurement, or one that doesn't tell its noise: of another constructor, with
-        bounds, on a coarse grid, or with its output worked on.
+        If it isn't a measurement, or its noise can't be read: another constructor, bounds, a coarse
+        grid, or a transformed output.
 
     References
     ----------
@@ -191,21 +192,21 @@ def _of_noise(function: str, given: Mapping[str, Any]) -> Mechanism:
 
 
 def _summary(query: Any) -> Any:
-    # A frame of Polars has no summary of this kind; of OpenDP's query, attributes are made up.
+    # A Polars frame has no such summary; OpenDP's query invents attributes that don't exist.
     if type(query).__module__.partition(".")[0] != "opendp":
         return query
     return query.summarize()
 
 
 def _joined(groups: Columns) -> Columns:
-    """Make one dim of all, along which there are those groups only that were published."""
+    """Join all dims into one, which has only the published groups."""
     rows = zip(*groups.values(), strict=True)
     joined = [row[0] if len(row) == 1 else ", ".join(map(str, row)) for row in rows]
     return {"_".join([*groups, "published"]): joined}
 
 
 def _unsigned(frame: Any) -> dict[str, bool]:
-    """Return which columns of a frame can't hold negative numbers, by their types."""
+    """Return, for each column of a frame, whether its type excludes negative numbers."""
     schema: Any = getattr(frame, "schema", None)
     if isinstance(schema, Mapping):
         types = {name: str(kind) for name, kind in schema.items()}

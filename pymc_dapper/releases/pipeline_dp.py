@@ -29,27 +29,28 @@ def pipeline_dp_mechanisms(report: Any) -> dict[str, Mechanism]:
     -------
     dict of str to Mechanism
         By metric: ``"count"``, ``"privacy_id_count"``, ``"sum"``, for ``read_release(frame,
-        values=["count", "sum"], noise=...)``. Metrics of which no noise of one number is told
+        values=["count", "sum"], noise=...)``. Metrics whose noise isn't that of a single number
+        (means, variances, percentiles) are left out.
         (means, variances, percentiles) are left out.
 
     Raises
     ------
     TypeError
-        If it is no report.
+        If it isn't a report.
     ValueError
-        If no metric's noise is told: PipelineDP computes counts and sums from a mean's or a
-        variance's noisy parts if these are asked for in the same aggregation; or if partitions were
-        selected privately: that a partition is there then tells of its records by a law that the
-        report doesn't give.
+        If no metric's noise is given: PipelineDP computes counts and sums from the noisy parts of a
+        mean or variance, if one is asked for in the same aggregation. Or if partitions were
+        selected privately: which partitions are published then depends on the records by a law that
+        isn't in the report.
 
     Notes
     -----
-    The statistic is that of records whose contributions were bounded. Where someone has more of
-    them than the bounds, PipelineDP draws those that count at random, and the noise is on top.
+    The statistic counts records after contributions were bounded. If someone has more records than
+    the bounds allow, PipelineDP picks some at random, in addition to the noise.
 
     References
     ----------
-    PipelineDP, `pipeline_dp.report_generator`; read as version 0.3.1 writes it.
+    PipelineDP, `pipeline_dp.report_generator`, as of version 0.3.1.
     """
     text = report.text() if callable(getattr(report, "text", None)) else report
     if not isinstance(text, str) or "Computation graph" not in text:
@@ -76,7 +77,7 @@ def pipeline_dp_mechanisms(report: Any) -> dict[str, Mechanism]:
 
 
 def noise_of_stddev(noise: str, stddevs: Mapping[str, float]) -> dict[str, Mechanism]:
-    """Make mechanisms of the standard deviations that PipelineDP puts beside its metrics.
+    """Make mechanisms from the standard deviations that PipelineDP puts beside its metrics.
 
     Parameters
     ----------

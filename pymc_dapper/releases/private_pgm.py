@@ -22,16 +22,17 @@ def read_measurements(
     coords: Coords | None = None,
     budget: Budget | None = None,
 ) -> Release:
-    """Read noisy marginals as private-pgm has them.
+    """Read noisy marginals of private-pgm.
 
     Parameters
     ----------
     measurements : sequence of LinearMeasurement
         Each with its ``noisy_measurement``, ``clique``, ``stddev`` and ``query``.
     domain : Domain or mapping of str to int
-        The size of each attribute; and its labels, where a `Domain` has some.
+        The size of each attribute, and its labels if a `Domain` has them.
     noise : {"gaussian", "laplace"}
-        The law of the noise, which measurements don't tell: of all it is the standard deviation.
+        The law of the noise, which measurements don't contain. ``stddev`` is its standard
+        deviation.
     coords : mapping of str to sequence, optional
         Labels of attributes; if not given, those of the domain, or numbers from 0.
     budget : PureDP, ZCDP or ApproxDP, optional
@@ -40,21 +41,21 @@ def read_measurements(
     Returns
     -------
     Release
-        A query for each measurement, named by its attributes as in ``"age * sex"`` (``"age * sex
-        (2)"`` if they were measured again), with these as dims. `Release.margins` makes the
+        A query for each measurement. Its name and dims are its attributes, as in ``"age * sex"``
+        (``"age * sex (2)"`` if they were measured again). `Release.margins` computes the
         statistics.
 
     Raises
     ------
     TypeError, ValueError
-        If a measurement isn't one of a marginal as such, but of another linear function; or if it
-        has another size than the domain says. The message begins with the query's name.
+        If a measurement isn't of a marginal itself but of another linear function, or if its size
+        isn't the domain's. The message begins with the query's name.
 
     References
     ----------
     McKenna, R., Sheldon, D. and Miklau, G. (2019). Graphical-model based estimation and inference
-    for differential privacy. International Conference on Machine Learning 36. Read as of version
-    2.0.0 of the package mbi, and of its older versions, whose queries are functions.
+    for differential privacy. International Conference on Machine Learning 36. As of version 2.0.0
+    of the package mbi, and of older versions, whose queries are functions.
     """
     choice(noise, "noise", ("gaussian", "laplace"))
     sizes = _sizes(domain)
@@ -92,14 +93,14 @@ def read_measurements(
 
 def _is_marginal(query: Any) -> bool:
     """Whether a measurement's query is the marginal itself."""
-    # A method of factors, in versions before 2.
+    # In versions before 2, the query is a method of factors.
     return type(query).__name__ == "DatavectorQuery" or (
         getattr(query, "__name__", None) == "datavector"
     )
 
 
 def _labels(domain: Any) -> dict[str, tuple[Any, ...]]:
-    """Return labels by attribute, where a domain has some."""
+    """Return labels by attribute, if a domain has them."""
     labels = getattr(domain, "labels", None)
     return as_coords("the", dict(zip(domain.attributes, labels, strict=True)) if labels else None)
 

@@ -1,4 +1,4 @@
-"""One query of a release: what was published of it, and by which mechanism."""
+"""One query of a release: released values, and the mechanism that made them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,16 +14,16 @@ from pymc_dapper.releases.labels import add_to_model, as_coords, as_dims
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Query:
-    """What was released of one statistic.
+    """The released values of one statistic, with their mechanism.
 
     Parameters
     ----------
     name : str
-        What it is called, in the model, too.
+        Name of the query, and of its variable in the model.
     values : array_like
-        The released values; masked or nan where entries were suppressed by the mechanism's rules.
+        The released values. Entries that the mechanism's rules suppressed are masked or nan.
     mechanism : Mechanism
-        How they were made from the statistic.
+        The mechanism that released the values.
     dims : str or sequence of str, optional
         A name for each axis of the values.
     coords : mapping of str to sequence, optional
@@ -32,14 +32,14 @@ class Query:
     Attributes
     ----------
     values : ndarray or MaskedArray
-        The released values, masked where they were suppressed.
+        The released values; suppressed ones are masked.
     coords : dict of str to tuple
-        Labels along the dims that have some.
+        Labels of the dims that have labels.
 
     Raises
     ------
     TypeError, ValueError
-        If the values can't have come from the mechanism, or if dims or coords don't fit them; the
+        If the mechanism can't have released the values, or if dims or coords don't fit them; the
         message begins with the query's name.
     """
 
@@ -80,16 +80,16 @@ class Query:
         return f"<Query '{self.name}'{dims}: shape {np.shape(self.values)}, {self.mechanism}>"
 
     def potential(self, statistic: Any, *, name: str | None = None) -> TensorVariable:
-        """Add the likelihood of what was released to the model in context, as a ``pm.Potential``.
+        """Add the likelihood of the released values to the model in context, as a ``pm.Potential``.
 
-        The model is given the dims and labels that it doesn't have.
+        Dims and labels that the model doesn't have are added to it.
 
         Parameters
         ----------
         statistic : tensor_like
             The confidential statistic, a function of latent records or counts.
         name : str, optional
-            Name of the Potential: the query's if not given.
+            Name of the Potential, by default the query's.
 
         Returns
         -------
@@ -99,13 +99,14 @@ class Query:
         Raises
         ------
         TypeError, ValueError
-            As of ``Mechanism.potential``; or if the model, or a statistic that is one of its
-            variables, has the dims in another order, or other labels along them.
+            As of ``Mechanism.potential``; or if the model has the dims in another order or with
+            other labels. A statistic that is one of the model's variables is checked in the same
+            way.
         """
         return self._add("potential", statistic, name)
 
     def observe(self, statistic: Any, *, name: str | None = None) -> TensorVariable:
-        """Add what was released to the model in context as an observed variable.
+        """Add the released values to the model in context as an observed variable.
 
         Predictive draws then give releases. Arguments and errors are those of :meth:`potential`.
 

@@ -1,4 +1,4 @@
-"""A release: all that was published of some records, with the mechanism behind each number."""
+"""A release: all numbers published about some records, with their mechanisms."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,25 +33,25 @@ SCHEMA, VERSION = "pymc_dapper release", 1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """What a curator published of the same records: released values, and how they were made.
+    """All released values about the same records, and the mechanisms that made them.
 
-    Readers return it: `read_release` for a table, those in `pymc_dapper.releases` for what
-    privacy libraries and offices hand out.
+    Readers return a `Release`: `read_release` for a table, and those in `pymc_dapper.releases` for
+    the formats of privacy libraries and offices.
 
     Parameters
     ----------
     queries : sequence of Query
-        What was released of each statistic. Dims of the same name have the same labels.
+        The released statistics. Dims of the same name have the same labels.
     budget : PureDP, ZCDP or ApproxDP, optional
-        What the release as a whole spends. If not given, the budgets of all mechanisms added up
-        (sequential composition), where each knows its own and they are of one kind.
+        What the release as a whole spends. By default, the sum of the mechanisms' budgets
+        (sequential composition), if each is known and all are of one kind.
 
     Raises
     ------
     TypeError, ValueError
-        If there is no query, two have the same name, or a dim has other labels in another query.
-        If the budget contradicts those of the mechanisms: it is for other neighbours, below one of
-        them, or, of epsilon alone or of rho, below their sum.
+        If there is no query, two have the same name, or a dim has other labels in another query. If
+        the budget contradicts the mechanisms' budgets: it is for other neighbours, below one of
+        them, or, for pure and zero-concentrated budgets, below their sum.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Release:
 
     @property
     def coords(self) -> dict[str, tuple[Any, ...]]:
-        """Labels along all dims, as for ``pm.Model(coords=release.coords)``."""
+        """Labels of all dims, as for ``pm.Model(coords=release.coords)``."""
         return {dim: labels for query in self.queries for dim, labels in query.coords.items()}
 
     def __getitem__(self, name: str) -> Query:
@@ -109,18 +109,18 @@ class Release:
         return len(self.queries)
 
     def potential(self, statistic: Any) -> Any:
-        """Add the likelihood of what was released to the model in context, as Potentials.
+        """Add the likelihood of the released values to the model in context, as Potentials.
 
         Parameters
         ----------
         statistic : tensor_like or mapping of str to tensor_like
-            The confidential statistic; of a release of several queries, a dict by their names, of
-            which some may be left out.
+            The confidential statistic. For a release of several queries, a dict by their names; you
+            may leave some out.
 
         Returns
         -------
         TensorVariable or dict of str to TensorVariable
-            The Potential; by query, if they were given by their names.
+            The Potential, or a dict of them if statistics were given as a dict.
 
         Raises
         ------
@@ -130,14 +130,14 @@ class Release:
         return self._add("potential", statistic)
 
     def observe(self, statistic: Any) -> Any:
-        """Add what was released to the model in context as observed variables.
+        """Add the released values to the model in context as observed variables.
 
         Predictive draws then give releases. Arguments and errors are those of :meth:`potential`.
 
         Returns
         -------
         TensorVariable or dict of str to TensorVariable
-            The observed variable; by query, if they were given by their names.
+            The observed variable, or a dict of them if statistics were given as a dict.
         """
         return self._add("observe", statistic)
 
@@ -165,7 +165,7 @@ class Release:
         *,
         within: Mapping[str, tuple[str, Sequence[Any]]] | None = None,
     ) -> dict[str, Any]:
-        """Sum a table over what each query doesn't tell apart.
+        """Sum a table over the dims that each query doesn't have.
 
         Parameters
         ----------
@@ -174,19 +174,19 @@ class Release:
         dims : sequence of str
             Its dims.
         within : mapping, optional
-            Of a dim that isn't one of the table's, such as counties: which dim of the table it
-            groups, and for each of that one's entries the label of its group:
-            ``{"county": ("tract", ["01", "01", "02"])}``.
+            For a dim that isn't the table's but groups one of the table's, such as counties: the
+            grouped dim, and the group's label for each of its entries: ``{"county": ("tract",
+            ["01", "01", "02"])}``.
 
         Returns
         -------
         dict of str to tensor or ndarray
-            By query: its margin, with its dims in its order.
+            The margin of each query, with the query's dims in their order.
 
         Raises
         ------
         TypeError, ValueError
-            If a query has a dim that the table has not, and that groups none of its dims.
+            If a query has a dim that the table doesn't have, and that groups none of the table's.
         """
         return {query.name: margin(query, table, dims, within or {}) for query in self}
 
@@ -200,24 +200,24 @@ class Release:
         draws: int = 4000,
         random_seed: Any = None,
     ) -> "Answer | dict[str, Answer]":
-        """Draw the true values given what was published, without a model.
+        """Draw the true values given the released ones, without a model.
 
         Parameters
         ----------
         prior : str, range or tuple, default "flat"
-            Of each true value. ``"flat"``: counts, flat on 0, 1, 2, ...; ``"smooth"``: counts that
-            share strength, gamma-Poisson with mean and concentration unknown;
-            ``range(0, 1001)``: counts, flat on these; ``(lower, upper)``: real numbers, flat
-            between, such as sums of clamped values, with limits for all cells or one for each. Of
+            Prior of each true value. ``"flat"``: counts, flat on 0, 1, 2, ...; ``"smooth"``: counts
+            that share strength, gamma-Poisson with unknown mean and concentration; ``range(0,
+            1001)``: counts, flat on this range; ``(lower, upper)``: real numbers, flat between the
+            limits, such as sums of clamped values, with limits for all cells or one for each. For
             several statistics, a dict by their names.
         total : int, DataArray or Series, optional
-            Sums that are known exactly: that of all cells, or totals with the labels of some dims.
-            A flat prior is then flat on tables with these sums.
+            Sums that are known exactly: the total of all cells, or totals with the labels of some
+            dims. A flat prior is then flat on tables with these sums.
         margins : bool, optional
-            Whether all queries are margins of one table. They are joined then, so that all answers
-            agree with each other. Has to be said where queries are by different dims.
+            Whether all queries are margins of one table. They are then estimated together, so that
+            all answers agree with each other. Required if queries have different dims.
         within : mapping, optional
-            Of dims that group another one, as in :meth:`margins`: ``{"county": ("tract", ["01",
+            For dims that group another one, as in :meth:`margins`: ``{"county": ("tract", ["01",
             "01", "02"])}``. All queries are then margins of one table.
         draws : int, default 4000
             Number of draws.
@@ -227,20 +227,20 @@ class Release:
         Returns
         -------
         Answer or dict of str to Answer
-            Draws of the table; by the names of the queries, where each is a statistic of its own.
+            Draws of the table; or, if each query is a statistic of its own, a dict by query.
 
         Raises
         ------
         TypeError, ValueError
             If an argument is of a wrong kind; if a mechanism doesn't release each cell by itself;
-            if no true values can have led to what was released; or if nothing ends what they may
-            be.
+            if no true values can have led to the released ones; or if nothing bounds the true
+            values.
 
         Notes
         -----
-        Draws are exact and independent where each cell is by itself (its law is tabulated), and
-        where all sums that were released are nested (by a `CountTree`). Else they are from a chain.
-        `Answer.method` says which.
+        Draws are exact and independent in two cases: if each cell is by itself (its law is
+        tabulated), and if all released sums are nested (by a `CountTree`). Otherwise they come from
+        a chain. `Answer.method` says which.
 
         Examples
         --------
@@ -277,7 +277,7 @@ class Release:
         Returns
         -------
         str
-            What was written. [Releases](releases.md) has the schema.
+            The text. [Releases](releases.md) has the schema.
 
         Raises
         ------
@@ -323,9 +323,9 @@ class Release:
         Raises
         ------
         TypeError, ValueError
-            If it isn't a release, is of a later version of the schema, or holds what a release
-            can't: a mechanism that isn't known, a parameter that is missing, values that can't
-            have come from it. The message names the query.
+            If the source isn't a release or has a later version of the schema; or if it holds an
+            unknown mechanism, lacks a parameter, or has values that the mechanism can't have
+            released. The message names the query.
         OSError
             If the file can't be read.
         """
@@ -361,7 +361,7 @@ def _dumps(content: Any) -> str:
 
 
 def _written(values: np.ndarray) -> Any:
-    """Write values as nested lists, with None where they were suppressed."""
+    """Convert values to nested lists; suppressed ones become None."""
     if not np.ma.isMaskedArray(values):
         return number(values)
     cells = np.ma.getdata(values).astype(object)
@@ -404,14 +404,14 @@ def _query(content: Any, coords: Mapping[str, tuple[Any, ...]]) -> Query:
 
 
 def _values(name: str, written: Any) -> np.ndarray:
-    """Make an array of nested lists of numbers, masked where there are nulls."""
+    """Make an array from nested lists of numbers; nulls are masked."""
     try:
         cells = np.array(written, dtype=object)
         flat = [as_given(each) for each in cells.flat]
         hidden = np.array([each is None for each in flat], dtype=bool)
         if any(isinstance(each, bool | str | list) for each in flat):
             raise ValueError
-        # Whole numbers stay what they are, beyond 2^53, too.
+        # Whole numbers stay exact, beyond 2^53, too.
         values = np.array([0 if each is None else each for each in flat])
     except ValueError:
         raise ValueError(
@@ -439,10 +439,10 @@ def _check_dims(queries: Sequence[Query]) -> None:
 
 
 def _check_budget(budget: Budget, queries: Sequence[Query]) -> None:
-    """Refuse a stated budget that those of the queries' mechanisms contradict.
+    """Refuse a stated budget that contradicts those of the queries' mechanisms.
 
-    Approximate budgets are compared one by one only: the sum of epsilons is far from the least that
-    holds for all of them.
+    Approximate budgets are compared one by one only: the smallest epsilon that holds for all of
+    them together is far below their sum.
     """
     for query in queries:
         own = query.mechanism.budget

@@ -21,18 +21,19 @@ def smartnoise_mechanism(
     Parameters
     ----------
     mechanism : AdditiveNoiseMechanism
-        The mechanism of the column, which tells its kind and its scale: that of its name in the
-        query that the reader makes of the user's.
+        The mechanism of the column, which has its kind and its scale. It belongs to the column's
+        name in the query that SmartNoise's reader makes of the user's query.
     column : {"int", "float"}
-        The column's type. Counts, and sums of whole numbers, are released as whole numbers: what
-        comes after the point is cut off, of noise that is added as a real number.
+        The column's type. Counts, and sums of whole numbers, are released as whole numbers:
+        SmartNoise adds real-valued noise and cuts off the fraction.
     clamp_counts : bool, default False
-        Whether noisy values below zero were moved to zero: of counts, where the table's metadata
-        has ``clamp_counts``, as it has if nothing is said.
+        Whether noisy counts below zero were moved to zero. They were if the table's metadata has
+        ``clamp_counts``, which is SmartNoise's default.
     censor_dims : bool, default False
-        Whether groups were left out whose noisy count isn't above the mechanism's threshold, as
-        where the metadata has ``censor_dims``; for the count of individuals, which decides on that.
-        What else was released of groups that were left out has no likelihood here.
+        Whether groups were left out because their noisy count isn't above the mechanism's
+        threshold, as with ``censor_dims`` in the metadata. Applies to the count of individuals, by
+        which SmartNoise decides. Other columns of groups that were left out have no likelihood
+        here.
 
     Returns
     -------
@@ -44,12 +45,12 @@ def smartnoise_mechanism(
     TypeError
         If it isn't such a mechanism.
     ValueError
-        If its kind, its scale or its threshold aren't told.
+        If its kind, scale or threshold isn't known.
 
     Notes
     -----
-    Where an individual has more rows than the metadata allow (``max_ids``), SmartNoise draws those
-    that count at random, and the noise is on top.
+    If an individual has more rows than the metadata allow (``max_ids``), SmartNoise picks some at
+    random, in addition to the noise.
 
     References
     ----------

@@ -11,7 +11,7 @@ from pymc_dapper.releases.query import Query
 HEADER = ("query", "dims", "shape", "values", "mechanism")
 
 MOST_VALUES = 6
-"""So many values are shown one by one."""
+"""Up to this number of values, each is shown."""
 
 
 def as_text(queries: Sequence[Query], budget: Any) -> str:

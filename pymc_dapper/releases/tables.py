@@ -1,4 +1,4 @@
-"""A release read from a plain table, and a sentence about its noise."""
+"""Read a release from a plain table and a description of its noise."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,24 +31,22 @@ def read_release(
     Parameters
     ----------
     frame : path, DataFrame, xarray or mapping
-        The path of a CSV or Parquet file; a pandas or Polars data frame, or a table of pyarrow;
-        columns by name; or an xarray DataArray or Dataset, which brings its dims and coords.
+        The path of a CSV or Parquet file; a pandas or Polars data frame; a table of pyarrow; a dict
+        of columns; or an xarray DataArray or Dataset, whose dims and coords are used.
     values : str or sequence of str
-        Columns that hold released values: a query each, of the column's name.
+        Columns of released values. Each becomes a query with the column's name.
     noise : str, Mechanism or mapping
-        "laplace", "gaussian", "discrete laplace" or "discrete gaussian"; or a mechanism, rules of
-        publication included: ``LaplaceMechanism(2).rounded(5)``. Of several queries that differ, a
-        dict by their names.
+        "laplace", "gaussian", "discrete laplace" or "discrete gaussian"; or a mechanism, with its
+        publication rules: ``LaplaceMechanism(2).rounded(5)``. If queries differ, a dict by their
+        names.
     scale : float, str or mapping
-        Scale of the noise: that of Laplace noise, the standard deviation of Gaussian noise. A
-        number, or the column that has it; of several queries that differ, a dict by their names.
-        Left out where ``noise`` is a mechanism.
+        Scale of Laplace noise, or standard deviation of Gaussian noise. A number, or the name of a
+        column; if queries differ, a dict by their names. Leave it out if ``noise`` is a mechanism.
     dims : str or sequence of str, optional
-        Columns of labels, each of which becomes an axis of the released values. Without them, the
-        rows are one axis without a name.
+        Columns of labels. Each becomes an axis of the released values. Without dims, the rows are
+        one axis without a name.
     coords : mapping of str to sequence, optional
-        Labels of a dim, all of them and in the order that they are to have: that of their first
-        rows if not given.
+        All labels of a dim, in the wanted order. By default, the order of their first rows.
     budget : PureDP, ZCDP or ApproxDP, optional
         What the release spends.
 
@@ -60,14 +58,14 @@ def read_release(
     ------
     TypeError, ValueError
         If a column isn't there; if a label or a value is missing or there twice; if noise or scale
-        aren't told, or can't have led to the values. The message begins with the query's name.
+        is missing, or can't have led to the values. The message begins with the query's name.
     ImportError
         If a file can't be read without another package.
 
     Notes
     -----
-    A row that isn't there, or that has no value, is an error, unless the mechanism says that
-    entries may be suppressed (``published_if``).
+    A missing row or value is an error, unless the mechanism says that entries may be suppressed
+    (``published_if``).
 
     Examples
     --------
@@ -158,7 +156,7 @@ def _of_xarray(frame: Any, dims: Any, labels: Mapping[str, Any]) -> Any:
 
 
 def _mechanism(name: str, wanted: Sequence[str], noise: Any, scale: Any, look_up: Any) -> Mechanism:
-    """Make the mechanism of a query of what is told of its noise."""
+    """Make the mechanism of a query from the given noise and scale."""
     kind = _of_query(name, wanted, noise, "noise")
     size = _of_query(name, wanted, scale, "scale")
     if isinstance(kind, Mechanism):

@@ -22,10 +22,10 @@ def tumult_mechanisms(noise_info: Any, values: str | Sequence[str]) -> dict[str,
     Parameters
     ----------
     noise_info : iterable of dict
-        What the session says of the query's noise: for each noise its ``noise_mechanism`` and
-        ``noise_parameter``.
+        The session's description of the query's noise: the ``noise_mechanism`` and
+        ``noise_parameter`` of each.
     values : str or sequence of str
-        The columns that were released, in the order of the noise.
+        The released columns, in the order of the noise.
 
     Returns
     -------
@@ -35,13 +35,12 @@ def tumult_mechanisms(noise_info: Any, values: str | Sequence[str]) -> dict[str,
     Raises
     ------
     TypeError, ValueError
-        If a noise isn't told, or isn't added to a statistic (as of a quantile); or if there is
-        another number of noises than of columns, as of a mean, which is a ratio of two noisy
-        numbers.
+        If a noise isn't known, or isn't added to a statistic (as of a quantile); or if there are
+        not as many noises as columns, as for a mean, which is a ratio of two noisy numbers.
 
     Notes
     -----
-    The parameter of Gaussian noise is sigma squared; that of geometric and Laplace noise the scale.
+    The parameter of Gaussian noise is sigma squared; of geometric and Laplace noise, the scale.
 
     References
     ----------

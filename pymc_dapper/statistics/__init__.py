@@ -1,6 +1,6 @@
 """Statistics that are sums over records, each with its sensitivity.
 
-Made for the latent records of a model as well as for arrays of real data.
+They take latent records of a model or arrays of data.
 """
 
 from pymc_dapper.sensitivity import Sensitivities, Sensitivity

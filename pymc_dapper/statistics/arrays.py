@@ -1,4 +1,4 @@
-"""What statistics are computed from: record variables of a model, or arrays of data."""
+"""Arguments of statistics: record variables of a model, or arrays of data."""
 
 from types import ModuleType
 
@@ -17,11 +17,12 @@ from pymc_dapper.context import check_precision
 from pymc_dapper.statistics.statistic import Array
 
 type Records = ArrayLike | TensorVariable
-"""What a user may pass: a symbolic vector or matrix, or anything that NumPy makes an array of."""
+"""What a user may pass: a symbolic vector or matrix, or anything that NumPy converts to an
+array."""
 
 
 def as_records(x: Records, name: str, *, max_ndim: int = 2) -> Array:
-    """Check that ``x`` holds numbers, none of them nan, for each record; the record axis first."""
+    """Check that ``x`` has numbers, none nan, for each record; the record axis comes first."""
     x = as_plain(x)
     no_comparison(x, name)
     if isinstance(x, Variable):
@@ -49,7 +50,7 @@ def as_records(x: Records, name: str, *, max_ndim: int = 2) -> Array:
 
 
 def as_categories(x: Records, name: str, k: int, *, max_ndim: int = 2) -> Array:
-    """Check that ``x`` holds integers for each record, and categories 0, ..., k - 1 if known."""
+    """Check that ``x`` holds integers, and, if they are known, categories 0, ..., k - 1."""
     x = as_records(x, name, max_ndim=max_ndim)
     if np.dtype(x.dtype).kind == "f":
         raise ValueError(
@@ -63,7 +64,7 @@ def as_categories(x: Records, name: str, k: int, *, max_ndim: int = 2) -> Array:
 
 
 def check_limits(low: np.ndarray, high: np.ndarray, name: str, given: object) -> None:
-    """Check that limits of clamped records are in order, and not further apart than floats go."""
+    """Check that limits of clamped records are in order, with a distance that floats can hold."""
     with np.errstate(over="ignore"):
         widths = high - low
     if not (np.isfinite(low) & np.isfinite(high) & (low < high)).all():
@@ -80,7 +81,7 @@ def n_columns(x: Array, name: str) -> int | None:
     if static is not None:
         return int(static)
     try:
-        # Known to the model where the columns are a dim.
+        # The model knows the number if columns are a dim.
         return int(x.shape[1].eval(mode=Mode(linker="py", optimizer="fast_compile")))
     except MissingInputError as error:
         raise ValueError(
@@ -89,7 +90,7 @@ def n_columns(x: Array, name: str) -> int | None:
 
 
 def module_of(x: Array) -> ModuleType:
-    """Return the module, NumPy or PyTensor, whose functions take ``x``."""
+    """Return the module, NumPy or PyTensor, for arrays like ``x``."""
     return np if isinstance(x, np.ndarray) else pt
 
 
@@ -100,7 +101,7 @@ def n_records(x: Array) -> int | None:
 
 
 def as_pair(x: Array, y: Array, x_name: str, y_name: str) -> tuple[Array, Array]:
-    """Check that two arrays have as many records, if known; make both symbolic if one is."""
+    """Check that two arrays have equally many records, if known; make both symbolic if one is."""
     nx, ny = n_records(x), n_records(y)
     if nx is not None and ny is not None and nx != ny:
         raise ValueError(f"{x_name} has {nx} records, but {y_name} has {ny}")

@@ -25,7 +25,7 @@ from pymc_dapper.statistics.statistic import (
 MAX_INTEGER, MAX_FLOAT = 2**62, Fraction(float(np.finfo(np.float64).max))
 
 INSIDE = Fraction(1, 2**40)
-"""What is added to a maximum that was found numerically: far more than it can fall short of."""
+"""Added to a maximum that was found numerically; far larger than its error."""
 
 
 def clamped_sum(
@@ -40,9 +40,9 @@ def clamped_sum(
     lower, upper : float, or array_like of shape (m,)
         The interval, for all columns or for each.
     neighbours : {"replace", "add_remove"}, optional
-        Which data sets the sensitivity compares: one record with other values (the number of
-        records is public), or one record more or less. If it isn't given, a
-        calibration goes by the budget's ``neighbours``.
+        Neighbouring data sets of the sensitivity. "replace": one record has other values (the
+        number of records is public). "add_remove": one record more or less. By default, a
+        calibration uses the budget's ``neighbours``.
 
     Returns
     -------
@@ -54,8 +54,8 @@ def clamped_sum(
     Raises
     ------
     ValueError
-        If the limits aren't finite, or not in order, or so far apart that a sum or its sensitivity
-        needn't fit into 64 bits.
+        If the limits aren't finite and in order, or are so far apart that a sum or its sensitivity
+        may not fit into 64 bits.
 
     Examples
     --------
@@ -92,32 +92,34 @@ def clamped_moments(
     order : int, default 2
         The highest power.
     neighbours : {"replace", "add_remove"}, optional
-        Which data sets the sensitivity compares: one record with other values (the number of
-        records is public), or one record more or less. If it isn't given, a
-        calibration goes by the budget's ``neighbours``.
+        Neighbouring data sets of the sensitivity. "replace": one record has other values (the
+        number of records is public). "add_remove": one record more or less. By default, a
+        calibration uses the budget's ``neighbours``.
 
     Returns
     -------
     Statistic
-        Sums of powers, of shape (order,) or (m, order). Sensitivity, exact, see the notes. Over
-        columns the L1 sensitivities add up, and the squares of those for L2.
+        Sums of powers, of shape (order,) or (m, order). The sensitivity is exact, see the notes.
+        Over columns, L1 sensitivities and squared L2 sensitivities add up.
 
     Raises
     ------
     ValueError
-        If the limits aren't finite, or not in order, or so far apart that a sum or its sensitivity
-        needn't fit into 64 bits.
+        If the limits aren't finite and in order, or are so far apart that a sum or its sensitivity
+        may not fit into 64 bits.
 
     Notes
     -----
-    Write M for the larger and w' for the smaller of abs(lower), abs(upper), and P(u) for
-    u + u^2 + ... + u^order. One record added or removed: L1 is P(M), L2 the root of the sum of
-    M^(2k). One record replaced, where the interval has no 0 inside: the largest distance is that
-    between its ends. Else it is the largest, over w in [0, w'], of the distance between M and -w:
-    a maximum over one number. For L1 it is P(M) - P(-w), with w = w' if the order is odd, and
-    the smaller of w' and the positive root of (order + 1) w^order + order w^(order + 1) = 1 if it
-    is even (1/2 at order 2). For L2 it is at an end or at a root of a polynomial, all of
-    which are found numerically. Proofs are in the documentation.
+    Write M for the larger and w' for the smaller of abs(lower), abs(upper), and P(u) for u + u^2 +
+    ... + u^order.
+
+    One record added or removed: L1 is P(M), L2 the root of the sum of M^(2k).
+
+    One record replaced: if 0 isn't inside the interval, the largest distance is between its ends.
+    Otherwise it is the distance between M and -w, maximised over w in [0, w']. For L1 it is P(M) -
+    P(-w): for odd order w = w'; for even order w is the smaller of w' and the positive root of
+    (order + 1) w^order + order w^(order + 1) = 1 (1/2 at order 2). For L2, w is an end of its range
+    or a root of a polynomial; all roots are found numerically. Proofs are in the documentation.
 
     Examples
     --------
@@ -173,7 +175,7 @@ def _clamp(records: Array, low: np.ndarray, high: np.ndarray) -> Array:
 
 
 def _fractions(low: np.ndarray, high: np.ndarray) -> list[tuple[Fraction, Fraction]]:
-    """Limits of each column, as they are: floats would round their difference."""
+    """Limits of each column as exact fractions: floats would round their difference."""
     return [
         (Fraction(a), Fraction(b))
         for a, b in zip(np.atleast_1d(low).tolist(), np.atleast_1d(high).tolist(), strict=True)
@@ -221,7 +223,7 @@ def _largest_change(a: Fraction, b: Fraction, order: int) -> tuple[Fraction, Fra
     if w < small and order > 2:
         l1 *= 1 + INSIDE
 
-    # In units of `large` and of its largest power, which may be beyond floats.
+    # In units of `large` and of its largest power, which may exceed floats.
     end, ratio = float(small / large), float(min(large, 1 / large))
     squared = Polynomial([0.0])
     for k in range(1, order + 1):
@@ -233,14 +235,14 @@ def _largest_change(a: Fraction, b: Fraction, order: int) -> tuple[Fraction, Fra
         _, farther, _ = _distances(large, -large * Fraction(float(inside)), order)
         l2_squared = max(l2_squared, farther * (1 + INSIDE))
 
-    # Odd powers change most between the ends, even ones between `large` and 0. Either changes grow
+    # Odd powers change most between the ends, even ones between `large` and 0. The changes grow
     # with the power, or fall, or fall and then grow.
     odd, even = {1, order - 1 + order % 2}, {2, order - order % 2} if order > 1 else set()
     return l1, l2_squared, max(large**k + (small**k if k in odd else 0) for k in odd | even)
 
 
 def _minimum_of_power_sum(order: int) -> Fraction:
-    """Where w minimises -w + w^2 - ... + w^order, of even order, among positive numbers."""
+    """Return the positive w that minimises -w + w^2 - ... + w^order, for even order."""
     if order == 2:
         return Fraction(1, 2)
     return Fraction(
@@ -252,7 +254,7 @@ def _minimum_of_power_sum(order: int) -> Fraction:
 
 def _distances(u: Fraction, v: Fraction, order: int) -> tuple[Fraction, Fraction, Fraction]:
     """L1 distance of the powers of u and v, the square of the L2 distance, and the L-infinity."""
-    # Over one denominator, so that all is in whole numbers.
+    # Use one denominator, so that all computations are on whole numbers.
     d = max(u.denominator, v.denominator)
     p, q = int(u * d), int(v * d)
     changes = [abs(p**k - q**k) * d ** (order - k) for k in range(1, order + 1)]

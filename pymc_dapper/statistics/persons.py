@@ -1,4 +1,4 @@
-"""Tables to which a person contributes a bounded number of records."""
+"""Tables with a bounded number of records from each person."""
 
 from typing import Any
 
@@ -14,28 +14,28 @@ from pymc_dapper.statistics.statistic import Statistic, column_sensitivities
 def bounded_counts(
     record: Records, k: int, *, at_most: int, neighbours: Neighbours | None = None
 ) -> Statistic:
-    """Count records in each of ``k`` categories, of each person a bounded number of them.
+    """Count records in each of ``k`` categories, with at most ``at_most`` records from a person.
 
     Parameters
     ----------
     record : tensor or array of int, shape (n, m)
-        A row for each person: the categories 0, ..., k - 1 of up to m records. What isn't a
-        category is no record: -1 or k where a person has fewer.
+        A row for each person with the categories 0, ..., k - 1 of up to m records. Write -1 or k in
+        places without a record, if a person has fewer than m.
     k : int
         Number of categories, at least 2.
     at_most : int
-        The most records that a person contributes, from 1 to m: the first that are there.
+        The most records counted from a person, from 1 to m. The first ones in the row count.
     neighbours : {"replace", "add_remove"}, optional
-        Which data sets the sensitivity compares: one person with other records (the number of
-        persons is public), or one person more or less. If it isn't given, a
-        calibration goes by the budget's ``neighbours``.
+        Neighbouring data sets of the sensitivity. "replace": one person has other records (the
+        number of persons is public). "add_remove": one person more or less. By default, a
+        calibration uses the budget's ``neighbours``.
 
     Returns
     -------
     Statistic
-        Counts, of shape (k,). Sensitivity, exact: with c for ``at_most``, L1 2c and L2 sqrt(2) c
-        for one person replaced, c and c for one added or removed, as all of a person's records can
-        be of one category.
+        Counts, of shape (k,). Sensitivity, exact, with c for ``at_most``: L1 2c and L2 sqrt(2) c
+        for one person replaced, c and c for one added or removed, since all of a person's records
+        may be in one category.
 
     Raises
     ------
@@ -44,8 +44,8 @@ def bounded_counts(
 
     Notes
     -----
-    Curators mostly keep a random choice of a person's records. Where the model's distribution of
-    them is the same in any order, the first ones have the law of a random choice.
+    Most curators keep a random choice of a person's records. If the model's distribution of them
+    doesn't depend on their order, the first ones have the law of a random choice.
 
     References
     ----------

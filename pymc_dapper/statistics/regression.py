@@ -29,12 +29,12 @@ def regression(
     sharp: bool = False,
     neighbours: Neighbours | None = None,
 ) -> Statistic:
-    """Add up what a linear regression with an intercept needs: all of x'y, y'y and x'x.
+    """Compute the sums that a linear regression with an intercept needs: x'y, y'y and x'x.
 
-    Each column is clamped to its limits, and the limits are mapped to [-1, 1]. With a column of
-    ones for the intercept in x, the entries are those of x'y, then y'y, then those of x'x that can
-    differ, column by column down to the diagonal; the first of x'x, the number of records, is left
-    out. For p = 2: sum of y, x1 y, x2 y, y^2, x1, x1^2, x2, x1 x2, x2^2.
+    Each column is clamped to its limits, and the limits are mapped to [-1, 1]. x gets a column of
+    ones for the intercept. The entries are those of x'y, then y'y, then the different entries of
+    x'x, column by column down to the diagonal. The first entry of x'x, the number of records, is
+    left out. For p = 2: sum of y, x1 y, x2 y, y^2, x1, x1^2, x2, x1 x2, x2^2.
 
     Parameters
     ----------
@@ -46,13 +46,13 @@ def regression(
         Limits (lower, upper) for all columns; or ``{"x": ..., "y": (lower, upper)}``, with x's
         either one pair for all covariates or a pair for each, of shape (p, 2).
     sharp : bool, default False
-        Whether the sensitivity to one replaced record is the exact one. Otherwise it is the bound
-        that published releases use: the entries' ranges, added up. That costs more noise, for p = 2
-        an L1 sensitivity of 15 instead of 9.375.
+        If True, use the exact sensitivity to one replaced record. Otherwise use the bound of
+        published releases, the sum of the entries' ranges, which costs more noise: for p = 2 an L1
+        sensitivity of 15 instead of 9.375.
     neighbours : {"replace", "add_remove"}, optional
-        Which data sets the sensitivity compares: one record with other values (the number of
-        records is public), or one record more or less. If it isn't given, a
-        calibration goes by the budget's ``neighbours``.
+        Neighbouring data sets of the sensitivity. "replace": one record has other values (the
+        number of records is public). "add_remove": one record more or less. By default, a
+        calibration uses the budget's ``neighbours``.
 
     Returns
     -------
@@ -73,11 +73,11 @@ def regression(
 
     Notes
     -----
-    Exact means: attained where outcome and covariates are all confidential and may take any values.
-    Where some are public, one record moves the sums less.
+    "Exact" means attained, if outcome and covariates are all confidential and may take any values.
+    If some are public, one record moves the sums less.
 
-    The bound is a correction of p^2 + 3p + 3, which is too small to be the sum of the ranges: 13
-    instead of 15 for p = 2. Proofs of the exact values are in the documentation.
+    The bound corrects p^2 + 3p + 3, which is smaller than the sum of the ranges: 13 instead of 15
+    for p = 2. Proofs of the exact values are in the documentation.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def regression_labels(p: int) -> list[str]:
     Returns
     -------
     list of str
-        A name for each entry: coordinates for a model's dim, say.
+        A name for each entry, for example as coordinates of a model's dim.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def regression_labels(p: int) -> list[str]:
 
 
 def _terms(p: int) -> list[tuple[int, ...]]:
-    """Say which columns each entry multiplies: 0 stands for y, j for x_j."""
+    """Return the columns that each entry multiplies: 0 stands for y, j for x_j."""
     terms: list[tuple[int, ...]] = [(0,), *((j, 0) for j in range(1, p + 1)), (0, 0)]
     for j in range(1, p + 1):
         terms += [(j,), *((i, j) for i in range(1, j + 1))]
@@ -148,12 +148,12 @@ def _sensitivity(p: int, sharp: bool, neighbours: Neighbours) -> Sensitivities:
     columns = p + 1
     entries = columns * (columns + 3) // 2
     if neighbours == "add_remove":
-        # All entries are 1 where all columns are.
+        # All entries are 1 for a record whose columns are all 1.
         return sensitivities(entries, entries, 1, neighbours)
     if sharp:
         l1 = Fraction(columns * (columns + 2) ** 2, 2 * (columns + 1))
         return sensitivities(l1, 4 * ((columns + 1) ** 2 // 4), 2, neighbours)
-    # A square has range 1, any other entry 2.
+    # The range is 1 for a square, 2 for any other entry.
     ranges = [2] * (entries - columns) + [1] * columns
     return sensitivities(sum(ranges), sum(r**2 for r in ranges), 2, neighbours, exact=False)
 

@@ -1,4 +1,4 @@
-"""A statistic and its sensitivity: what the functions of this package return."""
+"""A statistic with its sensitivity: the result of this package's functions."""
 
 import math
 from collections.abc import Sequence
@@ -22,25 +22,25 @@ type Array = TensorVariable | np.ndarray
 class Statistic:
     """A sum over records, with its sensitivity.
 
-    PyTensor and NumPy functions take it for its value. Times or divided by a public number it is a
-    statistic still, such as shares, ``table / 400``. For other arithmetic use ``value``: what one
-    record can do to the result isn't known then.
+    PyTensor and NumPy functions use its value. Multiplied or divided by a public number it stays a
+    statistic, such as shares, ``table / 400``. For other arithmetic use ``value``: the sensitivity
+    of the result is then unknown.
 
     Attributes
     ----------
     value : TensorVariable or ndarray
-        The statistic: symbolic if any of the records are, an array if they are data.
+        The statistic: symbolic if any records are, an array if all are data.
     sensitivity : Sensitivities
-        How far one record can move it, with what one record can be as the statistic's arguments
-        say: any numbers, any categories, all columns confidential.
+        How far one record can move it. A record can be anything that the arguments allow: any
+        numbers, any categories, all columns confidential.
     n_records : int or None
-        Number of records that it adds up, if known.
+        Number of records in the sum, if known.
 
     Raises
     ------
     ValueError
-        If a statistic for added or removed records is divided by their number. That number is
-        confidential then, and what one record can do to the quotient isn't known.
+        If a statistic for added or removed records is divided by their number. That number is then
+        confidential, and the sensitivity of the quotient is unknown.
     """
 
     value: Array
@@ -68,7 +68,7 @@ class Statistic:
         return self * -1
 
     def _sensitivity_over(self, divisor: Fraction) -> Sensitivities:
-        """Sensitivity after division; a mean of records whose number isn't public is refused."""
+        """Sensitivity after division; refuses a mean of records whose number isn't public."""
         sensitivity = self.sensitivity.times(1 / divisor)
         if self.n_records in (None, 0, 1) or not math.isclose(
             abs(divisor), self.n_records, rel_tol=1e-12
@@ -81,7 +81,7 @@ class Statistic:
                 "Release the statistic as it is, and the number of records with noise of its own; "
                 "or take neighbours='replace' if their number is public"
             )
-        # Who divides by the number of records takes it for public.
+        # Dividing by the number of records treats it as public.
         return sensitivity.among("replace")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -95,11 +95,11 @@ class Statistic:
         return np.array(self.value, dtype=dtype, copy=copy)
 
     def _by_reflection(self, other: Any) -> Any:
-        """Leave arithmetic to variables and arrays, which take the value; refuse all other."""
+        """Let variables and arrays compute with the value; refuse all other arithmetic."""
         return NotImplemented if isinstance(other, Variable | np.ndarray) else self._by_value()
 
     def _by_value(self, *_: Any, **__: Any) -> Any:
-        """Say how to compute with a statistic."""
+        """Raise an error that says how to compute with a statistic."""
         raise TypeError(
             "a statistic can be multiplied and divided by a public number only, as the "
             "sensitivity of anything else isn't known. Compute with its .value, as in "
@@ -136,19 +136,21 @@ def column_sensitivities(
     *,
     exact: bool = True,
 ) -> Sensitivities:
-    """Put together the sensitivities of statistics of separate columns of a record.
+    """Combine the sensitivities of statistics of separate columns of a record.
 
-    One record's columns can all change at once, and each as it likes. So the largest L1 distances
+    All columns of a record can change at once and independently. So the largest L1 distances add
+    up, and the squares of the largest L2 distances do, too. The result is exact if each column's
+    is.
     add up, and so do the squares of the largest L2 distances. Exact if each column's are.
 
     Parameters
     ----------
     by_column : sequence of (l1, l2 squared, linf)
-        Of each column.
+        For each column.
     neighbours : {"replace", "add_remove"}
         Which data sets are neighbours.
     exact : bool
-        Whether columns can change as they like, each by its largest distance.
+        Whether columns can change independently, each by its largest distance.
     """
     l1, l2_squared, linf = zip(*by_column, strict=True)
     return sensitivities(sum(l1), sum(l2_squared), max(linf), neighbours, exact=exact)

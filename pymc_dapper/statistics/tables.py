@@ -23,7 +23,7 @@ from pymc_dapper.statistics.arrays import (
 from pymc_dapper.statistics.statistic import Array, Statistic, column_sensitivities
 
 FEW_CATEGORIES = 256
-"""Up to so many, records are compared with each category."""
+"""Up to this number of categories, records are compared with each of them."""
 
 
 def counts(record: Records, k: int, *, neighbours: Neighbours | None = None) -> Statistic:
@@ -32,15 +32,15 @@ def counts(record: Records, k: int, *, neighbours: Neighbours | None = None) -> 
     Parameters
     ----------
     record : tensor or array of int, shape (n,) or (n, m)
-        Each record's category 0, ..., k - 1, or m of them. In a model, a category out of this range
-        is counted nowhere: so ``k`` may be less than the variable has categories, where only the
-        first of a table's cells were published. The sensitivity holds in either case.
+        Each record's category 0, ..., k - 1, or m of them. In a model, categories out of this range
+        aren't counted: ``k`` may be smaller than the variable's number of categories, if only the
+        first cells of a table were published. The sensitivity holds in either case.
     k : int
         Number of categories, at least 2.
     neighbours : {"replace", "add_remove"}, optional
-        Which data sets the sensitivity compares: one record with other values (the number of
-        records is public), or one record more or less. If it isn't given, a
-        calibration goes by the budget's ``neighbours``.
+        Neighbouring data sets of the sensitivity. "replace": one record has other values (the
+        number of records is public). "add_remove": one record more or less. By default, a
+        calibration uses the budget's ``neighbours``.
 
     Returns
     -------
@@ -71,12 +71,12 @@ def count_where(condition: Records, *, neighbours: Neighbours | None = None) -> 
     Parameters
     ----------
     condition : tensor or array of bool, shape (n,) or (n, m)
-        Whether it holds, for each record, or m conditions. Of a variable write ``x > 2``,
-        ``pt.eq(x, 1)`` (not ``x == 1``, which Python answers with False), and ``&``, ``|`` and
-        ``~`` of such conditions.
+        Whether the condition holds, for each record; or m conditions. For a variable write ``x >
+        2`` or ``pt.eq(x, 1)``, and combine conditions by ``&``, ``|`` and ``~``. (Python answers
+        ``x == 1`` with False.)
     neighbours : {"replace", "add_remove"}, optional
-        Which data sets the sensitivity compares: one record with other values (the number of
-        records is public), or one record more or less. The sensitivity is the same.
+        Neighbouring data sets of the sensitivity, which is the same for both. "replace": one record
+        has other values (the number of records is public). "add_remove": one record more or less.
 
     Returns
     -------
@@ -115,14 +115,14 @@ def cross_counts(
     Parameters
     ----------
     a, b : tensor or array of int, shape (n,)
-        Each record's categories 0, ..., ka - 1 and 0, ..., kb - 1. In a model, a record with a
-        category out of range is counted nowhere.
+        Each record's categories 0, ..., ka - 1 and 0, ..., kb - 1. In a model, categories out of
+        range aren't counted.
     ka, kb : int
         Numbers of categories, at least 2.
     neighbours : {"replace", "add_remove"}, optional
-        Which data sets the sensitivity compares: one record with other values (the number of
-        records is public), or one record more or less. If it isn't given, a
-        calibration goes by the budget's ``neighbours``.
+        Neighbouring data sets of the sensitivity. "replace": one record has other values (the
+        number of records is public). "add_remove": one record more or less. By default, a
+        calibration uses the budget's ``neighbours``.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def histogram(
     outside: Literal["drop", "end_bins"] = "drop",
     neighbours: Neighbours | None = None,
 ) -> Statistic:
-    """Count the records between each two successive edges.
+    """Count the records between each pair of successive edges.
 
     Parameters
     ----------
@@ -172,19 +172,19 @@ def histogram(
         Edges of the bins, increasing; -inf and inf are allowed. A bin contains its left edge and
         not its right one, but the last bin contains both, as in NumPy.
     outside : {"drop", "end_bins"}
-        What happens to a number below the first edge or above the last. With ``"drop"`` it is
-        counted nowhere, as in NumPy. With ``"end_bins"`` it is counted in the first or last bin.
+        What to do with numbers below the first edge or above the last. ``"drop"``: don't count
+        them, as in NumPy. ``"end_bins"``: count them in the first or last bin.
     neighbours : {"replace", "add_remove"}, optional
-        Which data sets the sensitivity compares: one record with other values (the number of
-        records is public), or one record more or less. If it isn't given, a
-        calibration goes by the budget's ``neighbours``.
+        Neighbouring data sets of the sensitivity. "replace": one record has other values (the
+        number of records is public). "add_remove": one record more or less. By default, a
+        calibration uses the budget's ``neighbours``.
 
     Returns
     -------
     Statistic
         Counts, of shape (bins,) or (m, bins). Sensitivity, exact: L1 2m and L2 sqrt(2m) for one
         record replaced, m and sqrt(m) for one added or removed (m = 1 if records are single
-        numbers). A single bin has the latter in either case.
+        numbers). A single bin has the latter for both neighbours.
 
     Raises
     ------
@@ -237,19 +237,19 @@ def counts_around(x: Array, points: np.ndarray) -> Array:
 
 
 def _count_categories(x: TensorVariable, k: int) -> TensorVariable:
-    """Count records of a model; what isn't a category is counted nowhere."""
+    """Count records of a model; values that aren't categories aren't counted."""
     if x.type.ndim > 1 or k <= FEW_CATEGORIES:
         return pt.eq(x[..., None], np.arange(k)).sum(axis=0)
-    # One step for each record, where there are too many categories to compare each record with.
+    # With many categories, take one step for each record instead of comparing it with all of them.
     counted = pt.ge(x, 0) & pt.lt(x, k)
     cell = pt.switch(counted, x, 0).astype("int64")
     return pt.inc_subtensor(pt.zeros(k, dtype="int64")[cell], counted.astype("int64"))
 
 
 def _tabulate(cells: np.ndarray, k: int) -> np.ndarray:
-    """Count data in cells 0, ..., k - 1, for each column; cell k is none.
+    """Count data in cells 0, ..., k - 1, for each column; cell k means none.
 
-    As many records as there are, times as many cells, would be a large array.
+    An array of records by cells would be large, so none is made.
     """
     columns = cells.reshape(len(cells), math.prod(cells.shape[1:])).T.astype(np.int64)
     tables = [np.bincount(column, minlength=k + 1)[:k] for column in columns]
@@ -261,7 +261,7 @@ def _one_cell_each(
 ) -> Sensitivities:
     """Sensitivity of one table per column: a record is in one cell of each, or in none.
 
-    Replacing a record takes 1 from a cell and adds 1 to another, where there is one.
+    Replacing a record takes 1 from a cell and adds 1 to another, if there is another.
     """
 
     def of(which: Neighbours) -> Sensitivities:
