@@ -1,10 +1,10 @@
-"""Answers from a release at once: true values given what was published, without a model.
+"""Answers: posteriors of the true values behind a release, without a model.
 
-`law` asks a mechanism for its log-density of each cell, evaluated in NumPy, so a new mechanism
-needs nothing here. `windows` tabulates it. `cells` draws from these tables, and `trees` hands them
-to `counts.trees`. `table` says which sums of cells are known, and `posterior` chooses the method by
-that alone: single cells, nested sums, or a chain for all others. An `Answer` keeps what is told of
-its draws through all arithmetic, and how the same is computed under the other prior.
+`law` evaluates a mechanism's log-density of each cell in NumPy, so a new mechanism needs nothing
+here. `windows` tabulates it. `cells` draws from the tables, and `trees` hands them to
+`counts.trees`. `table` finds which sums of cells are known. `posterior` chooses the method by that
+alone: single cells, nested sums, or a chain for everything else. Arithmetic on an `Answer` keeps
+its method and prior, and how to compute it under the other prior.
 """
 
 from pymc_dapper.answers.answer import Answer

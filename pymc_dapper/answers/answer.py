@@ -1,4 +1,4 @@
-"""Answers: draws of what is asked, with labels, and what is read off them."""
+"""Answers: labelled draws of a quantity, with summaries of them."""
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -17,38 +17,38 @@ from pymc_dapper.answers.table import BY_CELL, DRAW, numbers_by_cell
 from pymc_dapper.checks import function, shown
 
 NOT_COMPARED = (
-    "How far intervals move under another prior wasn't computed, as that would take as long as the "
-    "draws did: say prior='smooth', or prior='flat', to compare."
+    "The sensitivity to the prior wasn't computed: it would take as long as the draws did. To "
+    "compare, draw again with prior='smooth' or prior='flat'."
 )
 
 
 @dataclass(frozen=True)
 class Told:
-    """What is told of draws: how they were made, under which prior, and the same under another."""
+    """What is said beside draws: their method, their prior, and the draws under another prior."""
 
     method: str
     prior: str
     source: Mapping[Hashable, Hashable]
-    """For each release, which call of ``posterior`` made the draws."""
+    """By release: the call of ``posterior`` that made the draws."""
 
 
 class Answer(NDArrayOperatorsMixin):
-    """What was asked of a release, given what was published: draws with labels.
+    """Posterior draws of true values, given a release, with labels.
 
-    `Release.posterior` returns it for the true values themselves. Sums, differences, ratios and
-    comparisons of answers are answers, too: they are computed draw by draw, so that intervals of
-    them take all into account.
+    `Release.posterior` returns the true values themselves. Sums, differences, ratios and
+    comparisons of answers are answers, too. They are computed draw by draw, so their intervals are
+    joint.
 
     Attributes
     ----------
     draws : xarray.DataArray
         The draws, along the dim ``draw``, which comes last.
     released : xarray.DataArray or None
-        What was released of the same, nan where it was suppressed.
+        The released values of the same cells; nan if suppressed.
     method : str
         How the draws were made.
     prior : str
-        Under which prior.
+        The prior of the draws.
 
     Examples
     --------
@@ -75,12 +75,12 @@ class Answer(NDArrayOperatorsMixin):
 
     @property
     def prior(self) -> str:
-        """The prior under which they were made."""
+        """The prior of the draws."""
         return self._told.prior
 
     @cached_property
     def other(self) -> "Answer | None":
-        """The same under another prior: None if that isn't cheap, or if this is that one."""
+        """The answer under another prior. None if that isn't cheap, or if this is that answer."""
         return None if self._make_other is None else self._make_other()
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ class Answer(NDArrayOperatorsMixin):
             f"Prior: {self.prior}.\nMethod: {self.method}."
         )
 
-    # What makes other answers of answers.
+    # Answers made from answers.
 
     def map(self, function_of_draws: Callable[..., xr.DataArray], *others: Any) -> "Answer":
         """Apply a function of DataArrays to the draws, and to those of other answers.
@@ -103,7 +103,7 @@ class Answer(NDArrayOperatorsMixin):
             ``function_of_draws(draws, *draws_of_others) -> DataArray``, which keeps the dim
             ``draw``.
         *others : Answer or number
-            What else it takes.
+            Further arguments.
 
         Returns
         -------
@@ -112,13 +112,14 @@ class Answer(NDArrayOperatorsMixin):
         Raises
         ------
         TypeError, ValueError
-            If it doesn't keep the draws, or if answers come from different draws of one release.
+            If the function changes the dim ``draw``, or if answers come from different draws of one
+            release.
         """
         function(function_of_draws, "function_of_draws", "f(draws)")
         return _derived(function_of_draws, [self, *others])
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Apply one of NumPy's functions, which all arithmetic is, draw by draw."""
+        """Apply a NumPy function draw by draw; all arithmetic comes here."""
         taken = Answer | xr.DataArray | BY_CELL | np.generic | int | float
         if method != "__call__" or options or not all(isinstance(x, taken) for x in inputs):
             return NotImplemented
@@ -126,7 +127,7 @@ class Answer(NDArrayOperatorsMixin):
         return _derived(ufunc, [numbers_by_cell(x, dims, shape) for x in inputs])
 
     def _kept(self, function_of_array: Callable[[xr.DataArray], xr.DataArray]) -> "Answer":
-        """Apply what chooses cells, to released values as well."""
+        """Apply a choice of cells to draws and released values."""
         made = self.map(function_of_array)
         if self.released is not None:
             made.released = function_of_array(self.released)
@@ -188,7 +189,7 @@ class Answer(NDArrayOperatorsMixin):
         return self._kept(lambda x: x.assign_coords(coords))
 
     def rank(self, dim: str) -> "Answer":
-        """Rank cells along a dim: 1 is the largest; cells that are alike have the same rank."""
+        """Rank cells along a dim: 1 is the largest; equal cells share a rank."""
         from scipy.stats import rankdata
 
         if dim not in self._dims:
@@ -200,10 +201,10 @@ class Answer(NDArrayOperatorsMixin):
 
         return self.map(ranks)
 
-    # What is read off the draws.
+    # Summaries of the draws.
 
     def probability(self) -> xr.DataArray:
-        """Probability that a comparison holds.
+        """Posterior probability that a comparison holds.
 
         Returns
         -------
@@ -228,17 +229,17 @@ class Answer(NDArrayOperatorsMixin):
         Parameters
         ----------
         probability : float
-            That the truth is inside, both ends included.
+            Posterior probability that the interval, ends included, contains the truth.
 
         Returns
         -------
         DataArray
-            Along its first dim, ``end``, are ``lower`` and ``upper``.
+            Its first dim, ``end``, has ``lower`` and ``upper``.
 
         Raises
         ------
         TypeError, ValueError
-            If this is a comparison; or if a draw is nan, as a ratio of two zeros is.
+            If this is a comparison; or if a draw is nan, such as a ratio of two zeros.
         """
         return interval_of(self.draws, probability)
 
@@ -247,7 +248,7 @@ class Answer(NDArrayOperatorsMixin):
         return quantiles(self.draws, [0.5])[0]
 
     def summary(self, probability: float = 0.9) -> Summary:
-        """Tabulate released values, medians and intervals, and say where the prior matters.
+        """Tabulate released values, medians and intervals, and say whether the prior matters.
 
         Parameters
         ----------
@@ -257,8 +258,8 @@ class Answer(NDArrayOperatorsMixin):
         Returns
         -------
         Summary
-            Prints as a table. Its ``frame`` is the same as a data frame, and its ``notes`` are the
-            sentences below: the method, the prior, and how far intervals move under the other one.
+            Prints as a table. ``frame`` has it as a data frame. ``notes`` has the sentences below:
+            the method, the prior, and how far intervals move under the other prior.
         """
         frame = self.to_frame(probability)
         notes = [f"Prior: {self.prior}.", f"Method: {self.method}."]
@@ -276,7 +277,7 @@ class Answer(NDArrayOperatorsMixin):
     def to_frame(self, probability: float = 0.9) -> pd.DataFrame:
         """Return a data frame: a row for each cell, its labels as the index.
 
-        Columns are ``released`` (where it was), ``median``, ``lower`` and ``upper``; of a
+        Columns are ``released`` (if the cells were), ``median``, ``lower`` and ``upper``; for a
         comparison, ``probability``.
         """
         return frame_of(self.draws, self.released, probability)
@@ -293,7 +294,7 @@ class Answer(NDArrayOperatorsMixin):
         probability : float
             Of the intervals.
         ax : matplotlib.axes.Axes, optional
-            Where to draw; a new figure if not given.
+            Axes to draw on; by default a new figure.
 
         Returns
         -------
@@ -324,7 +325,7 @@ class Answer(NDArrayOperatorsMixin):
 
 
 class Grouped:
-    """Cells in groups: `sum`, `mean`, `max` and `min` make an `Answer` with an entry for each."""
+    """Cells in groups: `sum`, `mean`, `max` and `min` return an `Answer` with an entry for each."""
 
     def __init__(self, answer: Answer, group: str):
         self._answer, self._group = answer, group
@@ -354,7 +355,7 @@ class Grouped:
 
 
 def _derived(function_of_draws: Callable[..., Any], inputs: list[Any]) -> Answer:
-    """Compute an answer of others and of numbers, draw by draw."""
+    """Compute an answer from other answers and numbers, draw by draw."""
     answers = [each for each in inputs if isinstance(each, Answer)]
     told, n = _joined(answers), answers[0].draws.sizes[DRAW]
     given = [each.draws if isinstance(each, Answer) else each for each in inputs]
@@ -376,7 +377,7 @@ def _derived(function_of_draws: Callable[..., Any], inputs: list[Any]) -> Answer
 
 
 def _joined(answers: list[Answer]) -> Told:
-    """Join what is told of answers."""
+    """Join the methods, priors and sources of answers."""
     sources: dict[Hashable, Hashable] = {}
     for each in answers:
         for release, call in each._told.source.items():

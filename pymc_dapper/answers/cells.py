@@ -5,7 +5,7 @@ import numpy as np
 from pymc_dapper.answers.windows import Tables, slopes
 
 AT_ONCE = 2**20
-"""Entries of an array that is gone through at once."""
+"""Number of array entries that are processed at once."""
 
 
 def probabilities(tables: Tables, log_prior: np.ndarray | None = None) -> np.ndarray:
@@ -14,10 +14,10 @@ def probabilities(tables: Tables, log_prior: np.ndarray | None = None) -> np.nda
     Parameters
     ----------
     tables : Tables
-        What was released.
+        The tabulated release.
     log_prior : ndarray, optional
-        Log-weights of the prior at the first count of each piece, of the same shape; flat if not
-        given.
+        Log-weights of the prior at the first count of each piece, of the same shape; flat by
+        default.
     """
     weights = tables.weights()
     if log_prior is not None:
@@ -28,12 +28,12 @@ def probabilities(tables: Tables, log_prior: np.ndarray | None = None) -> np.nda
 def draw_cells(tables: Tables, pmf: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
     """Draw the true value of each cell, independently: shape (cells, draws).
 
-    How many draws fall on each piece is multinomial; they are then put into random order.
+    The number of draws in each piece is multinomial; the draws are then put into random order.
     """
     cells, width = tables.which.size, pmf.shape[1]
     drawn = np.empty((cells, draws), dtype=tables.nodes.dtype)
     rows, each_count = max(1, AT_ONCE // max(width, draws)), tables.each_count
-    narrow = np.int16 if width < 2**15 else np.int32  # is put into order sooner
+    narrow = np.int16 if width < 2**15 else np.int32  # small integers are sorted faster
     for start in range(0, cells, rows):
         which = tables.which[start : start + rows]
         numbers = np.tile(np.arange(width, dtype=narrow), which.size)
@@ -49,7 +49,7 @@ def draw_cells(tables: Tables, pmf: np.ndarray, draws: int, rng: np.random.Gener
 def _places(
     tables: Tables, which: np.ndarray, piece: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw values within pieces, where the logarithm of the density is straight."""
+    """Draw values within pieces, in which the log-density is linear."""
     length = np.take_along_axis(np.diff(tables.nodes[which]), piece, axis=1)
     change = np.take_along_axis(slopes(tables.logs[which]), piece, axis=1)
     u = rng.random(piece.shape)

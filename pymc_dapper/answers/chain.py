@@ -1,4 +1,4 @@
-"""Tables of which sums overlap: a chain of tables, along directions that the sums suggest."""
+"""Tables with overlapping sums: a chain of tables, with directions that fit the sums."""
 
 from collections.abc import Sequence
 
@@ -17,17 +17,17 @@ from pymc_dapper.graphs.errors import ReadingError
 
 CHAINS = 4
 TUNING = 300
-"""Sweeps before the first table that is kept."""
+"""Sweeps before the first kept table."""
 DROP, MARGIN = 60.0, 25.0
-"""As of trees: windows of sums, and how near to their ends a table may come."""
+"""As for trees: windows of sums, and how close to their ends a table may come."""
 ENOUGH = 0.1
-"""Effective draws, as a share of all, which more sweeps between them are made for."""
+"""Target for effective draws, as a share of all; the chain is thinned to reach it."""
 MOST_MOVES = 1e8
-"""Moves of all chains, at most, for that."""
+"""Limit on the moves of all chains for that target."""
 FEW = 6
-"""All pairs of so many cells exchange people; with more, some do."""
+"""With up to this number of cells, all pairs exchange people; with more, some do."""
 MOST_SWAPS = 50_000
-"""Swaps of four cells, at most, where sums are known."""
+"""Largest number of swaps of four cells, which are made if sums are known."""
 
 Known = Sequence[tuple[np.ndarray, np.ndarray]]
 
@@ -46,11 +46,11 @@ def draw_chain(
     Parameters
     ----------
     laws : sequence of CellLaw
-        What was released.
+        The released queries.
     groups : sequence of ndarray
-        For each, the number of the sum that each cell is a part of.
+        For each query, the number of the sum that each cell belongs to.
     known : sequence of (ndarray, ndarray)
-        Sums that are known: the number of the sum that each cell is a part of, and the sums.
+        Known sums: the number of the sum that each cell belongs to, and the sums.
     prior : Prior
         The prior of the cells.
     likely : ndarray of int64, shape (cells,)
@@ -58,14 +58,14 @@ def draw_chain(
     draws : int
         Number of draws.
     rng : Generator
-        Is advanced.
+        Advanced by the draws.
 
     Returns
     -------
     counts : ndarray of int64, shape (cells, draws)
         The draws.
     method : str
-        What is to be told of them.
+        Description of the method.
     """
     start = _start(known, prior, likely)
     own, drop = -(-draws // CHAINS), DROP
@@ -95,7 +95,7 @@ State = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _state(start: np.ndarray, matrix: sparse.csr_array, known: Known) -> State:
-    """Return cells, sums and parameters of a chain that begins."""
+    """Return the first cells, sums and parameters of a chain."""
     mean = np.clip(np.log(start.mean() + 1.0), *LIMITS[1])
     return start.copy(), (matrix @ start).astype(np.int64), np.array([0.5, mean])
 
@@ -108,7 +108,7 @@ def _chains(
     sweeps: int,
     tuning: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Go on with all chains: tables (chains, draws, cells), and the ends of all sums."""
+    """Continue all chains; return tables (chains, draws, cells), and the range of each sum."""
     found = np.empty((len(rngs), draws, states[0][0].size), dtype=np.int64)
     ends = np.tile(np.array([2**62, -(2**62)]), (terms.lowest.size, 1))
     for rng, state, drawn in zip(rngs, states, found, strict=True):
@@ -119,7 +119,7 @@ def _chains(
 
 
 def _looked_at(found: np.ndarray) -> tuple[float, float]:
-    """Return the largest R-hat, and the least number of effective draws."""
+    """Return the largest R-hat and the smallest number of effective draws."""
     from arviz_stats import ess, rhat
 
     free = np.ptp(found, axis=(0, 1)) > 0
@@ -136,7 +136,7 @@ def _sums(of: np.ndarray) -> sparse.csr_array:
 
 
 def _start(known: Known, prior: Prior, likely: np.ndarray) -> np.ndarray:
-    """Return the table nearest to a likely one that has all known sums."""
+    """Return the table nearest to a likely one among those with the known sums."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     if not known:
@@ -169,7 +169,7 @@ def _terms(
     start: np.ndarray,
     drop: float,
 ) -> tuple[Terms, np.ndarray, sparse.csr_array]:
-    """Tabulate what was released; also return the inner ends of all sums, and their matrix."""
+    """Tabulate the released sums; also return the inner ends of all sums, and their matrix."""
     logs, rows, lowest, inner, bends = ([] for _ in range(5))
     done = 0
     for law, of in zip(laws, groups, strict=True):
@@ -224,7 +224,7 @@ def _directions(
     start: np.ndarray,
     bends: np.ndarray,
 ) -> sparse.csr_array:
-    """Return directions that connect all tables, and those in which they are spread out."""
+    """Return directions that connect all tables, and directions of their largest spread."""
     n, rng = start.size, np.random.default_rng(0)
     exact = sparse.csr_array((0, n), dtype=np.int64)
     if known:
@@ -267,11 +267,10 @@ def _directions(
 
 
 def _check_possible(terms: Terms, sums: np.ndarray) -> None:
-    """Check that a chain has found tables that are possible."""
+    """Check that the tables of a chain are possible."""
     weights = [log_weight(terms, row, int(at)) for row, at in enumerate(sums)]
     if min(weights) <= IMPOSSIBLE:
         raise ValueError(
-            "no table can have led to what was released of its cells and of their sums, or only "
-            "one that is very unlikely: look for a wrong scale, a wrong total, or queries that "
-            "aren't margins of one table"
+            "no table of counts fits the released cells and sums, or only a very unlikely one. "
+            "Look for a wrong scale, a wrong total, or queries that aren't margins of one table"
         )

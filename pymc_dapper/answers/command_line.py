@@ -1,4 +1,4 @@
-"""The command line: a file of noisy numbers in, a table of intervals out."""
+"""The command line: reads a file of noisy numbers, prints a table of intervals."""
 
 import argparse
 import sys
@@ -13,8 +13,8 @@ from pymc_dapper.releases.tables import read_release
 DESCRIPTION = """Intervals of the true values behind a table of noisy ones.
 
 The scale is that of Laplace noise, or the standard deviation of Gaussian noise: a number, or the
-column that has it. What was done to noisy values afterwards is said by --rounded, --clamped,
---published-from and --published-above, in the order in which it was done."""
+name of a column. If noisy values were processed before publication, say so by --rounded, --clamped,
+--published-from and --published-above, in the order of processing."""
 EXAMPLE = (
     "example: python -m pymc_dapper cases.csv --values cases --noise laplace --scale 5 "
     "--dims district --csv intervals.csv"
@@ -27,12 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        What comes after the program's name; those of the process if not given.
+        The arguments; by default those of the process.
 
     Returns
     -------
     int
-        0, or 1 if there is no answer: why is written to the standard error.
+        0, or 1 if there is no answer; the reason goes to standard error.
     """
     parser = _parser()
     given = parser.parse_args(arguments)
@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 class _Rule(argparse.Action):
-    """Keeps rules in the order in which they are written."""
+    """Keeps rules in the order of the command line."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
         namespace.rules = [*namespace.rules, (self.dest, values)]
@@ -117,7 +117,7 @@ def _prior(given: argparse.Namespace) -> Any:
 
 
 def _noise(given: argparse.Namespace) -> str | Mechanism:
-    """Return the law of the noise, or a mechanism with what was done to noisy values."""
+    """Return the name of the noise, or a mechanism with its rules."""
     mechanism: Any
     if given.random_rounding is not None:
         mechanism = RandomRounding(given.random_rounding)

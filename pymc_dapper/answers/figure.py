@@ -7,7 +7,7 @@ import pandas as pd
 
 COLOURS = {"interval": "#1b5fa6", "released": "#c1500a"}
 MOST = 200
-"""So many cells are drawn, at most."""
+"""Up to this number of cells can be drawn."""
 
 
 def draw_intervals(frame: pd.DataFrame, name: str, probability: float, ax: Any) -> Any:
@@ -16,7 +16,7 @@ def draw_intervals(frame: pd.DataFrame, name: str, probability: float, ax: Any) 
     Raises
     ------
     ValueError
-        If there are more cells than can be told apart, or if this is a comparison.
+        If there are more cells than a figure can show, or if this is a comparison.
     """
     import matplotlib.pyplot as plt
 

@@ -1,7 +1,7 @@
-"""What a mechanism says of a true value: the law of what was released, cell by cell.
+"""The likelihood of each cell's true value: the law of the released value.
 
-It is the mechanism's own log-density, evaluated in NumPy: nothing is compiled, and no density is
-written a second time. So any mechanism will do that treats each cell by itself.
+It is the mechanism's own log-density, evaluated in NumPy. Nothing is compiled, and no density is
+written a second time. Every mechanism works that releases each cell by itself.
 """
 
 from collections.abc import Callable
@@ -20,26 +20,26 @@ from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
 from pymc_dapper.releases.query import Query
 
 TOLERANCE = 1e-9
-"""Relative difference up to which two evaluations of a log-density are the same."""
+"""Relative difference below which two evaluations of a log-density are the same."""
 
 
 @dataclass(frozen=True)
 class CellLaw:
-    """Log-probability of what was released of each cell, as a function of its true value.
+    """Log-probability of each released cell, as a function of its true value.
 
-    Cells of which the same was released, by the same noise, share a row.
+    Cells with the same released value and the same noise share a row.
 
     Attributes
     ----------
     name : str
         The query's name, for messages.
     near : ndarray of float64, shape (rows,)
-        True values that are likely, about: where to begin to look.
+        Likely true values, approximately: where a search begins.
     which : ndarray of int64, shape (cells,)
         The row of each cell, in the order of the flattened released values.
     ends : tuple of ndarray of float64, shape (rows,), or None
-        Between which true values all are that are possible, if the mechanism tells: then they
-        needn't be looked for, and impossible ones may lie between.
+        Lowest and highest possible true values, if the mechanism knows them. They then needn't be
+        searched for, and impossible values may lie between.
     """
 
     name: str
@@ -48,7 +48,7 @@ class CellLaw:
     _evaluate: Callable[[np.ndarray], np.ndarray]
     ends: tuple[np.ndarray, np.ndarray] | None = None
     has_peak: bool = True
-    """Whether its logarithm is known to fall to both sides of a peak."""
+    """Whether the log-probability is known to fall on both sides of a peak."""
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """Evaluate the law of each row, at values of shape (n, rows)."""
@@ -58,7 +58,7 @@ class CellLaw:
         return logs
 
     def anywhere(self, values: np.ndarray) -> np.ndarray:
-        """Evaluate it where true values may not lie, too: it may be nan there."""
+        """Evaluate it at any values; it may be nan outside the range of true values."""
         return self._evaluate(values)
 
 
@@ -68,22 +68,22 @@ def law_of(query: Query, *, whole: bool, apart: bool = False) -> CellLaw:
     Parameters
     ----------
     query : Query
-        What was released, and by which mechanism.
+        The released query.
     whole : bool
         Whether true values are whole numbers.
     apart : bool
-        Whether each cell has a row of its own, as cells of which the same was released may differ.
+        Whether each cell has its own row. Otherwise cells with the same released value share one.
 
     Raises
     ------
     ValueError
-        If the mechanism doesn't treat each cell by itself, or has a noise scale that isn't known.
+        If the mechanism doesn't release each cell by itself, or if its noise scale is unknown.
     """
     name, mechanism = query.name, query.mechanism
     if mechanism.unknown:
         raise ValueError(
-            f"'{name}': the noise scale is a variable of a model, so that there are no answers "
-            "without the model: put the release into it by release.potential(...)"
+            f"'{name}': the noise scale is a variable of a model, and answers without a model need "
+            "a number. Add the release to the model by release.potential(...)"
         )
     released = mechanism.as_released(name, query.values)
     rows, which = released, np.arange(released.size)
@@ -105,7 +105,7 @@ def law_of(query: Query, *, whole: bool, apart: bool = False) -> CellLaw:
 def _evaluated(
     name: str, mechanism: Mechanism, rows: np.ndarray, whole: bool
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """Make a function of the log-density, in Python."""
+    """Make a Python function of the log-density."""
     kind = "int64" if whole else "float64"
     x = pt.tensor("statistic", dtype=kind, shape=(None, *rows.shape))
     try:
@@ -123,7 +123,7 @@ def _evaluated(
     def evaluate(values: np.ndarray) -> np.ndarray:
         given = np.ascontiguousarray(values, dtype=kind).reshape(len(values), *rows.shape)
         [logs] = function(given)
-        # PyTensor holds plain numbers of a user's log-density in single precision.
+        # PyTensor makes plain numbers in a user's log-density single precision.
         whole_shape = np.broadcast_to(logs, given.shape).astype(np.float64)
         return whole_shape.reshape(len(values), -1)
 
@@ -131,7 +131,7 @@ def _evaluated(
 
 
 def _near(mechanism: Mechanism, rows: np.ndarray) -> np.ndarray:
-    """Return where noisy values lay, about, before anything was done to them."""
+    """Return approximate noisy values, before rules of publication."""
     low = high = np.asarray(rows, dtype=np.float64)
     if hasattr(mechanism, "noisy_range"):
         low, high = mechanism.noisy_range(rows)
@@ -141,7 +141,7 @@ def _near(mechanism: Mechanism, rows: np.ndarray) -> np.ndarray:
 
 
 def _check_cell_by_cell(law: CellLaw, mechanism: Mechanism, whole: bool) -> None:
-    """Check that what is said of a cell doesn't change with the others."""
+    """Check that the likelihood of a cell doesn't depend on other cells."""
     one = np.maximum(np.round(law.near) if whole else law.near, 0.0)
     others = one + 1 + np.arange(one.size) % 3
     for chosen in (np.arange(one.size) % 2 == 0, np.arange(one.size) % 3 == 0):
@@ -157,7 +157,7 @@ def _check_cell_by_cell(law: CellLaw, mechanism: Mechanism, whole: bool) -> None
 
 def _no_answers(name: str, mechanism: Mechanism) -> str:
     return (
-        f"'{name}': {type(mechanism).__name__} doesn't release each cell by itself, so that there "
-        "are no answers without a model: write one, and put the release into it by "
+        f"'{name}': {type(mechanism).__name__} doesn't release each cell by itself, which answers "
+        "without a model need. Write a model, and add the release to it by "
         "release.potential(...)"
     )

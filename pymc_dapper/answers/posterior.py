@@ -1,4 +1,4 @@
-"""The joint posterior of true values, given a release: by which method, and how."""
+"""The joint posterior of true values, given a release: the choice of method, and the draws."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 CELLS = "exact and independent draws, each cell by itself"
 TREE = "exact and independent draws, by the tree of the sums"
 FEW = 1_000
-"""With more cells, the smooth prior of a tree is compared with at its likeliest parameters."""
+"""A tree with more cells is compared with the smooth prior at its most likely parameters."""
 WEIGHED = "draws under the other prior, chosen by their weights under this one"
 MOST_WEIGHED = 100
-"""So many cells have draws that are weighed, at most."""
+"""Draws can be reweighed for up to this number of cells."""
 LEAST_SHARE = 0.1
-"""Effective draws, as a share of all, with which weights will do."""
+"""Reweighing needs this share of effective draws."""
 
 MARGIN = 5.0
-"""Windows are widened where a draw under a smooth prior comes that near to their ends."""
+"""A window is widened if a draw under a smooth prior comes this close to its ends."""
 
 Known = list[tuple[np.ndarray, np.ndarray]]
 
@@ -52,7 +52,7 @@ def posterior_of(
     draws: int,
     random_seed: Any,
 ) -> Answer | dict[str, Answer]:
-    """Return the posterior of what a release is about. Arguments are those of its method."""
+    """Return the posterior of the true values. Arguments are those of `Release.posterior`."""
     draws = whole_number(draws, "draws", at_least=1)
     rng = random_generator(random_seed, "random_seed")
     tables = _tables(release, margins, within)
@@ -66,7 +66,7 @@ def posterior_of(
     for table, of in zip(tables, _of_each(prior, tables), strict=True):
         read = read_prior(of, table.shape)
         posterior = Posterior(table, read, _known(table, total))
-        # Releases have draws of their own, though they are given the same seed.
+        # Each release gets its own draws, even with the same seed.
         mark = zlib.crc32(repr([_content(query) for query in table.queries]).encode())
         call = (seed, draws, repr(of), repr(total))
         answers[table.name] = posterior.answer(draws, [seed, mark], {mark: call})
@@ -90,7 +90,7 @@ def _of_each(prior: Any, tables: Sequence[Table]) -> list[Any]:
 
 
 def _tables(release: "Release", margins: bool | None, within: Within | None) -> list[Table]:
-    """Say which queries are margins of one table."""
+    """Group queries into tables: those that are margins of one table belong together."""
     queries = list(release)
     for query in queries:
         if not np.size(query.values):
@@ -112,7 +112,7 @@ def _tables(release: "Release", margins: bool | None, within: Within | None) -> 
 
 
 def _known(table: Table, total: Any) -> Known:
-    """Read what is known of sums of a table's cells."""
+    """Read the known sums of a table's cells."""
     if total is None:
         return []
     if hasattr(total, "to_xarray"):
@@ -148,22 +148,22 @@ def _known(table: Table, total: Any) -> Known:
 class Posterior:
     """The posterior of the cells of one table.
 
-    Cells of which nothing else is known are drawn each by itself; cells whose sums are nested, by
-    the tree of these sums; all others by a chain.
+    Cells without further information are drawn one by one, cells with nested sums by the tree of
+    these sums, all others by a chain.
 
     Attributes
     ----------
     table : Table
-        The table, with what was released of it.
+        The table, with its released margins.
     prior : Prior
         The prior of its cells.
     known : list
-        Sums that are known: the number of the sum that each cell is a part of, and the sums.
+        Known sums: the number of the sum that each cell belongs to, and the sums.
 
     Raises
     ------
     ValueError
-        If sums are known of what isn't counts.
+        If sums are known, but cells aren't counts.
     """
 
     table: Table
@@ -179,17 +179,17 @@ class Posterior:
 
     @property
     def groups(self) -> list[np.ndarray]:
-        """Of what is released or known, the number of the sum that each cell is a part of."""
+        """For each released or known margin, the number of the sum that each cell belongs to."""
         return [*self.table.groups, *(of for of, _ in self.known)]
 
     @property
     def alone(self) -> bool:
-        """Whether each cell is by itself."""
+        """Whether cells are independent of each other."""
         each = np.arange(self.table.size)
         return len(self.groups) == 1 and np.array_equal(self.groups[0], each)
 
     def answer(self, draws: int, seed: list[int], source: dict[Any, Any]) -> Answer:
-        """Draw, and tell how."""
+        """Draw, and describe the method."""
 
         def answer_of(
             prior: Prior, found: tuple[np.ndarray, str], other: Callable[[], Answer | None] | None
@@ -211,7 +211,7 @@ class Posterior:
     def _instead_of(
         self, prior: Prior, counts: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, str] | None:
-        """Draw all cells, where draws under another prior are there; None if that isn't cheap."""
+        """Make draws under another prior from those under this one; None if that isn't cheap."""
         draws = counts.shape[1]
         is_tree = not self.alone and are_nested(self.groups)
         if self.alone or (is_tree and not self.prior.is_bent and self._is_cheap):
@@ -233,11 +233,11 @@ class Posterior:
 
     @property
     def _is_cheap(self) -> bool:
-        """Whether a tree is soon drawn from."""
+        """Whether drawing from a tree is fast."""
         return self.prior.kind == "flat" or self.table.size <= FEW
 
     def _at_likeliest(self, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, str] | None:
-        """Draw by the tree, at the likeliest parameters by what was released of single cells."""
+        """Draw by the tree, at the parameters that are most likely given the single cells."""
         each = np.arange(self.table.size)
         own = [k for k, of in enumerate(self.table.groups) if np.array_equal(of, each)]
         if not own:
@@ -250,7 +250,7 @@ class Posterior:
         return tree.draw(draws, rng, _size_and_p(grid.alpha[best], grid.mu[best])), TREE
 
     def draw(self, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, str]:
-        """Draw all cells, of shape (cells, draws), and say how."""
+        """Draw all cells, of shape (cells, draws), and describe the method."""
         if self.alone:
             return self._by_cells(draws, rng), CELLS
         laws = [law_of(query, whole=True) for query in self.table.queries]
@@ -280,9 +280,9 @@ class Posterior:
         return draw_cells(tables, probabilities(tables, bend), draws, rng)
 
     def _sharing(self, law: CellLaw, draws: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw cells that share strength, in windows which are so wide that no draw is near an end.
+        """Draw cells that share strength; widen windows until no draw is near an end.
 
-        The prior may lead far from where single cells are likely.
+        The prior may lead far from the likely values of single cells.
         """
         drop, support = DROP, self.prior.support()
         while True:
@@ -311,7 +311,7 @@ class Posterior:
             found = np.array([tree.log_evidence(_size_and_p(*point)) for point in points])
             if total is None:
                 return found
-            # The total was given, and isn't told by the parameters.
+            # The total is given: parameters say nothing about it.
             k = self.table.size
             return found - log_pmf(np.array(total), k * alpha, k * mu)
 
@@ -326,7 +326,7 @@ class Posterior:
         return next((int(values[0]) for of, values in self.known if not of.any()), None)
 
     def _likely(self, laws: Sequence[CellLaw]) -> np.ndarray:
-        """Return likely counts of all cells, about, by the query that tells most of them apart."""
+        """Return approximate likely counts of all cells, by the query with the most entries."""
         counts = np.zeros(self.table.size)
         finest = max(range(len(laws)), key=lambda k: laws[k].which.size)
         law, of = laws[finest], self.table.groups[finest]
@@ -334,14 +334,14 @@ class Posterior:
         return np.clip(np.round(counts), self.prior.lowest, self.prior.highest).astype(np.int64)
 
     def _start(self, laws: Sequence[CellLaw]) -> tuple[float, float]:
-        """Return logarithms of a concentration and of a mean, to begin to look at."""
+        """Return logarithms of a concentration and of a mean, where a search begins."""
         totals = [float(values.sum()) / self.table.size for _, values in self.known]
         mean = totals[0] if totals else float(self._likely(laws).mean())
         return 0.5, float(np.log(max(mean, 0.5)))
 
 
 def _size_and_p(alpha: float, mu: float) -> tuple[float, float]:
-    """Return the parameters of a negative binomial law as trees take them."""
+    """Return the parameters of a negative binomial law in the form that trees use."""
     return float(alpha), float(alpha / (alpha + mu))
 
 
@@ -351,7 +351,7 @@ def _over(
     draws: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Draw cells given parameters that are drawn from a grid."""
+    """Draw cells, given parameters drawn from a grid."""
     times = rng.multinomial(draws, grid.weights)
     parts = [
         given(float(alpha), float(mu), int(n))

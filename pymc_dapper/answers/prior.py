@@ -1,4 +1,4 @@
-"""Priors of true values, by the names that users give them."""
+"""Priors of true values, by name."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,9 +18,9 @@ class Prior:
     kind : str
         "flat" on counts, "smooth", or "range" of real numbers.
     lowest, highest : int, or ndarray of float64
-        Limits; of a range of real numbers, of shape () or that of the table.
+        Limits. For a range of real numbers, of shape () or the table's.
     is_bent : bool
-        Whether values in the middle of the limits are likelier than near them, by a parabola.
+        Whether a parabola makes values in the middle likelier than near the limits.
     """
 
     kind: str
@@ -35,7 +35,7 @@ class Prior:
 
     @property
     def each_cell(self) -> bool:
-        """Whether each cell has limits of its own."""
+        """Whether each cell has its own limits."""
         return np.ndim(self.lowest) > 0
 
     @property
@@ -46,17 +46,17 @@ class Prior:
         return Prior("smooth") if self == Prior("flat") else replace(self, is_bent=True)
 
     def log_weight(self, values: np.ndarray) -> np.ndarray:
-        """Log-density of a prior that is bent, not normalised; limits are of each row, if many."""
+        """Log-density of a bent prior, not normalised; limits are per row, if there are many."""
         low, high = (np.reshape(end, (-1, 1)) for end in (self.lowest, self.highest))
         with np.errstate(divide="ignore"):
             return np.log(np.maximum((values - low + self.whole) * (high - values + self.whole), 0))
 
     def support(self) -> Support:
-        """Where a cell may lie."""
+        """Return the range of a cell."""
         return Support(self.lowest, self.highest, self.whole)
 
     def told(self, *, total: bool) -> str:
-        """Say what it is."""
+        """Describe the prior."""
         if self.kind == "smooth":
             law = "Dirichlet-multinomial" if total else "gamma-Poisson"
             return f"smooth: {law}, concentration unknown"
@@ -75,12 +75,12 @@ class Prior:
 
 
 def read_prior(prior: Any, shape: tuple[int, ...]) -> Prior:
-    """Read a prior as users write it.
+    """Read a prior in the form that users write it.
 
     Raises
     ------
     TypeError, ValueError
-        If it isn't one.
+        If it isn't a prior.
     """
     if isinstance(prior, str) and prior in ("flat", "smooth"):
         return Prior(prior)

@@ -1,8 +1,8 @@
-"""Cells that share strength: each by itself, given the two parameters of the smooth prior.
+"""Cells that share strength: independent given the two parameters of the smooth prior.
 
-Where counts are large, their law is evaluated at nodes only, and between them by polynomials. So
-the probability of what was released of each cell is a product of a sparse matrix and the law at the
-nodes, for many values of the parameters at once.
+Where counts are large, their law is evaluated at nodes only, and interpolated by polynomials. So
+the likelihood of all cells is a sparse matrix times the law at the nodes, for many parameter values
+at once.
 """
 
 import numpy as np
@@ -12,20 +12,20 @@ from pymc_dapper.answers.smooth import Grid, log_pmf
 from pymc_dapper.answers.windows import Tables
 
 PER_SD = 8
-"""Nodes in a standard deviation of a Poisson law, which is the narrowest that there is."""
+"""Nodes per standard deviation of a Poisson law, the narrowest law."""
 ORDER = 6
-"""Nodes of a polynomial."""
+"""Nodes of each polynomial."""
 AT_ONCE = 2**19
-"""Entries of an array that is gone through at once."""
+"""Number of array entries that are processed at once."""
 
 
 class SharingCells:
-    """Cells of which nothing is known but what was released of each.
+    """Cells about which only their own release is known.
 
     Parameters
     ----------
     tables : Tables
-        What was released of each cell, with each count in a piece of its own.
+        The tabulated release of each cell, with one count in each piece.
     """
 
     def __init__(self, tables: Tables):
@@ -49,7 +49,7 @@ class SharingCells:
         return np.exp(log_pmf(self._nodes[:, None], alpha, mu))
 
     def log_evidence(self, alpha: np.ndarray, mu: np.ndarray) -> np.ndarray:
-        """Return the log-probability of what was released, for arrays of both parameters."""
+        """Return the log-probability of the release, for arrays of both parameters."""
         with np.errstate(divide="ignore"):
             return self._times @ np.log(np.maximum(self._by_node @ self._laws(alpha, mu), 0.0))
 
@@ -73,14 +73,14 @@ class SharingCells:
     def _pieces(
         self, which: np.ndarray, laws: np.ndarray, point: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """Draw pieces of some rows: for each draw, given a point of the grid."""
+        """Draw pieces of some rows, given a point of the grid for each draw."""
         first, width, n = self._first[which], self._weights.shape[1], laws.shape[1]
         part = self._between[first[0] : first[-1] + width] @ laws
         places = np.minimum(first[:, None] - first[0] + np.arange(width), len(part) - 1)
         pmf = self._weights[which][:, None, :] * np.maximum(part, 0.0).T[:, places].swapaxes(0, 1)
         cdf = np.cumsum(pmf, axis=2)
         cdf /= cdf[:, :, -1:]
-        # One after the other, they are ascending as a whole.
+        # Joined, they ascend as a whole.
         number = np.arange(which.size * n).reshape(which.size, n)
         sought = number[:, point] + rng.random((which.size, point.size))
         at = np.searchsorted((cdf + number[:, :, None]).ravel(), sought.ravel(), side="right")
@@ -88,10 +88,10 @@ class SharingCells:
 
 
 def interpolation(counts: np.ndarray) -> tuple[np.ndarray, sparse.csr_array]:
-    """Return nodes, and the matrix that makes values at counts of those at nodes.
+    """Return nodes, and the matrix that interpolates from nodes to counts.
 
-    Nodes are all counts where these are small, and then as many in each standard deviation of a
-    Poisson law.
+    Small counts are all nodes; then each standard deviation of a Poisson law has equally many
+    nodes.
     """
     place = np.unique(np.floor(2 * PER_SD * np.sqrt(counts)))
     near = np.unique(place[:, None] + np.arange(-ORDER, ORDER + 1))

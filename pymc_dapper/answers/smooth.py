@@ -1,14 +1,14 @@
-"""A prior by which cells share strength: gamma-Poisson, of unknown mean and concentration.
+"""The smooth prior: gamma-Poisson with unknown mean and concentration; cells share strength.
 
 Counts are negative binomial: Poisson, with rates from a gamma law of mean mu and shape alpha. Given
 their total they are Dirichlet-multinomial with concentration alpha, whatever mu is. The relative
 spread of rates, 1 / sqrt(alpha), has a half-Cauchy prior of scale 1 (Gelman 2006), and log mu is
 flat from 0.1 to 1e12.
 
-Both are integrated out by the trapezoidal rule, on a grid of equal steps between their limits. Of
-it, points are looked at which matter: those next to others that do. Steps are halved until every
-second point would have been enough, nearly: the rule's error is far smaller then, as it falls off
-faster than any power of the step.
+Both parameters are integrated out by the trapezoidal rule, on a grid of equal steps. Only points
+next to others that matter are evaluated. Steps are halved until every second point alone would
+almost have been enough. The rule's error is then far smaller, since it falls faster than any power
+of the step.
 """
 
 import itertools
@@ -19,12 +19,12 @@ import numpy as np
 from scipy.special import gammaln
 
 LIMITS = np.array([(-12.0, 23.0), (np.log(0.1), np.log(1e12))])
-"""Limits of the logarithms of concentration and mean: of the concentration, the prior has less than
-0.3 % below and 1e-5 above."""
+"""Limits of the logarithms of concentration and mean. The prior has less than 0.3 % below the
+concentration's lower limit, and 1e-5 above its upper one."""
 DROP = 10.0
-"""The grid ends where the log-density is that much below the largest."""
+"""The grid ends where the log-density is this far below its maximum."""
 ALIKE = 0.1
-"""Points with even and odd numbers hold shares of the whole that differ by so much, at most."""
+"""Largest difference between the shares of even and odd grid points."""
 
 LogEvidence = Callable[[np.ndarray, np.ndarray], np.ndarray]
 LogDensity = Callable[[np.ndarray], np.ndarray]
@@ -45,14 +45,15 @@ def log_prior(log_alpha: np.ndarray) -> np.ndarray:
 
 def log_pmf(counts: np.ndarray, alpha: np.ndarray, mu: np.ndarray) -> np.ndarray:
     """Log-probability of counts, negative binomial."""
-    # The quotient of gamma functions keeps its digits where alpha is large beside the counts.
+    # This form of the quotient of gamma functions keeps its digits if alpha is much larger than
+    # counts.
     log_p, log_q = -np.log1p(mu / alpha), -np.log1p(alpha / mu)
     return _log_rising(alpha, counts) - gammaln(counts + 1.0) + alpha * log_p + counts * log_q
 
 
 def _log_rising(alpha: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Return log of gamma(alpha + count) / gamma(alpha)."""
-    # Stirling's series, of differences; its first term that is left out is below 1e-18.
+    # Differences of Stirling's series; the first omitted term is below 1e-18.
     ratio = np.log1p(counts / alpha)
     series = (alpha + counts - 0.5) * ratio + counts * (np.log(alpha) - 1.0)
     return np.where(alpha < 1e6, gammaln(alpha + counts) - gammaln(alpha), series)
@@ -66,11 +67,11 @@ def grid_of(
     Parameters
     ----------
     log_evidence : callable
-        ``log_evidence(alpha, mu)``: log-probability of all that was released, for arrays of both.
+        ``log_evidence(alpha, mu)``: log-probability of the release, for arrays of both parameters.
     start : tuple of float
-        Logarithms of both, where to begin to look.
+        Logarithms of both parameters, where the search begins.
     free_mean : bool
-        Whether the mean matters; if not it stays where it is.
+        Whether the mean matters; otherwise it keeps its start value.
     """
     n = 2 if free_mean else 1
     fixed = np.asarray(start, dtype=float)
@@ -126,7 +127,7 @@ def log_marginal(counts: np.ndarray, total: int | None) -> np.ndarray:
 
 
 def _mode(log_density: LogDensity, start: np.ndarray) -> np.ndarray:
-    """Return where the density is largest, about."""
+    """Return the approximate maximum of the density."""
     from scipy.optimize import minimize
 
     limits = LIMITS[: start.size]
@@ -146,7 +147,7 @@ def _mode(log_density: LogDensity, start: np.ndarray) -> np.ndarray:
 
 
 def _lengths(log_density: LogDensity, mode: np.ndarray) -> np.ndarray:
-    """Return about one standard deviation of each parameter, and not more than 1."""
+    """Return approximate standard deviations of the parameters, at most 1."""
     far = 4.0 ** np.arange(-6, 1)
     found = []
     for k, (low, high) in enumerate(LIMITS[: mode.size]):
@@ -160,7 +161,7 @@ def _lengths(log_density: LogDensity, mode: np.ndarray) -> np.ndarray:
 
 
 def _points(places: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """Return points of the grid by their numbers along each axis."""
+    """Return grid points, given their numbers along each axis."""
     low, high = LIMITS[: number.size].T
     return low + (high - low) * (places / number)
 
@@ -168,14 +169,14 @@ def _points(places: np.ndarray, number: np.ndarray) -> np.ndarray:
 def _where_it_matters(
     log_density: LogDensity, mode: np.ndarray, number: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers and log-weights of points, from one near the mode on to where they fall."""
+    """Return numbers and log-weights of points, outwards from the mode until negligible."""
     low, high = LIMITS[: mode.size].T
     around = np.array(list(itertools.product((-1, 0, 1), repeat=mode.size)))
     found: dict[tuple[int, ...], float] = {}
     new = np.round((mode - low) / (high - low) * number).astype(int)[None]
     while len(new):
         logs = log_density(_points(new, number))
-        # Ends of the trapezoidal rule weigh a half.
+        # The trapezoidal rule gives the ends half weight.
         logs = logs - np.log(2.0) * np.sum((new == 0) | (new == number), axis=1)
         found |= zip(map(tuple, new.tolist()), logs.tolist(), strict=True)
         matter = new[logs > max(found.values()) - DROP]

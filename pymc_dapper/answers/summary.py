@@ -1,4 +1,4 @@
-"""Tables of answers, and what has to be said beside them."""
+"""Tables of answers, with notes."""
 
 from dataclasses import dataclass
 from html import escape
@@ -13,11 +13,11 @@ from pymc_dapper.checks import finite_number
 
 ENDS = ("lower", "upper")
 MATTERS = 0.1
-"""The prior matters where an end of an interval moves by more of the interval's width than that."""
+"""The prior matters if an interval's end moves by more than this share of the interval's width."""
 AT_ONCE = 2**20
-"""Draws that are ordered at once: no copy of all is made."""
+"""Number of draws that are sorted at once, which avoids a copy of all of them."""
 MOST_ROWS = 40
-"""So many rows are shown."""
+"""Number of rows shown."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,8 +29,7 @@ class Summary:
     frame : pandas.DataFrame
         A row for each cell.
     notes : tuple of str
-        What has to be said beside it: how draws were made, under which prior, and where that
-        matters.
+        Notes: how draws were made, under which prior, and whether the prior matters.
     """
 
     frame: pd.DataFrame
@@ -54,12 +53,12 @@ def _number(value: float) -> str:
 
 
 def quantiles(draws: xr.DataArray, shares: list[float]) -> xr.DataArray:
-    """Return the least draws up to which there is so much, along a first dim ``end``.
+    """Return quantiles along a first dim ``end``: the smallest draws that reach these shares.
 
     Raises
     ------
     TypeError, ValueError
-        If these are draws of a comparison; or if one is nan.
+        If the draws are of a comparison, or if one is nan.
     """
     values = draws.values
     if values.dtype.kind == "b":

@@ -1,4 +1,4 @@
-"""The table that queries are about: its cells, and which of them each released value sums."""
+"""The table of a release: its cells, and the cells that each released value sums."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,30 +14,30 @@ from pymc_dapper.releases.margins import Within, margin
 from pymc_dapper.releases.query import Query
 
 DRAW = "draw"
-"""Dim of draws."""
+"""Name of the draws' dim."""
 BY_CELL = np.ndarray | list | tuple | pd.Series
-"""What may hold a number for each cell."""
+"""Objects that may have a number for each cell."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of true values, of which queries are margins.
+    """A table of true values; the queries are its margins.
 
     Attributes
     ----------
     name : str
-        What it is called.
+        Name of the table.
     dims : tuple of str
         Names of its axes.
     shape : tuple of int
         Their lengths.
     coords : dict
-        Labels along dims, and along them the groups that ``within`` told.
+        Labels along dims, and the groups from ``within``.
     queries : tuple of Query
-        What was released of it.
+        The released margins.
     groups : tuple of ndarray
-        For each query, the number of the released value that each cell of the table is a part of:
-        int64, shape (cells,).
+        For each query, the number of the released value that each cell belongs to: int64, shape
+        (cells,).
     """
 
     name: str
@@ -81,7 +81,7 @@ class Table:
 
 
 def table_of_query(query: Query) -> Table:
-    """Return the table of a query that is by itself."""
+    """Return the table of a query that isn't a margin of another table."""
     shape = np.shape(query.values)
     dims = tuple(
         dim or ("row" if len(shape) == 1 else f"axis_{k}") for k, dim in enumerate(query.dims)
@@ -93,7 +93,7 @@ def table_of_query(query: Query) -> Table:
 
 
 def joint_table(queries: Sequence[Query], within: Within) -> Table:
-    """Return the table that all queries are margins of.
+    """Return the table whose margins the queries are.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def joint_table(queries: Sequence[Query], within: Within) -> Table:
 
 
 def _check_cells_again(queries: Sequence[Query], groups: Sequence[np.ndarray]) -> None:
-    """Check that no cell is there twice of which both releases have the same noise."""
+    """Check that no cell is in two releases with the same noise."""
     again = [k for k, q in enumerate(queries) if getattr(q.mechanism, "changes_again", False)]
     for k, j in combinations(again, 2):
         pairs = groups[k] * (groups[j].max() + 1) + groups[j]
@@ -146,7 +146,7 @@ def _check_dims(dims: Sequence[str]) -> None:
 
 
 def _groups(query: Query, dims: Sequence[str], shape: Sequence[int], within: Within) -> np.ndarray:
-    """Return the number of the released value that each cell of a table is a part of."""
+    """Return the number of the released value that each cell of a table belongs to."""
     numbers = np.zeros(shape, dtype=np.int64)
     for dim, length in zip(query.dims, np.shape(query.values), strict=True):
         assert dim is not None
@@ -162,7 +162,7 @@ def _groups(query: Query, dims: Sequence[str], shape: Sequence[int], within: Wit
 
 
 def numbers_by_cell(numbers: Any, dims: Sequence[str], shape: tuple[int, ...]) -> Any:
-    """Give numbers, one for each cell, the dims that cells have; others as they are."""
+    """Give an array with a number for each cell the cells' dims; other numbers stay unchanged."""
     if not isinstance(numbers, BY_CELL):
         return numbers
     if isinstance(numbers, pd.Series):
@@ -183,7 +183,7 @@ def numbers_by_cell(numbers: Any, dims: Sequence[str], shape: tuple[int, ...]) -
 
 
 def are_nested(groups: Sequence[np.ndarray]) -> bool:
-    """Whether all sums of cells are of parts of each other, or of different cells: a tree."""
+    """Whether any two sums are of disjoint cells, or one is part of the other: a tree."""
     for k, one in enumerate(groups):
         for other in groups[:k]:
             pairs = one * (other.max() + 1) + other

@@ -1,4 +1,4 @@
-"""Tables of which sums are nested: exact and independent draws by the trees of `counts.trees`."""
+"""Tables with nested sums: exact, independent draws by the trees of `counts.trees`."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,40 +12,40 @@ from pymc_dapper.counts.trees.forest import ContradictionError, Forest, Releases
 from pymc_dapper.counts.trees.priors import Prior, to_tables
 
 DROP = 60.0
-"""Windows of single sums end where log-weights are that much below the largest, at first."""
+"""Windows of single sums first end where log-weights are this far below the maximum."""
 MARGIN = 25.0
-"""They are widened where a draw comes that near to their ends."""
+"""A window is widened if a draw comes this close to its ends."""
 
 
 class Sums(NamedTuple):
-    """Sums of cells of which something is known."""
+    """Sums of cells about which something is known."""
 
     of: np.ndarray
-    """Int64, shape (cells,): the number of the sum that each cell is a part of."""
+    """Int64, shape (cells,): the number of the sum that each cell belongs to."""
     known: CellLaw | np.ndarray
-    """What was released of them; or the sums themselves, int64."""
+    """The law of the released sums; or the exact sums, int64."""
 
 
 class _Tables(NamedTuple):
     rows: list[np.ndarray]
     lowest: list[int]
     inner: list[list[int]]
-    """Counts that aren't near the ends of a table, unless nothing is possible beyond."""
+    """Counts away from the ends of their table, unless nothing is possible beyond."""
     number: np.ndarray
-    """Of each node; -1 for none."""
+    """The table of each node; -1 for none."""
 
 
 class SumsTree:
-    """The tree of what is known of a table's cells and of sums of them.
+    """The tree of known cells and sums of a table.
 
     Parameters
     ----------
     n_cells : int
         Number of cells.
     sums : sequence of Sums
-        What is known. Sums are nested or of different cells.
+        Known sums, which are nested or disjoint.
     limits : tuple of int
-        The least and the largest count of a cell.
+        The smallest and the largest count of a cell.
     """
 
     def __init__(self, n_cells: int, sums: Sequence[Sums], limits: tuple[int, int] = (0, LARGEST)):
@@ -61,14 +61,14 @@ class SumsTree:
         self._drop, self._tables = DROP, self._tabulated(DROP)
 
     def _place(self, members: Sequence[tuple[np.ndarray, int, int]]) -> None:
-        """Build the tree: a sum's parent is the next larger one that has its cells.
+        """Build the tree: the parent of a sum is the next larger sum with its cells.
 
-        What is known once more of the same cells is a node with one child.
+        A second piece of information about the same cells is a node with one child.
         """
         top = np.arange(self.n_cells)
         parent, sizes = [-1] * self.n_cells, [1] * self.n_cells
         self._about = [(-1, -1)] * self.n_cells
-        """Of each node: which of the sums, and which of its numbers."""
+        """For each node: its element of ``sums``, and its number there."""
         for cells, k, j in members:
             if cells.size == 1 and self._about[cells[0]][0] < 0:
                 self._about[cells[0]] = (k, j)
@@ -82,7 +82,7 @@ class SumsTree:
         self._parent, self._sizes = np.array(parent), np.array(sizes)
 
     def _tabulated(self, drop: float) -> _Tables:
-        """Tabulate what was released, once for all nodes of which the same was."""
+        """Tabulate the release, once for all nodes with the same released value."""
         rows: list[np.ndarray] = []
         lowest: list[int] = []
         inner: list[list[int]] = []
@@ -131,18 +131,18 @@ class SumsTree:
         forest = Forest(self._parent, Releases(noise, released, np.zeros(n)), law)
         if forest.endless is not None:
             raise ValueError(
-                "nothing was released of some cells, or of sums of them, and nothing ends what "
-                "they may be: give the total="
+                "some cells are unbounded: neither these cells nor sums of them were released. "
+                "Give total="
             )
         return forest, forest.solve()
 
     def log_evidence(self, prior: tuple[float, float] | None = None) -> float:
-        """Return the log-probability of all that is known, cells summed out; -inf if impossible.
+        """Return the log-probability of all known sums, cells summed out; -inf if impossible.
 
         Parameters
         ----------
         prior : tuple of float, optional
-            Size and probability of the negative binomial law of all cells; flat if not given.
+            Size and probability of the negative binomial prior of cells; flat by default.
         """
         try:
             return self._forest(prior)[1].log_evidence
@@ -154,12 +154,12 @@ class SumsTree:
     ) -> np.ndarray:
         """Draw all cells, independently: shape (cells, draws).
 
-        Windows are widened until no draw comes near to their ends.
+        Windows are widened until no draw comes close to their ends.
 
         Raises
         ------
         ValueError
-            If no table could have led to what is known.
+            If no table fits the known sums.
         """
         while True:
             [own] = rng.spawn(1)
@@ -171,9 +171,9 @@ class SumsTree:
             except ContradictionError:
                 if self._drop >= LARGEST_DROP:
                     raise ValueError(
-                        "no table can have led to what was released of its cells and of their "
-                        "sums, or only one that is very unlikely: look for a wrong scale, a wrong "
-                        "total, or queries that aren't margins of one table"
+                        "no table of counts fits the released cells and sums, or only a very "
+                        "unlikely one. Look for a wrong scale, a wrong total, or queries that "
+                        "aren't margins of one table"
                     ) from None
             if self._drop >= LARGEST_DROP:
                 return counts[: self.n_cells]

@@ -9,25 +9,26 @@ from numba import njit
 from pymc_dapper.backend.jit import kept_on_disk
 
 IMPOSSIBLE = -1e5
-"""Log-weight of what is impossible, or beyond a window: so that a walk may begin there."""
+"""Log-weight of impossible values and of values beyond a window: finite, so a walk may begin
+there."""
 FAR = 100.0
-"""Taken from it for each count that a sum is beyond."""
+"""Subtracted for each count by which a sum is beyond its window."""
 
 
 class Terms(NamedTuple):
-    """What is known of sums of cells, and of the cells; and along which directions a table moves.
+    """What is known of cells and their sums, and the directions in which a table moves.
 
-    Directions and their effects are sparse: entries of the k-th are from ``starts[k]`` to
-    ``starts[k + 1]``.
+    Directions and their effects are sparse: the k-th has entries ``starts[k]`` to ``starts[k +
+    1]``.
     """
 
     lowest: np.ndarray
-    """Of each sum, the least count of its table."""
+    """For each sum, the smallest count of its table."""
     rows: np.ndarray
-    """Where its table starts and ends in ``logs``: shape (sums, 2)."""
+    """First and last index of a sum's table in ``logs``: shape (sums, 2)."""
     logs: np.ndarray
     limits: np.ndarray
-    """The least and the largest count of a cell."""
+    """The smallest and the largest count of a cell."""
     move_starts: np.ndarray
     move_cells: np.ndarray
     move_steps: np.ndarray
@@ -35,9 +36,9 @@ class Terms(NamedTuple):
     effect_sums: np.ndarray
     effect_steps: np.ndarray
     widths: np.ndarray
-    """Of each direction, how far a table moves, about."""
+    """For each direction, the approximate length of a move."""
     smooth: int
-    """0 with a flat prior, 1 with a smooth one, 2 if the total is known as well."""
+    """0 for a flat prior, 1 for a smooth one, 2 for a smooth one with known total."""
     bounds: np.ndarray
     """Limits of the logarithms of concentration and mean, shape (2, 2)."""
 
@@ -57,7 +58,7 @@ def log_weight(terms: Terms, row: int, at: int) -> float:
 def _along(
     terms: Terms, move: int, t: int, cells: np.ndarray, sums: np.ndarray, point: np.ndarray
 ) -> float:
-    """Return the log-density after ``t`` steps along a direction, but for a constant."""
+    """Return the log-density after ``t`` steps along a direction, up to a constant."""
     total = 0.0
     for e in range(terms.effect_starts[move], terms.effect_starts[move + 1]):
         row = terms.effect_sums[e]
@@ -73,7 +74,7 @@ def _along(
 
 @njit
 def _room(terms: Terms, move: int, cells: np.ndarray) -> tuple[int, int]:
-    """Return how many steps a table can go along a direction, both ways."""
+    """Return how many steps a table can take along a direction, both ways."""
     back, ahead = -(2**53), 2**53
     for e in range(terms.move_starts[move], terms.move_starts[move + 1]):
         count, step = cells[terms.move_cells[e]], terms.move_steps[e]
@@ -94,11 +95,11 @@ def _move(
     sums: np.ndarray,
     point: np.ndarray,
 ) -> None:
-    """Draw a table on a line."""
+    """Draw a table along a direction."""
     back, ahead = _room(terms, move, cells)
     level = _along(terms, move, 0, cells, sums, point) + log(1.0 - rng.random())
     width = terms.widths[move]
-    # From ``low`` to below ``high``; the same places are looked at from all tables in between.
+    # From ``low`` to below ``high``; the bracket is the same for all tables in it.
     low = -int(rng.random() * width)
     high = low + width
     while low >= back and _along(terms, move, low, cells, sums, point) >= level:
@@ -171,7 +172,7 @@ def _walk(
     Parameters
     ----------
     rng : Generator
-        Is advanced.
+        Advanced by the draws.
     terms : Terms
         What is known.
     cells, sums : ndarray of int64
@@ -179,11 +180,11 @@ def _walk(
     point : ndarray of float64, shape (2,)
         Logarithms of concentration and mean; changed, too.
     sweeps : int
-        From one table that is kept to the next.
+        Sweeps between two kept tables.
     drawn : ndarray of int64, shape (draws, cells)
-        Where tables go.
+        The kept tables are written here.
     ends : ndarray of int64, shape (sums, 2)
-        The least and the largest of each sum, of all that are kept.
+        The smallest and the largest value of each sum, over kept tables.
     """
     for draw in range(len(drawn)):
         for _ in range(sweeps):

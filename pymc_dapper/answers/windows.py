@@ -1,10 +1,10 @@
-"""Tables of what was released: log-weights of true values, on windows that hold all that matters.
+"""Tables of likelihoods: log-weights of true values, on windows that hold all relevant values.
 
-Windows are found by looking: from a likely value on, uphill, then to either side until the
-log-weight is ``drop`` below the largest, and then at ever greater distances, twice as far each
-time. Between what is looked at there, weights are taken to lie between those at both ends. A law
-that knows where all possible counts are, and may have gaps, is tabulated there. So is one of a
-user's own, where all counts that are near are looked at first.
+Windows are found by search. It goes uphill from a likely value; then to either side until the
+log-weight is ``drop`` below the maximum; then to ever greater distances, twice as far each time.
+Weights between two points evaluated there are taken to lie between the weights at both. A law that
+knows its range of possible counts, and may have gaps, is tabulated on that range. So is a user's
+own law, after all nearby counts have been evaluated.
 """
 
 from dataclasses import dataclass, replace
@@ -15,36 +15,37 @@ import numpy as np
 from pymc_dapper.answers.law import CellLaw
 
 LARGEST = 2**53
-"""Largest count: beyond, float64 doesn't tell counts apart."""
+"""Largest count: float64 isn't exact beyond it."""
 DROP = 30.0
-"""Windows end where log-weights are that much below the largest; more where tails are heavy."""
+"""Windows end where log-weights are this far below the maximum, or further with heavy tails."""
 LARGEST_DROP = 690.0
-"""Logarithm of what windows cut off at most: float64 ends there."""
+"""Largest logarithm of what windows cut off: the limit of float64."""
 TAIL = 1e-10
-"""Share of the posterior that a window neglects, at most."""
+"""Largest share of the posterior outside of a window."""
 UNLIKELY = 1e6
-"""A release is refused if a value's noise would be so much likelier for an impossible true value
-than for any possible one, and more so among many cells."""
+"""A release is refused if its noise is likelier by this much for an impossible true value than for
+any possible one; more is allowed with many cells."""
 PIECES = 4096
-"""Pieces of a window of counts, at most; with so many counts or fewer, each is a piece."""
+"""Most pieces of a window of counts; with at most this number of counts, each is a piece."""
 MOST_COUNTS = 2**27
-"""Entries of tables of which each piece is a count, at most."""
+"""Most entries of tables with one count in each piece."""
 PIECES_OF_REALS = 1024
-"""Pieces of a window of real numbers."""
+"""Number of pieces of a window of real numbers."""
 NEAR, NOT_NEAR = 2**12, 2**17
-"""Of a law that may have gaps, all counts are looked at up to the first distance, or to the second
-if rows are few or until what is farther than a half of it weighs nothing."""
+"""For a law that may have gaps, all counts are evaluated up to the first distance. They are
+evaluated up to the second distance if there are few rows, or until counts beyond half of it have no
+weight."""
 AT_ONCE = 2**8
-"""Counts of each row that are looked at together."""
+"""Number of counts in each row that are evaluated together."""
 UNEVEN = 0.005
-"""Share of a posterior that may lie otherwise than between two nodes."""
+"""Share of a posterior that may violate interpolation between two nodes."""
 
 
 @dataclass(frozen=True)
 class Support:
-    """Where true values may lie: from ``lowest`` to ``highest``, whole numbers or real ones.
+    """The range of true values, from ``lowest`` to ``highest``; whole numbers or real ones.
 
-    Limits are numbers, or arrays of one for each row of a law.
+    Limits are numbers, or arrays with one number for each row of a law.
     """
 
     lowest: Any
@@ -53,11 +54,11 @@ class Support:
 
     @property
     def unit(self) -> Any:
-        """The smallest step to look at."""
+        """The smallest step of a search."""
         return 1 if self.whole else (self.highest - self.lowest) * 2.0**-50
 
     def clip(self, values: np.ndarray) -> np.ndarray:
-        """Bring values into it."""
+        """Move values into the range."""
         clipped = np.clip(values, self.lowest, self.highest)
         return np.round(clipped).astype(np.int64) if self.whole else clipped
 
@@ -66,17 +67,17 @@ class Support:
 class Tables:
     """Log-weights of true values at the nodes of a window, a row for each law.
 
-    Between two nodes the logarithm is straight. Where nodes are one count apart, each piece is one
+    Between two nodes the log-weight is linear. If nodes are one count apart, each piece is one
     count, and nothing is interpolated.
     """
 
     nodes: np.ndarray
     """Shape (rows, pieces + 1), int64 or float64, ascending: a piece is from one node to below the
-    next. Where two are the same there is no piece; if each piece is one count, these come last."""
+    next. Two equal nodes have no piece between them; if each piece is one count, these are last."""
     logs: np.ndarray
-    """Shape (rows, pieces + 1): log-weights, the largest of which is about 0."""
+    """Shape (rows, pieces + 1): log-weights with a maximum of about 0."""
     tops: np.ndarray
-    """Shape (rows,): what was taken from them."""
+    """Shape (rows,): the constants subtracted from the log-weights."""
     which: np.ndarray
     """Shape (cells,): the row of each cell."""
 
@@ -93,8 +94,8 @@ class Tables:
     def inner(self, support: Support, level: float) -> np.ndarray:
         """Return the first and the last count of each row that aren't near an end of its window.
 
-        Near an end, log-weights are below ``level``. Where nothing is possible beyond a window, its
-        end isn't meant. Shape (2, rows).
+        Near an end, log-weights are below ``level``. An end beyond which nothing is possible
+        doesn't count. Shape (2, rows).
         """
         inside = (np.diff(self.nodes) > 0) & (self.logs[:, :-1] >= level)
         low, high = self.nodes[:, 0], self.nodes[:, -1] - 1
@@ -107,7 +108,7 @@ class Tables:
         )
 
     def weights(self) -> np.ndarray:
-        """Weights of all pieces, of shape (rows, pieces), before they are made to add up to 1."""
+        """Weights of all pieces, of shape (rows, pieces), not normalised."""
         lengths, start = np.diff(self.nodes), self.logs[:, :-1]
         if self.each_count:
             return np.where(lengths > 0, np.exp(start), 0.0)
@@ -122,7 +123,7 @@ class Tables:
 
 
 def slopes(logs: np.ndarray) -> np.ndarray:
-    """Return changes of log-weights over pieces; 0 where one end is impossible."""
+    """Return changes of log-weights over pieces; 0 if one end is impossible."""
     with np.errstate(invalid="ignore"):
         change = np.diff(logs)
     return np.where(np.isfinite(change), change, 0.0)
@@ -136,18 +137,18 @@ def tabulate(
     Parameters
     ----------
     law : CellLaw
-        What was released.
+        The law of the released values.
     support : Support
-        Where true values may lie.
+        The range of true values.
     drop : float
-        Windows end where log-weights are that much below the largest, or more.
+        Windows end where log-weights are at least this far below the maximum.
     pieces : int, optional
-        Pieces of a window of counts, at most; if None, each count is a piece.
+        Most pieces of a window of counts; None means one count in each piece.
 
     Raises
     ------
     ValueError
-        If no true value could have led to what was released, or if nothing ends what it may be.
+        If no true value can have led to a released one, or if true values are unbounded.
     """
     if law.ends is not None:
         return _within_ends(law, support, law.ends)
@@ -177,7 +178,7 @@ def tabulate(
 
 
 def _within_ends(law: CellLaw, support: Support, ends: tuple[np.ndarray, np.ndarray]) -> Tables:
-    """Tabulate all counts between the ends that the law has."""
+    """Tabulate all counts between the ends of the law's range."""
     low, high = np.maximum(ends[0], support.lowest), np.minimum(ends[1], support.highest)
     if np.any(low > high):
         raise ValueError(_impossible(law))
@@ -194,7 +195,7 @@ def _within_ends(law: CellLaw, support: Support, ends: tuple[np.ndarray, np.ndar
 def _look_for_ends(
     law: CellLaw, support: Support, drop: float
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Look at all counts near, and return between which they matter; None if that goes on."""
+    """Evaluate all nearby counts, and return the range that matters; None if it doesn't end."""
     middle = support.clip(law.near)
     reach = int(np.clip(2**22 // middle.size, NEAR, NOT_NEAR))
     while reach <= NOT_NEAR:
@@ -220,7 +221,7 @@ def _look_for_ends(
 
 
 def _check_between(law: CellLaw, support: Support, tables: Tables) -> None:
-    """Check that weights between nodes are between those at the nodes."""
+    """Check that weights between nodes lie between those at the nodes."""
     if tables.each_count:
         return
     start, lengths = tables.nodes[:, :-1], np.diff(tables.nodes)
@@ -232,29 +233,28 @@ def _check_between(law: CellLaw, support: Support, tables: Tables) -> None:
     uneven = (lengths * np.abs(found - straight)).sum(axis=1) / tables.weights().sum(axis=1)
     if uneven.max() > UNEVEN:
         raise ValueError(
-            f"'{law.name}': the mechanism's log-density has gaps or peaks that are narrow beside "
-            "the whole of it, so that there are no answers without a model. Is it right for all "
-            "true values? If so, write a model, and put the release into it by "
-            "release.potential(...)"
+            f"'{law.name}': the mechanism's log-density has narrow gaps or peaks, which a table of "
+            "it would miss. Check the log-density for all true values. If it is right, write a "
+            "model, and add the release to it by release.potential(...)"
         )
 
 
 def _endless(law: CellLaw) -> str:
     return (
-        f"'{law.name}': what was released doesn't end what a true value may be, and neither does "
-        "the prior: give the total=, or a prior with an end, such as prior=range(0, 1_000_001)"
+        f"'{law.name}': neither the release nor the prior bounds the true values. Give total=, or "
+        "a prior with an end, such as prior=range(0, 1_000_001)"
     )
 
 
 def _impossible(law: CellLaw) -> str:
     return (
-        f"'{law.name}': no true value can have led to what was released of some cells: look for a "
+        f"'{law.name}': no true value can have led to some of the released values. Look for a "
         "wrong scale, a wrong mechanism, or a prior that ends too early"
     )
 
 
 def find_peaks(law: CellLaw, support: Support) -> tuple[np.ndarray, np.ndarray]:
-    """Return the most likely true value of each row, about, and its log-weight."""
+    """Return the approximately most likely true value of each row, and its log-weight."""
     start = support.clip(law.near)
     steps = 2.0 ** np.arange(54)[:, None] * support.unit
     first = support.clip(np.concatenate([start[None], start + steps, start - steps]))
@@ -273,7 +273,7 @@ def find_peaks(law: CellLaw, support: Support) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check_reach(law: CellLaw, support: Support, top: np.ndarray) -> None:
-    """Check that noise could well have led from where true values may lie to what was released."""
+    """Check that noise can plausibly lead from possible true values to the released ones."""
     outside = (law.near < support.lowest) | (law.near > support.highest)
     if not outside.any():
         return
@@ -281,16 +281,16 @@ def _check_reach(law: CellLaw, support: Support, top: np.ndarray) -> None:
     lost = np.nan_to_num(law.anywhere(near[None])[0] - top, nan=0.0, neginf=0.0)[outside]
     if lost.max() > np.log(UNLIKELY * law.which.size):
         raise ValueError(
-            f"'{law.name}': a released value is {law.near[outside][lost.argmax()]:g}, so far from "
-            "what true values may be that such noise hardly ever leads there: look for a wrong "
-            "scale, or give another prior"
+            f"'{law.name}': the released value {law.near[outside][lost.argmax()]:g} is too far "
+            "from all possible true values for this noise. Look for a wrong scale, or give another "
+            "prior"
         )
 
 
 def find_edges(
     law: CellLaw, support: Support, peak: np.ndarray, top: np.ndarray, drop: float, sign: int
 ) -> np.ndarray:
-    """Return where the log-weights of each row are ``drop`` below the largest, to one side."""
+    """Return where, on one side, the log-weights of each row are ``drop`` below the maximum."""
     reach = 2.0 ** np.arange(54)[:, None] * support.unit
     tried = support.clip(peak + sign * reach)
     inside = np.concatenate([np.ones((1, peak.size), bool), law(tried) >= top - drop])
@@ -298,7 +298,7 @@ def find_edges(
     places = np.concatenate([peak[None], tried])
     near = np.take_along_axis(places, last[None], axis=0)[0]
     far = np.take_along_axis(places, np.minimum(last + 1, len(tried))[None], axis=0)[0]
-    # To within a hundredth of the window: it may as well be somewhat wider.
+    # Precise to a hundredth of the window, since it may be a little too wide.
     for _ in range(8):
         middle = support.clip((near + far) / 2)
         is_inside = law(middle[None])[0] >= top - drop
@@ -309,13 +309,13 @@ def find_edges(
 def log_beyond(
     law: CellLaw, support: Support, edge: np.ndarray, top: np.ndarray, sign: int
 ) -> np.ndarray:
-    """Bound the logarithm of the weight beyond a window, relative to the largest log-weight."""
+    """Bound the logarithm of the weight beyond a window, relative to the maximum log-weight."""
     reach = 2.0 ** np.arange(54)[:, None] * support.unit
     ends = support.clip(edge + sign * np.concatenate([reach[:1], reach]))
     ends[0] = edge
     room = np.abs(np.diff(ends.astype(np.float64), axis=0))
     with np.errstate(divide="ignore"):
-        # From one place to the next weights are no larger than at the first.
+        # Between two points, weights are at most the weight at the first.
         logs = np.log(room) + law(ends)[:-1] - top
     return np.logaddexp.reduce(logs, axis=0)
 
@@ -328,14 +328,14 @@ def _at_nodes(
     edges: list[np.ndarray],
     pieces: int | None,
 ) -> Tables:
-    """Evaluate the law at nodes, of which the peak is one: densities may have a kink there."""
+    """Evaluate the law at nodes; the peak is a node, because densities may have a kink there."""
     low, high = edges
     if support.whole:
         if pieces is None and float((high - low).max()) * low.size > MOST_COUNTS:
             raise ValueError(
-                f"'{law.name}': the noise is so wide that tables of all likely counts would have "
-                f"more than {MOST_COUNTS:,} entries: take the flat prior, without total= or "
-                "margins, or count in larger units"
+                f"'{law.name}': the noise is too wide: tables of all likely counts would have more "
+                f"than {MOST_COUNTS:,} entries. Use the flat prior without total= and margins, or "
+                "count in larger units"
             )
         length = np.maximum(-(-(high - low + 1) // (pieces or LARGEST)), 1)
         end = high + 1

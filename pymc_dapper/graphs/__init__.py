@@ -1,1 +1,1 @@
-"""One toolkit for all readers of a model's graph."""
+"""Tools on graphs, for all readers of a model."""

@@ -1,7 +1,7 @@
-"""What PyMC works out of a model: where chains start, and the log-densities of its variables.
+"""Initial points and log-densities of a model, computed by PyMC once for all readers.
 
-Each reader asks for them, and each time PyMC works them out. Within :func:`asked_once` that is done
-once.
+Several readers ask PyMC for them, and PyMC computes them anew each time. Within :func:`asked_once`,
+answers are cached.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,12 +19,12 @@ from pymc_dapper.backend.plain_models import parts_of, same_parts
 
 _answers: ContextVar[dict[tuple[Any, ...], tuple[list[Any], Any]] | None]
 _answers = ContextVar("answers", default=None)
-"""By model and question: what the model was made of when it was asked, and the answer."""
+"""By model and question: the model's contents at the time, and the answer."""
 
 
 @contextmanager
 def asked_once() -> Iterator[None]:
-    """Keep what models are asked for until the end. No data of theirs may be set meanwhile."""
+    """Cache the answers until the context ends. Don't set the models' data meanwhile."""
     if _answers.get() is not None:
         yield
         return
@@ -36,7 +36,7 @@ def asked_once() -> Iterator[None]:
 
 
 def initial_point(model: Model) -> PointType:
-    """Return where chains start, by the names of value variables. It is the caller's to change."""
+    """Return the initial point, by names of value variables; the caller may change it."""
     point = answer(model, "start", model.initial_point)
     return {name: value.copy() for name, value in point.items()}
 
@@ -44,15 +44,15 @@ def initial_point(model: Model) -> PointType:
 def log_densities(
     model: Model, variables: Sequence[Variable], *, jacobian: bool = True
 ) -> list[TensorVariable]:
-    """Return the log-density of random variables and Potentials, as ``model.logp`` does, unsummed.
+    """Return the log-density of random variables and Potentials, as ``model.logp`` with sum=False.
 
     Raises
     ------
     NotImplementedError, RuntimeError
-        If PyMC can't tell that of one of the model's random variables, and any is asked for.
+        If PyMC can't derive the log-density of one of the model's random variables.
     """
     found: dict[Variable, TensorVariable] = {}
-    # PyMC works out those of all random variables whichever it is asked for.
+    # PyMC derives those of all random variables, whichever are requested.
     for every in (model.basic_RVs, model.potentials):
         if not set(every).isdisjoint(variables):
             ask = partial(model.logp, every, jacobian=jacobian, sum=False)
@@ -61,7 +61,7 @@ def log_densities(
 
 
 def answer[X](model: Model, question: Any, ask: Callable[[], X]) -> X:
-    """Return the answer to a question, which is asked but once of a model that stays as it is."""
+    """Return the answer to a question, cached as long as the model doesn't change."""
     answers = _answers.get()
     if answers is None:
         return ask()

@@ -18,7 +18,7 @@ from pymc_dapper.graphs.ops import Increments, Keeps, Measures, Moves, Reduces, 
 from pymc_dapper.graphs.rebuild import dependent_variables
 
 LARGEST_EXPONENT = 700.0
-"""Of a number that is finite in double precision."""
+"""Bounds of a number that is finite in double precision."""
 
 
 class Bounds(NamedTuple):
@@ -27,7 +27,7 @@ class Bounds(NamedTuple):
     low: float
     high: float
     finite: bool = True
-    """Whether an infinite bound is only approached: the variable itself is a finite number."""
+    """Whether an infinite bound is only approached: the variable itself is finite."""
 
 
 ANY_NUMBER = Bounds(-inf, inf)
@@ -35,17 +35,16 @@ TRUTH_VALUE = Bounds(0.0, 1.0)
 
 
 def always_true(condition: Variable, known: Mapping[Variable, Bounds]) -> bool:
-    """Whether a condition is true whatever its inputs are."""
+    """Whether a condition holds for all inputs."""
     bounds = bounds_of(condition, known)
     return bounds is not None and bounds.low > 0
 
 
 def bounds_of(graph: Variable, known: Mapping[Variable, Bounds]) -> Bounds | None:
-    """Find bounds of a variable; None if it may be nan, or if that isn't known.
+    """Find bounds of a variable; None if it may be nan, or if bounds aren't known.
 
-    What doesn't depend on ``known``, the records, is taken to be finite numbers, such as
-    parameters. So are results of arithmetic alone: no record lies where products are too large for
-    a double.
+    Variables that don't depend on ``known``, the records, are taken as finite; they are parameters,
+    for example. So are results of pure arithmetic: no record is so large that products overflow.
     """
     dependent = dependent_variables(known, [graph])
     found: dict[Variable, Bounds | None] = dict(known)
@@ -85,7 +84,7 @@ def _of_node(node: Apply, inputs: Sequence[Bounds | None]) -> Bounds | None:
         case Moves(inputs=taken):
             return _union([inputs[k] for k in taken])
         case Increments():
-            # All of the increments, or none, may go to one entry.
+            # All increments may go to one entry, or none.
             increment, none = inputs[1], Bounds(0.0, 0.0)
             increments = _sum(_union([increment, none]), _number_of_increments(node))
             known = [x for x in (inputs[0], increments) if x is not None]
@@ -107,13 +106,13 @@ def _of_node(node: Apply, inputs: Sequence[Bounds | None]) -> Bounds | None:
 
 
 def _number_of_terms(node: Apply, axes: Sequence[int]) -> int | None:
-    """Return how many entries a reduction takes together; None if that isn't known."""
+    """Return how many entries a reduction combines; None if that isn't known."""
     lengths = [node.inputs[0].type.shape[axis] for axis in axes]
     return None if None in lengths else prod(lengths)
 
 
 def _number_of_increments(node: Apply) -> int | None:
-    """Return how many increments an entry may get at most; None if that isn't known."""
+    """Return how many increments an entry gets at most; None if that isn't known."""
     if isinstance(node.op, IncSubtensor):
         return 1
     indices = [x.type.shape for x in node.inputs[2:] if hasattr(x.type, "shape")]
@@ -123,7 +122,7 @@ def _number_of_increments(node: Apply) -> int | None:
 
 
 def _sum(x: Bounds | None, n_terms: int | None) -> Bounds | None:
-    """Bounds of a sum of so many terms; of any number of them, if None."""
+    """Bounds of a sum of ``n_terms`` terms; of any number of terms if it is None."""
     if x is None or (not x.finite and x.low < 0 < x.high):
         return None
     if n_terms is None:
@@ -218,7 +217,7 @@ def _of_scalar(op: ps.ScalarOp, known: Sequence[Bounds]) -> Bounds | None:
             return Bounds(0.0, 2.0)
         case ps.Clip():
             _, low, high = known
-            # Not by NumPy's rules for bounds that are the wrong way round.
+            # NumPy's rules for swapped bounds would be wrong here.
             return _by_ends(min, _by_ends(max, x, low), high) if low.high <= high.low else None
     return None
 
@@ -246,7 +245,7 @@ def _product(a: Bounds, b: Bounds) -> Bounds | None:
 
 
 def _times(x: float, y: float) -> float:
-    """Multiply bounds: one that is only approached, times zero, is zero."""
+    """Multiply bounds; zero times a bound that is only approached is zero."""
     return 0.0 if x == 0 or y == 0 else x * y
 
 

@@ -1,4 +1,4 @@
-"""Sums that lose no digits to their length, for what a reading is compared with."""
+"""Sums without loss of digits over their length, for comparisons with a reading."""
 
 from collections.abc import Sequence
 from math import prod
@@ -14,9 +14,9 @@ RUN = 128
 
 
 def sum_of_rows(rows: np.ndarray) -> np.ndarray:
-    """Sum over the first axis: of runs of rows, and then of runs of these sums.
+    """Sum over the first axis: first over runs of rows, then over the runs' sums.
 
-    NumPy does so along the last axis only.
+    NumPy does this along the last axis only.
     """
     while len(rows) > RUN:
         rows = np.add.reduceat(rows, np.arange(0, len(rows), RUN), axis=0)
@@ -37,7 +37,7 @@ class CarefulSum(Sum):
 
 
 def with_careful_sums[V: Variable](graph: V) -> V:
-    """Evaluate the sums of a graph carefully."""
+    """Evaluate the sums of a graph by :class:`CarefulSum`."""
 
     def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
         if type(node.op) is not Sum:

@@ -1,8 +1,8 @@
 """PyMC's checks of distribution parameters, made record by record.
 
-A log-density in PyMC's graphs is wrapped in a check that *all* its parameters are valid, else it is
--inf as a whole. Where parameters depend on the records, "all" ties the records together. The same
-check made for each record apart gives the same product of densities.
+PyMC's log-density has a check that *all* its parameters are valid; otherwise it is -inf as a whole.
+If parameters depend on the records, "all" couples the records. A separate check for each record
+gives the same product of densities.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def localise_checks(
                     value = pt.switch(_per_value(condition, value), value, -np.inf)
                 else:
                     others.append(condition.all())
-        # As one condition, as PyMC has it: of several, PyTensor can't evaluate many at once.
+        # One condition, as in PyMC: PyTensor can't evaluate many separate ones.
         return [node.op(value, pt.stack(others).all()) if others else value]
 
     return rebuild(graphs, replace_node=replace_node)
@@ -50,7 +50,7 @@ def localise_checks(
 def checks_of_records(
     graph: TensorVariable, records: Sequence[TensorVariable]
 ) -> list[TensorVariable]:
-    """Return the conditions that checks which depend on records make of each value."""
+    """Return the conditions on each value, of checks that depend on records."""
     dependent = dependent_variables(records, [graph])
     return [
         condition
@@ -62,9 +62,9 @@ def checks_of_records(
 
 
 def valid_parameters(graphs: Sequence[TensorVariable]) -> TensorVariable:
-    """Say whether all checks of parameters that graphs hold are passed: a scalar of bool.
+    """Return whether all parameter checks in some graphs hold: a scalar of bool.
 
-    For what takes the place of a log-density and would lose its checks.
+    Use it if a replacement of a log-density would lose its checks.
     """
     conditions = [
         condition.all()
@@ -82,13 +82,13 @@ def _checks(node: Apply, dependent: set[Variable]) -> bool:
 
 
 def _conditions_per_value(inputs: Sequence[Variable]) -> list[TensorVariable]:
-    """Take the conditions of a check apart; each is then one of single values."""
+    """Split the conditions of a check into conditions on single values."""
     value, *conditions = inputs
     return [_per_value(each, value) for whole in conditions for each in _conditions(whole)]
 
 
 def _conditions(condition: Variable) -> list[TensorVariable]:
-    """Take "all of these conditions" apart."""
+    """Split "all of these conditions" into its conditions."""
     node = condition.owner
     if node is not None and isinstance(node.op, MakeVector):
         return [each for part in node.inputs for each in _conditions(part)]
@@ -98,6 +98,6 @@ def _conditions(condition: Variable) -> list[TensorVariable]:
 
 
 def _per_value(condition: TensorVariable, value: TensorVariable) -> TensorVariable:
-    """Reduce a condition on vectors, the parameters of multivariate densities, to the batch."""
+    """Reduce a condition on vectors to the batch; multivariate densities have such parameters."""
     excess = condition.type.ndim - value.type.ndim
     return condition.all(axis=tuple(range(-excess, 0))) if excess > 0 else condition

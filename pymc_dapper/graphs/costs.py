@@ -1,7 +1,7 @@
-"""What it takes to evaluate a graph: operations counted, and not timed.
+"""The cost of evaluating a graph, by counting operations, without timing.
 
-So that what is chosen by it is the same wherever a seed is used. The unit is a nanosecond of the
-machine on which `benchmarks/move_costs.py` was run last.
+Choices that depend on costs are then the same on all machines, so a seed gives the same draws. The
+unit is a nanosecond of the machine on which `benchmarks/move_costs.py` ran last.
 """
 
 from math import prod, sqrt
@@ -18,19 +18,19 @@ from pytensor.tensor.subtensor import Subtensor
 from pymc_dapper.graphs.ops import Keeps, Measures, Moves, Multiplies, Reduces, action_of
 
 ARITHMETIC = 0.03
-"""A sum, product, comparison or choice: several entries at a time."""
+"""A sum, product, comparison or choice; several entries are processed at a time."""
 ELEMENTARY = 6.0
 """An exponential, a logarithm, a power."""
 SPECIAL = 12.0
 """An error function, its inverse, a log-gamma function."""
 ITERATED = 500.0
-"""An incomplete gamma or beta function, or its inverse: a series or a search."""
+"""An incomplete gamma or beta function, or its inverse: computed by a series or a search."""
 OF_OURS = 15.0
 """A scalar operation that isn't PyTensor's, such as a quantile of counts."""
 MOVED = 0.5
-"""An entry that is looked up, or put somewhere else."""
+"""An entry that is looked up or moved."""
 OTHER = 20.0
-"""An entry in any other operation: sorting, solving."""
+"""An entry in any other operation, such as sorting or solving."""
 
 TRANSCENDENTAL = (
     *(ps.Exp, ps.Exp2, ps.Expm1, ps.Log, ps.Log10, ps.Log1p, ps.Log2, ps.Pow),
@@ -44,9 +44,9 @@ SERIES = (
 
 
 def nanoseconds(graph: FunctionGraph) -> float:
-    """Count what it takes to evaluate a graph, beside what any call takes.
+    """Estimate the cost of a graph, without the overhead of a call.
 
-    An axis of unknown length is taken to be as long as that of what it was made from.
+    An axis of unknown length is taken to be as long as the input's.
     """
     sizes: dict[Variable, float] = {}
     total = 0.0
@@ -79,12 +79,12 @@ def _of_node(node: Apply, sizes: dict[Variable, float], entering: float) -> floa
         case Moves():
             return 0.0 if isinstance(node.op, Subtensor) else made * MOVED
         case Multiplies():
-            # Of n by k with k by m: the product of the three sizes is the square of n k m.
+            # For n by k times k by m: the product of the three sizes is the square of n k m.
             return 2 * ARITHMETIC * sqrt(made * prod(_size(x, sizes) for x in node.inputs))
         case Reduces(by=by):
             return entering * _of_scalar(by)
     core = node.op.core_op if isinstance(node.op, Blockwise) else node.op
-    if isinstance(core, SolveTriangular):  # multiplied by half of a matrix
+    if isinstance(core, SolveTriangular):  # costs half a matrix product
         rows = node.inputs[0].type.shape[-1] or 1
         return made * rows * ARITHMETIC
     return entering * OTHER

@@ -1,4 +1,4 @@
-"""Which factors of a model's log-density depend on which value variables."""
+"""Which factors of the log-density depend on given value variables."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,10 @@ from pymc_dapper.graphs.asked_once import log_densities
 def dependent_factors(
     model: Model, values: Sequence[TensorVariable], *, jacobian: bool = True
 ) -> dict[str, TensorVariable]:
-    """Find the factors of the log-density that depend on some of the value variables.
+    """Find the factors of the log-density that depend on some value variables.
 
-    They are given by the name of the variable whose factor they are, not summed over their entries;
-    with ``jacobian``, they hold the log-Jacobian of transforms.
+    Returns a dict by the name of the factor's variable. Factors aren't summed over their entries;
+    with ``jacobian``, they include the log-Jacobian of transforms.
     """
     variables = [*model.basic_RVs, *model.potentials]
     factors = log_densities(model, variables, jacobian=jacobian)
@@ -29,17 +29,16 @@ def dependent_factors(
 
 
 def integrated_out(model: Model) -> list[TensorVariable]:
-    """Find the Potentials that records are integrated out of."""
+    """Find the Potentials from which records are integrated out."""
     return [x for x in model.potentials if hasattr(x.tag, "integrated_out")]
 
 
 def records_seen(model: Model) -> list[TensorVariable]:
-    """Find the free variables that a privacy mechanism's log-density depends on.
+    """Find the free variables in a privacy mechanism's statistic: the records.
 
-    A Potential, or a release added by a mechanism's ``observe``, depends on them directly: not
-    through other variables' distributions. What the scale of its noise depends on are parameters,
-    but for what the statistic depends on, too; and so is all that a Potential sees that records are
-    integrated out of.
+    A Potential, or a release added by a mechanism's ``observe``, depends on them directly, not
+    through the distributions of other variables. Variables on which only the noise scale depends
+    are parameters. So are all variables of a Potential from which records are integrated out.
     """
     released = [x for x in model.observed_RVs if hasattr(x.tag, "check_data")]
     out = integrated_out(model)

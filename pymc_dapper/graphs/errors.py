@@ -1,4 +1,4 @@
-"""What a model can be refused for, said before sampling starts."""
+"""Reasons to refuse a model, raised before sampling starts."""
 
 
 class ReadingError(ValueError):
@@ -14,14 +14,14 @@ class UnknownOperationError(ReadingError):
 
 
 class NotCollapsibleError(ReadingError):
-    """Counts can't be summed out of what parameters are moved by."""
+    """Counts can't be marginalised from the density that moves parameters."""
 
 
 class NotConjugateError(ReadingError):
-    """A parameter's conditional distribution isn't one that its prior is conjugate to."""
+    """A parameter's conditional distribution isn't of its prior's conjugate family."""
 
 
 FAILURES = (ArithmeticError, AssertionError, IndexError, RuntimeError, ValueError)
-"""What is raised where a graph can't be evaluated, or a distribution can't be drawn from or has no
-density: by an operation, at values that it isn't made for. Who goes on in another way then catches
-these only. All else, such as AttributeError or TypeError, is an error of programming."""
+"""Errors of an operation at values that it doesn't accept: a graph can't be evaluated, or a
+distribution has no draws or no density. Code with a fallback catches these only. All other errors,
+such as AttributeError, are programming errors."""

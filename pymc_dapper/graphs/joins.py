@@ -1,4 +1,4 @@
-"""Sums of columns that are put side by side."""
+"""Sums of columns that are stacked side by side."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ from pymc_dapper.graphs.rebuild import rebuild, with_inputs
 
 
 def with_sums_before_joins[V: Variable](graph: V) -> V:
-    """Sum columns before they are put side by side, where a statistic sums a table of them.
+    """Sum columns before they are stacked, if a statistic sums the stacked table.
 
-    The compiler then makes each column's entries while it sums them, and writes none of them out;
-    sums of columns that don't change are computed once.
+    The compiler then computes a column's entries while it sums them, without storing them. Sums of
+    columns that don't change are computed once.
     """
 
     def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:

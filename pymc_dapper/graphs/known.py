@@ -1,4 +1,4 @@
-"""What of a graph is known before anything is computed."""
+"""Values in a graph that are known before evaluation."""
 
 from math import prod
 
@@ -14,9 +14,9 @@ from pymc_dapper.graphs.errors import FAILURES
 
 
 def known_value(variable: Variable) -> np.ndarray | None:
-    """Value of a variable that depends on constants and static shapes only; None for others.
+    """Value of a variable that depends only on constants and static shapes; None for others.
 
-    None, too, if it can't be evaluated.
+    Also None if the value can't be evaluated.
     """
     if _is_of_constants(variable):
         try:
@@ -30,7 +30,7 @@ def known_value(variable: Variable) -> np.ndarray | None:
 
 
 def _is_of_constants(variable: Variable) -> bool:
-    """Whether a variable is computed from constants alone, and nothing is checked on the way."""
+    """Whether a variable is computed from constants alone, without checks on the way."""
     if not all(isinstance(x, Constant) for x in graph_inputs([variable])):
         return False
     checks = (isinstance(node.op, CheckAndRaise) for node in io_toposort([], [variable]))
@@ -38,6 +38,6 @@ def _is_of_constants(variable: Variable) -> bool:
 
 
 def known_size(variable: TensorVariable) -> int | None:
-    """Return the number of entries, where the shape is static."""
+    """Return the number of entries if the shape is static."""
     shape = variable.type.shape
     return None if None in shape else prod(shape)

@@ -1,7 +1,7 @@
-"""What is known of a random variable's law: that it has a density, and that its draws follow it.
+"""Properties of a random variable's law: whether it has a density, and whether draws follow it.
 
-Of float numbers neither goes without saying: a clipped variable has its bounds with a probability,
-and a density between them. So laws are taken for continuous that are known to be, and no others.
+A float variable needn't have a density: a clipped variable has point masses at its bounds. So only
+laws that are known to be continuous count as continuous.
 """
 
 from typing import NamedTuple
@@ -46,20 +46,20 @@ KEEP_A_DENSITY = (
     | ps.Tanh
     | ps.TrueDiv
 )
-"""Functions of a number that take no more than a null set to the same value."""
+"""Scalar functions that map at most a null set to any one value."""
 
 
 class Clipped(NamedTuple):
-    """A variable that has a density, clipped."""
+    """A variable with a density that was clipped."""
 
     base: TensorVariable
     lower: TensorVariable | None
     upper: TensorVariable | None
-    """None where there is no such bound."""
+    """None means no bound on that side."""
 
 
 def has_density(node: Apply | None) -> bool:
-    """Whether a random variable's law is known to give no single value a probability."""
+    """Whether a random variable's law is known to have no point masses."""
     if node is None:
         return False
     match node.op:
@@ -73,7 +73,7 @@ def has_density(node: Apply | None) -> bool:
 
 
 def clipped(node: Apply) -> Clipped | None:
-    """Read a random variable as one that has a density, clipped; None if it isn't known to be."""
+    """Read a random variable as a clipped one with a density; None if it isn't known to be one."""
     if isinstance(node.op, CensoredRV):
         given = node.inputs[1:]
     elif isinstance(node.op, CustomSymbolicDistRV) and node.op.inline_logprob:
@@ -86,7 +86,7 @@ def clipped(node: Apply) -> Clipped | None:
 
 
 def draws_follow_density(node: Apply) -> bool:
-    """Whether PyMC is known to draw from the law that it has the density of."""
+    """Whether PyMC's draws are known to follow the density that it derives."""
     match node.op:
         case CustomDistRV():
             return False
@@ -101,7 +101,7 @@ def draws_follow_density(node: Apply) -> bool:
             return (_has_density(base) or base.dtype[0] != "f") and draws_follow_density(base.owner)
         case TruncatedRV():
             base = _truncated(node)
-            # PyMC takes the bounds of counts for whole numbers.
+            # PyMC treats the bounds of counts as whole numbers.
             whole = _is_discrete(base.default_output()) and all(map(_is_whole, node.inputs[-2:]))
             return (has_density(base) or whole) and draws_follow_density(base)
         case RandomWalkRV():
@@ -110,7 +110,7 @@ def draws_follow_density(node: Apply) -> bool:
 
 
 def counts_truncated_between(node: Apply) -> bool:
-    """Whether a discrete law is truncated below at a number that isn't whole."""
+    """Whether a discrete law is truncated below at a fractional number."""
     if not isinstance(node.op, TruncatedRV) or has_density(node):
         return False
     lower = node.inputs[-2]
@@ -119,9 +119,9 @@ def counts_truncated_between(node: Apply) -> bool:
 
 
 def log_densities_at_points(node: Apply) -> list[TensorVariable] | None:
-    """Return the log-densities of a mixture's laws at the point masses of others.
+    """Return the log-densities of a mixture's components at the point masses of other components.
 
-    A clipped law has a density between its bounds. None if the law isn't a mixture of such.
+    A clipped component has a density between its bounds. None if the law isn't such a mixture.
     """
     if not isinstance(node.op, MixtureRV):
         return None
@@ -148,7 +148,7 @@ def log_densities_at_points(node: Apply) -> list[TensorVariable] | None:
 def _log_density_at(
     law: Variable, point: TensorVariable, masses: list[TensorVariable]
 ) -> TensorVariable:
-    """Return minus infinity where the law itself has a probability."""
+    """Return minus infinity where the component itself has a point mass."""
     found = pm.logp(law, point.astype(law.dtype), warn_rvs=False)
     for mass in masses:
         found = pt.switch(pt.eq(point, mass), -np.inf, found)
@@ -185,7 +185,7 @@ def _is_random(x: Variable, given: list[Variable]) -> bool:
 
 
 def _keeps_density(x: Variable, given: list[Variable] | None = None) -> bool:
-    """Whether a graph is known to have a density: a function of one variable that has."""
+    """Whether a graph is known to have a density, as a function of one variable with a density."""
     given = given or []
     node = x.owner
     if node is None:
@@ -212,7 +212,7 @@ def _clip(x: Variable, given: list[Variable]) -> Clipped | None:
             base, *ends = node.inputs
             bounds = [None if end is base else end for end in ends]
         case ps.ScalarMaximum() | ps.ScalarMinimum() if len(node.inputs) == 2:
-            # In the order: what is drawn, and its bound.
+            # The order is: the unclipped draw, its bound.
             base, end = sorted(node.inputs, key=lambda y: not _is_random(y, given))
             bounds = [end, None] if isinstance(node.op.scalar_op, ps.ScalarMaximum) else [None, end]
         case _:

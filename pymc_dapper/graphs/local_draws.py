@@ -1,4 +1,4 @@
-"""Draws near present values: random walks that leave a distribution as it is.
+"""Random walks near present values that leave a distribution invariant.
 
 With x = mu + L z, z standard normal, the walk is z' = sqrt(1 - r^2) z + r e, with e standard
 normal, too (Neal, 1998, "Regression and classification using Gaussian process priors", section 5).
@@ -8,7 +8,7 @@ With x = a + (b - a) u, u uniform on a circle of length 1, the walk is u' = u + 
 uniform, too: each direction is as likely as the other.
 
 A t variable is a normal one with a random spread, t = z / sqrt(v). Given t, v is gamma distributed.
-It is drawn, and then z walks with v as it is. That is reversible for each v, and so as a whole.
+The walk draws v, then moves z with v fixed. That is reversible for each v, and so as a whole.
 """
 
 from functools import singledispatch
@@ -31,18 +31,18 @@ from pytensor.tensor.variable import TensorVariable
 
 
 class Walk(NamedTuple):
-    """From where to where a walk goes."""
+    """The start of a walk, and where it may go."""
 
     present: TensorVariable
     """Present values, on the scale of the random variable."""
     present_parameters: list[TensorVariable]
-    """The parameters of its distribution there."""
+    """The distribution's parameters at the present values."""
     draw: TensorVariable
     """An independent draw of new values."""
     parameters: list[TensorVariable]
-    """The parameters that it was made with: others, where these depend on what else is drawn."""
+    """The parameters at which ``draw`` was made; they differ if they depend on other draws."""
     reach: TensorVariable
-    """How far: from 0, not at all, to 1, an independent draw."""
+    """Length of the walk, from 0 (stay) to 1 (an independent draw)."""
 
 
 @singledispatch
@@ -111,24 +111,24 @@ def _uniform(op: Op, walk: Walk) -> TensorVariable:
     u = (walk.present - present_low) / (present_high - present_low)
     v = (walk.draw - low) / (high - low)
     walked = low + (high - low) * _around(u + walk.reach * (v - 0.5))
-    # Nowhere to walk where the limits agree; at reach 1, to the last digit an independent draw.
+    # No move if both limits are equal; at reach 1, exactly an independent draw.
     walks = (walk.reach < 1) & (present_low < present_high) & (low < high)
     return pt.switch(walks, walked, walk.draw)
 
 
 def _around(u: TensorVariable) -> TensorVariable:
-    """Go on at the other end of the unit interval."""
+    """Wrap around the unit interval."""
     return u - pt.floor(u)
 
 
 def _back(present: TensorVariable, draw: TensorVariable, walk: Walk) -> TensorVariable:
-    """Say how far back from an independent draw of a normal variable to go: at reach 1, nowhere."""
+    """Return the part of the walk back to the present value; zero at reach 1."""
     (mean, sigma), (present_mean, present_sigma) = walk.parameters, walk.present_parameters
     kept = _keep(walk.reach) * (present - present_mean)
     if equal_computations([sigma], [present_sigma]):
         return kept - (1 - walk.reach) * (draw - mean)
-    # Where parameters aren't checked, a spread may be 0: then there is no noise to keep, and an
-    # independent draw is as likely as the way back, which leads to the mean.
+    # If parameters aren't checked, a spread may be 0. There is then no noise to keep: take
+    # the independent draw. It is as likely as the way back to the mean.
     back = kept * sigma / present_sigma - (1 - walk.reach) * (draw - mean)
     return pt.switch(present_sigma > 0, back, 0.0)
 

@@ -1,4 +1,4 @@
-"""Loops over the records (``scan``) as the operations on whole arrays that they stand for."""
+"""Loops over the records (``scan``), rewritten as operations on whole arrays."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,9 +19,9 @@ from pymc_dapper.graphs.rebuild import rebuild, with_inputs
 
 
 def without_loops[V: Variable](graphs: Sequence[V]) -> list[V]:
-    """Write loops without a state, and the last value of those that add up, as array operations.
+    """Write stateless loops, and the final value of summing loops, as array operations.
 
-    Other loops are left as they are.
+    Other loops stay unchanged.
     """
 
     def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
@@ -39,21 +39,21 @@ class _Step(NamedTuple):
     """One step of a loop."""
 
     sequences: dict[Variable, Variable]
-    """What stands for an entry of each sequence, and the sequence."""
+    """Each sequence, by the variable for its entry."""
     states: list[Variable]
-    """What stands for results of earlier steps."""
+    """Variables for results of earlier steps."""
     results: list[Variable]
     """The results of the step."""
 
     def for_all(self, graphs: Sequence[Variable]) -> list[Variable] | None:
-        """Evaluate graphs for all steps at once; None where one is the same in each."""
+        """Evaluate graphs for all steps at once; None if one is the same in each step."""
         if any(set(self.sequences).isdisjoint(ancestors([x])) for x in graphs):
             return None
         return list(vectorize_graph(graphs, replace=self.sequences))
 
 
 def _step(op: Scan, inputs: Sequence[Variable]) -> _Step | None:
-    """Take a step out of a loop that goes through whole sequences to their ends."""
+    """Extract the step of a loop that runs through whole sequences."""
     sequences = [_whole(x) for x in op.outer_seqs(inputs)]
     n_steps = known_value(inputs[0])
     lengths = {x.type.shape[0] for x in sequences}
@@ -69,7 +69,7 @@ def _step(op: Scan, inputs: Sequence[Variable]) -> _Step | None:
 
 
 def _mapped(op: Scan, inputs: list[Variable]) -> list[Variable] | None:
-    """Return the outputs of a loop whose steps don't depend on each other; None for another."""
+    """Return the outputs of a loop with independent steps; None for other loops."""
     if op.info.n_nit_sot != len(op.inner_outputs):
         return None
     step = _step(op, inputs)
@@ -77,7 +77,7 @@ def _mapped(op: Scan, inputs: list[Variable]) -> list[Variable] | None:
 
 
 def _last_of_sums(node: Apply, inputs: list[Variable]) -> list[Variable] | None:
-    """Return the last value of a loop that adds a term in each step; None for anything else."""
+    """Return the last value of a loop that adds a term in each step; None for other nodes."""
     scan = _looked_at_from_the_end(node, inputs)
     if scan is None or scan.op.info.n_sit_sot != 1 or len(scan.op.inner_outputs) != 1:
         return None
@@ -102,7 +102,7 @@ def _last_of_sums(node: Apply, inputs: list[Variable]) -> list[Variable] | None:
 
 
 def _looked_at_from_the_end(node: Apply, inputs: list[Variable]) -> Apply | None:
-    """Return the loop whose last value an operation picks."""
+    """Return the loop whose last value an operation selects."""
     indices = indices_from_subtensor(inputs[1:], node.op.idx_list)
     if len(indices) != 1 or isinstance(indices[0], slice):
         return None
@@ -119,7 +119,7 @@ def _looked_at_from_the_end(node: Apply, inputs: list[Variable]) -> Apply | None
 
 
 def _whole(sequence: TensorVariable) -> TensorVariable:
-    """Take off slices that leave nothing out."""
+    """Remove slices that keep everything."""
     node = sequence.owner
     while node is not None and isinstance(node.op, Subtensor):
         x = node.inputs[0]

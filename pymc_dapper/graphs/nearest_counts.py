@@ -1,4 +1,4 @@
-"""Whole numbers near given ones whose linear functions lie within limits."""
+"""Nearest whole numbers whose linear functions lie within limits."""
 
 import numpy as np
 import scipy
@@ -10,7 +10,7 @@ Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def nearest_counts(matrix: sparse.csr_array, ends: Ends, present: Counts) -> Counts | None:
-    """Change counts as little as need be, so that ``low <= matrix @ counts <= high``.
+    """Change counts as little as possible to satisfy ``low <= matrix @ counts <= high``.
 
     Parameters
     ----------
@@ -24,13 +24,13 @@ def nearest_counts(matrix: sparse.csr_array, ends: Ends, present: Counts) -> Cou
     Returns
     -------
     ndarray of int64, shape (n,), or None
-        Counts, none of which is negative, with the least sum of distances; None if there are none.
+        Non-negative counts with the least sum of distances; None if there are none.
     """
     n = len(present)
     at_present = matrix @ present
     low, high = (end - at_present for end in ends)
     identity = sparse.eye_array(n, format="csr")
-    # Minimise the sum of |counts - present|: as counts = present + more - less.
+    # Minimise the sum of |counts - present|, with counts = present + more - less.
     found = scipy.optimize.milp(
         np.ones(2 * n),
         constraints=[

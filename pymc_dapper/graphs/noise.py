@@ -1,9 +1,8 @@
 """Random draws as functions of standard noise.
 
-Handing a NumPy generator to a compiled function costs more than a sweep over some hundred records
-does (12.5 microseconds). So draws of common distributions are rewritten as functions of uniform,
-normal or exponential noise, which is drawn outside and passed as arrays; what can't be rewritten
-takes the generator.
+Passing a NumPy generator to a compiled function costs 12.5 microseconds, more than a sweep over
+some hundred records. So draws of common distributions are rewritten as functions of uniform, normal
+or exponential noise, which is drawn outside and passed as arrays. Other draws use the generator.
 """
 
 from collections.abc import Sequence
@@ -48,7 +47,7 @@ class Noise:
     """An array of standard noise."""
 
     variable: TensorVariable
-    """Stands for it in a graph."""
+    """Its variable in a graph."""
     kind: str
     """The method of NumPy's ``Generator`` that draws it."""
     shape: tuple[int, ...]
@@ -56,12 +55,12 @@ class Noise:
 
 @dataclass(frozen=True)
 class Randomness:
-    """Where the random draws of a graph come from: its first inputs."""
+    """Sources of the random draws of a graph: its first inputs."""
 
     noise: tuple[Noise, ...]
     """Arrays of standard noise."""
     rng: Variable | None
-    """The generator that all other draws are taken from, where there are any."""
+    """The generator for all other draws, if there are any."""
 
     @property
     def inputs(self) -> list[Variable]:
@@ -81,7 +80,7 @@ class Randomness:
 
 
 def with_randomness[V: Variable](graphs: Sequence[V]) -> tuple[Randomness, list[V]]:
-    """Make the sources of random draws inputs of their graphs: the sources, and the same draws."""
+    """Turn the sources of random draws into inputs; return the sources, and the same draws."""
     noise: list[Noise] = []
     first = latest = random_generator_type("rng")
 
@@ -91,7 +90,7 @@ def with_randomness[V: Variable](graphs: Sequence[V]) -> tuple[Randomness, list[
             return with_inputs(node, inputs)
         inputs = [latest, *inputs[1:]]
         for k in COUNTS.get(type(node.op), ()):
-            # NumPy takes no others here, even if they are whole; numba takes both.
+            # NumPy accepts integers only here, numba accepts whole floats, too.
             inputs[2 + k] = inputs[2 + k].astype("int64")
         node = node.clone_with_new_inputs(inputs, strict=False)
         next_rng, draw = node.outputs
@@ -115,14 +114,14 @@ def truncated_draw(
 ) -> TensorVariable | None:
     """Turn uniform noise into draws of a discrete distribution within bounds.
 
-    Dispatched on the distribution's operation. None where there is no rule: PyMC then draws again
-    and again, until all draws lie within the bounds.
+    Dispatched on the distribution's operation. None if there is no rule: PyMC then repeats draws
+    until all lie within the bounds.
     """
     return None
 
 
 def without_rejection[V: Variable](graphs: Sequence[V]) -> list[V]:
-    """Draw truncated counts by inversion, where that can be."""
+    """Draw truncated counts by inversion, if there is a rule."""
 
     def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
         draw, *others = node.outputs
@@ -139,17 +138,17 @@ def without_rejection[V: Variable](graphs: Sequence[V]) -> list[V]:
 
 
 def takes_generator(rv: Variable) -> bool:
-    """Whether a random variable is drawn by a generator, and not made of noise."""
+    """Whether a random variable is drawn by a generator, not made from noise."""
     [graph] = inline_symbolic_ops([rv])
     draws = (node for node in io_toposort(rv.owner.inputs, [graph]))
     return any(isinstance(node.op, RandomVariable) and _kind(node.op) is None for node in draws)
 
 
 def check_sources(graphs: Sequence[Variable], names: Sequence[str]) -> None:
-    """Check that all random draws of the records come from the sources handed over.
+    """Check that all random draws of the records come from the known sources.
 
-    The graphs are those that :func:`with_randomness` returned. An operation that has a generator of
-    its own, such as a loop that draws, is refused.
+    The graphs are those that :func:`with_randomness` returned. Operations with their own generator
+    are refused, such as a loop that draws.
     """
     for node in io_toposort([], list(graphs)):
         if any(
@@ -164,10 +163,10 @@ def check_sources(graphs: Sequence[Variable], names: Sequence[str]) -> None:
 
 
 COUNTS: dict[type[Op], tuple[int, ...]] = {BinomialRV: (0,), MultinomialRV: (0,)}
-"""Which parameters of a distribution are whole numbers."""
+"""Parameters of distributions that are whole numbers."""
 
 FEW_CATEGORIES = 16
-"""Up to so many categories, a draw is compared with the bounds of all of them."""
+"""Up to this number of categories, a draw is compared with the bounds of all of them."""
 
 KINDS: dict[type[Op], str] = {
     BernoulliRV: "random",
@@ -180,11 +179,11 @@ KINDS: dict[type[Op], str] = {
     LaplaceRV: "random",
     MvNormalRV: "standard_normal",
 }
-"""The noise that a draw of a distribution is made of, one number for each entry."""
+"""The kind of noise for draws of a distribution, one number for each entry."""
 
 
 def _kind(op: Op) -> str | None:
-    """Tell the noise that draws are made of; None if a generator draws them."""
+    """Return the kind of noise for a distribution; None if a generator draws it."""
     if isinstance(op, MvNormalRV) and op.method != "cholesky":
         return None
     return KINDS.get(type(op))
@@ -206,11 +205,11 @@ def _categorical(op: Op, u: TensorVariable, p: TensorVariable) -> TensorVariable
     n_categories = p.type.shape[-1]
     if n_categories is not None and n_categories <= FEW_CATEGORIES:
         return chosen_by(u, [p[..., k] for k in range(n_categories)])
-    # Not above the sum, so that rounding gives no weight to a last category that has none.
+    # At most the sum: otherwise rounding could choose a last category with zero probability.
     cumulated = pt.cumsum(p, axis=-1)
     u = u * cumulated[..., -1]
     if all(length == 1 for length in p.type.shape[:-1]):
-        # The same for all records: no comparison of each of them with each category.
+        # Shared by all records, so that not every record is compared with every category.
         bounds = cumulated[(0,) * (p.type.ndim - 1)]
         return pt.searchsorted(bounds[:-1], u, side="right")
     return pt.ge(u[..., None], cumulated[..., :-1]).sum(axis=-1)
@@ -219,11 +218,11 @@ def _categorical(op: Op, u: TensorVariable, p: TensorVariable) -> TensorVariable
 def chosen_by(u: TensorVariable, weights: Sequence[TensorVariable]) -> TensorVariable:
     """Choose a category for each uniform number, with probabilities in proportion to weights.
 
-    The weights of each category broadcast against ``u``, whose shape the categories have.
+    The weights of each category broadcast against ``u``; the result has the shape of ``u``.
     """
     cumulated = list(accumulate(weights))
-    # Comparing with all bounds, without a branch, is faster than a search among few. The results
-    # are cast, since a sum of booleans is a boolean.
+    # With few bounds, comparing with all of them without a branch is faster than a search. The
+    # results are cast, since a sum of booleans is a boolean.
     u = u * cumulated[-1]
     above = (pt.ge(u, bound).astype("int64") for bound in cumulated[:-1])
     return pt.add(pt.zeros_like(u, dtype="int64"), *above)
@@ -270,6 +269,6 @@ def _exponential(op: Op, e: TensorVariable, scale: TensorVariable) -> TensorVari
 
 @transform_noise.register(LaplaceRV)
 def _laplace(op: Op, u: TensorVariable, mu: TensorVariable, b: TensorVariable) -> TensorVariable:
-    # 1 - u is never zero, and 1 - |2u - 1| only where u is.
+    # 1 - u is never zero; 1 - |2u - 1| is zero only if u is.
     centred = u - 0.5
     return mu - b * pt.sign(centred) * pt.log1p(-2 * pt.abs(centred))

@@ -1,7 +1,7 @@
-"""What each operation does to the entries of arrays: the one table that all readers ask.
+"""What operations do to the entries of arrays: the one table that all readers use.
 
-How records, counts or a parameter enter a log-density is found by a walk through its graph. What a
-walk makes of an operation is its own; what the operation does is said here, once for all of them.
+A reader walks through a graph to find how records, counts or a parameter enter a log-density. How
+it interprets an operation is up to the reader; the operation's effect on entries is defined here.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,17 +30,17 @@ from pymc_dapper.backend.entries import EntryOf, performed
 
 
 class Action:
-    """What an operation does to the entries of its inputs."""
+    """An operation's effect on the entries of its inputs."""
 
 
 @dataclass(frozen=True)
 class Maps(Action):
-    """Makes each entry from those in the same place of inputs that are broadcast to each other.
+    """Makes each entry from the entries in the same place of inputs, broadcast to each other.
 
     Attributes
     ----------
     inputs : tuple of int, optional
-        The inputs that are looked at entry by entry, where others are looked at as a whole.
+        The inputs that are used entry by entry; others are used as a whole.
     """
 
     inputs: tuple[int, ...] | None = None
@@ -48,19 +48,19 @@ class Maps(Action):
 
 @dataclass(frozen=True)
 class Keeps(Action):
-    """Hands on its first input; others check it."""
+    """Returns its first input; the other inputs are checks."""
 
 
 @dataclass(frozen=True)
 class Moves(Action):
-    """Moves, repeats or leaves out entries, whatever they are.
+    """Moves, repeats or drops entries, whatever their values.
 
     Attributes
     ----------
     inputs : tuple of int, default (0,)
-        The inputs that the entries are taken from; others say to where, or are shapes.
+        The inputs that entries are taken from; the other inputs are indices or shapes.
     all : bool, default False
-        Whether none is left out.
+        Whether no entry is dropped.
     """
 
     inputs: tuple[int, ...] = (0,)
@@ -69,7 +69,7 @@ class Moves(Action):
 
 @dataclass(frozen=True)
 class Increments(Action):
-    """Adds entries of its second input to some of its first; others say to which."""
+    """Adds entries of its second input to some of its first; other inputs are indices."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,14 @@ class Multiplies(Action):
 
 @dataclass(frozen=True)
 class AlongAxes(Action):
-    """Acts on all entries along axes of its inputs at once, and on each place of others by itself.
+    """Combines all entries along axes of its inputs; places on other axes stay separate.
 
     Attributes
     ----------
     axes : tuple of int
         The axes.
     dropped : bool, default False
-        Whether the output doesn't have them.
+        Whether the output lacks these axes.
     """
 
     axes: tuple[int, ...]
@@ -100,7 +100,7 @@ class Accumulates(AlongAxes):
 
 @dataclass(frozen=True)
 class Reduces(AlongAxes):
-    """Makes one entry of all along axes, by an operation on two at a time.
+    """Combines all entries along axes into one, by an operation on two at a time.
 
     Attributes
     ----------
@@ -114,12 +114,12 @@ class Reduces(AlongAxes):
 
 @dataclass(frozen=True)
 class Measures(Action):
-    """Looks at its input's shape only."""
+    """Uses only its input's shape."""
 
 
 @singledispatch
 def action_of(op: Op, node: Apply) -> Action | None:
-    """Say what an operation does to the entries of its inputs.
+    """Return what an operation does to the entries of its inputs.
 
     Dispatched on the type of ``op``. To teach all samplers an operation of your own, register a
     function for it: ``@action_of.register(MyOp)``.
@@ -134,7 +134,8 @@ def action_of(op: Op, node: Apply) -> Action | None:
     Returns
     -------
     Action or None
-        ``Maps``, ``Moves`` or another action of `pymc_dapper.reading`; None if it isn't known.
+        ``Maps``, ``Moves`` or another action of `pymc_dapper.reading`; None for an unknown
+        operation.
     """
     return None
 
@@ -191,7 +192,7 @@ def _order(op: Any, node: Apply) -> AlongAxes:
 
 @action_of.register(Blockwise)
 def _blockwise(op: Blockwise, node: Apply) -> Action | None:
-    """Act on each of a batch of arrays as the core operation does on one."""
+    """Apply the core operation's action to a batch of arrays."""
     batch_ndim = op.batch_ndim(node)
     action = action_of(op.core_op, node)
     if batch_ndim == 0 or isinstance(action, Moves | Increments | Multiplies) or action == Maps():
@@ -200,15 +201,15 @@ def _blockwise(op: Blockwise, node: Apply) -> Action | None:
 
 
 def only_measures(node: Apply) -> bool:
-    """Say whether an operation looks at shapes only, which don't depend on values."""
+    """Whether an operation uses shapes only, which don't depend on values."""
     return isinstance(action_of(node.op, node), Measures)
 
 
-# -- the function that an operation applies to entries ---------------------------------------------
+# -- the scalar function that an operation applies to entries --------------------------------------
 
 
 def scalar_of(node: Apply) -> ps.ScalarOp | None:
-    """Return what an operation applies to entries in the same place, if that is what it does."""
+    """Return the scalar function that an elementwise operation applies; None for others."""
     if isinstance(node.op, Elemwise):
         return node.op.scalar_op
     if action_of(node.op, node) != Maps() or len(node.outputs) > 1:
@@ -221,19 +222,19 @@ def on_entries(node: Apply, entries: Sequence[Variable]) -> TensorVariable:
     return Elemwise(scalar_of(node))(*entries)
 
 
-# -- where entries are moved from ------------------------------------------------------------------
+# -- the origins of moved entries ------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Origins:
-    """Where an operation that moves entries takes each of them from."""
+    """The origin of each entry, for an operation that moves entries."""
 
     inputs: tuple[int, ...]
     """The inputs that entries are taken from."""
     starts: tuple[int, ...]
-    """The number that the first entry of each has."""
+    """The number of the first entry of each input."""
     numbers: NDArray[np.int64]
-    """Of the output's shape: the number of the entry that comes to stand in each place."""
+    """Of the output's shape: the number of the entry that moves to each place."""
 
 
 def find_origins(
@@ -241,11 +242,11 @@ def find_origins(
     shapes: Sequence[tuple[int | None, ...]],
     known: Callable[[Variable], np.ndarray | None],
 ) -> Origins | None:
-    """Find out where an operation takes entries from, by moving numbers in their place.
+    """Find where an operation takes entries from, by applying it to entry numbers.
 
-    Its inputs have these shapes. ``known`` gives the value of a variable that is constant, or held
-    fixed, and None for others. None if the operation doesn't move entries, or if it isn't known to
-    where.
+    The inputs have the given shapes. ``known`` returns the value of a constant or fixed variable,
+    and None for others. Returns None if the operation doesn't move entries, or if its indices
+    aren't known.
     """
     action = action_of(node.op, node)
     if not isinstance(action, Moves) or len(node.outputs) > 1:
@@ -261,14 +262,14 @@ def find_origins(
     base = min(_largest(node.inputs[k].type.dtype) for k in action.inputs)
     numbers, unit = np.zeros((), dtype=np.int64), 1
     while unit == 1 or unit < starts[-1]:
-        # Digit by digit, where numbers are larger than the entries can be, such as truth values.
+        # Use digits if numbers exceed the type of the entries, such as truth values.
         for k, start, n_entries in zip(action.inputs, starts, sizes, strict=False):
             digits = np.arange(start, start + n_entries) // unit % base
             values[k] = digits.astype(node.inputs[k].type.dtype).reshape(lengths[k])
         try:
             moved = performed(node, [values[k] for k in range(len(node.inputs))])
         except (IndexError, ValueError):
-            return None  # an index that is out of range, or a shape that another array has
+            return None  # an index is out of range, or a shape belongs to another array
         numbers = numbers + np.asarray(moved).astype(np.int64) * unit
         unit *= base
     if np.any((numbers < 0) | (numbers >= starts[-1])):
@@ -277,7 +278,7 @@ def find_origins(
 
 
 def _largest(dtype: str) -> int:
-    """Return a number up to which a dtype has all."""
+    """Return the number up to which a dtype holds all whole numbers."""
     kind = np.dtype(dtype)
     if kind.kind == "b":
         return 2

@@ -1,4 +1,4 @@
-"""The records' prior, read as the distribution that proposes new records."""
+"""The records' prior as the distribution that proposes new records."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -23,15 +23,14 @@ def read_proposals(
 ) -> list[TensorVariable]:
     """Build the graph that draws all records from their prior, given everything else.
 
-    One may depend on another: they are drawn together. ``valid`` says for some of them where their
-    parameters are valid, shape (n,). Elsewhere the draws mean nothing;
-    those that take a generator are then made with the parameters that present records give, since
-    with invalid ones a generator may raise or never return. With a ``reach``, records are drawn
-    near the present ones where their distribution has a walk that leaves it as it is
-    (:func:`~pymc_dapper.graphs.local_draws.local_draw`).
+    Records that depend on each other are drawn together. ``valid``, shape (n,), marks for some of
+    them where their parameters are valid. Elsewhere draws are meaningless; there, draws from a
+    generator use the present records' parameters, because with invalid ones a generator may raise
+    or never return. With a ``reach``, records are drawn near the present ones if their distribution
+    has a random walk that leaves it invariant (:func:`~pymc_dapper.graphs.local_draws.local_draw`).
 
-    The draws are in the space of the records' value variables (that is, transformed where PyMC
-    transforms them). Records whose draw no finite value stands for are nan.
+    The draws are in the space of the records' value variables: transformed, if PyMC transforms
+    them. A record without a finite value becomes nan.
     """
     return _draws(view, records, to_values_of_records, valid or {}, reach)
 
@@ -51,7 +50,7 @@ def _draws(
     model = view.model
     draws: dict[TensorVariable, TensorVariable] = {}
     values: dict[TensorVariable, TensorVariable] = {}
-    # In the model's order a variable comes after those it depends on.
+    # In the model's order, a variable comes after those it depends on.
     for rv in (rv for rv in model.free_RVs if rv in rvs):
         given = draws
         if rv in valid and takes_generator(rv):
@@ -76,7 +75,7 @@ def _draws(
 def _near(
     view: ModelView, rv: TensorVariable, draw: TensorVariable, reach: TensorVariable
 ) -> TensorVariable:
-    """Draw a random variable near its present value; independently, where there is no walk."""
+    """Draw a random variable near its present value, or independently if there is no walk."""
     op = rv.owner.op
     if not isinstance(op, RandomVariable):
         return draw
@@ -91,15 +90,15 @@ def _near(
 def to_values_of_records(
     transform: Any, draw: TensorVariable, *parameters: Variable
 ) -> TensorVariable:
-    """Take draws to the space of their value variable; nan for records that have no value there.
+    """Map draws to the space of their value variable; nan for records without a value there.
 
-    PyMC reads a transform that isn't the prior's own as a truncation: draws outside what the value
-    variable can reach are impossible. So are those that round to an end of the support.
+    PyMC reads a transform that isn't the prior's own as a truncation: draws outside the transform's
+    range are impossible. So are draws that round to an end of the support.
     """
     value = transform.forward(draw, *parameters)
     reached = transform.backward(value, *parameters)
     tolerance = float(np.sqrt(np.finfo(value.dtype).eps))
-    # The model sees `reached`, which may lie at an end of the support where the draw didn't.
+    # The model gets `reached`, which may round to an end of the support.
     finite = pt.isfinite(transform.forward(reached, *parameters))
     same = pt.isclose(reached, draw, rtol=tolerance, atol=tolerance)
     exists = all_entries(finite) & all_entries(same)
@@ -107,7 +106,7 @@ def to_values_of_records(
 
 
 def all_entries(rows: TensorVariable) -> TensorVariable:
-    """For each record, whether all of its entries are true."""
+    """Return, for each record, whether all of its entries are true."""
     return rows.all(axis=tuple(range(1, rows.type.ndim))) if rows.type.ndim > 1 else rows
 
 

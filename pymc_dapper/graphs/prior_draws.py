@@ -21,10 +21,10 @@ def draw_values(
     point: Mapping[str, np.ndarray],
     read: Reader = read_prior_draws,
 ) -> dict[str, np.ndarray] | None:
-    """Draw the values of some variables, given those at a point that they depend on.
+    """Draw the values of some variables, given a point with the values that they depend on.
 
-    Returns them by the names of value variables; None where they can't be drawn, whatever a
-    distribution of the user's raises. ``read`` makes the graphs that draw them.
+    Returns a dict by names of value variables; None if they can't be drawn, even by an error of a
+    user's distribution. ``read`` makes the graphs that draw them.
     """
     values = [view.model.rvs_to_values[rv] for rv in rvs]
     try:

@@ -11,14 +11,14 @@ from pytensor.tensor.shape import Shape, Shape_i
 
 
 def with_inputs(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
-    """Apply the node to other inputs; return its own outputs where nothing changes."""
+    """Apply the node to other inputs; return its own outputs if nothing changes."""
     if inputs == node.inputs:
         return node.outputs
     return node.clone_with_new_inputs(inputs, strict=False).outputs
 
 
 def with_static_shape(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
-    """Put constants in the place of known shapes: a shape doesn't depend on any values."""
+    """Replace known shapes by constants: they don't depend on values."""
     shape = getattr(inputs[0].type, "shape", (None,)) if inputs else (None,)
     if isinstance(node.op, Shape) and None not in shape:
         return [constant(np.array(shape, dtype=np.int64))]
@@ -32,13 +32,13 @@ def rebuild[V: Variable](
     replacements: Mapping[Variable, Variable] | None = None,
     replace_node: Callable[[Apply, list[Variable]], Sequence[Variable]] = with_inputs,
 ) -> list[V]:
-    """Rebuild graphs in topological order; what doesn't change is kept, not copied.
+    """Rebuild graphs in topological order; unchanged parts are kept, not copied.
 
-    Replacements are put in the place of other variables. Given a node and its inputs in the new
-    graph, ``replace_node`` returns what stands for the node's outputs.
+    Replacements replace variables. ``replace_node`` gets a node and its new inputs, and returns the
+    new outputs.
     """
     new: dict[Variable, Variable] = dict(replacements or {})
-    for node in io_toposort(list(new), list(graphs)):  # not what only replaced ones come from
+    for node in io_toposort(list(new), list(graphs)):  # skips ancestors of replaced variables only
         outputs = replace_node(node, [new.get(variable, variable) for variable in node.inputs])
         for old, replacement in zip(node.outputs, outputs, strict=True):
             new.setdefault(old, replacement)
@@ -46,7 +46,7 @@ def rebuild[V: Variable](
 
 
 def inline_symbolic_ops[V: Variable](graphs: Sequence[V]) -> list[V]:
-    """Replace operations that stand for a graph (einsum, logsumexp, mixtures) by that graph."""
+    """Replace operations that wrap a graph (einsum, logsumexp, mixtures) by that graph."""
 
     def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
         if isinstance(node.op, OpFromGraph):
@@ -55,7 +55,7 @@ def inline_symbolic_ops[V: Variable](graphs: Sequence[V]) -> list[V]:
         return with_inputs(node, inputs)
 
     graphs = list(graphs)
-    # An inlined graph may hold such operations in turn.
+    # An inlined graph may contain further such operations.
     while any(isinstance(node.op, OpFromGraph) for node in io_toposort([], graphs)):
         graphs = rebuild(graphs, replace_node=replace_node)
     return graphs
@@ -71,9 +71,9 @@ def dependent_variables(roots: Iterable[Variable], graphs: Sequence[Variable]) -
 
 
 def frontier(roots: Iterable[Variable], graph: Variable) -> list[Variable]:
-    """Variables that ``graph`` is computed from, beside ``roots``, and that can be computed first.
+    """Return variables that ``graph`` is computed from, beside ``roots``, and that come first.
 
-    That is, those that don't depend on a root; what depends on constants only is left out.
+    They don't depend on a root. Variables that depend on constants only are left out.
     """
     dependent = dependent_variables(roots, [graph])
     inputs = [x for x in graph_inputs([graph]) if not isinstance(x, Constant)]

@@ -1,7 +1,7 @@
-"""Small arrays entry by entry: what a record contributes, as scalars in terms of its values.
+"""Small arrays entry by entry: a record's contributions as scalar functions of its values.
 
-Compiled as operations on arrays, a record's contributions are written out and read again by one
-operation after the other. As scalars they stay in the processor's registers.
+As array operations, a record's contributions are stored and read again after each operation. As
+scalars they stay in the processor's registers.
 """
 
 from bisect import bisect
@@ -32,7 +32,7 @@ from pymc_dapper.graphs.ops import (
 from pymc_dapper.graphs.rebuild import dependent_variables
 
 MOST_STEPS = 256
-"""Scalars to compile, intermediate ones included, at most: with more, arrays are better."""
+"""Most scalars to compile, including intermediate ones; with more, arrays are better."""
 
 Index = tuple[int, ...]
 
@@ -44,20 +44,19 @@ class Entries:
     entries: list[TensorVariable]
     """Each of shape (): the entries, the last index running fastest."""
     scalars: dict[tuple[Variable, Index], Variable]
-    """Stand for the entries that they are computed from: by the array, and the index there."""
+    """The scalar inputs, by their array and their index in it."""
     context: dict[TensorVariable, Variable]
-    """What they are computed from besides, a variable of shape (), and the scalar that stands for
-    it."""
+    """Further inputs: variables of shape (), and the scalars that stand for them."""
 
 
 class _UnknownEntryError(Exception):
-    """There are many, or it isn't known which entries of its inputs an operation makes one of."""
+    """There are too many entries, or an operation's entries can't be traced to its inputs."""
 
 
 def read_entries(array: TensorVariable, arrays: Sequence[Variable]) -> Entries | None:
     """Write the entries of an array as functions of those of others, all of known shapes.
 
-    None if that takes many scalars, or if an operation isn't known to act on them.
+    None if that needs many scalars, or if an operation's effect on entries isn't known.
     """
     shape = array.type.shape
     if None in shape or not 0 < prod(shape) <= MOST_STEPS:
@@ -144,7 +143,7 @@ def _broadcast(x: Variable, index: Index) -> Index:
 
 
 def _along(x: Variable, across: Sequence[int], index: Index) -> list[Index]:
-    """List the indices of the entries that a reduction across axes makes one of."""
+    """List the indices of the entries that a reduction across axes combines."""
     if None in x.type.shape or 0 in x.type.shape:
         raise _UnknownEntryError
     rest = iter(index)
@@ -157,5 +156,5 @@ def _shape(x: Variable) -> tuple[int | None, ...]:
 
 
 def _index_at(place: int, x: Variable) -> Index:
-    """Return the index of the entry with a number."""
+    """Return the index of an entry, given its number."""
     return tuple(int(k) for k in np.unravel_index(place, x.type.shape))

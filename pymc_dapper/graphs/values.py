@@ -1,4 +1,4 @@
-"""Graphs of a model in terms of its value variables."""
+"""Write graphs of a model in terms of its value variables."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,10 +15,10 @@ def at_values(
     graphs: Sequence[Variable],
     instead: Mapping[TensorVariable, TensorVariable],
 ) -> list[Variable]:
-    """Put value variables in the place of random variables, and given variables in that of some.
+    """Replace random variables by value variables, or by given variables for some of them.
 
-    ``instead`` has those for some random variables, in their natural space. Others are computed
-    from their value variables.
+    ``instead`` has the given variables, in natural space. Other random variables are computed from
+    their value variables.
     """
     natural: dict[Variable, Variable] = {}
     in_order = (x for node in io_toposort([], list(graphs)) for x in node.outputs)
@@ -39,8 +39,8 @@ def forward(
 ) -> list[TensorVariable]:
     """Write value variables as functions of random variables in their natural space.
 
-    ``naturals`` are what stands for these random variables. What else their transforms depend on is
-    taken from value variables.
+    ``naturals`` maps these random variables to their replacements. Other variables in their
+    transforms are computed from value variables.
     """
     values = []
     for rv, natural in naturals.items():

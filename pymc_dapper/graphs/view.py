@@ -1,4 +1,4 @@
-"""A model in terms of values of its variables: what all that read a model take as given."""
+"""The view of a model: its graphs in terms of values, which all readers share."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,28 +22,28 @@ from pymc_dapper.graphs.values import at_values, forward
 
 
 def view_of(model: Model) -> "ModelView":
-    """Return the view of a model: within `asked_once`, the same one to all that read it."""
+    """Return the view of a model; within `asked_once`, all readers get the same one."""
     return answer(model, "view", partial(ModelView, model))
 
 
 def dim_lengths(model: Model) -> dict[str, int]:
-    """Return the present lengths of the model's dims."""
+    """Return the current lengths of the model's dims."""
     return {name: int(_present(length)) for name, length in model.dim_lengths.items()}
 
 
 def _present(length: Variable) -> np.ndarray:
     if isinstance(length, SharedVariable):
         return length.get_value(borrow=True)
-    # Not compiled with numba, which would take longer than all else.
+    # Compiling with numba would take longer than everything else.
     return length.eval(mode="FAST_COMPILE")
 
 
 class ModelView:
     """A model in terms of values of its variables, with all shapes known.
 
-    Lengths of dims are constants in its graphs. What stands for value variables and for shared data
-    (``pm.Data``) has their names, and the shapes that they have at present. Graphs of one view go
-    together; those of two don't.
+    Lengths of dims are constants in its graphs. Value variables and shared data (``pm.Data``) have
+    stand-ins with their names and current shapes. Graphs of one view can be combined, those of
+    different views can't.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class ModelView:
     dim_lengths : dict of str to int
         Lengths of its dims.
     dims : dict of Variable to Variable
-        Constants for those that are shared variables of PyMC's.
+        Constants that replace PyMC's shared variables for lengths.
     data : dict of SharedVariable to TensorVariable
-        What stands for shared data.
+        Stand-ins for shared data.
     """
 
     def __init__(self, model: Model):
@@ -71,8 +71,8 @@ class ModelView:
 
     @cached_property
     def values(self) -> dict[TensorVariable, TensorVariable]:
-        """What stands for value variables, in the model's order."""
-        # PyMC has no start for some models, such as those of large tables of few people.
+        """Stand-ins for value variables, in the model's order."""
+        # Some models have no initial point in PyMC, such as large tables of few people.
         shapes = {x: x.type.shape for x in self.model.value_vars}
         for x in (x for x, shape in shapes.items() if None in shape):
             rv = self.model.values_to_rvs[x]
@@ -87,7 +87,7 @@ class ModelView:
         graphs = list(graphs)
         if not self._written:
             self._written = {**self.dims, **self.data, **self.values}
-        # What the model's graphs have in common is written once.
+        # Common subgraphs are rewritten once.
         for node in io_toposort(list(self._written), graphs):
             inputs = [self._written.get(x, x) for x in node.inputs]
             outputs = with_static_shape(node, inputs)
@@ -98,9 +98,9 @@ class ModelView:
     def log_densities(
         self, variables: Sequence[Variable], *, jacobian: bool = True
     ) -> list[TensorVariable]:
-        """Return those of random variables and Potentials, not summed over their entries.
+        """Return log-densities of random variables and Potentials, not summed over entries.
 
-        With ``jacobian``, they hold the log-Jacobian of transforms.
+        With ``jacobian``, they include the log-Jacobian of transforms.
 
         Raises
         ------
@@ -113,14 +113,14 @@ class ModelView:
     def named_log_densities(
         self, variables: Sequence[Variable], *, jacobian: bool = True
     ) -> dict[str, TensorVariable]:
-        """Return them by the names of the variables."""
+        """Return log-densities by the names of the variables."""
         graphs = self.log_densities(variables, jacobian=jacobian)
         return dict(zip([x.name for x in variables], graphs, strict=True))
 
     def dependent_factors(
         self, values: Sequence[TensorVariable], *, jacobian: bool = True
     ) -> dict[str, TensorVariable]:
-        """Find the factors that depend on some value variables, as the function of that name."""
+        """Find the factors that depend on some value variables; see the function of that name."""
         found = dependent_factors(self.model, values, jacobian=jacobian)
         return {name: self._factor(name, graph) for name, graph in found.items()}
 
@@ -138,14 +138,15 @@ class ModelView:
         graphs: Sequence[Variable],
         instead: Mapping[TensorVariable, TensorVariable] | None = None,
     ) -> list[TensorVariable]:
-        """Put what stands for values in the place of random variables, or what is given for some.
+        """Replace random variables by values, or by given variables for some of them.
 
-        ``instead`` has that, in their natural space. Others are computed from their values.
+        ``instead`` has the given variables, in natural space. Other random variables are computed
+        from their values.
         """
         return self(at_values(self.model, graphs, instead or {}))
 
     def forward(self, naturals: Mapping[TensorVariable, TensorVariable]) -> list[TensorVariable]:
-        """Write values as functions of what stands for random variables in their natural space."""
+        """Write values as functions of random variables in natural space."""
         return self(forward(self.model, naturals))
 
     def in_model[V: Variable](self, graphs: Sequence[V]) -> list[V]:
@@ -156,12 +157,12 @@ class ModelView:
     def values_in(
         self, graphs: Sequence[Variable], but: Collection[Variable] = ()
     ) -> tuple[TensorVariable, ...]:
-        """Return what stands for values that graphs of the view depend on."""
+        """Return the stand-ins for values on which graphs of the view depend."""
         inputs = set(explicit_graph_inputs(graphs))
         return tuple(x for x in self.values.values() if x in inputs and x not in but)
 
     def data_in(self, graphs: Sequence[Variable]) -> dict[SharedVariable, TensorVariable]:
-        """Return the shared data that graphs of the view depend on, and what stands for them."""
+        """Return the shared data on which graphs of the view depend, with its stand-ins."""
         inputs = set(explicit_graph_inputs(graphs))
         return {shared: x for shared, x in self.data.items() if x in inputs}
 
@@ -170,13 +171,13 @@ class ModelView:
         if None not in rv.type.shape:
             return tuple(rv.type.shape)
         [shape] = rebuild([rv.shape], self.dims)
-        # By rewriting, nothing is drawn to see how long it is.
+        # Rewriting finds the shape without a draw.
         mode = Mode(linker="py", optimizer="fast_compile")
         return tuple(int(length) for length in shape.eval(mode=mode))
 
 
 def stand_in(shared: SharedVariable) -> TensorVariable:
-    """Make what stands for shared data in graphs, and knows for what."""
+    """Make a stand-in for shared data that remembers the data."""
     shape = np.shape(shared.get_value(borrow=True))
     variable = shared.type.clone(shape=shape)(name=shared.name)
     variable.tag.stands_for = shared
@@ -196,23 +197,23 @@ def shared_data(graphs: Sequence[Variable]) -> list[SharedVariable]:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What was read of a model: graphs in terms of its view."""
+    """The result of reading a model: graphs in terms of its view."""
 
     view: ModelView
     data: Mapping[SharedVariable, TensorVariable]
-    """Shared data that the graphs depend on, and what stands for them."""
+    """Shared data on which the graphs depend, with its stand-ins."""
 
     @property
     def model(self) -> Model:
-        """The model that was read."""
+        """The model of the reading."""
         return self.view.model
 
     @property
     def dim_lengths(self) -> dict[str, int]:
-        """Lengths of the model's dims when it was read; constants of the graphs."""
+        """Lengths of the model's dims at the time of reading; constants in the graphs."""
         return self.view.dim_lengths
 
     def names(self, values: Iterable[Variable]) -> list[str]:
-        """Names of variables, as the model has them, by what stands for their values."""
+        """Return the model's names of variables, given the stand-ins for their values."""
         names = {value.name: rv.name for value, rv in self.model.values_to_rvs.items()}
         return [names[x.name] for x in values]

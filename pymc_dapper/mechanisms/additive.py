@@ -71,7 +71,7 @@ class AdditiveNoise(PublishedByRules):
     _log_tail: ClassVar[Law | None] = None
     """Log-probability of noise at or below a limit; None if PyMC's own is used."""
     _log_between: ClassVar[Law | None] = None
-    """Log-probability of continuous noise between two ends, given with their distance; None if
+    """Log-probability of continuous noise between two ends, given their distance; None if
     unknown."""
     _log_range: ClassVar[Law | None] = None
     """Log-probability of n integers from a first one on, of discrete noise."""

@@ -109,7 +109,7 @@ def test_the_same_seed_gives_the_same_tables():
 def test_margins_that_contradict_each_other_are_refused():
     rows = pmd.Query("rows", [4.0, 6.0], NOISE, ("a",))
     columns = pmd.Query("columns", [900_000.0, 70.0], NOISE, ("b",))
-    with pytest.raises(ValueError, match="no table can have led to what was released"):
+    with pytest.raises(ValueError, match="no table of counts fits the released cells and sums"):
         pmd.Release([rows, columns]).posterior(margins=True)
 
 

@@ -247,7 +247,10 @@ MISTAKES = [
     (lambda: release().posterior(total=np.nan), "total must hold whole numbers from 0 on"),
     (lambda: release().posterior(total=[1, 2]), "total must be a whole number, or totals with"),
     (lambda: release().posterior(total="many"), "total must be a number"),
-    (lambda: release().posterior(total=10**7), "no table can have led to what was released"),
+    (
+        lambda: release().posterior(total=10**7),
+        "no table of counts fits the released cells and sums",
+    ),
     (
         lambda: release().posterior(total=xr.DataArray([1, 2], dims="month")),
         "total: there is no dim 'month', but district",
@@ -276,7 +279,7 @@ MISTAKES = [
     ),
     (
         lambda: release([3, 9], pmd.RandomRounding(3).clamped(0, 9)).posterior(),
-        "doesn't end what a true",
+        "neither the release nor the prior bounds",
     ),
     (lambda: release(np.zeros(0)).posterior(), "'cases': nothing was released"),
     (lambda: release().posterior(draws=0), "draws must be a whole number of at least 1"),
@@ -284,8 +287,11 @@ MISTAKES = [
     (lambda: release().posterior(margins="yes"), "margins must be True or False"),
     (lambda: release().posterior(within=3), "within must be a dict"),
     (lambda: release().posterior(within={}, margins=False), "margins=False says there is none"),
-    (lambda: release([-80.0, 5.0]).posterior(), "look for a wrong scale, or give another prior"),
-    (lambda: release([5.0], NOISE.clamped(0, 5)).posterior(), "doesn't end what a true value"),
+    (lambda: release([-80.0, 5.0]).posterior(), "Look for a wrong scale, or give another prior"),
+    (
+        lambda: release([5.0], NOISE.clamped(0, 5)).posterior(),
+        "neither the release nor the prior bounds",
+    ),
     (lambda: margins("cells", "rows").posterior(), "say margins=True if all queries are margins"),
     (lambda: margins("rows", "columns").posterior(total=9, margins=False), "total is of one table"),
     (lambda: release([5.0, np.nan]).posterior(), "must be finite numbers, but .* nan"),

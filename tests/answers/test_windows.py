@@ -100,7 +100,7 @@ def test_what_windows_neglect_is_bounded():
 
 
 def test_counts_beyond_any_end_are_refused():
-    with pytest.raises(ValueError, match="'cases': what was released doesn't end what a true"):
+    with pytest.raises(ValueError, match="'cases': neither the release nor the prior bounds"):
         tables_of(pmd.LaplaceMechanism(3.0).clamped(0, 100), [100.0])
     tables = tables_of(pmd.LaplaceMechanism(3.0).clamped(0, 100), [100.0], Support(0, 500, True))
     assert tables.nodes[0, -1] == 501

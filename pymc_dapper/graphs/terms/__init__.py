@@ -1,1 +1,1 @@
-"""A log-density as terms of few entries of an array, and linear functions of these entries."""
+"""Log-densities as terms, each of a few entries of linear functions of an array."""

@@ -1,4 +1,4 @@
-"""What is linear in the counts, with its coefficients: one small rule per operation."""
+"""Linear functions of the counts and their coefficients: a small rule for each operation."""
 
 from collections.abc import Callable, Sequence
 
@@ -26,7 +26,7 @@ Known = Callable[[Variable], np.ndarray | None]
 
 
 def elemwise(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Linear | None:
-    """Apply an elementwise operation; None if that isn't linear with known coefficients."""
+    """Apply an elementwise operation; None if the result isn't linear with known coefficients."""
     coefficients = _coefficients(node, roles, shape)
     if coefficients is None:
         return None
@@ -46,7 +46,7 @@ def elemwise(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Line
 
 
 def _coefficients(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> list | None:
-    """Return what each input that is linear is multiplied by."""
+    """Return the factor of each linear input."""
     if not all(isinstance(role, Fixed | Linear) for role in roles):
         return None
     [output] = node.outputs
@@ -74,7 +74,7 @@ def _scaling(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> list
     divides = isinstance(scalar_of(node), ps.TrueDiv)
     if len(places) != 1 or (divides and places != [0]):
         return None
-    # By constants only: what is shared data may change from chain to chain.
+    # By constants only: shared data may change between chains.
     factor = np.ones(shape)
     for k, x in enumerate(node.inputs):
         if k == places[0]:
@@ -188,7 +188,7 @@ def _indices(node: Apply, inputs: Sequence[Variable], known: Known) -> tuple | N
 
 
 def shapes_of_inputs(node: Apply, roles: Sequence[Role]) -> list[tuple]:
-    """Return the shapes of a node's inputs, from their roles where their types don't say."""
+    """Return the shapes of a node's inputs, from their roles if their types lack them."""
     return [
         getattr(role, "shape", getattr(x.type, "shape", ()))
         for x, role in zip(node.inputs, roles, strict=True)
@@ -198,7 +198,7 @@ def shapes_of_inputs(node: Apply, roles: Sequence[Role]) -> list[tuple]:
 def joined(
     node: Apply, roles: Sequence[Role], shape: tuple[int, ...], moved: Origins
 ) -> Linear | None:
-    """Join inputs whose entries are moved; None if one isn't linear."""
+    """Join inputs whose entries are moved; None if an input isn't linear."""
     chosen = [roles[k] for k in moved.inputs]
     if not all(isinstance(role, Fixed | Linear) for role in chosen):
         return None
@@ -214,7 +214,7 @@ def joined(
 
 
 def constant_value(x: Variable) -> np.ndarray | None:
-    """Return the value of what is computed from constants and static shapes only."""
+    """Return the value of a variable that depends on constants and static shapes only."""
     if isinstance(x, Constant):
         return np.asarray(x.data)
     pending, seen = [x], {x}

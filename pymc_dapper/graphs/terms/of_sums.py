@@ -1,4 +1,4 @@
-"""Terms of a log-density, each of one entry of a linear function, or of a few entries."""
+"""Terms of a log-density, each of one or a few entries of linear functions."""
 
 from dataclasses import dataclass
 
@@ -15,16 +15,16 @@ from pymc_dapper.graphs.terms.roles import Part
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Terms of the log-density, one for each entry of something linear in the counts."""
+    """Terms of the log-density, one for each entry of a linear function of the counts."""
 
     factors: tuple[str, ...]
-    """Names of the Potentials and random variables that they come from."""
+    """Names of the Potentials and random variables to which they belong."""
     function: TensorVariable
-    """A scalar: a term, as a function of the scalars in ``linear`` and ``fixed``."""
+    """A scalar: the term as a function of the scalars in ``linear`` and ``fixed``."""
     linear: dict[Variable, sparse.csr_array]
-    """What is linear in the counts: coefficients, shape (number of terms, number of cells)."""
+    """Linear functions of the counts: coefficients, shape (number of terms, number of cells)."""
     fixed: dict[Variable, TensorVariable]
-    """What isn't a function of the counts; vectors with a value for each term."""
+    """Values that don't depend on the counts; vectors with a value for each term."""
 
     @property
     def size(self) -> int:
@@ -33,7 +33,7 @@ class Terms:
 
 
 def terms_of(name: str, part: Part) -> Terms:
-    """Take apart what is linear: sums of counts here, offsets and scales into the function."""
+    """Split off linear functions: sums of counts go here, offsets and scales into the function."""
     fixed = dict(part.terms.fixed)
     scaled = {x: _scale(rows.matrix) for x, rows in part.terms.linear.items() if rows.matrix.nnz}
     linear: dict[Variable, sparse.csr_array] = {}
@@ -61,7 +61,7 @@ def terms_of(name: str, part: Part) -> Terms:
 
 
 def _joined(first: sparse.csr_array, second: sparse.csr_array) -> sparse.csr_array | None:
-    """Return rows that both matrices have, but for those of zeros; None if they differ.
+    """Return the rows of both matrices, which may differ in zero rows only; None if they differ.
 
     A coefficient may happen to be 0 in a row, such as the logarithm of a rate of 1.
     """
@@ -74,7 +74,7 @@ def _joined(first: sparse.csr_array, second: sparse.csr_array) -> sparse.csr_arr
 
 
 def _scale(matrix: sparse.csr_array) -> tuple[np.ndarray, sparse.csr_array]:
-    """Take out the first coefficient of each row."""
+    """Divide each row by its first coefficient."""
     matrix = matrix.copy()
     matrix.eliminate_zeros()
     matrix.sort_indices()
@@ -86,7 +86,7 @@ def _scale(matrix: sparse.csr_array) -> tuple[np.ndarray, sparse.csr_array]:
 
 
 def _argument(values: TensorVariable, fixed: dict[Variable, TensorVariable]) -> TensorVariable:
-    """Make a vector of values an argument of a term, or a constant if they are all the same."""
+    """Make a vector an argument of a term, or a constant if all its values are the same."""
     known = constant_value(values)
     if known is not None and np.all(known == known.flat[0]):
         return pt.constant(np.asarray(known.flat[0], dtype=np.float64))
@@ -96,7 +96,7 @@ def _argument(values: TensorVariable, fixed: dict[Variable, TensorVariable]) -> 
 
 
 def tidy(matrix: sparse.csr_array) -> sparse.csr_array:
-    """Bring a matrix into the form in which rows have each cell once, in order, and no zeros."""
+    """Normalise a matrix: each cell of a row once, in order, without zeros."""
     matrix = matrix.tocsr()
     matrix.sum_duplicates()
     matrix.eliminate_zeros()

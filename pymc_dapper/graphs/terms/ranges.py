@@ -1,7 +1,7 @@
-"""Between which values of a sum a term of the log-density is possible.
+"""Ranges of sums in which a term of the log-density is possible.
 
-Where noise is bounded, a released value is possible for few values of a sum, and a chain that
-starts elsewhere may never find them. They are found here, by a look at the terms themselves.
+With bounded noise, a released value is possible for few values of a sum. A chain that starts
+elsewhere may never find them. So the terms themselves are searched for them.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,39 +22,39 @@ from pymc_dapper.graphs.terms.of_sums import Terms
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Possible = Callable[[Array, Indices], NDArray[np.bool_]]
-"""``possible(at, which)``: where some of the terms are finite, a row of sums for each."""
+"""``possible(at, which)``: where chosen terms are finite; ``at`` has a row of sums for each."""
 
 NEAR = np.concatenate([np.arange(20), 2.0 ** np.arange(5, 21)])
-"""How far from what a term depends on its possible values are looked for."""
+"""Distance, from the numbers in a term, up to which possible values are searched for."""
 
 FAR = 2.0**40
-"""Beyond this number, possible values aren't searched for."""
+"""Possible values aren't searched for beyond this number."""
 
 FARTHEST = 2.0**45
-"""A range that goes on so far has no end."""
+"""A range that extends this far has no end."""
 
 HALVINGS = 60
-"""Until double precision tells two ends apart no more, in steps of one."""
+"""Number of halvings after which double precision doesn't separate two ends."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """For each of several terms, the lowest and the highest possible value of its sum."""
+    """The lowest and highest possible value of the sum, for several terms."""
 
     low: Array
     high: Array
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Which terms have a possible value that was found."""
+        """Terms for which a possible value was found."""
         return self.low <= self.high
 
 
 class PossibleRanges:
     """Finds the ranges of sums in which the terms of a model are possible.
 
-    Terms must each see one sum. ``inputs`` are the variables that their fixed values depend on, and
-    ``whole`` says of which terms the sums are whole numbers.
+    Each term must depend on one sum. ``inputs`` are the variables on which the terms' fixed values
+    depend, and ``whole`` marks terms whose sums are whole numbers.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class PossibleRanges:
         self._terms = [_OfTerms(model, inputs, *arguments) for arguments in each]
 
     def __call__(self, given: Sequence[np.ndarray], sums: Sequence[Array]) -> list[Range]:
-        """Return the range of each sum about the present ones, which are the nearest possible."""
+        """Return the range of each sum that contains the present one, or is nearest to it."""
         return [find(given, at) for find, at in zip(self._terms, sums, strict=True)]
 
     def with_gaps(self, given: Sequence[np.ndarray], sums: Sequence[Array]) -> list[Range]:
-        """Return ranges from the lowest possible value to the highest, with gaps between.
+        """Return ranges from the lowest possible value to the highest, including gaps.
 
-        Of ``sums``, only how many there are matters.
+        Only the lengths of ``sums`` matter.
         """
         low, high = (self(given, [np.full(len(x), at) for x in sums]) for at in (-FAR, FAR))
         return [Range(x.low, y.high) for x, y in zip(low, high, strict=True)]
@@ -122,7 +122,7 @@ class _OfTerms:
 
 
 def _numbers_in(constants: Sequence[Any]) -> list[float]:
-    """Return the different numbers among constants, by their size."""
+    """Return the different numbers among constants, ordered by size."""
     values = [np.asarray(x) for x in constants]
     numbers = [x.astype(float).ravel() for x in values if x.size == 1 and x.dtype.kind in "iuf"]
     found = np.unique(np.abs(np.concatenate([np.zeros(0), *numbers])))
@@ -132,8 +132,8 @@ def _numbers_in(constants: Sequence[Any]) -> list[float]:
 def _nearest(
     possible: Possible, present: Array, which: Indices, seen: Sequence[Array], whole: bool
 ) -> Array:
-    """Look for possible values around what terms depend on; the nearest to the present one."""
-    # Of a difference, a term depends on what is subtracted with either sign.
+    """Search for possible values around a term's numbers; return the nearest to the present one."""
+    # In a difference, the subtracted number may have either sign.
     signed = [sign * x for x in seen for sign in (1.0, -1.0)]
     centres = [present[:, None], np.zeros((len(present), 1)), *signed]
     centres = [np.where(np.isfinite(x), x, 0.0) for x in centres]
@@ -149,7 +149,7 @@ def _nearest(
 
 
 def _end(possible: Possible, seeds: Array, which: Indices, sign: float, whole: bool) -> Array:
-    """Go on from possible values as long as there are others, in ever larger steps, and back."""
+    """Extend a range from its possible values, in growing steps, then bisect."""
     inside, outside = np.zeros(len(seeds)), np.full(len(seeds), np.inf)
     going = np.arange(len(seeds))
     step = 1.0
@@ -162,7 +162,7 @@ def _end(possible: Possible, seeds: Array, which: Indices, sign: float, whole: b
     bounded = np.flatnonzero(np.isfinite(outside))
     for _ in range(HALVINGS):
         middle = (inside[bounded] + outside[bounded]) / 2
-        # Whole numbers first: others may be impossible, as between counts.
+        # Whole numbers first: numbers between counts may be impossible.
         wide = outside[bounded] - inside[bounded] > 1
         middle = np.where(wide | whole, np.floor(middle), middle)
         apart = (middle > inside[bounded]) & (middle < outside[bounded])

@@ -1,9 +1,9 @@
 """How a variable of a model's graph depends on a table of counts.
 
-A factor of the log-density that mechanisms lead to is a sum of terms, each of which sees one entry,
-or a few, of what is linear in the counts: log eta(r_k | s_k) for the noisy total s_k of some cells,
--log(x_c!) for a cell's own count. If people move between two cells, only the terms that these cells
-enter change.
+A mechanism's factor of the log-density is a sum of terms. Each term depends on one or a few entries
+of a linear function of the counts: log eta(r_k | s_k) on the noisy total s_k of some cells,
+-log(x_c!) on a cell's own count. If people move between two cells, only the terms of these cells
+change.
 """
 
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class Role:
 
 @dataclass(frozen=True)
 class Fixed(Role):
-    """It doesn't."""
+    """It doesn't depend on them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,17 +37,17 @@ class LinearEntries:
     matrix: sparse.csr_array
     """Shape (size, number of cells): the coefficients."""
     offset: TensorVariable
-    """Shape (size,): the values where all counts are zero."""
+    """Shape (size,): the values if all counts are zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mixed(Role):
-    """In a way that can't be split into terms."""
+    """It depends on them in a way that can't be split into terms."""
 
     reason: str
-    """Why not, with the operation to blame."""
+    """The reason, with the operation that causes it."""
     requires: tuple[LinearEntries, ...] = ()
-    """The sum of the entries is -inf, all the same, where one of these isn't zero."""
+    """The sum of the entries is still known to be -inf if one of these isn't zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,24 +58,24 @@ class Linear(Role):
     matrix: sparse.csr_array
     """Shape (size, number of cells): the coefficients."""
     offset: TensorVariable
-    """Of the same shape: the value where all counts are zero."""
+    """Of the same shape: the value if all counts are zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class Entrywise(Role):
-    """Each entry is the same function of single entries of linear functions and of fixed values."""
+    """Each entry is one function of single entries of linear functions and of fixed values."""
 
     shape: tuple[int, ...]
     function: TensorVariable
     """Scalar: the function, of the scalars in ``linear`` and ``fixed``."""
     linear: dict[Variable, LinearEntries]
-    """Scalars of the function, and what they stand for."""
+    """The linear functions, by the function's scalars."""
     fixed: dict[Variable, TensorVariable]
-    """Scalars of the function, and the vectors of length size that they stand for."""
+    """The fixed vectors of length size, by the function's scalars."""
     equality: tuple[LinearEntries, bool] | None = None
-    """For a truth value: it says of each of these whether it is zero (True) or not (False)."""
+    """For a truth value: whether each of these is zero (True) or not (False)."""
     requires: tuple[LinearEntries, ...] = ()
-    """The entries are -inf where one of these isn't zero."""
+    """The entries are -inf if one of these isn't zero."""
 
 
 Kind = Literal["add", "or", "and"]
@@ -87,19 +87,20 @@ class Part:
 
     terms: Entrywise
     targets: Indices
-    """Ints, shape (size of the terms,): which entry of the (flat) result each term goes into."""
+    """Ints, shape (size of the terms,): the (flat) entry of the result to which each term
+    belongs."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reduced(Role):
-    """Each entry adds up terms, or says whether any or all of them are true.
+    """Each entry adds up terms, or is true if any or all of them are.
 
-    What doesn't depend on the counts is left out: nothing is asked but how a sum changes with them.
+    Terms that don't depend on the counts are left out: only changes of the sum matter.
     """
 
     shape: tuple[int, ...]
     kind: Kind
-    """What is done with the terms."""
+    """The operation on the terms."""
     parts: tuple[Part, ...] = field(default=())
 
 
@@ -114,7 +115,7 @@ def all_indices(shape: tuple[int, ...]) -> Indices:
 
 
 def take_rows(rows: LinearEntries, indices: Indices) -> LinearEntries:
-    """Take entries, any number of times each."""
+    """Take entries, with repetition."""
     return LinearEntries(rows.matrix[indices], take_values(rows.offset, indices))
 
 
@@ -127,7 +128,7 @@ def take_values(vector: TensorVariable, indices: Indices) -> TensorVariable:
 
 
 def take(role: Role, indices: Indices, shape: tuple[int, ...]) -> Role:
-    """Take entries of what has a role by their (flat) indices, any number of times each."""
+    """Take entries of a variable with a role by their (flat) indices, with repetition."""
     indices = np.asarray(indices, dtype=np.int64).ravel()
     match role:
         case Linear():
@@ -144,7 +145,7 @@ def take(role: Role, indices: Indices, shape: tuple[int, ...]) -> Role:
 
 
 def _take_entries(role: Entrywise, indices: Indices, shape: tuple[int, ...]) -> Entrywise:
-    # Other scalars, since the function of the entries as they were may be used as well.
+    # New scalars: the function of the original entries may still be used.
     new = {old: old.type() for old in (*role.linear, *role.fixed)}
     equality = role.equality
     if equality is not None:
@@ -160,7 +161,7 @@ def _take_entries(role: Entrywise, indices: Indices, shape: tuple[int, ...]) -> 
 
 
 def _take_targets(part: Part, indices: Indices, n_targets: int) -> Part:
-    """Repeat the terms of each entry that is taken, and send them where it goes."""
+    """Repeat the terms of each taken entry, and assign them to its new place."""
     order = np.argsort(part.targets, kind="stable")
     counts = np.bincount(part.targets, minlength=n_targets)
     starts = np.concatenate([[0], np.cumsum(counts)])[:-1]
@@ -171,7 +172,7 @@ def _take_targets(part: Part, indices: Indices, n_targets: int) -> Part:
 
 
 def part_of(part: Part, terms: Indices, targets: Indices) -> Part:
-    """Choose terms, any number of times each, and where they go."""
+    """Choose terms, with repetition, and their targets."""
     terms = np.asarray(terms, dtype=np.int64)
     chosen = take(part.terms, terms, (len(terms),))
     assert isinstance(chosen, Entrywise)

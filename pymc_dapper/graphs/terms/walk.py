@@ -1,4 +1,4 @@
-"""Walk through a factor of the log-density, from the counts on, and split it into terms."""
+"""Walk from the counts through a factor of the log-density, and split the factor into terms."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -45,11 +45,11 @@ from pymc_dapper.graphs.terms.roles import (
 
 
 class CountWalk:
-    """A walk through graphs, from the counts on, that notes how each variable depends on them.
+    """A walk through graphs from the counts, which records how each variable depends on them.
 
-    Counts are value variables of static shapes, whose cells are numbered in this order; ``data``
-    are values of shared data, for indices and coefficients that are held there. With
-    ``keeps_fixed``, terms are kept that don't depend on counts, and checks of what they depend on.
+    Counts are value variables of static shapes; their cells are numbered in this order. ``data``
+    has values of shared data, for data that holds indices or coefficients. With ``keeps_fixed``,
+    the walk keeps terms that don't depend on counts, with their checks.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class CountWalk:
         self._data, self._keeps_fixed = data, keeps_fixed
         self._scalars: dict[tuple[Variable, tuple[int, ...]], Variable] = {}
         self.roles: dict[Variable, Role] = {}  # of all that depends on the counts
-        # The data whose values became part of the linear structure.
+        # Data whose values became part of the linear structure.
         self.frozen: dict[Variable, np.ndarray] = {}
         shapes = [count.type.shape for count in counts]
         n_cells = sum(size(shape) for shape in shapes)
@@ -78,7 +78,7 @@ class CountWalk:
         """Walk to the end of a graph, and return its role."""
         for node in io_toposort([], [graph]):
             if node.outputs[0] in self.roles:
-                continue  # met in another factor
+                continue  # already visited for another factor
             roles = [self.role(variable) for variable in node.inputs]
             if all(isinstance(role, Fixed) for role in roles) or only_measures(node):
                 continue
@@ -92,11 +92,11 @@ class CountWalk:
         return self.role(graph)
 
     def role(self, variable: Variable) -> Role:
-        """Return the role of a variable met already."""
+        """Return the role of a visited variable."""
         return self.roles.get(variable, Fixed())
 
     def known(self, variable: Variable) -> np.ndarray | None:
-        """Value of a constant, or of shared data that is then held fixed; else None."""
+        """Value of a constant, or of shared data, which is then held fixed; else None."""
         value = linear.constant_value(variable)
         if value is not None:
             return value
@@ -129,7 +129,7 @@ class CountWalk:
         return role
 
     def _shape(self, node: Apply, roles: Sequence[Role]) -> tuple[int, ...] | None:
-        """Shape of a node's output, where it is known beforehand."""
+        """Shape of a node's output, if known."""
         output = node.outputs[0]
         shape = getattr(output.type, "shape", ())
         if None not in shape:
@@ -137,7 +137,7 @@ class CountWalk:
         lengths = known_value(pt.as_tensor(output.shape))
         if lengths is not None:
             return tuple(int(length) for length in lengths)
-        # An operation of the user's may not say: it follows from what it does.
+        # A user's operation may not declare its shape: its action determines it.
         shapes = linear.shapes_of_inputs(node, roles)
         if scalar_of(node) is not None and not any(None in each for each in shapes):
             return np.broadcast_shapes(*shapes)
@@ -186,7 +186,7 @@ class CountWalk:
         )
 
     def _entries(self, x: Variable, role: Role, shape: tuple[int, ...]) -> Entrywise:
-        """See a variable as a function of its entries, broadcast to a shape."""
+        """Read a variable as a function of its entries, broadcast to a shape."""
         if isinstance(role, Entrywise):
             indices = np.broadcast_to(all_indices(role.shape), shape)
             spread = take(role, indices, shape)
@@ -255,7 +255,7 @@ class CountWalk:
     def _reduced(
         self, x: Variable, role: Role, shape: tuple[int, ...], kind: Kind
     ) -> Reduced | None:
-        """See a variable, broadcast to a shape, as a reduction; None if it is of another kind."""
+        """Read a variable, broadcast to a shape, as a reduction; None for other kinds."""
         if isinstance(role, Reduced):
             spread = take(role, np.broadcast_to(all_indices(role.shape), shape), shape)
             assert isinstance(spread, Reduced)
@@ -316,7 +316,7 @@ class CountWalk:
                 factor = self._entries(x, Fixed(), shape)
                 arguments.append(factor.function)
                 for scalar, values in factor.fixed.items():
-                    # One for each term: another vector than that of one for each entry.
+                    # A value per term is another vector than a value per entry.
                     own = scalar.type()
                     arguments[-1] = own
                     fixed[own] = take_values(values, part.targets)
@@ -361,7 +361,7 @@ class CountWalk:
             return None
         where = impossible.index(True)
         role = roles[0]
-        # Impossible where any of them holds, or possible where all of them hold.
+        # Impossible if any of them holds, or possible only if all hold.
         kind: Kind = "or" if where == 0 else "and"
         conditions = self._reduced(condition, role, shape, kind)
         possible = self._reduced(branches[1 - where], roles[2 - where], shape, "add")
@@ -385,7 +385,7 @@ class CountWalk:
             reduced = self._reduced(branch, role, shape, "add")
             if reduced is None:
                 return None
-            # A check of parameters: then what is impossible beside them is so in any case.
+            # For a check of parameters, the other cases are impossible anyway.
             impossible = is_minus_infinity(other)
             instead = np.asarray(-np.inf if impossible else 0.0)
             for part in reduced.parts:
@@ -399,7 +399,7 @@ class CountWalk:
                 parts.append(Part(terms, part.targets))
         return Reduced(shape, "add", tuple(parts))
 
-    # Operations that move entries about -------------------------------------------------------
+    # Operations that move entries ---------------------------------------------------------------
 
     def _moved(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Role | None:
         moved = find_origins(node, linear.shapes_of_inputs(node, roles), self.known)
@@ -431,7 +431,7 @@ class CountWalk:
 
 
 def as_terms(role: Role, walk: CountWalk, graph: TensorVariable) -> tuple[Part, ...]:
-    """See what a factor adds up as terms, whatever its shape is."""
+    """Read the summands of a factor of any shape as terms."""
     if isinstance(role, Reduced):
         return role.parts
     reduced = walk._reduced(graph, role, role.shape, "add")  # type: ignore[attr-defined]
@@ -453,7 +453,7 @@ def _hard(part: Part, *, impossible_if: bool) -> Part:
 
 
 def _why_mixed(node: Apply, shape: tuple[int, ...] | None) -> str:
-    """Say why what comes of an operation can't be split into terms."""
+    """Say why the result of an operation can't be split into terms."""
     why = "ties entries together"
     if action_of(node.op, node) is None:
         why = f"isn't known: {how_to_teach(node)}"
@@ -465,7 +465,7 @@ def _why_mixed(node: Apply, shape: tuple[int, ...] | None) -> str:
 
 
 def _required(node: Apply, entries: Sequence[Role]) -> tuple[LinearEntries, ...]:
-    """Say what must be zero for what comes of an operation not to be -inf anywhere."""
+    """Return what must be zero, or else an operation's result has an entry of -inf."""
     match scalar_of(node):
         case ps.Add() | ps.Cast() | ps.Identity():
             return tuple(rows for each in entries for rows in requires(each))
@@ -487,7 +487,7 @@ def _required(node: Apply, entries: Sequence[Role]) -> tuple[LinearEntries, ...]
 
 
 def _still_required(node: Apply, roles: Sequence[Role]) -> tuple[LinearEntries, ...]:
-    """Say the same of an operation whose result can't be split into terms."""
+    """Return the same for an operation whose result can't be split into terms."""
     match action_of(node.op, node):
         case _ if scalar_of(node) is not None:
             return _required(node, roles)
@@ -497,7 +497,7 @@ def _still_required(node: Apply, roles: Sequence[Role]) -> tuple[LinearEntries, 
 
 
 def requires(role: Role) -> tuple[LinearEntries, ...]:
-    """Say what must be zero for the sum of something not to be -inf."""
+    """Return what must be zero, or else the sum of a variable is -inf."""
     if isinstance(role, Entrywise | Mixed):
         return role.requires
     if isinstance(role, Reduced) and role.kind == "add":
@@ -506,7 +506,7 @@ def requires(role: Role) -> tuple[LinearEntries, ...]:
 
 
 def _equalities(condition: Role, *, if_true: bool) -> tuple[LinearEntries, ...]:
-    """Say what is zero if a condition is true everywhere, or false everywhere."""
+    """Return what is zero if a condition is true everywhere, or false everywhere."""
     if isinstance(condition, Entrywise):
         terms = [condition]
     elif isinstance(condition, Reduced) and condition.kind == ("and" if if_true else "or"):
@@ -518,13 +518,13 @@ def _equalities(condition: Role, *, if_true: bool) -> tuple[LinearEntries, ...]:
 
 
 def _is_indicator(node: Apply) -> bool:
-    """Say whether a choice is between a number above zero and zero."""
+    """Whether an operation chooses between a positive number and zero."""
     yes, no = (linear.constant_value(branch) for branch in node.inputs[1:])
     return yes is not None and no is not None and bool(np.all(yes > 0) and not np.any(no))
 
 
 def _is_positive_scaling(node: Apply, place: int) -> bool:
-    """Say whether an operation multiplies one of its inputs by positive constants."""
+    """Whether an operation multiplies one of its inputs by positive constants."""
     if isinstance(scalar_of(node), ps.TrueDiv) and place != 0:
         return False
     others = [linear.constant_value(x) for k, x in enumerate(node.inputs) if k != place]
@@ -532,7 +532,7 @@ def _is_positive_scaling(node: Apply, place: int) -> bool:
 
 
 def says_only_what_is_required(terms: Entrywise) -> bool:
-    """Say whether terms are zero wherever they are not -inf."""
+    """Whether terms are zero wherever they aren't -inf."""
     node = terms.function.owner
     if len(terms.requires) != 1 or node is None:
         return False
@@ -574,6 +574,6 @@ def _single_value(x: Variable) -> TensorVariable | None:
 
 
 def is_minus_infinity(x: Variable) -> bool:
-    """Say whether something is minus infinity, whatever the counts are."""
+    """Whether a variable is minus infinity for all counts."""
     value = linear.constant_value(x)
     return value is not None and bool(np.all(np.isneginf(value)))
