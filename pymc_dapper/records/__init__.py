@@ -1,14 +1,14 @@
-"""Records as latent variables: how a model sees them, and the step that updates one by one.
+"""Records as latent variables: how a model depends on them, and the step that updates them.
 
-A sweep proposes all records at once, then decides on them one after the other (`compiled.sweep`).
-The decision on one record, `kernels.record_sweep.update_record`, is a deterministic function of the
-sums and the log-density there, of what the record adds now and would add, and of the logarithm of a
-uniform variate. Randomness stays outside. So a test can enumerate proposals and build the sweep's
-transition matrix through the kernel that users run (``tests/enumerate_sweep.py``), and a broken
-twin is the same sweep with one line of the kernel edited (``tests/broken.py``).
+A sweep proposes all records at once, then decides on them one by one (`compiled.sweep`). The
+decision on one record, `kernels.record_sweep.update_record`, is a deterministic function. Its
+arguments are the sums with their log-density, the record's present and proposed contributions, and
+the logarithm of a uniform variate. Randomness stays outside. So a test can enumerate proposals and
+build the sweep's transition matrix from the kernel that users run (``tests/enumerate_sweep.py``). A
+broken twin is the same sweep with one line of the kernel edited (``tests/broken.py``).
 
-**What decides** is a plan, which `reading.plan` reads off the factors and `DapperStep.describe`
-prints. Compiling is one ``match`` on it.
+**What decides** is a plan. `reading.plan` derives it from the factors, `DapperStep.describe` prints
+it, and compiling is one ``match`` on it.
 
 ===================== ============================================================================
 plan                  what decides on a proposal
@@ -20,49 +20,50 @@ plan                  what decides on a proposal
 ``NothingToDecide``   proposals come from the records' conditional distribution; none is refused
 ===================== ============================================================================
 
-For ``ByEntries`` and ``BySums``, what records add to the sums is made in one of three ways:
+With ``ByEntries`` and ``BySums``, contributions to the sums are computed in one of three ways:
 
-- *By value*: records with at most 16 values, which contribute alike if they have the same value.
-  Contributions are evaluated once for each value and looked up (1.7 to 1.9 times as fast). A
-  covariate that enters the contributions keeps records apart.
-- *By block*: 2,048 records at a time, as the rows of all would outgrow the processor's caches. If
-  `graphs.scalars` can write a contribution as scalars (256 at most), a row is one pass in
-  registers, 1.3 times as fast at 400 records and 1.6 times at 10,000. Else the graph of a block of
-  arrays makes the rows, from 2,048 records on.
-- *At once*: fewer records, or an operation that isn't known to treat each record by itself.
+- *By value*: for records with at most 16 values, if equal records contribute equally. Contributions
+  are computed once for each value and looked up (1.7 to 1.9 times as fast). A covariate in the
+  contributions rules this out.
+- *By block*: for 2,048 records at a time, since the rows of all would exceed the processor's
+  caches. If `graphs.scalars` can write a contribution as at most 256 scalars, a row is one pass in
+  registers: 1.3 times as fast at 400 records and 1.6 times at 10,000. Otherwise the rows of a block
+  are arrays, from 2,048 records on.
+- *At once*: for fewer records, or if an operation isn't known to treat records separately.
 
-With ``ByEntries``, a table of any size costs two terms for each proposal; at 400 records in four
-cells, decisions are six times as fast. Terms that `CountStep` reads don't serve here: they drop
-what doesn't depend on the counts, which the reported log-density needs.
+With ``ByEntries``, a proposal costs two terms for a table of any size; at 400 records in four
+cells, decisions are six times as fast. The terms that `CountStep` reads can't be used here: they
+leave out what doesn't depend on the counts, which the reported log-density needs.
 
-**Rounding.** Sums are formed afresh at the start of each sweep, in runs with compensation
+**Rounding.** Sums are computed anew at the start of each sweep, in runs with compensation
 (`kernels.sums`). At draws 1, 32, 1024, ... the step compares the sweep's log-density with the
-model's own, summed carefully in Python; at every draw if products were expanded.
+model's own, summed carefully in Python; if products were expanded, it does so at every draw.
 
-**Impossible states.** A log-density that isn't finite is impossible. From an impossible state each
-proposal is taken; from a possible state no impossible one is reached. So nan is never accepted, and
-minus infinity less minus infinity is never formed. The first step of a chain repeats sweeps until
-the state is possible. After sweeps 1 and 30, `compiled.start` looks for possible records itself: in
-which range of its sum is each term finite, and which records have sums in all ranges? Records of
-few values are counts there, and the nearest table is an integer program (`graphs.nearest_counts`).
-Others change one by one as long as sums come nearer.
+**Impossible states.** A state is impossible if its log-density isn't finite. From an impossible
+state every proposal is accepted; from a possible state no impossible one is. So nan is never
+accepted, and minus infinity is never subtracted from itself. The first step of a chain repeats
+sweeps until the state is possible. After sweeps 1 and 30, `compiled.start` searches for possible
+records: it finds the range of its sum in which each term is finite, then records with sums in all
+ranges. Records with few values are treated as counts, and the nearest table is an integer program
+(`graphs.nearest_counts`). Other records change one by one as long as sums come nearer.
 
-**Walks.** If tuning accepts fewer than 3 of 10 proposals and the sums take more than 2.5 sweeps to
-forget (`kernels.walk_tuning`), a second sweep is compiled in which normal, uniform and t records
-are proposed near where they are (`graphs.local_draws`). The walk is reversible in their prior, so
-what decides stays the same. Each fourth draw proposes anew before it walks.
+**Walks.** A second sweep is compiled if tuning accepts fewer than 3 of 10 proposals and the
+autocorrelation time of the sums exceeds 2.5 sweeps (`kernels.walk_tuning`). In it, normal, uniform
+and t records are proposed near their present values (`graphs.local_draws`). The walk is reversible
+with respect to their prior, so the decision stays the same. Each fourth draw starts with
+independent proposals.
 
-**Exchanges.** If sums are known exactly, no record can change by itself. `reading.known_totals`
-reads the equations, `reading.exchange_groups` finds records that contribute alike and checks that
-pairs reach all that is possible, and a second compiled function exchanges pairs after each sweep.
-To the sweep's kernels, a pair is what a record is elsewhere.
+**Exchanges.** If sums are known exactly, no record can change alone. `reading.known_totals` reads
+the equations. `reading.exchange_groups` finds records with equal contributions, and checks that
+exchanges of pairs reach all possible states. A second compiled function exchanges pairs after each
+sweep; its kernels treat a pair as a record.
 
-**Speed of a call.** Noise is drawn outside by NumPy: handing a generator to compiled code costs
-more than a sweep over some hundred records. One compiled function then proposes and decides; it
-returns the records and two numbers, as each returned array costs as much as a dozen records. What
-the log-density depends on besides the sums is computed once per sweep (`frontier`). Kernels are
-inlined: numba keeps no code on disk that is passed a function, and a call counts references to its
-arrays. With PyTensor's fast arithmetic ``np.isfinite`` is always true, so kernels compare with
-infinity (`pymc_dapper.kernels.fast_math`), and functions that compute rounding errors say
+**Speed of a call.** NumPy draws noise outside: passing a generator to compiled code costs more than
+a sweep over some hundred records. One compiled function then proposes and decides. It returns the
+records and two numbers, because each returned array costs as much as a dozen records. Other inputs
+of the log-density are computed once per sweep (`frontier`). Kernels are inlined: numba can't cache
+code that takes functions as arguments, and a call counts references to its arrays. With PyTensor's
+fast arithmetic ``np.isfinite`` is always true, so kernels compare with infinity
+(`pymc_dapper.kernels.fast_math`), and functions that compute rounding errors use
 ``fastmath=False``.
 """

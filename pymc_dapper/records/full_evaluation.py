@@ -1,4 +1,4 @@
-"""Factors that take full evaluations: refused with many records, and warned of with fewer."""
+"""Factors that need full evaluations: refused with many records, a warning with fewer."""
 
 import warnings
 
@@ -6,11 +6,11 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.records.reading.model import ModelReading
 
 FULL_EVALUATION_LIMIT = 1_000
-"""With as many records, factors that take full evaluations are refused unless allowed."""
+"""From this number of records on, full evaluations are refused unless allowed."""
 
 
 def check_full_evaluation(reading: ModelReading, allowed: bool) -> None:
-    """Refuse a model of many records whose sweep would grow with their square."""
+    """Refuse a model with many records whose sweep costs the square of their number."""
     if reading.full_factors and reading.n_records >= FULL_EVALUATION_LIMIT and not allowed:
         raise ReadingError(
             f"{_full_evaluation(reading)} With {reading.n_records} records, from "
@@ -20,11 +20,11 @@ def check_full_evaluation(reading: ModelReading, allowed: bool) -> None:
 
 
 def warn_of_full_evaluation(reading: ModelReading, seconds: float) -> None:
-    """Tell what a sweep costs, and why."""
+    """Warn about the cost of a sweep, and its reason."""
     warnings.warn(
         f"{_full_evaluation(reading)} A sweep over the {reading.n_records} records takes about "
-        f"{seconds:.2g} s here, and grows with the square of their number; from "
-        f"{FULL_EVALUATION_LIMIT} records on it takes allow_full_evaluation=True",
+        f"{seconds:.2g} s here, and grows with the square of their number. With "
+        f"{FULL_EVALUATION_LIMIT} records or more it needs allow_full_evaluation=True",
         UserWarning,
         stacklevel=3,
     )
@@ -36,6 +36,6 @@ def _full_evaluation(reading: ModelReading) -> str:
         for factor in reading.full_factors
     )
     return (
-        f"DapperStep has to evaluate the model anew from all records in each record's update: "
+        f"DapperStep has to evaluate the model from all records for each record's update: "
         f"{reasons}. If you can, write it with sums over the records (counts, totals, means)."
     )

@@ -1,4 +1,4 @@
-"""Notice chains whose records hardly forget where they were."""
+"""Detect chains whose records have a long memory."""
 
 from collections.abc import Sequence
 
@@ -11,25 +11,25 @@ from pymc_dapper.records.reading.model import ModelReading
 from pymc_dapper.records.reading.seen import Seen
 
 LOOKS = 32
-"""How often it is looked at the sums, evenly spread over a chain's draws."""
+"""Number of times that the sums are recorded, evenly over a chain's draws."""
 SHORTEST_CHAIN = 200
-"""In so few draws, a good chain may look like a bad one."""
+"""With fewer draws, a good chain may look like a bad one."""
 FEWEST = 6.0
-"""With fewer effective draws of a sum, as estimated from the looks, it is told. By the lower of two
-estimates, as each sees what the other doesn't: that of an autoregression tells a path that drifts
-from one of independent draws, which may well have a few autocorrelations that aren't positive; sums
-of autocorrelations see what is slow of a sum that is for the most part fast."""
+"""A warning is given below this number of effective draws of a sum. The number is the lower of two
+estimates. An AR(1) separates a drifting path from independent draws, of which a few
+autocorrelations may not be positive. Sums of autocorrelations find a slow part in a sum that is
+mostly fast."""
 CRAWLS = 0.5
-"""Where more proposals are accepted, it isn't the released values that hold the records."""
+"""If more proposals are accepted, the released values aren't what restricts the records."""
 
 
 class LongMemory:
-    """Looks at what the mechanisms see of the records, a few times in a chain.
+    """Records what the mechanisms depend on, a few times in a chain.
 
-    That is each sum over records, and the log-density of factors that see them in another way. The
-    looks are as many however long a chain is: a memory that is short beside the chain does no harm.
-    What is to be looked at is kept until it is worth a call. Sums that are known exactly have
-    nothing to forget: they move by rounding, within what an equation leaves open.
+    These are each sum over records, and the log-density of factors that depend on records
+    otherwise. The number of times doesn't depend on a chain's length: a memory that is short
+    relative to the chain does no harm. States are kept until there are enough for one evaluation.
+    Exactly known sums are left out: they only move by rounding, within an equation's tolerance.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class LongMemory:
         parameters: Sequence[np.ndarray],
         accepted: float,
     ) -> str | None:
-        """Look at the state after a sweep, if it is time to; say at the last what is slow."""
+        """Record the state after a sweep if it is time; after the last, say what is slow."""
         if sweep != self._next:
             return None
         state = [x.copy() for x in records], [x.copy() for x in parameters]
@@ -79,7 +79,7 @@ class LongMemory:
         effective = least_effective(np.array(self._seen))
         effective[self._known] = np.nan
         if (effective < FEWEST).any():
-            # nan, where a sum is constant, isn't below anything.
+            # nan, for a constant sum, isn't below any number.
             slowest = self._look.names[int(np.nanargmin(effective))]
             n_slow, n = int((effective < FEWEST).sum()), len(effective)
             others = "" if n_slow == 1 else f", and as few of {n_slow} of all {n}"
@@ -108,7 +108,7 @@ class LongMemory:
         )
 
     def _stand_still(self, records: Sequence[np.ndarray]) -> bool:
-        """Whether continuous records are all where they were."""
+        """Whether all continuous records have stayed where they were."""
         return all(
             x.dtype.kind == "f" and np.array_equal(x, start)
             for x, start in zip(records, self._start, strict=True)
@@ -116,8 +116,8 @@ class LongMemory:
 
 
 def least_effective(seen: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the lower estimate of effective draws of each column, shape (k,), from (n, k) looks.
+    """Return the lower estimate of effective draws of each column, shape (k,), from (n, k) states.
 
-    nan for what is constant or not finite.
+    nan for constant or infinite columns.
     """
     return np.minimum(effective_draws(seen), effective_if_autoregressive(seen))

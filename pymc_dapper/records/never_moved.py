@@ -1,4 +1,4 @@
-"""Notice records that no sweep can change."""
+"""Detect records that no sweep can change."""
 
 from collections.abc import Sequence
 
@@ -8,18 +8,18 @@ from pymc_dapper.records.reading.factors import SeparableFactor
 from pymc_dapper.records.reading.model import ModelReading
 
 LOOKS = 50
-"""How often, while tuning, it is looked at which records have moved."""
+"""How often tuning checks which records have moved."""
 RECORDS = 20
-"""Of those that haven't, so many are tried."""
+"""Number of unmoved records that are tried."""
 TRIES = 20
-"""So many other values are tried for each."""
+"""Number of other values tried for each."""
 
 
 class NeverMoved:
-    """Looks for records that didn't move while tuning since no change of one of them is possible.
+    """Finds records that didn't move in tuning because no change of a single record is possible.
 
-    Exempt (shape (n,)) are records of which it is known that other moves take them wherever they
-    can be. At the start, they are possible already.
+    ``exempt`` (shape (n,)) marks records that other moves can take anywhere. The start is possible
+    already.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class NeverMoved:
         return not self._still.any()
 
     def look(self, sweep: int, records: Sequence[np.ndarray]) -> None:
-        """Look which records have moved, now and then."""
+        """Check at times which records have moved."""
         if sweep % self._every == 0 or sweep == self._sweeps:
             for x, first in zip(records, self._start, strict=True):
                 same = np.asarray(x == first).reshape(len(x), -1)
@@ -50,10 +50,10 @@ class NeverMoved:
     def message(
         self, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]
     ) -> str | None:
-        """Say which records no change of a single one can move; None if there are none.
+        """Name the records that can't move alone; None if there are none.
 
-        A record that is known by itself, from its prior or from a separable factor, isn't meant:
-        only what sees several records decides.
+        Records that are known by themselves, from their prior or from a separable factor, don't
+        count: only factors of several records do.
         """
         reading = self._reading
         others = [x for x in reading.factors if not isinstance(x, SeparableFactor)]
@@ -97,6 +97,6 @@ class NeverMoved:
             f"DapperStep: {some} never moved while tuning, and each change of a single one that "
             f"was tried is made impossible by {factors}. Unless they are known exactly, the draws "
             "are not from the posterior. If sums over records are known exactly, state them with "
-            "pmd.invariant: pairs of records then change together. Else let what is known have "
+            "pmd.invariant: pairs of records then change together. Otherwise give the constraint "
             "some noise"
         )

@@ -63,19 +63,19 @@ from pymc_dapper.steps.stats import (
 from pymc_dapper.steps.variables import record_values
 
 LARGEST_ERROR = 1e-4
-"""A log-density that is off by less changes the draws by less than can be seen in them."""
+"""A smaller error of the log-density can't be seen in the draws."""
 ROUNDING = 1e-11
-"""Of the model's own log-density, as a share of it: it may be a long sum."""
+"""Allowed error as a share of the model's own log-density, which may be a long sum."""
 MOST_LOOKS = 512
-"""So often, at most, it is looked in tuning at what the factors see of walking records."""
+"""Most times in tuning that walking records' sums are recorded."""
 
 LOOKED_FOR_AT = (1, 30)
-"""After so many sweeps of a chain that hasn't found possible records, they are looked for."""
+"""After these sweeps without possible records, a chain searches for some."""
 
 
 @dataclass_state
 class DapperStepState(StepMethodState):
-    """What a chain needs to go on exactly where it stopped."""
+    """The state that a chain needs to continue exactly where it stopped."""
 
     sweeps_done: int
     tuning_sweeps: int
@@ -92,9 +92,9 @@ class DapperStep(Step):
     """Update latent confidential records one by one, given parameters and released values.
 
     Each sweep proposes each record from its prior given the parameters. All other factors of the
-    model's log-density, above all the privacy mechanism, decide whether it is accepted. The step
-    finds these factors in the model. If they depend on sums over the records, it caches the sums:
-    an update then costs one evaluation of the mechanism, however many records there are.
+    model's log-density, mainly the privacy mechanism, decide whether it is accepted. The step finds
+    these factors in the model. If they depend on sums over the records, it caches the sums: an
+    update then costs one evaluation of the mechanism, whatever the number of records.
 
     Parameters
     ----------
@@ -106,42 +106,42 @@ class DapperStep(Step):
     rng : int, Generator, ..., optional
         Seed of the step. ``pm.sample`` passes each chain its own generator.
     blocked : bool, default True
-        Whether several variables are updated together, record by record. Otherwise each gets a step
-        of its own.
+        Whether several variables are updated together, record by record. Otherwise each gets its
+        own step.
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
     initial_point : dict, optional
-        Values of the model's value variables, to check the reading of the model at. Those not
-        given are taken from the model's own initial point.
+        Values of the model's value variables at which the reading is checked. Missing ones come
+        from the model's own initial point.
     track_records : bool, default False
-        Keep which proposals were accepted, a byte for each record and draw, for
+        Record which proposals were accepted, a byte for each record and draw, for
         :func:`pymc_dapper.diagnostics.record_acceptance`.
     allow_full_evaluation : bool, default False
         A factor that isn't a function of sums over records, such as one of their median, is
-        evaluated anew from all records in each record's update. With 1,000 records or more this is
-        refused, unless it is allowed here.
+        evaluated from all records for each record's update. With 1,000 records or more this must be
+        allowed here.
     max_start_sweeps : int, default 1000
-        A chain may start where the mechanism gives the released value zero density. Its first step
-        then repeats sweeps, each of which takes the prior's proposals until the density is
-        positive, at most this many times.
+        A chain may start where the released value has zero density. Its first step then repeats
+        sweeps until the density is positive, at most this many times. These sweeps accept all
+        proposals.
 
     Raises
     ------
     ReadingError
-        If a variable isn't a record, if nothing in the model depends on the records, if the
-        model's log-density sees them in a way that the step doesn't understand, or if it would
-        take full evaluations for too many records.
+        If a variable isn't a record, if nothing in the model depends on the records, if the model's
+        log-density depends on them in an unknown way, or if it needs full evaluations for too many
+        records.
     TypeError, ValueError
         If another argument can't be used: the message names it.
 
     Warns
     -----
     UserWarning
-        If a factor takes full evaluations: it names the operation to blame and the cost.
+        If a factor needs full evaluations: names the operation and the cost.
     SamplerWarning
         In PyMC's log. After tuning: if records never moved, and no change of a single one is
-        possible. At the end of a chain of 200 draws or more: if it has hardly any effective draws
-        of what the mechanisms see of the records.
+        possible. At the end of a chain of 200 draws or more: if the sums that mechanisms depend on
+        have hardly any effective draws.
 
     Attributes
     ----------
@@ -150,27 +150,27 @@ class DapperStep(Step):
 
     Notes
     -----
-    The sampler statistics are ``dapper_accept``, the share of the records whose proposal was
-    accepted in the sweep, and ``dapper_mechanism_logp``, the log-density after the sweep of all
-    factors that the records enter except their prior. An acceptance near 1 is no sign of good
-    mixing: at a small privacy budget every proposal is accepted while parameters and records
-    follow each other slowly.
+    The sampler statistics are ``dapper_accept``, the share of accepted proposals in the sweep, and
+    ``dapper_mechanism_logp``, the log-density after the sweep of all factors of the records except
+    their prior. An acceptance near 1 is no sign of good mixing: at a small privacy budget every
+    proposal is accepted, but parameters and records follow each other slowly.
 
-    *Exchanges.* If sums over the records are known exactly (:func:`~pymc_dapper.invariant`, or an
-    equality without which the log-density is minus infinity), no record can change by itself. After
+    *Exchanges.* If sums over the records are known exactly (:func:`~pymc_dapper.invariant`, or
+    another equality that makes the log-density minus infinity), no record can change alone. After
     each sweep, pairs of records then change together and keep these sums. The statistic
-    ``dapper_exchange_accept`` is the share of the exchanges that were made.
+    ``dapper_exchange_accept`` is the share of accepted exchanges.
 
-    *Walks.* If tuning accepts fewer than 3 of 10 proposals, and the sums that mechanisms see forget
-    slowly, records are proposed near their present values, and in each fourth draw anew, too. This
-    works for a normal, lognormal, multivariate normal, uniform or Student t prior. Normal noise
-    walks as an autoregression, z' = sqrt(1 - r^2) z + r e, which keeps the prior. The reach r and
-    the number of such sweeps in a draw are chosen in tuning of 100 draws or more, then frozen.
-    Records of an unknown number (:class:`SizeStep`) don't walk: absent ones must be drawn anew. If
-    a draw makes several sweeps, ``dapper_accept`` and ``track_records`` are of the last.
+    *Walks.* If tuning accepts fewer than 3 of 10 proposals, and the sums of the mechanisms have a
+    long memory, records are proposed near their present values; each fourth draw also proposes
+    independently. This works for a normal, lognormal, multivariate normal, uniform or Student t
+    prior. Normal noise walks as an autoregression, z' = sqrt(1 - r^2) z + r e, which keeps the
+    prior. The reach r and the number of such sweeps in a draw are chosen in tuning of 100 draws or
+    more, then fixed. Records of an unknown number (:class:`SizeStep`) don't walk: absent ones must
+    be drawn independently. If a draw makes several sweeps, ``dapper_accept`` and ``track_records``
+    describe the last.
 
-    Shared data (``pm.Data``) are read again when a chain starts, so a step can be used after
-    ``pm.set_data`` without being built anew.
+    Shared data (``pm.Data``) are read again when a chain starts, so the step remains valid after
+    ``pm.set_data``.
 
     References
     ----------
@@ -242,7 +242,7 @@ class DapperStep(Step):
         self._given = Given(reading.parameters, data)
         self._givens = [self._given]
         self._record_names = [x.name for x in reading.records]
-        # What is evaluated as the model has it, or in single precision, is no test of digits.
+        # Evaluated as in the model, or in single precision, it is no test of digits.
         tested = reading.additive_factors and not reading.full_factors and checked.is_double
         self._as_written = checked.log_density if tested else None
         self._start_chain(0, 0)
@@ -252,7 +252,7 @@ class DapperStep(Step):
         """Compile the sweep, and compare it with the model."""
         self._stage("Compiling")
         reading, point = self._reading, self._point
-        # For the sweep in which records walk, if it is needed; large arrays aren't kept.
+        # For the sweep with walks, if it is needed; large arrays aren't kept.
         self._options, self._checked = options, checked._replace(records=self._records(point))
         self._walk: CompiledSweep | None = None
         self._seen: Seen | None = None
@@ -271,7 +271,7 @@ class DapperStep(Step):
             warn_of_full_evaluation(reading, perf_counter() - began)
 
     def _check_compiled(self, checked: CheckedState, given: list[np.ndarray]) -> None:
-        """Compare what was compiled with the model's own log-density."""
+        """Compare the compiled sweep with the model's own log-density."""
         rng = np.random.default_rng(0)
         self._compare(checked, self._update(checked.records, given, rng, refuse=True))
         if self.exchange is not None:
@@ -285,16 +285,16 @@ class DapperStep(Step):
 
     @property
     def factors(self) -> list[str]:
-        """Names of the factors of the log-density that the records enter, but for their prior."""
+        """Names of the log-density's factors that depend on the records, except their prior."""
         return [factor.name for factor in self._reading.factors]
 
     def records_of_people(self) -> list[str]:
-        """Name the variables that hold a value for each of many people.
+        """Names of the variables with a value for each of many people.
 
         Returns
         -------
         list of str
-            All records, but for counts that something sees entry by entry: the cells of a table.
+            All records, except counts that are used entry by entry: the cells of a table.
         """
         rvs = [self._reading.model[name] for name in self._reading.record_names]
         by_entry = [
@@ -313,8 +313,8 @@ class DapperStep(Step):
         Returns
         -------
         str
-            The records and what proposes them, the factors that they enter, the sums that are
-            cached, and what a sweep costs.
+            The records and their proposals, the factors that depend on them, the cached sums, and
+            the cost of a sweep.
         """
         described = describe_reading(self._reading, self._pairs)
         number = self._reading.number
@@ -327,7 +327,7 @@ class DapperStep(Step):
         )
 
     def __repr__(self) -> str:
-        """Summarise how the model was read."""
+        """Summarise the reading."""
         return f"<DapperStep: {summarise_reading(self._reading)}>"
 
     def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
@@ -337,7 +337,7 @@ class DapperStep(Step):
             self._check_releases()
 
     def _check_exchange(self, exchange: Exchange) -> None:
-        """Check that records still count for the known totals as when the step was built."""
+        """Check that contributions to known totals are the same as when the step was built."""
         now = read_exchange(self._reading, self._point)
         if now is None or not now.pairs_as(exchange):
             names = ", ".join(f"'{name}'" for name in dict.fromkeys(exchange.known.factors))
@@ -356,7 +356,7 @@ class DapperStep(Step):
         self._forget_tuning()
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
-        """Update all records once; the first step of a chain, until the state is a possible one."""
+        """Update all records; a chain's first step repeats this until the state is possible."""
         n_variables = len(self._record_names)
         given = self._given(point)
         walks = self.n_walks > 0
@@ -395,7 +395,7 @@ class DapperStep(Step):
         if drawn > 0 and self.sweep.as_written is not None:
             self._check_digits(float(self.sweep.as_written(*after[:n_variables], *given)[0]), logp)
         elif _is_power_of_32(drawn) and self._as_written is not None:
-            # At draws 1, 32, 1024, ...: in Python, which takes its time.
+            # At draws 1, 32, 1024, ...: it is slow, in Python.
             parameters = given[: len(self._reading.parameters)]
             as_written = self._as_written(after[:n_variables], parameters)
             self._check_digits(as_written, logp, ROUNDING * abs(as_written))
@@ -422,7 +422,7 @@ class DapperStep(Step):
         accept: float,
         walked: bool,
     ) -> None:
-        """Find out whether the records had better walk; then how far, and last how often."""
+        """Find whether the records should walk; then how far, and finally how often."""
         done, tune = self.sweeps_done, self.tuning_sweeps
         first, half = tune // 4, tune // 2
         spacing = 1 + (tune - half) // MOST_LOOKS
@@ -454,7 +454,7 @@ class DapperStep(Step):
             self._forget_tuning()
 
     def _look(self, records: Sequence[np.ndarray], given: list[np.ndarray]) -> np.ndarray:
-        """Return what the factors see of records."""
+        """Return what the factors depend on, mostly sums of records."""
         return self._what_is_seen()(records, given[: len(self._reading.parameters)])
 
     def _what_is_seen(self) -> Seen:
@@ -470,7 +470,7 @@ class DapperStep(Step):
         self.tuning_parameters: list[np.ndarray] = []
 
     def _walking_sweep(self) -> CompiledSweep | None:
-        """Compile the sweep in which records walk, when it is first needed; None if none can."""
+        """Compile the walking sweep when it is first needed; None if no records can walk."""
         if self._walk is None:
             reading = read_local(self._reading)
             if reading is None:
@@ -485,7 +485,7 @@ class DapperStep(Step):
         return self._walk
 
     def _n_present(self, point: PointType) -> int | None:
-        """Return how many records are there; None where there is something to decide on all."""
+        """Return the number of present records; None if all need a decision."""
         number = self._reading.number
         if number is None:
             return None
@@ -498,7 +498,7 @@ class DapperStep(Step):
         rng: np.random.Generator,
         n_present: int | None,
     ) -> tuple[np.ndarray, ...]:
-        """Sweep over the records as often as they are to walk."""
+        """Make the chosen number of walking sweeps."""
         sweep = self._walking_sweep()
         assert sweep is not None
         for _ in range(self.n_walks):
@@ -507,7 +507,7 @@ class DapperStep(Step):
         return after
 
     def _watch(self, records: Sequence[np.ndarray]) -> NeverMoved | None:
-        """Begin to look for records that never move."""
+        """Start watching for records that never move."""
         exempt = np.zeros(self._reading.n_records, dtype=bool)
         if self.exchange is not None:
             exempt = self.exchange.exchange.groups >= 0
@@ -517,7 +517,7 @@ class DapperStep(Step):
     def _what_to_tell(
         self, records: Sequence[np.ndarray], given: list[np.ndarray], accept: float
     ) -> SamplerWarning | None:
-        """Tell of records that no sweep can move, after tuning, and at the end of slow ones."""
+        """Warn of records that no sweep can move, after tuning, and of slow ones, at the end."""
         parameters = given[: len(self._reading.parameters)]
         told = None
         if self._never_moved is not None:
@@ -551,9 +551,9 @@ class DapperStep(Step):
         refuse: bool = False,
         walking: CompiledSweep | None = None,
     ) -> tuple[np.ndarray, ...]:
-        """One sweep: the records after it, and what else :meth:`CompiledSweep.update` returns.
+        """Make one sweep; return the records and the rest of :meth:`CompiledSweep.update`.
 
-        Where there are exchanges, the share of those made stands beside the log-density.
+        With exchanges, the share of accepted ones stands beside the log-density.
         """
         try:
             if walking is not None:
@@ -572,7 +572,7 @@ class DapperStep(Step):
     def _where_possible(
         self, records: Sequence[np.ndarray], given: list[np.ndarray], rng: np.random.Generator
     ) -> list[np.ndarray]:
-        """Return records for which what was released is possible, if such are found."""
+        """Return records that make the released values possible, if the search finds them."""
         if self._start is None:
             self._start = RecordStart(self._reading, self._pairs)
         return self._start(rng, records, given[: len(self._reading.parameters)])
@@ -605,7 +605,7 @@ class DapperStep(Step):
         )
 
     def _check_digits(self, as_written: float, computed: float, rounding: float = 0.0) -> None:
-        """Refuse a log-density so far from the model's own that draws would show it."""
+        """Refuse a log-density whose error would be visible in the draws."""
         error = abs(as_written - computed)
         if np.isfinite(as_written) and not error < LARGEST_ERROR + rounding:
             additive = self._reading.additive_factors
@@ -613,10 +613,10 @@ class DapperStep(Step):
             factors = ", ".join(f"'{factor.name}'" for factor in lost)
             raise SamplingError(
                 f"DapperStep has lost digits in {factors}: the log-density is {as_written:.10g}, "
-                f"but {computed:.10g} from sums over the records. At the parameters that the chain "
-                "has come to, the records lie far from zero compared with how they vary, or with "
-                "the noise: subtract a public constant from them first, or give the parameters a "
-                "prior that keeps them from there"
+                f"but {computed:.10g} from sums over the records. At the chain's present "
+                "parameters, the records lie far from zero compared with how they vary, or with "
+                "the noise. Subtract a public constant from them first, or give the parameters a "
+                "prior that excludes such values"
             )
 
     def _impossible_start(self) -> str:

@@ -1,7 +1,7 @@
 """Compiled exchanges between two records that keep the known sums.
 
-A pair is to the sweep's kernels what a record is elsewhere: it contributes to the sums, and a
-proposal changes that. So they decide on pairs, one after the other.
+To the sweep's kernels, a pair is a record: it contributes to the sums, and a proposal changes its
+contribution. So they decide on pairs one by one.
 """
 
 from collections.abc import Sequence
@@ -34,20 +34,20 @@ class ExchangeGraph(NamedTuple):
     """A sweep over pairs, as graphs in terms of the reading's records, parameters and data."""
 
     proposed: list[TensorVariable]
-    """Stand for proposals of all records."""
+    """Variables for proposals of all records."""
     order: TensorVariable
-    """Ints, shape (n,): stands for all records: first the pairs, side by side, then the others."""
+    """Ints, shape (n,): all records in order: first the pairs, side by side, then the others."""
     u: TensorVariable
-    """Shape (number of pairs,): stands for uniform numbers."""
+    """Shape (number of pairs,): uniform numbers."""
     exponentials: TensorVariable
-    """Shape (number of pairs,): stands for standard exponential variates, which decide as in the
-    sweep over records."""
+    """Shape (number of pairs,): standard exponential variates, used as in the sweep over
+    records."""
     updated: list[TensorVariable]
     """The records after the sweep."""
     accepted: TensorVariable
-    """Bool, shape (number of pairs,): which exchanges were made."""
+    """Bool, shape (number of pairs,): accepted exchanges."""
     log_density: TensorVariable
-    """That of all factors after the sweep."""
+    """Log-density of all factors after the sweep."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ class CompiledExchange:
         records: Sequence[np.ndarray],
         given: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, ...]:
-        """Draw pairs, propose an exchange to each, and decide on them one after the other.
+        """Draw pairs, propose an exchange for each, and decide on them one by one.
 
-        As in :meth:`~pymc_dapper.records.compiled.sweep.CompiledSweep.update`: the records, and an
-        outcome that begins with the share of the exchanges that were made.
+        Returns the records, and an outcome that begins with the share of accepted exchanges; see
+        :meth:`~pymc_dapper.records.compiled.sweep.CompiledSweep.update`.
         """
         noise = self.reading.randomness.draw(rng)
         order, n_pairs = self.exchange.draw_pairs(rng), self.exchange.n_pairs
@@ -131,7 +131,7 @@ def exchange_graph(reading: ModelReading, exchange: Exchange, mode: Mode) -> Exc
 
     mode = with_parameter_checks(mode, reading.model)
     if reading.full_factors:
-        # Two records in a row of the state; the last row may hold the first record once more.
+        # A row of the state holds two records; the last row may repeat the first record.
         padded = pt.concatenate([order, order[:1]])[: 2 * ((reading.n_records + 1) // 2)]
         place = pt.zeros_like(order)
         place = pt.set_subtensor(place[order], pt.arange(reading.n_records))
@@ -142,7 +142,7 @@ def exchange_graph(reading: ModelReading, exchange: Exchange, mode: Mode) -> Exc
         in_order = state.reshape((-1, width))[place]
         density = density_of(state, log_density_of_records(reading, in_order), mode)
     else:
-        # All records that take no part make up one more row.
+        # All records that aren't in a pair form one more row.
         others = order[2 * n_pairs :]
         each_row = before_and_after(contributions(reading))
         rest = each_row[0][others].sum(axis=0, keepdims=True)

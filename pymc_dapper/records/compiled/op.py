@@ -1,8 +1,8 @@
 """The record sweep as a PyTensor operation.
 
-As an operation with its own numba dispatch and cache key, the sweep is compiled together with the
-model's log-density, and PyTensor's disk cache serves both: a key holds the model's graph and what
-the kernel is compiled from, so that no model can be served another one's code.
+The operation has its own numba dispatch and cache key. So the sweep is compiled together with the
+model's log-density, and PyTensor's disk cache holds both. The key contains the model's graph and
+the kernel's sources, so that no model gets another model's code.
 """
 
 from collections.abc import Callable
@@ -30,45 +30,46 @@ from pymc_dapper.records.kernels.value_sweep import (
 
 @dataclass(frozen=True)
 class LogDensity:
-    """A log-density, rewritten already for the numba backend."""
+    """A log-density, already rewritten for the numba backend."""
 
     graphs: tuple[FrozenFunctionGraph, ...]
-    """Inputs are the state (a flat vector of all sums, or a matrix of all records) and then the
-    context, what else it depends on; the output is a scalar."""
+    """Inputs are the state (a flat vector of all sums, or a matrix of all records), then the
+    context (its other inputs); the output is a scalar."""
     by_entry: bool
-    """Whether it is a sum of terms, each of one entry of the sums. The graphs are then those of a
-    term, of one sum or of all that have the same: inputs are an entry and its values of the
-    context, scalars. If there are several, an entry's context begins with the number of its graph.
+    """Whether it is a sum of terms, each of one entry of the sums. The graphs are then terms, one
+    for each sum or one for all sums with the same term. Their inputs are scalars: an entry and its
+    values of the context. With several graphs, an entry's context begins with the number of its
+    graph.
     """
 
 
 @dataclass(frozen=True)
 class MatrixRows:
-    """Contributions that are there, present and proposed: matrices with a row for each record."""
+    """Precomputed contributions, present and proposed: matrices with a row for each record."""
 
     n_columns: int | None
     records_in_block: ClassVar[int] = 2**62
-    """Records in a block: all."""
+    """Number of records in a block: all of them."""
     n_arrays: ClassVar[int] = 2
 
 
 @dataclass(frozen=True)
 class ComputedRows:
-    """Contributions that are computed, for some records at a time.
+    """Contributions that are computed for a block of records at a time.
 
-    From all present records, all proposed ones, all covariates, and the context.
+    Their inputs are all present records, all proposed ones, all covariates, and the context.
     """
 
     n_columns: int
     records_in_block: int
     graph: FrozenFunctionGraph
-    """The contributions, rewritten already for the numba backend."""
+    """The contributions, already rewritten for the numba backend."""
     places: tuple[tuple[int, tuple[int, ...]], ...] | None
     """As in :class:`~pymc_dapper.records.reading.contributions.RowsByBlock`."""
     n_variables: int
     n_covariates: int
     n_context: int
-    """Numbers of arrays."""
+    """Number of arrays of each kind."""
 
     @property
     def n_arrays(self) -> int:
@@ -83,9 +84,10 @@ class _Sweep(KernelOp):
     """Record-wise Metropolis updates."""
 
     def make_node(self, *inputs: Variable) -> Apply:
-        """Apply to what the kernel takes.
+        """Apply the operation to the kernel's inputs.
 
-        The outputs are which proposals were accepted, a vector of bool, and the log-density of the
+        The outputs are a vector of bool, which proposals were accepted, and a scalar, the
+        log-density after the sweep.
         state after the sweep, a scalar.
         """
         outputs = [pt.vector("accepted", dtype="bool"), pt.scalar("log_density", dtype="float64")]
@@ -95,7 +97,7 @@ class _Sweep(KernelOp):
 class RecordSweep(_Sweep):
     """Updates against a log-density of sums over records, with a row for each record.
 
-    Inputs are log_removed, log_added, log_uniforms, the arrays that rows are made from, and the
+    Inputs are log_removed, log_added, log_uniforms, the arrays from which rows are made, and the
     context of the log-density.
     """
 
@@ -208,7 +210,7 @@ def _full_sweep(op: FullSweep) -> Callable:
 
 
 def _context_of(density: LogDensity, first: int = 0) -> Callable:
-    """Compile what takes the context of a log-density, or of its terms, from the last inputs."""
+    """Compile a function that takes the context of a log-density from the last inputs."""
     if density.by_entry:
 
         @numba_njit
@@ -224,9 +226,9 @@ def _context_of(density: LogDensity, first: int = 0) -> Callable:
 
 
 def _row_makers(rows: Rows) -> tuple[Callable, Callable]:
-    """Compile what makes rows of a block of records, present and proposed.
+    """Compile functions that make the rows of a block of records, present and proposed.
 
-    As ``rows(arrays, start, stop)``.
+    They are called as ``rows(arrays, start, stop)``.
     """
     match rows:
         case ComputedRows():
@@ -246,14 +248,14 @@ def _row_makers(rows: Rows) -> tuple[Callable, Callable]:
 
 
 def _rows_by_array(rows: ComputedRows, graph: Callable, first: int) -> Callable:
-    """Compile the rows of a block of records, of which the variables from ``first`` on are."""
+    """Compile the rows of a block of records; the records are the variables from ``first`` on."""
     sliced, fixed = _arrays_of_block(rows, first)
     arguments = [f"arrays[{k}][start:stop]" for k in sliced] + [f"arrays[{k}]" for k in fixed]
     return _compiled_rows(f"    return rows({', '.join(arguments)})", graph)
 
 
 def _rows_by_entry(rows: ComputedRows, graph: Callable, first: int) -> Callable:
-    """Compile the rows of a block of records one by one, as :func:`_rows_by_array` does at once."""
+    """Compile the rows of a block one by one; :func:`_rows_by_array` makes them together."""
     sliced, fixed = _arrays_of_block(rows, first)
     places = [(sliced[k], ", ".join(map(str, ("i", *index)))) for k, index in rows.places or ()]
     arguments = [f"arrays[{k}][{index}]" for k, index in places] + [f"fixed_{k}" for k in fixed]
@@ -269,7 +271,7 @@ def _rows_by_entry(rows: ComputedRows, graph: Callable, first: int) -> Callable:
 
 
 def _arrays_of_block(rows: ComputedRows, first: int) -> tuple[list[int], range]:
-    """Tell the arrays that have a row for each record from those that haven't."""
+    """Separate the arrays that have a row for each record from the others."""
     n, covariates = rows.n_variables, rows.n_covariates
     sliced = [*range(first, first + n), *range(2 * n, 2 * n + covariates)]
     return sliced, range(2 * n + covariates, rows.n_arrays)

@@ -1,4 +1,4 @@
-"""Find records that can have led to what was released, where few can."""
+"""Find records that can have led to the released values, if few can."""
 
 from collections.abc import Sequence
 
@@ -24,26 +24,26 @@ from pymc_dapper.records.reading.rows_by_value import value_index
 Array = NDArray[np.float64]
 
 SWEEPS = 300
-"""So many proposals for each record are looked at. Each that brings the sums nearer is taken."""
+"""Number of proposals for each record; each that brings the sums nearer is accepted."""
 
 SMALLEST, LARGEST = -4.0, 20.0
-"""Powers of two between which the lengths of steps lie; the longest come last."""
+"""The lengths of steps lie between these powers of two, with the longest last."""
 
 MANY = 0.3
-"""Steps become longer where more than this share of them brings sums nearer, or none does."""
+"""Steps become longer if more than this share of them brings sums nearer, or if none does."""
 
 MOST_LOOKED_AT = 10_000
-"""Of so many records are proposals looked at in a sweep: one after the other, in Python."""
+"""Number of records with proposals in a sweep; they are decided on one by one, in Python."""
 
 MOST_ENTRIES = 50_000_000
-"""Contributions of more entries aren't kept in memory for this."""
+"""Contributions with more entries aren't kept in memory."""
 
 
 class RecordStart:
-    """Changes records, as few as is easily done, so that what was released is possible.
+    """Changes a small number of records so that the released values become possible.
 
-    What is aimed at are sums over records: those that are known, and those that a term of the
-    log-density sees, in the range in which it is possible.
+    The targets are sums over records: known sums, and sums in a term of the log-density, which must
+    lie in the range where the term is finite.
     """
 
     def __init__(self, reading: ModelReading, exchange: Exchange | None = None):
@@ -82,9 +82,10 @@ class RecordStart:
         records: Sequence[np.ndarray],
         parameters: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
-        """Return records for which what was released is possible, or that come near."""
+        """Return records that make the released values possible, or nearly so."""
         records = [x.copy() for x in records]
-        # First between ends, and then out of gaps: the nearest possible values may not go together.
+        # First move into the range, then out of gaps: the nearest values may not be jointly
+        # possible.
         aim, has_gaps = self._aim(records, parameters, with_gaps=True), True
         if not aim.n_sums or self._reading.n_records * self._n_sums > MOST_ENTRIES:
             return records
@@ -129,7 +130,7 @@ class RecordStart:
         *,
         with_gaps: bool = False,
     ) -> "_Aim":
-        """Find where sums have to be."""
+        """Find the targets of the sums."""
         [total] = self._total(*records, *parameters)
         known = -np.asarray(self._offset(*parameters)[0], dtype=float)
         find = self._ranges.with_gaps if with_gaps else self._ranges
@@ -145,7 +146,7 @@ class RecordStart:
         records: Sequence[np.ndarray],
         parameters: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
-        """Draw records from their prior; those for which there is no proposal stay."""
+        """Draw records from their prior; records without a valid proposal stay."""
         proposals, possible = self._propose(rng, records, parameters)
         for x in proposals:
             possible = possible & np.all(np.isfinite(x.reshape(len(x), -1)), axis=1)
@@ -154,7 +155,7 @@ class RecordStart:
     def _stepped(
         self, rng: np.random.Generator, records: Sequence[np.ndarray], longest: float
     ) -> list[np.ndarray]:
-        """Move records from where they are; whole numbers are none below zero."""
+        """Move records by steps from their present values; whole numbers stay non-negative."""
         moved = []
         for x in records:
             length = 2.0 ** rng.uniform(longest - 2.0, longest, x.shape)
@@ -169,7 +170,7 @@ class RecordStart:
         proposed: Sequence[np.ndarray],
         parameters: Sequence[np.ndarray],
     ) -> Array:
-        """Return what each record would change, a column for each sum."""
+        """Return each record's change of the sums, with a column for each sum."""
         with np.errstate(all="ignore"):
             before, after = (self._rows(*x, *parameters)[0] for x in (records, proposed))
             return (after - before) @ self._matrix.T
@@ -180,7 +181,7 @@ class RecordStart:
         records: Sequence[np.ndarray],
         parameters: Sequence[np.ndarray],
     ) -> Array:
-        """Return how far a record mostly moves each sum; 1 where none does."""
+        """Return the typical change of each sum by a record; 1 if no record changes it."""
         size = np.abs(self._change(records, self._anew(rng, records, parameters), parameters))
         size[~np.isfinite(size) | (size == 0)] = np.nan
         moved = np.isfinite(size).any(axis=0)
@@ -199,7 +200,7 @@ class RecordStart:
         proposed: Sequence[np.ndarray],
         parameters: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
-        """Take proposals that bring the sums nearer, one after the other."""
+        """Accept proposals that bring the sums nearer, one by one."""
         change = self._change(records, proposed, parameters)
         useful = np.all(np.isfinite(change), axis=1) & np.any(change != 0, axis=1)
         distance, taken = aim.distance(at, scale), np.zeros(len(change), dtype=bool)
@@ -219,7 +220,7 @@ class RecordStart:
         records: list[np.ndarray],
         parameters: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
-        """Let a record of each group make up for all that is missing, if it can."""
+        """Shift one record of each group by all that its total lacks, if possible."""
         order = rng.permutation(len(exchange.groups))
         groups, first = np.unique(exchange.groups[order], return_index=True)
         chosen = order[first[groups >= 0]]
@@ -244,7 +245,7 @@ class RecordStart:
 
 
 class _Aim:
-    """Where linear functions of sums have to be: between two ends, give or take a tolerance."""
+    """Targets of linear functions of sums: a range for each, with a tolerance."""
 
     def __init__(self, low: Array, high: Array, tolerances: Array):
         self.low, self.high, self.tolerances = low, high, tolerances
@@ -264,14 +265,14 @@ class _Aim:
         return bool(np.all(np.where(within > 0, missing < within, missing == 0)))
 
     def distance(self, at: Array, scale: Array) -> float:
-        """Return how far away they are, zero where they have been reached."""
+        """Return the distance of the functions from their targets; zero if all are reached."""
         if self.is_reached(at):
             return 0.0
         return float(((self._missing(at) / scale) ** 2).sum())
 
 
 class _OfValues:
-    """Records of few values that contribute alike: how many have each value is all that counts."""
+    """Records with few values and equal contributions: only the number at each value matters."""
 
     def __init__(self, reading: ModelReading):
         self._reading = reading
@@ -295,7 +296,7 @@ class _OfValues:
         records: Sequence[np.ndarray],
         parameters: Sequence[np.ndarray],
     ) -> list[np.ndarray] | None:
-        """Give other values to as few records as need be; None if that isn't possible."""
+        """Give new values to as few records as possible; None if there is no solution."""
         [table], [index] = self._table(*parameters), self._index(*records)
         k = len(self._values)
         if np.any(index >= k) or not np.all(np.isfinite(table)):
@@ -325,7 +326,7 @@ def _has_few_values(reading: ModelReading) -> bool:
 
 
 def _terms(reading: ModelReading) -> tuple[list[Terms], list[bool]]:
-    """Take additive factors apart into terms of one sum each, and say which sums are whole."""
+    """Split additive factors into terms of one sum each, and say which sums are whole numbers."""
     totals: list[TensorVariable] = [sum_.total for sum_ in reading.sums]
     found: list[Terms] = []
     if any(None in total.type.shape for total in totals):
@@ -348,6 +349,6 @@ def _terms(reading: ModelReading) -> tuple[list[Terms], list[bool]]:
 
 
 def _share_of_changed(new: Sequence[np.ndarray], old: Sequence[np.ndarray]) -> float:
-    """Return the share of the records that differ."""
+    """Return the share of records that changed."""
     differ = [(a != b).reshape(len(a), -1).any(axis=1) for a, b in zip(new, old, strict=True)]
     return float(np.any(differ, axis=0).mean())

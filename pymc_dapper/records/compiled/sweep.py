@@ -1,6 +1,6 @@
 """The compiled record sweep of a model: draw proposals, then decide on them one by one.
 
-All in one compiled function, since each call from Python takes as long as a hundred records.
+All is one compiled function, because a call from Python takes as long as a hundred records.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,16 +57,17 @@ class CompiledSweep:
     """A sweep as compiled functions."""
 
     randomness: Randomness
-    """Where the proposals come from."""
+    """The sources of the proposals' random numbers."""
     n_decisions: int
-    """How many proposals may be refused: none where all are drawn from the conditional distribution
-    itself, else one for each record."""
+    """Number of proposals that may be refused: none if all come from the conditional distribution,
+    otherwise one for each record."""
     function: JitFunction
     """``function(*randomness, *exponentials, *records, *parameters, *data) -> (*records, outcome,
     *accepted)``. See :meth:`update`."""
     as_written: JitFunction | None
     """``as_written(*records, *parameters, *data) -> (log_density,)``: the log-density of all
-    factors as the model has it, where the sweep's may have lost digits; None where it can't."""
+    factors as the model computes it, to detect lost digits; None if the sweep's can't lose
+    digits."""
 
     def update(
         self,
@@ -75,14 +76,16 @@ class CompiledSweep:
         given: Sequence[np.ndarray],
         n_present: int | None = None,
     ) -> tuple[np.ndarray, ...]:
-        """Propose all records, then decide on them one after the other.
+        """Propose all records, then decide on them one by one.
 
-        ``given`` are parameters and data, in the order of the reading. Where only the first
-        ``n_present`` records are there, and the others add nothing to any sum, these aren't looked
-        at: they become what is proposed. Returned are the records after the sweep; its outcome,
-        shape (2,): the share of the records there whose proposal was accepted, and the log-density
-        after the sweep of all factors that the records enter except their prior; and, if the sweep
-        was compiled to tell, whose proposal was accepted, a bool for each record.
+        ``given`` are parameters and data, in the order of the reading. If only the first
+        ``n_present`` records exist, and the others add nothing to any sum, the others become their
+        proposals without a decision.
+
+        Returns the records after the sweep; its outcome, shape (2,); and, if the sweep was compiled
+        to tell, a bool for each record: whether its proposal was accepted. The outcome has the
+        share of accepted proposals among the present records, and the log-density, after the sweep,
+        of all factors that depend on the records except their prior.
         """
         noise = self.randomness.draw(rng)
         if self.n_decisions > 0:
@@ -97,7 +100,7 @@ class CompiledSweep:
         records: Sequence[np.ndarray],
         given: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, ...]:
-        """Propose all records and refuse the proposals, where any can be refused.
+        """Propose all records and refuse the proposals that can be refused.
 
         Parameters and returns are those of :meth:`update`.
         """
@@ -111,16 +114,16 @@ class SweepGraph(NamedTuple):
     """A sweep, as graphs in terms of the reading's records, parameters and data."""
 
     proposed: list[TensorVariable]
-    """Stand for the proposals."""
+    """Variables for the proposals."""
     exponentials: TensorVariable
-    """Shape (m,): stands for standard exponential variates: a proposal is accepted if the gain in
-    log-density is above minus that. The first m records are there, mostly all n."""
+    """Shape (m,): standard exponential variates. A proposal is accepted if its gain in log-density
+    is above minus the variate. The first m records are present, usually all n."""
     updated: list[TensorVariable]
     """The records after the sweep."""
     accepted: TensorVariable
-    """Bool, shape (n,): which proposals were accepted."""
+    """Bool, shape (n,): accepted proposals."""
     log_density: TensorVariable
-    """That of all factors after the sweep."""
+    """Log-density of all factors after the sweep."""
 
 
 def compile_sweep(
@@ -129,7 +132,7 @@ def compile_sweep(
     compile_kwargs: dict[str, Any] | None = None,
     tell_accepted: bool = False,
 ) -> CompiledSweep:
-    """Compile the sweep of a model, which may tell whose proposals were accepted.
+    """Compile the sweep of a model; ``tell_accepted`` adds which proposals were accepted.
 
     The options are passed on to PyMC's ``compile``. The mode must be one of numba's.
     """
@@ -177,7 +180,7 @@ def sweep_graph(reading: ModelReading, mode: Mode) -> SweepGraph:
 
 
 def _share(sweep: SweepGraph, reading: ModelReading) -> TensorVariable:
-    """Return the share of the records there whose proposal was accepted."""
+    """Return the share of accepted proposals among the present records."""
     accepted = sweep.accepted.sum(dtype="float64")
     if isinstance(reading.plan, NothingToDecide):
         return accepted / reading.n_records
@@ -200,9 +203,9 @@ def _check_options(options: Mapping[str, Any]) -> None:
 def _possible(
     reading: ModelReading, proposed: list[TensorVariable]
 ) -> tuple[TensorVariable | None, list[TensorVariable]]:
-    """Which proposals are possible ones; None if all are.
+    """Return which proposals are possible; None if all are.
 
-    Records for which there is none are proposed to stay as they are.
+    A record with an impossible proposal keeps its value.
     """
     if reading.possible is None:
         return None, proposed
@@ -213,7 +216,7 @@ def _possible(
 def choose(
     chosen: TensorVariable, new: Sequence[TensorVariable], old: Sequence[TensorVariable]
 ) -> list[TensorVariable]:
-    """Take the new values of the records chosen, and the old ones of the others."""
+    """Take new values for chosen records and old values for the others."""
     return [
         pt.switch(as_rows(chosen, b), b, a).astype(a.dtype) for a, b in zip(old, new, strict=True)
     ]
@@ -225,7 +228,7 @@ def _decide(
     log_uniforms: TensorVariable,
     mode: Mode,
 ) -> tuple[TensorVariable, TensorVariable]:
-    """Which proposals are accepted, and the factors' total log-density after the sweep."""
+    """Return which proposals are accepted, and the factors' total log-density after the sweep."""
     to_proposed = dict(zip(reading.records, proposed, strict=True))
 
     def before_and_after(graph: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
@@ -279,13 +282,13 @@ def _computed(rows: RowsByBlock, n_variables: int, mode: Mode) -> ComputedRows:
 
 
 class _Density(NamedTuple):
-    """A log-density to sweep against."""
+    """A log-density for a sweep."""
 
     graph: LogDensity
     context: list[TensorVariable]
-    """What it depends on besides its state."""
+    """Its inputs besides the state."""
     offset: TensorVariable
-    """What the graph leaves out."""
+    """Terms that aren't in the graph."""
 
     def decide(self, sweep: Op, *inputs: Variable) -> tuple[TensorVariable, TensorVariable]:
         """Apply a sweep: which proposals are accepted, and the log-density after it."""
@@ -294,14 +297,14 @@ class _Density(NamedTuple):
 
 
 def density_of(state: TensorVariable, log_density: TensorVariable, mode: Mode) -> _Density:
-    """Sweep against a log-density of ``state``."""
+    """Make the log-density of ``state`` one for a sweep."""
     context = frontier([state], log_density)
     graph = rewritten([state, *context], [log_density], mode)
     return _Density(LogDensity((graph,), by_entry=False), context, pt.constant(0.0))
 
 
 def density_of_sums(reading: ModelReading, mode: Mode) -> _Density:
-    """Sweep against the log-density of the additive factors: by entries, if it can be."""
+    """Make the log-density of the additive factors one for a sweep: by entries, if possible."""
     if isinstance(reading.plan, ByEntries):
         density = reading.plan.density
         numbers = _kinds(density.terms)
@@ -314,7 +317,7 @@ def density_of_sums(reading: ModelReading, mode: Mode) -> _Density:
 
 
 def _kinds(terms: Sequence[EntryTerm]) -> list[int]:
-    """Give a number to each term, from 0 on: the same to those that are the same function."""
+    """Return a number for each term, from 0 on; equal functions have the same number."""
     numbers: list[int] = []
     kinds: list[EntryTerm] = []
     for x in terms:
@@ -333,9 +336,9 @@ def _kinds(terms: Sequence[EntryTerm]) -> list[int]:
 
 
 def _context_of_entries(density: EntrywiseDensity, numbers: Sequence[int]) -> TensorVariable:
-    """Put what the terms depend on into a matrix with a row for each entry.
+    """Put the other inputs of the terms into a matrix with a row for each entry.
 
-    Where the terms of sums differ, it begins with the number of an entry's term.
+    If sums have different terms, a row begins with the number of the entry's term.
     """
     width = max(len(terms.context) for terms in density.terms)
     several = max(numbers) > 0
@@ -353,26 +356,26 @@ def _context_of_entries(density: EntrywiseDensity, numbers: Sequence[int]) -> Te
 def nothing(*lengths: int) -> TensorVariable:
     """Return an empty array, of shape (*lengths, 0).
 
-    A slice, since the cache's key holds the strides of a constant, and those of `np.zeros(0)`
-    change when it is pickled: a worker wouldn't find what was compiled.
+    A slice, because the cache key contains a constant's strides, and those of `np.zeros(0)` change
+    when it is pickled: a worker process wouldn't find the compiled code.
     """
     return pt.constant(np.zeros((*lengths, 1))[..., :0])
 
 
 def _log_gain(present: TensorVariable, proposed: TensorVariable) -> TensorVariable:
-    """Apply the kernel's rule for impossible values to all records at once."""
+    """Apply the kernels' rule for impossible values to all records at once."""
     gain = pt.switch(pt.isfinite(proposed), proposed - present, -np.inf)
     return pt.switch(pt.isfinite(present), gain, 0.0)
 
 
 def separable(reading: ModelReading) -> TensorVariable:
-    """Each record's separable log-density; empty where there is none."""
+    """Return each record's separable log-density; empty if there is none."""
     terms = [factor.log_densities for factor in reading.separable_factors]
     return pt.add(*terms).astype("float64") if terms else nothing()
 
 
 def contributions(reading: ModelReading) -> TensorVariable:
-    """Put what each record adds to all sums into a matrix with a row per record."""
+    """Put each record's contributions to all sums into a matrix with a row per record."""
     return side_by_side([sum_.contributions for sum_ in reading.sums])
 
 

@@ -51,7 +51,7 @@ def _binomial(
     n: TensorVariable,
     p: TensorVariable,
 ) -> TensorVariable:
-    # A probability of 1 as one that no draw tells from it.
+    # A probability of 1 becomes the nearest one with the same draws.
     odds = p / pt.maximum(1 - p, 1e-300)
     return _truncated_count(u, lower, pt.minimum(upper, n), -odds, (n + 1) * odds)
 

@@ -1,1 +1,1 @@
-"""Sweeps over records, in numba: arrays in, arrays out."""
+"""Numba kernels that sweep over records: arrays in, arrays out."""

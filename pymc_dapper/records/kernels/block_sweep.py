@@ -1,9 +1,9 @@
 """A sweep of record-wise Metropolis updates, block by block.
 
-Contributions of all records, present and proposed, are two matrices that outgrow the processor's
-caches, and the memory that records take many times. Here they are made for a block of records at a
-time, which is swept before the next. The present ones are made twice, since the sums over all
-records come first. Where all had to be computed at once, all records are one block.
+The present and proposed contributions of all records would be two large matrices: larger than the
+processor's caches, and many times the records' memory. So they are made for one block of records at
+a time, which is swept before the next. The present ones are made twice, because the sums over all
+records come first. If contributions can only be computed together, all records form one block.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def sweep_by_blocks(
     log_added: np.ndarray,
     log_uniforms: np.ndarray,
 ) -> tuple[np.ndarray, float]:
-    """Update one record after another, each given the outcome for those before it.
+    """Update the records one by one, each given the outcome of those before it.
 
     Parameters
     ----------
@@ -39,26 +39,26 @@ def sweep_by_blocks(
         :func:`~pymc_dapper.records.kernels.entry_sweep.decide_by_entries` or
         :func:`~pymc_dapper.records.kernels.record_sweep.decide_by_sums`.
     log_density, context
-        As there.
+        See there.
     present_rows, proposed_rows : callable
         ``rows(arrays, start, stop) -> ndarray``, compiled by numba: the present and the proposed
-        contributions of the records from ``start`` up to ``stop``, with a row for each.
+        contributions of records ``start`` to ``stop - 1``, with a row for each.
     arrays : tuple of ndarray
-        What these are made from. The first has an entry, or a row, for each record.
+        Inputs of the rows. The first has an entry, or a row, for each record.
     n_sums : int
-        Contributions of a record.
+        Number of contributions of a record.
     records_in_block : int
-        Records in a block.
+        Number of records in a block.
     log_removed, log_added : ndarray of float64, shape (n,) or (0,)
         Present and proposed separable log-density of each record; empty if there is none.
     log_uniforms : ndarray of float64, shape (m,)
-        Logarithms of independent uniform variates. Only the first m records are looked at: the
-        others, which aren't there, add nothing, and their proposals are taken.
+        Logarithms of independent uniform variates. Only the first m records are decided on. The
+        others are absent and add nothing; their proposals are accepted.
 
     Returns
     -------
     accepted : ndarray of bool, shape (n,)
-        Which proposals were taken.
+        Which proposals were accepted.
     log_density : float
         Log-density of the sums after the sweep (separable part not included).
     """

@@ -16,7 +16,7 @@ from pymc_dapper.records.kernels.sums import RUN, Sums, end_run, plus
 
 @njit(inline="always")
 def decisive_gain(gain: float, n_impossible: int) -> float:
-    """Apply the rule of `log_gain`, where so many of the present terms are impossible."""
+    """Apply the rule of `log_gain`, given the number of impossible present terms."""
     if n_impossible > 0:
         return 0.0
     return gain if is_finite(gain) else -np.inf
@@ -36,18 +36,18 @@ def decide_by_entries(
     log_uniforms: np.ndarray,
     accepted: np.ndarray,
 ) -> float:
-    """Update the records of a block, each given the outcome for those before it.
+    """Update the records of a block one by one, each given the outcome of those before it.
 
     Parameters
     ----------
     log_term : callable
         ``log_term(entry, values) -> float``, compiled by numba: the term of an entry of the sums,
-        whose values of the context are ``values``.
+        given the entry's values of the context.
     context : ndarray of float64, shape (d, m)
-        What the terms depend on besides the sums, one row for each entry.
+        Other inputs of the terms, with a row for each entry.
     sums, removed, added, n_sums, start, log_removed, log_added, log_uniforms, accepted
         As in :func:`~pymc_dapper.records.kernels.record_sweep.decide_by_sums`. Nearly all
-        contributions differ, so that those that do aren't looked for.
+        contributions change, so changed ones aren't searched for.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""One sweep of record-wise Metropolis updates against a log-density that has no sums to cache.
+"""One sweep of record-wise Metropolis updates against a log-density without sums to cache.
 
-Every update evaluates the log-density anew from all records, so a sweep costs n evaluations.
+Each update evaluates the log-density from all records, so a sweep costs n evaluations.
 """
 
 from collections.abc import Callable
@@ -23,14 +23,14 @@ def sweep_by_full_evaluation(
     log_added: np.ndarray,
     log_uniforms: np.ndarray,
 ) -> tuple[np.ndarray, float]:
-    """Update one record after another, each given the outcome for those before it.
+    """Update the records one by one, each given the outcome of those before it.
 
     Parameters
     ----------
     log_density : callable
         ``log_density(records, context) -> float``, compiled by numba.
     context : tuple of ndarray
-        What the log-density depends on besides the records.
+        Inputs of the log-density besides the records.
     records, proposals : ndarray of float64, shape (n, width)
         Present and proposed values of each record.
     log_removed, log_added : ndarray of float64, shape (n,) or (0,)
@@ -41,7 +41,7 @@ def sweep_by_full_evaluation(
     Returns
     -------
     accepted : ndarray of bool, shape (n,)
-        Which proposals were taken.
+        Which proposals were accepted.
     log_density : float
         Log-density of the records after the sweep (separable part not included).
     """

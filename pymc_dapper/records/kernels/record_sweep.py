@@ -1,8 +1,9 @@
 """One sweep of record-wise Metropolis updates with cached sums.
 
-The records enter the target density only through the sums of their contributions,
-``exp(log_density(sum_i t_i(x_i)) + sum_i l_i(x_i))``, times their prior. A proposal drawn from the
-prior therefore changes the log-density by a difference of ``log_density`` at two sums, which costs
+The target density depends on the records only through the sums of their contributions,
+``exp(log_density(sum_i t_i(x_i)) + sum_i l_i(x_i))``, times their prior. So a proposal from the
+prior changes the log-density by a difference of ``log_density`` at two sums. This costs O(dim of
+the sums), whatever the number of records (Ju, Awan, Gong and Rao 2022, algorithm 1).
 O(dim of the sums) however many records there are (Ju, Awan, Gong and Rao 2022, algorithm 1).
 """
 
@@ -17,7 +18,7 @@ from pymc_dapper.records.kernels.sums import RUN, Sums, end_run, plus
 
 
 class SweepState(NamedTuple):
-    """What an update of one record needs to know about all the others."""
+    """The information about all other records that an update needs."""
 
     sums: Sums
     """Shape (d,): the records' contributions, summed over the records."""
@@ -26,7 +27,7 @@ class SweepState(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """What a new value of one record would change."""
+    """The effect of a new value of one record."""
 
     removed: np.ndarray
     added: np.ndarray
@@ -36,15 +37,15 @@ class Proposal(NamedTuple):
     """The record's present and proposed separable log-density."""
 
 
-# Everything here is inlined, for two reasons. An update then costs what a hand-written loop does;
-# called, it pays for counting references to the arrays in its arguments (27 against 41 ns each).
-# And a function that is passed on as a value, as the log-density would be, can't be cached on disk.
+# Everything here is inlined, for two reasons. An update then costs as much as a hand-written loop;
+# a call would also count references to its array arguments (27 against 41 ns each). And code that
+# takes a function as an argument, such as the log-density, can't be cached on disk.
 @njit(inline="always")
 def log_gain(present: float, proposed: float) -> float:
     """Log-density gained by a move; never nan.
 
-    An impossible present value (-inf, nan, or +inf, which no density reaches) has nothing to lose:
-    the move is taken as the prior proposes it. From a possible one, no impossible value is reached.
+    From an impossible present value (-inf, nan, or +inf, which no density reaches) every proposal
+    is accepted. From a possible value, no impossible one is.
     """
     if not is_finite(present):
         return 0.0
@@ -69,7 +70,7 @@ def update_record(
     log_density : callable
         ``log_density(sums, context) -> float``, compiled by numba.
     context : tuple of ndarray
-        What the log-density depends on besides the sums (parameters, released values).
+        Inputs of the log-density besides the sums (parameters, released values).
     state : SweepState
         The present state. Its sums are overwritten if the proposal is accepted.
     proposal : Proposal
@@ -84,7 +85,7 @@ def update_record(
     state : SweepState
         The new state.
     accepted : bool
-        Whether the proposal was taken.
+        Whether the proposal was accepted.
     """
     total, change, _ = state.sums
     same_sums = True
@@ -92,7 +93,7 @@ def update_record(
         proposed_change = change[j] + (proposal.added[j] - proposal.removed[j])
         proposed_sums[j] = plus(total[j], proposed_change)
         same_sums &= proposal.removed[j] == proposal.added[j]
-    # A discrete record often proposes the contribution it already makes: nothing to evaluate then.
+    # Discrete records often propose the same contribution: then there is nothing to evaluate.
     proposed = state.log_density if same_sums else log_density(proposed_sums, context)
 
     log_ratio = log_gain(state.log_density, proposed) + log_gain(
@@ -119,24 +120,24 @@ def decide_by_sums(
     log_uniforms: np.ndarray,
     accepted: np.ndarray,
 ) -> float:
-    """Update the records of a block, each given the outcome for those before it.
+    """Update the records of a block one by one, each given the outcome of those before it.
 
     Parameters
     ----------
     log_density, context
         As in :func:`update_record`.
     sums : Sums, of shape (d,)
-        Sums over all records. Overwritten with those after it.
+        Sums over all records; updated in place.
     removed, added : ndarray of float64, shape (m, d)
         Present and proposed contributions of these records, a row for each.
     n_sums : int
-        Contributions of a record. As a constant, it saves a record's update all branches.
+        Number of contributions of a record. A constant here removes branches from updates.
     start : int
         Number of the first of these records.
     log_removed, log_added, log_uniforms : ndarray
         As in :func:`~pymc_dapper.records.kernels.block_sweep.sweep_by_blocks`.
     accepted : ndarray of bool, shape (n,)
-        Overwritten, for these records, with whether their proposals were taken.
+        The entries of these records are overwritten: whether their proposals were accepted.
 
     Returns
     -------

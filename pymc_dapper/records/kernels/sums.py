@@ -1,9 +1,9 @@
-"""Sums over records that keep their digits, however many records there are.
+"""Sums over records that keep their digits, whatever the number of records.
 
-A plain running sum is rounded to its own size at every term: of ten million contributions between
-1e-9 and 1e8, eleven digits of sixteen are right. Here terms are added up plainly in short runs
-only. What a run comes to is added to the sum with compensation: what rounding cuts off is kept, and
-added with the next run (Kahan 1965). So the error stays that of a short sum, at hardly any cost.
+A plain running sum is rounded to its own size at every term: for ten million contributions between
+1e-9 and 1e8, eleven of sixteen digits are right. Here terms are added plainly only in short runs.
+The total of a run is added to the sum with compensation: the rounding error is kept, and added with
+the next run (Kahan 1965). So the error stays that of a short sum, at hardly any cost.
 """
 
 from typing import NamedTuple
@@ -14,18 +14,18 @@ from numba import njit
 from pymc_dapper.kernels.fast_math import is_finite
 
 RUN = 128
-"""Terms that are added up plainly."""
+"""Number of terms in a plain run."""
 
 
 class Sums(NamedTuple):
     """Running sums: ``total + change``."""
 
     total: np.ndarray
-    """Float64, shape (d,): the sums where the present run began."""
+    """Float64, shape (d,): the sums at the start of the present run."""
     change: np.ndarray
-    """Float64, shape (d,): what has been added since."""
+    """Float64, shape (d,): the sum of terms since then."""
     lost: np.ndarray
-    """Float64, shape (d,): what rounding has cut off the total, to be added with the next run."""
+    """Float64, shape (d,): the rounding error of the total, to be added with the next run."""
 
 
 @njit(inline="always")
@@ -34,12 +34,12 @@ def no_sums(n_sums: int) -> Sums:
     return Sums(np.zeros(n_sums), np.zeros(n_sums), np.zeros(n_sums))
 
 
-# A function that numba inlines, or that doesn't say otherwise, has the arithmetic of its caller. If
-# that is PyTensor's, it may be rearranged: total + (change + term) to (total + change) + term, and
-# what is cut off, t - (s - total), to zero.
+# A function that numba inlines, or without its own setting, uses the caller's arithmetic.
+# PyTensor's may be reordered: total + (change + term) becomes (total + change) + term, and the
+# rounding error, t - (s - total), becomes zero.
 @njit(fastmath=False)
 def plus(total: float, change: float) -> float:
-    """Add two numbers, of which the second is known first."""
+    """Add two numbers; the second is evaluated first."""
     return total + change
 
 
@@ -50,14 +50,14 @@ def add_term(total: float, lost: float, term: float) -> tuple[float, float]:
     Parameters
     ----------
     total, lost : float
-        The sum, and what rounding has cut off.
+        The sum, and its rounding error.
     term : float
         The term.
 
     Returns
     -------
     total, lost : float
-        The same, with the term. Where the sum is infinite or nan, nothing is cut off.
+        The same after adding the term. For an infinite or nan sum, the rounding error is zero.
     """
     t = lost + term
     s = total + t
@@ -66,7 +66,7 @@ def add_term(total: float, lost: float, term: float) -> tuple[float, float]:
 
 @njit(inline="always")
 def end_run(sums: Sums) -> None:
-    """Add what has changed to the total."""
+    """Add the present run to the total."""
     total, change, lost = sums
     for j in range(total.size):
         total[j], lost[j] = add_term(total[j], lost[j], change[j])
@@ -80,11 +80,11 @@ def add_rows(sums: Sums, rows: np.ndarray, n_sums: int) -> None:
     Parameters
     ----------
     sums : Sums
-        Overwritten.
+        Updated in place.
     rows : ndarray of float64, shape (m, d)
-        What is added.
+        The rows to add.
     n_sums : int
-        Number of columns: known beforehand, it saves branches.
+        Number of columns; a constant here removes branches.
     """
     change = sums.change
     for first in range(0, len(rows), RUN):

@@ -1,7 +1,7 @@
-"""Sweeps over records that have few values, and contribute alike where they have the same.
+"""Sweeps over records with few values; equal records contribute equally.
 
-What a record contributes, and which entries of the sums a proposal changes, is looked up by its
-value. No record has a row of its own: copied together, rows would take a quarter of a sweep.
+A record's contribution, and the entries of the sums that a proposal changes, are looked up by
+value. Records have no rows of their own: copying rows would take a quarter of a sweep.
 """
 
 from collections.abc import Callable
@@ -16,26 +16,26 @@ from pymc_dapper.records.kernels.record_sweep import Proposal, SweepState, log_g
 from pymc_dapper.records.kernels.sums import RUN, Sums, end_run, no_sums, plus
 
 AT_A_TIME = 1024
-"""Records among which those to decide on are found at a time: few enough to stay in the cache."""
+"""Number of records in which undecided ones are searched at a time; they fit into the cache."""
 
 COUNTERS = 4
 """A power of two."""
 
 
 class Values(NamedTuple):
-    """The values that records have, and those that are proposed to them.
+    """Present and proposed values of the records.
 
-    Indices are unsigned, since numba lets a negative one count from the end, which takes time.
+    Indices are unsigned: numba lets a negative index count from the end, which takes time.
     """
 
     table: np.ndarray
-    """Float64, shape (k, d): what a record contributes to the sums at each value."""
+    """Float64, shape (k, d): the contribution to the sums at each value."""
     present: np.ndarray
     proposed: np.ndarray
-    """Unsigned ints, shape (n,): which value each record has, and which it is to have instead."""
+    """Unsigned ints, shape (n,): indices of each record's present and proposed value."""
     differing: np.ndarray
-    """Unsigned ints, shape (k * k, width): where the contribution at ``b`` may differ from that at
-    ``a``: row ``a * k + b`` holds the number of columns and then the columns."""
+    """Unsigned ints, shape (k * k, width): row ``a * k + b`` has the number of columns in which the
+    contributions at values ``a`` and ``b`` may differ, then these columns."""
 
 
 @njit(inline="always")
@@ -47,7 +47,7 @@ def sweep_by_value(
     log_added: np.ndarray,
     log_uniforms: np.ndarray,
 ) -> tuple[np.ndarray, float]:
-    """Update one record after another, against a density with one term per entry of a sum.
+    """Update the records one by one, against a density with one term per entry of a sum.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def sweep_by_value(
     Returns
     -------
     accepted : ndarray of bool, shape (n,)
-        Which proposals were taken.
+        Which proposals were accepted.
     log_density : float
         Sum of the terms after the sweep.
     """
@@ -122,7 +122,7 @@ def sweep_sums_by_value(
     log_added: np.ndarray,
     log_uniforms: np.ndarray,
 ) -> tuple[np.ndarray, float]:
-    """Update one record after another, against a density that is evaluated as a whole.
+    """Update the records one by one, against a density that is evaluated as a whole.
 
     As :func:`sweep_by_value`, with ``log_density`` and ``context`` of
     :func:`~pymc_dapper.records.kernels.record_sweep.update_record`.
@@ -151,13 +151,13 @@ def sweep_sums_by_value(
 
 @njit(inline="always")
 def sum_of_values(values: Values, n_present: int) -> Sums:
-    """Sum what the first records contribute at present.
+    """Sum the present contributions of the first records.
 
-    Afresh in every sweep: rounding can't build up, and changes of the records or of the parameters
-    between sweeps can't leave a stale sum behind.
+    Computed anew in every sweep: so rounding can't build up, and sums can't be outdated after
+    records or parameters changed between sweeps.
     """
     n_values, n_sums = values.table.shape
-    # Counted in turns: a processor waits for a count before it adds to it again.
+    # Counters take turns: a processor waits for a count before it adds to it again.
     counts = np.zeros((COUNTERS, n_values), dtype=np.int64)
     for i in range(n_present):
         counts[i & (COUNTERS - 1), values.present[i]] += 1
@@ -177,28 +177,27 @@ def sum_of_values(values: Values, n_present: int) -> Sums:
 def find_undecided(
     values: Values, separable: bool, start: int, stop: int, found: np.ndarray
 ) -> int:
-    """Find the records on whose proposals there is something to decide.
+    """Find the records whose proposals need a decision.
 
     Parameters
     ----------
     values : Values
         Present and proposed values.
-    separable : bool
-        Whether something else than the sums decides, too. If not, a proposal of the value that the
-        record has can be accepted unseen.
+    Whether separable factors decide, too. If not, a proposal of the present value is accepted at
+    once.
     start, stop : int
-        Where to look: at the records from ``start`` up to ``stop``.
+        The range of records to search: from ``start`` to ``stop - 1``.
     found : ndarray of unsigned int, shape (stop - start,) or longer
-        Overwritten with these records, in their order.
+        Overwritten with these records, in order.
 
     Returns
     -------
     int
-        How many they are.
+        Their number.
     """
     n_found = 0
     for i in range(start, stop):
-        # Without a branch: which records change is as random as their proposals.
+        # Branch-free: which records change is as random as their proposals.
         found[n_found] = i
         n_found += separable | (values.present[i] != values.proposed[i])
     return n_found
@@ -206,12 +205,12 @@ def find_undecided(
 
 @njit(inline="always")
 def check_values(table: np.ndarray, present: np.ndarray, proposed: np.ndarray) -> None:
-    """Check that a table has the values.
+    """Check that all values are in a table.
 
     Raises
     ------
     IndexError
-        If one of them isn't there: compiled code would read what lies beside it.
+        If a value isn't in it: compiled code would read other memory.
     """
     n_values = len(table)
     missing = False

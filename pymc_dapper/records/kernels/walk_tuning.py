@@ -1,6 +1,6 @@
-"""Whether records walk instead of being drawn anew each time, how far, and how often.
+"""Whether records walk instead of being drawn independently, how far, and how often.
 
-All is counted, not timed, so that the same seed gives the same draws.
+Decisions use counts, not times, so that a seed gives the same draws everywhere.
 """
 
 from collections.abc import Sequence
@@ -11,63 +11,63 @@ import numpy as np
 from pymc_dapper.kernels.effective_draws import effective_draws, memory
 
 FEWEST_SWEEPS = 100
-"""With fewer in tuning, records don't walk."""
+"""With fewer draws in tuning, records don't walk."""
 
 TARGET = 0.3
-"""The share of a walk's proposals that are to be accepted. Records walk where a smaller one is of
-those drawn anew: else these go as far, and anywhere in a record's conditional distribution."""
+"""Target share of accepted walks. Records walk if fewer independent proposals are accepted:
+otherwise independent proposals move as far, and anywhere in a record's conditional distribution."""
 
 LONG = 2.5
-"""Records walk where what the factors see of them forgets in more sweeps than that, by these alone:
-moves of parameters, with which records move, may not be made after tuning."""
+"""Records walk if the sums' autocorrelation time, under the sweep alone, exceeds this many sweeps.
+Moves of parameters that also move records may not be made after tuning."""
 
 INDEPENDENT = 4
-"""Each fourth iteration draws anew first, so that a record can get from one mode to another."""
+"""Each fourth iteration draws independently first, so that a record can change modes."""
 
 MOST_SWEEPS = 64
 
 MOST_COLUMNS = 8
-"""Of records, whose covariances are looked at."""
+"""Number of records whose covariances are computed."""
 
 FEWEST_LOOKS = 3
-"""For each moment, to tell what in the parameters follows these."""
+"""Draws for each moment, to estimate how parameters depend on the moments."""
 
 ENOUGH = 0.5
-"""Effective draws that an iteration should be worth,"""
+"""Target for the effective draws of an iteration,"""
 
 NEARLY = 1.25
-"""if that counts no more than so many times as much for each of them."""
+"""if each effective draw then costs at most this many times as much."""
 
-# In units of some 10 ns, per record and in any case.
+# Costs in units of about 10 ns: per record, and fixed.
 SWEEP = np.array([15.0, 1_000.0])
-"""A sweep."""
+"""Cost of a sweep."""
 REST_OF_ITERATION = np.array([5.0, 5_000.0])
-"""What else an iteration does."""
+"""Cost of the rest of an iteration."""
 
 
 def few_are_accepted(accepted: Sequence[float]) -> bool:
-    """Say whether what is released holds the records, by the shares accepted so far."""
+    """Whether released values restrict the records, by the shares accepted so far."""
     late = accepted[len(accepted) // 2 :]
     return len(late) > 0 and sum(late) < TARGET * len(late)
 
 
 def had_better_walk(accepted: Sequence[float], before: np.ndarray, after: np.ndarray) -> bool:
-    """Say whether records are held, and what the factors see of them forgets slowly.
+    """Whether released values restrict the records, and the sums have a long memory.
 
     Parameters
     ----------
     accepted : sequence of float
-        The shares of independent draws accepted.
+        Shares of accepted independent draws.
     before, after : ndarray, shape (n, k)
-        What the factors saw before each of n sweeps, and after it.
+        What the factors depend on (mostly sums), before and after each of n sweeps.
     """
     return few_are_accepted(accepted) and memory_of_sweeps(before, after) > LONG
 
 
 def memory_of_sweeps(before: np.ndarray, after: np.ndarray) -> float:
-    """Tell in how many sweeps the slowest forgets, of what changes: as an autoregression would.
+    """Return the autocorrelation time of sweeps: of the slowest changing column, as an AR(1).
 
-    Whatever moves records between one sweep and the next. Infinity where nothing changes.
+    Changes of records between sweeps don't matter. Infinity if nothing changes.
     """
     centred = before - before.mean(axis=0), after - after.mean(axis=0)
     sizes = np.sqrt([(x**2).sum(axis=0) for x in centred]).prod(axis=0)
@@ -79,9 +79,10 @@ def memory_of_sweeps(before: np.ndarray, after: np.ndarray) -> float:
 
 
 def moments(records: Sequence[np.ndarray], n_records: int) -> np.ndarray:
-    """Means and covariances of records, which is what parameters see of them, as a vector.
+    """Return means and covariances of records as a vector: parameters depend on these.
 
-    What factors see may forget sooner: of a record beyond the clamps, they don't see how far.
+    Factors may depend on less and forget sooner: a clamped value doesn't show how far it is beyond
+    the limit.
     """
     columns = np.concatenate([x.reshape(n_records, -1) for x in records], axis=1)[:, :MOST_COLUMNS]
     means = columns.mean(axis=0)
@@ -91,15 +92,15 @@ def moments(records: Sequence[np.ndarray], n_records: int) -> np.ndarray:
 
 
 def next_reach(reach: float, accepted: float, n: int) -> float:
-    """Adapt how far walks go, after n of them, by the share accepted (Robbins and Monro, 1951)."""
+    """Adapt the reach of walks after n of them, by the accepted share (Robbins and Monro, 1951)."""
     return exp(min(0.0, max(-20.0, log(reach) + 3 * (accepted - TARGET) / (n + 10) ** 0.6)))
 
 
 def share_that_follows(parameters: np.ndarray, of_records: np.ndarray) -> float:
-    """Tell what share of a parameter's variance its records' moments explain: the largest one.
+    """Return the largest share of a parameter's variance that the records' moments explain.
 
-    By a regression on n draws of parameters, shape (n, d), and of moments, shape (n, k); 0 where n
-    is too small for one.
+    By a regression on n draws of parameters, shape (n, d), and of moments, shape (n, k); 0 if n is
+    too small.
     """
     n, k = of_records.shape
     centred = parameters - parameters.mean(axis=0)
@@ -112,10 +113,10 @@ def share_that_follows(parameters: np.ndarray, of_records: np.ndarray) -> float:
 
 
 def worth_of(times: np.ndarray, forgets: float) -> np.ndarray:
-    """Tell what draws so many times as far apart are worth of an autoregression, each.
+    """Return the effective number of draws in each of several thinned draws of an AR(1).
 
-    Of draws one apart, it takes ``forgets`` for an effective one: their autocorrelation r has
-    (1 + r) / (1 - r) = forgets.
+    ``times`` are the distances between draws. At distance one, an effective draw takes ``forgets``
+    draws: the autocorrelation r has (1 + r) / (1 - r) = forgets.
     """
     left = (1 - 2 / (forgets + 1)) ** times
     return (1 - left) / (1 + left)
@@ -124,23 +125,23 @@ def worth_of(times: np.ndarray, forgets: float) -> np.ndarray:
 def best_number_of_sweeps(
     seen: np.ndarray, of_records: np.ndarray, share: float, spacing: int, n_records: int
 ) -> int:
-    """Choose how many sweeps of walks an iteration makes.
+    """Choose the number of walking sweeps in an iteration.
 
-    As many as give the most effective draws for their cost, of what the factors see and of the
-    parameters: the former forgets as an autoregression does, and so does the share of the latter
-    that follows the records. Where these are few for an iteration, and others cost little more for
-    each, the most of those: what other steps take isn't known, and more than is counted.
+    It maximises effective draws per cost, both of what the factors depend on and of the parameters.
+    The former are taken as an AR(1), and so is the share of the parameters' variance that follows
+    the records. If this gives few effective draws per iteration, and more cost little more each,
+    the largest such number is taken: other steps cost more than is counted.
 
     Parameters
     ----------
     seen : ndarray, shape (n, k)
-        What the factors saw, with one sweep between.
+        What the factors depend on, after each sweep.
     of_records : ndarray, shape (n, m)
         The records' moments.
     share : float
-        Of a parameter's variance, what follows the moments (:func:`share_that_follows`).
+        Share of a parameter's variance that follows the moments (:func:`share_that_follows`).
     spacing : int
-        Of so many sweeps, one was kept.
+        One of this many sweeps was kept.
     """
     if np.isnan(effective_draws(seen)).all():
         return 1

@@ -1,7 +1,8 @@
-"""How a model sees its records: what proposes them, and the factors that they enter.
+"""Reading a model: what proposes its records, and the factors that depend on them.
 
 `model.read_model` returns a frozen `ModelReading`: the graph that proposes all records, the factors
-that see them, and the plan of a sweep. ``docs/reading-a-model.md`` tells users what comes of it.
+that depend on them, and the plan of a sweep. ``docs/reading-a-model.md`` tells users what a reading
+means.
 
 **Roles.** A walk (`factors.RecordWalk`) gives each variable of a factor's graph a role (`roles`):
 
@@ -15,17 +16,17 @@ role               meaning
 ``Combination``    products of functions of sums with ``Rows``, added up, such as ``x - x.mean()``
 ================== ================================================================================
 
-A sum over the record axis is the boundary. Below it is what one record contributes, above it what
-the mechanism does with the total. A sum of a polynomial of combinations is rewritten as a
-polynomial of sums: a variance comes from the sums of ``x`` and ``x ** 2``. That loses digits if the
-mean is large beside the spread; the self-check and the step notice.
+A sum over the record axis is the boundary. Below it are contributions of single records, above it
+is the mechanism. A sum of a polynomial of combinations is rewritten as a polynomial of sums: a
+variance comes from the sums of ``x`` and ``x ** 2``. That loses digits if the mean is large
+relative to the spread; the self-check and the step notice.
 
-**Operations.** `rules.follow_records` says which role an operation's outputs have. Its default
-follows `graphs.ops.action_of`. It has rules of its own for operations whose action doesn't say all,
-such as a look-up by records. A rule is asked only if an input is ``Rows`` and none is a function of
-sums. An unknown operation raises `UnknownOperationError`, which says how to teach it. An operation
-that mixes records otherwise (a maximum) raises `NotAdditiveError`, and the factor takes full
-evaluations. Operations that stand for a graph are inlined first.
+**Operations.** `rules.follow_records` returns the roles of an operation's outputs. By default they
+follow from `graphs.ops.action_of`. Some operations, such as a look-up by records, need more than
+their action and have rules of their own. A rule is called only if an input is ``Rows`` and none is
+a function of sums. An unknown operation raises `UnknownOperationError`, which says how to teach it.
+An operation that mixes records otherwise (a maximum) raises `NotAdditiveError`, and the factor
+needs full evaluations. Operations that wrap a graph are inlined first.
 
 **Factors.** A walk that ends in ``Rows`` makes a `SeparableFactor`, with one log-density per
 record; one that ends in a function of sums an `AdditiveFactor`; any other a `FullFactor`, with the
@@ -33,9 +34,9 @@ reason. Factors without records are left out. If none is left, the model is refu
 would only follow their prior.
 
 **Parameter checks.** PyMC checks that all parameters of a distribution are valid. If these depend
-on records, one "all" would tie the records together, so the check is made for each record, which
-gives the same density. A proposal drawn with invalid parameters isn't taken (`possible`). A check
-that bounds of the graph show to be always passed costs nothing.
+on records, one "all" would couple the records. So the check is made for each record, which gives
+the same density. A proposal drawn with invalid parameters is refused (`possible`). A check costs
+nothing if bounds of the graph show that it always holds.
 
 **Proposals** are the records' random variables as functions of uniform, normal or exponential noise
 (`graphs.noise`); other draws come from one generator. Variables of one record that depend on each

@@ -1,4 +1,4 @@
-"""Which variables can be records, and whether their prior lets each go its own way."""
+"""Which variables can be records, and whether records are independent in their prior."""
 
 from collections.abc import Mapping, Sequence
 
@@ -51,7 +51,7 @@ def check_independence(
 ) -> None:
     """Check that a record's prior depends on no other record, given the parameters.
 
-    ``records`` stand for the values of ``rvs``.
+    ``records`` are the variables for the values of ``rvs``.
     """
     for rv in rvs:
         batch_ndim = rv.type.ndim - rv.owner.op.ndim_supp
@@ -68,7 +68,7 @@ def check_independence(
 def _parameters(rv: TensorVariable) -> list[tuple[TensorVariable, int]]:
     op, node = rv.owner.op, rv.owner
     if op.ndims_params is None:
-        # A distribution made of others, without a signature that tells parameters from the rest.
+        # A distribution made of others, whose inputs aren't marked as parameters.
         parameters = [x for x in node.inputs if isinstance(x.type, TensorType)]
         core_ndims = [0] * len(parameters)
     else:
@@ -100,7 +100,7 @@ def _check_rows(
 
 
 def tied(rv: TensorVariable, what: str, why: str) -> ReadingError:
-    """Say that a part of a variable's prior ties records together."""
+    """Make the error for a prior that ties records together."""
     return ReadingError(
         f"the prior of '{rv.name}' ties records together ({what}: {why}). Records must be "
         "independent given the parameters, so that each can be proposed by itself"

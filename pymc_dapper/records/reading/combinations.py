@@ -1,6 +1,6 @@
-"""Expressions that combine single records with sums over records, such as deviations from a mean.
+"""Expressions that combine single records with sums over records, such as x - x.mean().
 
-They aren't sums over records themselves, but a polynomial of them, summed, is one: see
+They aren't sums over records, but the sum of a polynomial of them is a polynomial of sums: see
 :class:`~pymc_dapper.records.reading.roles.Combination`.
 """
 
@@ -27,12 +27,12 @@ NewSum = Callable[[TensorVariable], TensorVariable]
 
 
 def combine(node: Apply, roles: Sequence[Role], new_sum: NewSum) -> Combined:
-    """Say what an operation makes of combinations of records and sums over them.
+    """Apply an operation to combinations of records and sums over them.
 
-    ``new_sum`` turns a variable that has one slice per record, on the first axis, into its sum over
-    the records, and takes note of it. Returned are the role of the output, ``Combination`` or
-    ``FunctionOfSums``, and for the latter the same value, computed from the sums alone. What isn't
-    a polynomial of sums is refused.
+    ``new_sum`` registers a variable with one slice per record, on the first axis, and returns its
+    sum over the records. Returns the role of the output, ``Combination`` or ``FunctionOfSums``, and
+    for the latter the same value, computed from the sums alone. Refuses everything that isn't a
+    polynomial of sums.
     """
     match action_of(node.op, node):
         case Maps() if isinstance(node.op, Elemwise):
@@ -62,7 +62,7 @@ def _record_axis(node: Apply, roles: Sequence[Role]) -> int:
 
 
 def _terms(node: Apply, x: TensorVariable, role: Role, axis: int) -> Terms:
-    """Write an operand as a combination, in a precision that its products don't overflow."""
+    """Write an operand as a combination, in a precision in which its products don't overflow."""
     one, x = pt.ones((1,) * x.type.ndim, dtype="float64"), x.astype("float64")
     match role:
         case Combination():
@@ -77,7 +77,7 @@ def _terms(node: Apply, x: TensorVariable, role: Role, axis: int) -> Terms:
 
 
 def _polynomial(scalar_op: ps.ScalarOp, node: Apply, operands: list[Terms]) -> Terms:
-    """Apply an operation of polynomials to combinations."""
+    """Apply a polynomial operation to combinations."""
     first, *others = operands
     match scalar_op:
         case ps.Add():
@@ -130,7 +130,7 @@ def _dimshuffle(node: Apply, roles: Sequence[Role]) -> Role:
         raise _no_polynomial(node)
     terms = []
     for pair in role.terms:
-        # Coefficients, and rows that are all alike, may be shorter than the whole.
+        # Coefficients, and rows that are all equal, may be shorter than the whole.
         dropped = [k for k in range(x.type.ndim) if k not in order]
         if any(part.type.shape[k] != 1 for part in pair for k in dropped):
             raise _no_polynomial(node)
@@ -166,7 +166,7 @@ def _broadcast_like(rows: TensorVariable, x: TensorVariable, axes: Sequence[int]
 
 
 def _total(rows: TensorVariable, axis: int, new_sum: NewSum) -> TensorVariable:
-    """Sum over the records, keeping an axis of length 1 in the record axis' place."""
+    """Sum over the records; an axis of length 1 replaces the record axis."""
     return pt.expand_dims(new_sum(pt.moveaxis(rows, axis, 0)), axis)
 
 

@@ -1,4 +1,4 @@
-"""How the contributions of records to the sums are made: as rows of one number for each entry."""
+"""How records' contributions to the sums are computed: in rows with one number for each entry."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,43 +17,43 @@ from pymc_dapper.records.reading.rows_by_value import rows_by_value
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
 
 RECORDS_IN_BLOCK = 2048
-"""Contributions of so many records to a dozen sums fit into the cache of a core."""
+"""With this number of records, contributions to a dozen sums fit into a core's cache."""
 
 
 @dataclass(frozen=True)
 class RowsByValue:
-    """Records have few values, and contribute alike if they have the same."""
+    """Records have few values, and equal records contribute equally."""
 
     table: TensorVariable
-    """Shape (k, d): what a record contributes at each of its values."""
+    """Shape (k, d): the contribution of a record at each of its values."""
     values: np.ndarray
     """Ints, shape (k, number of record variables): the values."""
 
 
 @dataclass(frozen=True)
 class RowsByBlock:
-    """Rows are made within the sweep, for some records at a time."""
+    """Rows are computed within the sweep, for a block of records at a time."""
 
     records_in_block: int
-    """For so many."""
+    """Number of records in a block."""
     places: tuple[tuple[int, tuple[int, ...]], ...] | None
-    """If the graph is of one record's entries, each a scalar: the array and the index in its row,
-    of each of the scalars that it takes before ``context``. None if it is of arrays."""
+    """For a graph of one record's scalars: the array, and the index in its row, of each scalar
+    input before ``context``. None for a graph of arrays."""
     inputs: tuple[Variable, ...]
-    """What the graph takes: what stands for records and covariates, then for the context."""
+    """Inputs of the graph: variables for records and covariates, then for the context."""
     outputs: tuple[Variable, ...]
-    """One record's contributions, or those of a block as a matrix."""
+    """One record's contributions, or a matrix with those of a block."""
     covariates: tuple[TensorVariable, ...]
     """Arrays with a row for each record, beside the records themselves."""
     context: tuple[TensorVariable, ...]
-    """What else the graph takes."""
+    """Further inputs of the graph."""
     n_columns: int
-    """Contributions of a record."""
+    """Number of contributions of a record."""
 
 
 @dataclass(frozen=True)
 class RowsAtOnce:
-    """Rows of all records are made before the sweep."""
+    """Rows of all records are computed before the sweep."""
 
 
 RowMaker = RowsByValue | RowsByBlock | RowsAtOnce
@@ -65,11 +65,11 @@ def read_rows(
     possible_values: np.ndarray | None,
     records_in_block: int = RECORDS_IN_BLOCK,
 ) -> RowMaker:
-    """Choose how rows of contributions are made: the fastest way that is known to be right.
+    """Choose the fastest way to compute rows of contributions that is known to be right.
 
-    By value where records have few, shape (k, number of record variables); else by block, by entry
-    rather than by array. With no more records than in a block, operations on arrays make all rows
-    at once.
+    By value if records have few values, shape (k, number of record variables); otherwise by block,
+    if possible with scalars instead of arrays. If there are no more records than in a block,
+    operations on arrays make all rows at once.
     """
     n_records = records[0].type.shape[0]
     rows: RowMaker | None = None
@@ -97,9 +97,9 @@ def _by_value(
 def by_entry(
     records: Sequence[TensorVariable], sums: Sequence[RecordSum], records_in_block: int
 ) -> RowsByBlock | None:
-    """Write each entry of what a record contributes as a function of its values.
+    """Write each entry of a record's contributions as a function of its values.
 
-    None if there are many entries, or if it isn't known what they are.
+    None if there are many entries, or if their origin isn't known.
     """
     block = _block(records, sums, 1)
     if block is None:
@@ -108,7 +108,7 @@ def by_entry(
     found = read_entries(block.contributions, arrays)
     if found is None:
         return None
-    # An index in the array of one record begins with the 0 of that record.
+    # In the array of one record, an index begins with 0.
     places = tuple((arrays.index(x), index[1:]) for x, index in found.scalars)
     return RowsByBlock(
         records_in_block,
@@ -124,7 +124,7 @@ def by_entry(
 def by_array(
     records: Sequence[TensorVariable], sums: Sequence[RecordSum], records_in_block: int
 ) -> RowsByBlock | None:
-    """Write what a block of records contributes as a function of it; None if that isn't known."""
+    """Write the contributions of a block of records as a function of it; None if not possible."""
     block = _block(records, sums, None)
     if block is None:
         return None
@@ -143,7 +143,7 @@ def by_array(
 
 @dataclass(frozen=True)
 class _Block:
-    """A block of records, and what they contribute."""
+    """A block of records with its contributions."""
 
     records: list[TensorVariable]
     covariates: dict[tuple[TensorVariable, int], TensorVariable]
@@ -160,7 +160,7 @@ def _block(
     covariates: dict[tuple[TensorVariable, int], TensorVariable] = {}
 
     def covariate(x: TensorVariable, axis: int) -> TensorVariable:
-        """Keep the records first, so that a block is a slice."""
+        """Move the record axis to the front, so that a block is a slice."""
         if (x, axis) not in covariates:
             covariates[x, axis] = _of_length(pt.moveaxis(x, axis, 0), length)
         return pt.moveaxis(covariates[x, axis], 0, axis)
@@ -178,12 +178,12 @@ def _block(
 
 
 def _of_length(x: TensorVariable, length: int | None) -> TensorVariable:
-    """Return what stands for some rows of an array."""
+    """Return a variable for some rows of an array."""
     return x.type.clone(shape=(length, *x.type.shape[1:]))()
 
 
 def side_by_side(rows: Sequence[TensorVariable]) -> TensorVariable:
-    """Flatten each row, and put those of several arrays into one."""
+    """Flatten each row, and join the rows of several arrays."""
     return pt.concatenate([_with_columns(x) for x in rows], axis=1).astype("float64")
 
 
@@ -191,10 +191,10 @@ def _with_columns(rows: TensorVariable) -> TensorVariable:
     if rows.type.ndim <= 2:
         return rows if rows.type.ndim == 2 else rows[:, None]
     n_rows, *lengths = shape_of(rows)
-    # The number of columns is given, since it can't be found out where there is no row.
+    # The number of columns is given: without rows it couldn't be derived.
     return rows.reshape((n_rows, prod(lengths)))
 
 
 def shape_of(x: TensorVariable) -> list[Any]:
-    """Return the shape, as numbers where they are known."""
+    """Return the shape, with numbers for known lengths."""
     return [x.shape[k] if size is None else size for k, size in enumerate(x.type.shape)]

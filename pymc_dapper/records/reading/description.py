@@ -1,4 +1,4 @@
-"""How a model was read, in words."""
+"""A description of a reading in words."""
 
 from collections.abc import Sequence
 
@@ -32,10 +32,10 @@ MAX_FORMULA = 100
 
 
 def describe_reading(reading: ModelReading, exchange: Exchange | None = None) -> str:
-    """Describe how a model's log-density sees the records, in several lines.
+    """Describe how a model's log-density depends on the records, in several lines.
 
-    The records and what proposes them, a table of the factors, the sums, what is known exactly,
-    what decides on the proposals, and what a sweep costs.
+    The records and their proposals, a table of the factors, the sums, exactly known sums, what
+    decides on proposals, and the cost of a sweep.
     """
     return "\n".join(
         [
@@ -58,7 +58,7 @@ def describe_reading(reading: ModelReading, exchange: Exchange | None = None) ->
 
 
 def summarise_reading(reading: ModelReading) -> str:
-    """Describe in one line how a model's log-density sees the records."""
+    """Describe in one line how a model's log-density depends on the records."""
     names = ", ".join(reading.record_names)
     factors = ", ".join(f"{factor.name} ({_kind(factor)})" for factor in reading.factors)
     return f"{reading.n_records} records of {names}; {factors}"
@@ -102,9 +102,9 @@ def _formula(factor: AdditiveFactor) -> str:
 
 
 def written(graph: TensorVariable) -> str:
-    """Write a graph as a formula, without what only says which shape something has.
+    """Write a graph as a formula, without operations that only concern shapes.
 
-    The end of a long one is cut off.
+    A long formula is cut off.
     """
 
     def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
@@ -183,7 +183,7 @@ def _cost(reading: ModelReading) -> str:
 
 
 def _as_counts(reading: ModelReading) -> list[str]:
-    """Say so where the same model could be written with a table of counts."""
+    """Point out that the model could use a table of counts instead."""
     if reading.factors != tuple(reading.additive_factors) or len(reading.records) > 1:
         return []
     [rv] = (reading.model[name] for name in reading.record_names)

@@ -1,8 +1,8 @@
-"""Log-densities that treat each entry of sums by itself, such as independent noise on each.
+"""Log-densities that are sums over entries, such as independent noise on each entry.
 
 Such a density is sum_k g_k(s_k) of the entries s_k. An update that changes two counts of a table
-then needs two of its terms, however large the table is. The sums are to it what counts are to the
-factors of a table, so the walk through those finds the terms.
+then needs two of its terms, whatever the size of the table. Sums over records are treated like
+counts, so the walk through a table's factors finds the terms.
 """
 
 from collections.abc import Sequence
@@ -31,27 +31,27 @@ class EntryTerm:
     n_entries: int
     """Number of entries of the sum."""
     entry: Variable
-    """Stands for an entry of it."""
+    """Variable for an entry of the sum."""
     context: tuple[TensorVariable, ...]
-    """Each of shape (number of entries,): what the terms depend on besides."""
+    """Further inputs of the term, each of shape (number of entries,)."""
     values: tuple[Variable, ...]
-    """Stand for an entry's values of ``context``."""
+    """Variables for an entry's values of ``context``."""
     term: Variable
     """The term, a function of ``entry`` and ``values``."""
 
 
 @dataclass(frozen=True)
 class EntrywiseDensity:
-    """A log-density that is a sum of one term for each entry of sums over records."""
+    """A log-density with one term for each entry of sums over records."""
 
     terms: tuple[EntryTerm, ...]
-    """Those of each sum."""
+    """The terms of each sum."""
     offset: TensorVariable
-    """What is added to the terms, whatever the sums are."""
+    """A part that doesn't depend on the sums."""
 
 
 def read_entrywise(factors: Sequence[AdditiveFactor]) -> EntrywiseDensity | None:
-    """Take factors apart into a term for each entry of the sums they see; None if they can't be."""
+    """Split factors into a term for each entry of the sums; None if that isn't possible."""
     totals = [sum_.total for sum_ in sums_of(factors)]
     if any(None in total.type.shape for total in totals):
         return None
@@ -79,19 +79,19 @@ def read_entrywise(factors: Sequence[AdditiveFactor]) -> EntrywiseDensity | None
 
 
 def _without_entries(terms: Terms, n: int) -> Indices:
-    """Say which of ``n`` terms see nothing of the sums."""
+    """Return which of ``n`` terms don't depend on the sums."""
     seen = [np.diff(matrix.indptr) for matrix in terms.linear.values()]
     return np.flatnonzero(np.sum([np.zeros(n), *seen], axis=0) == 0)
 
 
 def _sum(terms: Terms, which: Indices) -> TensorVariable:
-    """Add up those terms that don't depend on the sums."""
+    """Add up the terms that don't depend on the sums."""
     if not len(which):
         return pt.constant(0.0)
 
     def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
         if isinstance(node.op, CheckAndRaise):
-            # What isn't of any term's own is still a scalar.
+            # Values shared by all terms are still scalars.
             value, *conditions = map(_as_tensor, inputs)
             inputs = [value, *(condition.all() for condition in conditions)]
         return with_inputs(node, inputs)
@@ -107,9 +107,9 @@ def _as_tensor(x: Variable) -> TensorVariable:
 
 
 def _places(terms: Terms, starts: Indices) -> dict[int, Indices] | None:
-    """Say which of the terms see the entries of which sum, one each, in the order of these.
+    """Assign terms to the entries of each sum, one to each, in order.
 
-    None if they see several entries at once, or not all of a sum, once each.
+    None if a term depends on several entries, or a sum isn't covered exactly once.
     """
     matrix, *others = terms.linear.values()
     lengths = np.diff(matrix.indptr)
@@ -127,7 +127,7 @@ def _places(terms: Terms, starts: Indices) -> dict[int, Indices] | None:
 
 
 def _entry_term(found: Sequence[tuple[Terms, Indices]]) -> EntryTerm:
-    """Add up terms of the same entries."""
+    """Add up the terms of the same entries."""
     entry, total = ps.float64("entry"), pt.constant(0.0)
     context: dict[TensorVariable, Variable] = {}
     for terms, order in found:

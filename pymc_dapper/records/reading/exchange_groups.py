@@ -1,10 +1,11 @@
-"""Which records exchange, and how: found from what they contribute to known totals.
+"""Find which records exchange, and how, from their contributions to known totals.
 
-Pairs suffice within a group of records that contribute alike, if the equations fix the total of
-each group, and if what a record may contribute is a set of points whose tables are connected by
-exchanges of two: affinely independent points (counts of categories), numbers in a row, and products
-of such sets (margins). These have quadrics for a Markov basis (Diaconis and Sturmfels 1998;
-Sturmfels 1996, chapter 14). Other models are refused.
+Exchanges of pairs are enough within a group of records that contribute equally, under two
+conditions. The equations fix the total of each group. And a record's possible contributions form a
+set of points whose tables are connected by exchanges of two: affinely independent points (counts of
+categories), equally spaced numbers, or products of such sets (margins). These sets have a Markov
+basis of quadrics (Diaconis and Sturmfels 1998; Sturmfels 1996, chapter 14). Other models are
+refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,22 +34,22 @@ from pymc_dapper.records.reading.model import ModelReading, log_priors_of_each, 
 from pymc_dapper.records.reading.possible import is_users_own
 
 DRAWS = 24
-"""How many values of records it is looked at what they contribute."""
+"""Number of record values at which contributions are computed."""
 NARROW = 0.01
-"""Within so much of what continuous records differ by, no single one can be expected to change."""
+"""Within this share of their spread, single continuous records can't be expected to change."""
 MOST_STATES, DRAWN_RECORDS = 2000, 200_000
-"""So many states are drawn at most, and about so many records, to find some that contribute."""
+"""Most states drawn, and approximate number of records, to find some that contribute."""
 COMPARED = 2000
-"""So many draws of a record are compared with each other."""
+"""Number of draws of a record that are compared."""
 DIGITS = 9
-"""Contributions that agree in so many digits are the same."""
+"""Contributions that agree to this number of digits are equal."""
 
 
 def read_exchange(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Exchange | None:
     """Find the exchanges that a model needs.
 
-    None if nothing is known exactly that keeps a record from changing by itself. Refused are models
-    where pairs of records aren't known to reach all that is possible.
+    None if records can change alone, because nothing is known exactly. Models are refused if
+    exchanges of pairs aren't known to reach all possible states.
     """
     known = find_known_totals(reading.additive_factors, reading.sums)
     if known is None or reading.n_records < 2:
@@ -64,7 +65,7 @@ def read_exchange(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Exc
 
 
 class _Contributions:
-    """What records contribute to known totals."""
+    """Contributions of records to known totals."""
 
     def __init__(self, reading: ModelReading, known: KnownTotals, point: Mapping[str, np.ndarray]):
         self.reading, self.known = reading, known
@@ -79,14 +80,14 @@ class _Contributions:
             start = stop
         self._matrix = np.hstack(columns)
         self._function = reading.in_python(sums)
-        # Integers so far, whose sum doesn't depend on their order.
+        # Integers in this range: their sum doesn't depend on the order.
         self.are_whole = True
         self.depend_on_parameters = not set(explicit_graph_inputs(sums)).isdisjoint(
             reading.parameters
         )
 
     def at(self, values: Sequence[Sequence[np.ndarray]]) -> Array:
-        """Evaluate them with all records at the same value, for each of several.
+        """Evaluate contributions with all records at the same value, for each of some values.
 
         The shape is (n, number of values, m), with an entry for each equation.
         """
@@ -111,14 +112,14 @@ class _Contributions:
         return np.column_stack(weights(*self._parameters)) > 0
 
     def draw_values(self) -> list[list[np.ndarray]]:
-        """Draw values of records, no two the same, until each total changes between them."""
+        """Draw different values of records, until each total changes between them."""
         reading, rng = self.reading, np.random.default_rng(0)
         propose = reading.proposing_in_python()
         n_states = int(np.clip(DRAWN_RECORDS // reading.n_records, DRAWS, MOST_STATES))
         found: dict[bytes, list[np.ndarray]] = {}
 
         def add(state: Sequence[np.ndarray], i: int) -> bool:
-            """Take a record's value; say whether it is another one."""
+            """Take a record's value; return whether it is new."""
             value, number = [np.asarray(x[i]) for x in state], len(found)
             if all(np.all(np.isfinite(v)) for v in value):
                 found.setdefault(b"".join(v.tobytes() for v in value), value)
@@ -130,7 +131,7 @@ class _Contributions:
             if k >= DRAWS and changed.all():
                 break
             state, _ = propose(each, self._records, self._parameters)
-            if k < DRAWS:  # a value of any record, since what they are drawn from may differ
+            if k < DRAWS:  # a value of any record, since their priors may differ
                 any(add(state, i) for i in rng.permutation(reading.n_records))
             changes = ~np.isclose(self._of(state), at_first, rtol=1e-9, atol=0)
             for j in np.flatnonzero(changes.any(axis=0) & ~changed):
@@ -141,10 +142,10 @@ class _Contributions:
         return list(found.values())
 
     def may_be_shifted(self, moving: np.ndarray) -> bool:
-        """Say whether no float number among the entries that would be moved has a probability.
+        """Whether none of the float numbers that would be shifted has a positive probability.
 
-        A shift hardly leads to such a number, and its density isn't to be compared with others'. Of
-        a law that a user wrote down, a density is taken for one if no draw comes twice.
+        A shift rarely leads to such a number, and a probability can't be compared with densities. A
+        user's own law counts as continuous if no draw comes twice.
         """
         reading, start = self.reading, 0
         for k, x in enumerate(reading.records):
@@ -158,7 +159,7 @@ class _Contributions:
         return True
 
     def _has_ties(self, k: int, moved: np.ndarray) -> bool:
-        """Say whether a number is drawn twice for the same entry of a record."""
+        """Whether a number is drawn twice for the same entry of a record."""
         reading = self.reading
         propose = reading.proposing_in_python()
         rngs = np.random.default_rng(0).spawn(int(np.ceil(COMPARED / reading.n_records)))
@@ -167,20 +168,20 @@ class _Contributions:
         return any(len(np.unique(column)) < len(column) for column in entries.T)
 
     def _sums_of(self, state: Sequence[np.ndarray]) -> Array:
-        """Evaluate what each record adds to each sum."""
+        """Evaluate each record's contribution to each sum."""
         rows = self._function(*state, *self._parameters)
         return np.hstack([np.reshape(x, (len(x), -1)).astype(float) for x in rows])
 
     def _of(self, state: Sequence[np.ndarray]) -> Array:
-        """Evaluate what each record contributes to each equation."""
+        """Evaluate each record's contribution to each equation."""
         return self._sums_of(state) @ self._matrix.T
 
     def exact(self, smallest: Array) -> np.ndarray:
-        """Say which totals are known so well that no record can change by itself.
+        """Return which totals are known so well that no record can change alone.
 
-        ``smallest`` is the smallest change of each total, shape (m,); infinite where no value
-        changes it. Such a total must be as known already: else it is refused, since others must
-        change it.
+        ``smallest`` is the smallest change of each total, shape (m,); infinite if no value changes
+        it. Such a total must already have its known value. Otherwise it is refused, since only
+        others could change it.
         """
         [offset] = self.reading.in_python([self.known.offset])(*self._records, *self._parameters)
         missing = np.abs(self._of(self._records).sum(axis=0) + offset)
@@ -189,10 +190,10 @@ class _Contributions:
         if unmet.any():
             raise ReadingError(
                 f"{_holds(self.known.only(unmet))} a sum over the records "
-                f"{self.reading.quoted_names} fixed, but no value that was drawn from their prior "
-                "contributes to it: DapperStep can't tell which exchanges keep it. Pass records "
+                f"{self.reading.quoted_names} fixed, but none of their values drawn from the prior "
+                "contributes to it, so DapperStep can't find exchanges that keep it. Pass records "
                 "that have the total, DapperStep(..., initial_point={name: values}), and start "
-                "chains there (initvals); or look whether it is right"
+                "chains there (initvals); or check that the total is right"
             )
         return (self.known.tolerances < smallest) & ~never
 
@@ -204,7 +205,7 @@ class _Contributions:
 
 
 def _by_value(contributions: _Contributions, law: FiniteLaw) -> Exchange | None:
-    """Let the second record draw one of the values that keep the totals."""
+    """Make exchanges in which the second record draws one of the values that keep the totals."""
     found = _points(contributions, [list(value) for value in law.values])
     if found is None:
         return None
@@ -213,7 +214,7 @@ def _by_value(contributions: _Contributions, law: FiniteLaw) -> Exchange | None:
     for group, rows in enumerate(points):
         if not _allow_pairs(rows, possible[groups == group]):
             raise _unreached(contributions.reading, known)
-    # What two contribute together, numbered. Most groups differ in where they contribute only.
+    # Number the joint contributions of pairs. Most groups differ only in where they contribute.
     numbered: dict[bytes, int] = {}
     tables: list[Indices] = []
     kinds = []
@@ -231,7 +232,7 @@ def _by_value(contributions: _Contributions, law: FiniteLaw) -> Exchange | None:
 def _by_swap(
     contributions: _Contributions, values: Sequence[Sequence[np.ndarray]]
 ) -> Exchange | None:
-    """Let two records swap their values."""
+    """Make exchanges in which two records swap their values."""
     found = _points(contributions, values)
     if found is None:
         return None
@@ -245,7 +246,7 @@ def _by_swap(
 def _by_shift(
     contributions: _Contributions, values: Sequence[Sequence[np.ndarray]]
 ) -> Exchange | None:
-    """Let the second record make up for the first; None if totals aren't linear in the records."""
+    """Make exchanges that shift the second record; None if totals aren't linear in the records."""
     reading, known = contributions.reading, contributions.known
     space = _natural_space(reading)
     at = contributions.naturals_at(values, space)
@@ -273,7 +274,7 @@ def _by_shift(
         return None
     _check_kept(contributions, known)
     slopes = slopes[:, moving]
-    # Records whose contributions are multiples of each other make up one group.
+    # Records whose contributions are proportional form one group.
     flat = slopes.reshape(len(slopes), -1)
     some = np.any(flat != 0, axis=1)
     scales = np.ones(len(flat))
@@ -292,10 +293,10 @@ def _by_shift(
 def _points(
     contributions: _Contributions, values: Sequence[Sequence[np.ndarray]]
 ) -> tuple[KnownTotals, Indices, Array] | None:
-    """Group records by what they contribute at each of some values.
+    """Group records by their contributions at each of some values.
 
-    Returns what is known so well that no record can change its contribution by itself; the group of
-    each record, shape (n,); and what a record of each group contributes, but for a constant, shape
+    Returns the totals that are known so well that no record can change alone; the group of each
+    record, shape (n,); and the contributions of a record of each group, up to a constant, shape
     (number of groups, number of values, m).
     """
     table = contributions.at(values)
@@ -315,20 +316,20 @@ def _points(
 
 
 def _smallest(changes: Array) -> Array:
-    """Return the smallest change of each total; infinite where there is none."""
+    """Return the smallest change of each total; infinite if nothing changes it."""
     sizes = np.where(changes == 0, np.inf, np.abs(changes))
     return sizes.min(axis=tuple(range(changes.ndim - 1)))
 
 
 def _rounded(x: Array) -> Array:
-    """Round to what is no rounding error, so that equal numbers can be told."""
+    """Round away rounding errors, so that equal numbers can be compared."""
     size = np.abs(x).max(initial=0.0)
     digits = DIGITS - int(np.ceil(np.log10(size))) if size > 0 else DIGITS
     return np.round(x, digits) + 0.0  # no negative zero
 
 
 def _grouped(rows: Array) -> tuple[Indices, Array]:
-    """Give equal rows a number, -1 where all is zero; return what each number stands for, too."""
+    """Give equal rows a number, and zero rows -1; also return the row of each number."""
     numbers: dict[bytes, int] = {}
     groups = np.full(len(rows), -1)
     shapes: list[Array] = []
@@ -349,11 +350,11 @@ def _check_groups(reading: ModelReading, known: KnownTotals, shapes: Array) -> N
 
 
 def _allow_pairs(points: Array, possible: np.ndarray) -> bool:
-    """Say whether pairs suffice although some records can't take some values.
+    """Whether exchanges of pairs are enough although some records can't take some values.
 
-    Records that can't change do no harm, nor does it where the others can take values in a row.
-    Points have a row for each value, shape (k, m); ``possible`` says which of them each record can
-    take, shape (number of records, k).
+    Records that can't change are harmless. So are restricted records if values are equally spaced.
+    Points have a row for each value, shape (k, m); ``possible``, shape (number of records, k),
+    marks the values that each record can take.
     """
     distinct, place = np.unique(points, axis=0, return_inverse=True)
     supports = {tuple(np.unique(place.ravel()[each])) for each in possible}
@@ -364,9 +365,9 @@ def _allow_pairs(points: Array, possible: np.ndarray) -> bool:
 
 
 def reached_in_pairs(points: Array) -> bool:
-    """Say whether exchanges of two connect all data sets of the same total.
+    """Whether exchanges of pairs connect all data sets with the same total.
 
-    Points are what a record may contribute, no two the same, shape (k, m).
+    Points are the different contributions that a record may make, shape (k, m).
     """
     # Columns that don't take all combinations of their values belong to the same factor.
     n_columns = points.shape[1]
@@ -387,7 +388,7 @@ def _is_simplex(points: Array) -> bool:
 
 
 def _is_row(points: Array) -> bool:
-    """Say whether points stand in a row, at equal distances."""
+    """Whether points lie on a line at equal distances."""
     steps = np.diff(points[np.lexsort(points.T)], axis=0)
     return bool(np.allclose(steps, steps[:1], rtol=1e-9, atol=0))
 
@@ -400,26 +401,26 @@ def _check_kept(contributions: _Contributions, known: KnownTotals) -> None:
         names = ", ".join(sorted(f"'{name}'" for name in reading.names(others)))
         raise ReadingError(
             f"{_holds(known)} the records {reading.quoted_names} equal to a function of {names}, "
-            "which another step updates: neither could ever change. Write what follows from the "
-            f"records as a function of them, in the place of {names}; or, if these are records, "
-            "pass them to the same step"
+            "which another step updates: neither could ever change. Write the variable that "
+            f"follows from the records as a function of them, in the place of {names}; or, if "
+            "these are records, pass them to the same step"
         )
     if not contributions.are_whole and not np.all(known.tolerances > 0):
         raise ReadingError(
             f"{_holds(known)} a sum over the records {reading.quoted_names} equal to a number, but "
-            "what they add isn't whole: rounding breaks the equality, and for continuous records "
-            "it has probability zero. Say up to what it is known, by "
+            "the records' contributions aren't whole numbers: rounding breaks the equality, and "
+            "for continuous records it has probability zero. Give it a tolerance: "
             "pm.Potential(name, pt.switch(pt.abs(total - known) < 1e-6, 0, -np.inf))"
         )
 
 
 def _unreached(reading: ModelReading, known: KnownTotals) -> ReadingError:
     return ReadingError(
-        f"DapperStep doesn't know which exchanges between the records {reading.quoted_names} keep "
-        f"what {_holds(known)} fixed, and reach all that is possible: it knows totals of groups of "
-        "records that count alike, counts and margins of categories. Leave out what follows from "
-        "the rest; or let the total have some noise, a pm.Normal with a small scale; or, if the "
-        "records differ in nothing but their category, count them, and pass CountStep the moves"
+        f"DapperStep doesn't know exchanges between the records {reading.quoted_names} that keep "
+        f"what {_holds(known)} fixed and reach all possible states. It knows totals of groups of "
+        "records that count alike, counts and margins of categories. Leave out totals that follow "
+        "from the others; or give the total some noise, a pm.Normal with a small scale; or, if the "
+        "records differ only in their category, count them, and pass CountStep the moves"
     )
 
 
@@ -429,7 +430,7 @@ def _holds(known: KnownTotals) -> str:
 
 
 def _natural_space(reading: ModelReading) -> NaturalSpace:
-    """Write the records, and their prior, in the space of their prior."""
+    """Write the records and their prior in the prior's own space."""
     view, records, rvs = reading.view, reading.records, reading.rvs
     naturals = view.at_values(rvs)
     stand_ins = {rv: x.type(name=rv.name) for rv, x in zip(rvs, naturals, strict=True)}
@@ -444,8 +445,8 @@ def _natural_space(reading: ModelReading) -> NaturalSpace:
         found = log_priors_of_each(view, rvs, records, jacobian=False)
     except NotImplementedError as error:
         raise ReadingError(
-            f"a sum over the records {reading.quoted_names} is known exactly, and the exchanges "
-            f"that keep it need the density of their prior: {error}. Give a CustomDist a `logp` "
+            f"a sum over the records {reading.quoted_names} is known exactly, and exchanges that "
+            f"keep it need the density of the records' prior: {error}. Give a CustomDist a `logp` "
             "function"
         ) from error
     log_prior = pt.add(*found)

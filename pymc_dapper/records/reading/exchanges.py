@@ -1,14 +1,14 @@
 """Exchanges between two records that keep the known sums over records.
 
-Where a total is known, no record can change by itself. Two can: the first is proposed anew, and the
-second takes what is then left. How it does depends on what records are:
+If a total is known, no record can change alone, but two can: the first gets a new proposal, and the
+second takes the rest. The second's move depends on the records:
 
 - with few values, it draws one of those that keep the totals, by their probabilities;
-- where totals are linear in the records, it is shifted by what the first has lost;
-- else both swap their values.
+- if totals are linear in the records, it is shifted by what the first has lost;
+- otherwise both swap their values.
 
-Who exchanges with whom is chosen without looking at the records. `exchange_groups` says who may,
-and whether that reaches all that is possible.
+Pairs are chosen without looking at the records' values. `exchange_groups` finds which records may
+exchange, and whether that reaches all possible states.
 """
 
 from abc import ABC, abstractmethod
@@ -33,37 +33,37 @@ Indices = NDArray[np.int64]
 
 
 class Proposed(NamedTuple):
-    """What an exchange would change."""
+    """The effect of an exchange."""
 
     records: list[TensorVariable]
-    """All records, if all exchanges were made."""
+    """All records, if all exchanges are made."""
     log_present: TensorVariable
     log_proposed: TensorVariable
-    """Shape (number of pairs,): to be subtracted and added in the logarithm of each exchange's
-    acceptance ratio, beside what other factors of the log-density change. Minus infinity, if it is
+    """Shape (number of pairs,): subtracted from and added to the logarithm of each exchange's
+    acceptance ratio, beside the change of other factors. Minus infinity if the exchange is
     impossible."""
 
 
 @dataclass(frozen=True)
 class Exchange(ABC):
-    """How records exchange what they contribute to known totals."""
+    """How records exchange their contributions to known totals."""
 
     known: KnownTotals
     groups: Indices
-    """Ints, shape (n,): the group in which each record exchanges; -1 where it takes no part."""
+    """Ints, shape (n,): the group in which each record exchanges; -1 if in none."""
 
     @property
     def n_pairs(self) -> int:
-        """Number of pairs in a sweep: in each group, all records but for an odd one."""
+        """Number of pairs in a sweep: in each group, all records but an odd one."""
         sizes = np.bincount(self.groups[self.groups >= 0])
         return int((sizes // 2).sum())
 
     def pairs_as(self, other: "Exchange") -> bool:
-        """Say whether the same records exchange in the same way elsewhere."""
+        """Whether another exchange has the same groups and the same rule."""
         return type(self) is type(other) and np.array_equal(self.groups, other.groups)
 
     def draw_pairs(self, rng: np.random.Generator) -> Indices:
-        """Draw who exchanges with whom: all records, the pairs first, side by side, then others."""
+        """Draw pairs: returns all records, the pairs first, side by side, then the others."""
         order = rng.permutation(len(self.groups))
         groups = self.groups[order]
         if groups.min() != groups.max():
@@ -84,10 +84,10 @@ class Exchange(ABC):
         second: TensorVariable,
         u: TensorVariable,
     ) -> Proposed:
-        """Build the graph of what is proposed to pairs of records.
+        """Build the graph of the proposals for pairs of records.
 
-        ``proposals`` are a draw of all records from what proposes them elsewhere; ``first``,
-        ``second`` and ``u``, uniform numbers, have an entry for each pair.
+        ``proposals`` are a draw of all records from their usual proposal; ``first``, ``second`` and
+        ``u``, uniform numbers, have an entry for each pair.
         """
 
 
@@ -96,15 +96,15 @@ class ByValue(Exchange):
     """Records with few values: the second draws one of those that keep the totals."""
 
     law: FiniteLaw
-    """What proposes the records."""
+    """The law that proposes the records."""
     pair_sums: Indices
-    """Ints, shape (number of kinds, k, k): what two records of values a and b contribute together:
-    the same number for the same."""
+    """Ints, shape (number of kinds, k, k): the joint contribution of two records with values a and
+    b, as a number; equal contributions have the same number."""
     kinds: Indices
-    """Ints, shape (n,): which of them is that of each record."""
+    """Ints, shape (n,): the kind of each record."""
 
     def pairs_as(self, other: Exchange) -> bool:
-        """Say whether the same records exchange in the same way elsewhere."""
+        """Whether another exchange has the same groups and the same rule."""
         return (
             isinstance(other, ByValue)
             and super().pairs_as(other)
@@ -112,7 +112,7 @@ class ByValue(Exchange):
         )
 
     def propose(self, records, proposals, first, second, u):  # type: ignore[no-untyped-def]
-        """Build the graph of what is proposed."""
+        """Build the graph of the proposals."""
         n, k = len(self.groups), len(self.law.values)
         kind = pt.constant(self.kinds)[first]
         sums = pt.constant(self.pair_sums)
@@ -126,7 +126,7 @@ class ByValue(Exchange):
         weights = [pt.broadcast_to(weight, (n,))[second] for weight in self.law.weights]
 
         def that_keep(value: TensorVariable) -> list[TensorVariable]:
-            """Weights of the second's values, zero for those that don't keep the totals."""
+            """Return weights of the second's values: zero for those that don't keep the totals."""
             return [
                 pt.switch(pt.eq(sums[kind, value, pt.full_like(value, b)], together), weight, 0.0)
                 for b, weight in enumerate(weights)
@@ -136,13 +136,13 @@ class ByValue(Exchange):
             pt.switch(pt.eq(new, b), pt.broadcast_to(weight, (n,))[first], 0.0)
             for b, weight in enumerate(self.law.weights)
         ]
-        # A draw with invalid parameters has no weight.
+        # Draws with invalid parameters have no weight.
         allowed = pt.gt(pt.add(*of_first_new), 0.0)
         keeping = [pt.switch(allowed, weight, 0.0) for weight in that_keep(new)]
         chosen = chosen_by(u, keeping)
         log_proposed = pt.log(pt.add(*keeping))
         log_present = pt.log(pt.add(*that_keep(of_first)))
-        # Where nothing keeps the totals, both stay as they are.
+        # If no value keeps the totals, both stay.
         possible = pt.isfinite(log_proposed)
         values = pt.set_subtensor(present[first], pt.switch(possible, new, of_first))
         values = pt.set_subtensor(values[second], pt.switch(possible, chosen, of_second))
@@ -155,25 +155,25 @@ class ByValue(Exchange):
 
 @dataclass(frozen=True)
 class NaturalSpace:
-    """Records in the space of their prior, where PyMC may keep them in another."""
+    """Records in the space of their prior; PyMC may keep them transformed."""
 
     records: tuple[TensorVariable, ...]
-    """Stand for the records."""
+    """Variables for the records."""
     of_records: tuple[TensorVariable, ...]
-    """Their values in the space of the prior, in terms of these."""
+    """The records in the prior's space, as functions of these."""
     values: tuple[TensorVariable, ...]
-    """Stand for values in that space."""
+    """Variables for values in the prior's space."""
     as_records: tuple[TensorVariable, ...]
-    """What the records then are; nan where there is no such record."""
+    """The records as functions of these; nan if there is no such record."""
     log_densities: TensorVariable
-    """Shape (n,): the log-density of each record in that space, in terms of ``records``."""
+    """Shape (n,): the log-density of each record in the prior's space, given ``records``."""
 
     def naturals(self, records: Sequence[TensorVariable]) -> list[TensorVariable]:
-        """Take records to the space of their prior."""
+        """Convert records to the space of their prior."""
         return rebuild(self.of_records, dict(zip(self.records, records, strict=True)))
 
     def to_records(self, naturals: Sequence[TensorVariable]) -> list[TensorVariable]:
-        """Take them back."""
+        """Convert values in that space back to records."""
         return rebuild(self.as_records, dict(zip(self.values, naturals, strict=True)))
 
     def log_prior(self, records: Sequence[TensorVariable]) -> TensorVariable:
@@ -196,9 +196,9 @@ class _OfAnyRecords(Exchange):
         second: TensorVariable,
         deciding: Sequence[TensorVariable],
     ) -> Proposed:
-        """Tell how probable the change is; where it is impossible, both stay as they are.
+        """Return the log-weights of the change; if it is impossible, both records stay.
 
-        What else sees the records may read beside a table at values that they can't have.
+        Other factors could read outside of a table at impossible values.
         """
         present, proposed = (self.space.log_prior(x) for x in (records, changed))
         possible = pt.isfinite(proposed)
@@ -219,23 +219,23 @@ class _OfAnyRecords(Exchange):
 
 @dataclass(frozen=True)
 class ByShift(_OfAnyRecords):
-    """Totals that are linear in the records: the second is shifted by what the first has lost."""
+    """For totals that are linear in the records: the second is shifted by the first's loss."""
 
     shifted: tuple[np.ndarray, ...]
-    """Bool: which entries of a record of each variable are."""
+    """Bool: which entries of a record of each variable are shifted."""
     scales: Array
-    """Shape (n,): by what the records of a group are multiplied in the totals."""
+    """Shape (n,): each record's factor in the totals, relative to its group."""
     slopes: Array
-    """Shape (number of groups, number of shifted entries, m): what each entry is multiplied by in
-    each total, but for that."""
+    """Shape (number of groups, number of shifted entries, m): each entry's factor in each total,
+    without the record's own factor."""
 
     def pairs_as(self, other: Exchange) -> bool:
-        """Say whether the same records exchange in the same way elsewhere."""
+        """Whether another exchange has the same groups and the same rule."""
         same = isinstance(other, ByShift) and super().pairs_as(other)
         return same and np.array_equal(self.scales, other.scales)  # type: ignore[attr-defined]
 
     def propose(self, records, proposals, first, second, u):  # type: ignore[no-untyped-def]
-        """Build the graph of what is proposed."""
+        """Build the graph of the proposals."""
         scales = pt.constant(self.scales)
         ratio = scales[first] / scales[second]
         naturals, drawn = self.space.naturals(records), self.space.naturals(proposals)
@@ -251,10 +251,10 @@ class ByShift(_OfAnyRecords):
 
 @dataclass(frozen=True)
 class BySwap(_OfAnyRecords):
-    """Any records: both swap their values."""
+    """For any records: both swap their values."""
 
     def propose(self, records, proposals, first, second, u):  # type: ignore[no-untyped-def]
-        """Build the graph of what is proposed."""
+        """Build the graph of the proposals."""
         changed = []
         for x in self.space.naturals(records):
             swapped = pt.set_subtensor(x[first], x[second])

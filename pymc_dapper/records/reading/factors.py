@@ -1,4 +1,4 @@
-"""The factors of a model's log-density through which the records act on it."""
+"""Factors of a model's log-density that depend on the records."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,12 +28,12 @@ from pymc_dapper.records.reading.rules import follow_records
 
 @dataclass(frozen=True)
 class RecordSum:
-    """A sum over records, the boundary between what a record adds and what is done with the total.
+    """A sum over records: the boundary between contributions of records and the mechanism.
 
     Attributes
     ----------
     total : TensorVariable
-        The sum, as it stands in the model's graph.
+        The sum, as in the model's graph.
     contributions : TensorVariable, shape (n, *shape of the total)
         What each record adds to it.
     """
@@ -49,12 +49,12 @@ class _Factor:
     name: str
     """Name of the Potential or random variable."""
     as_written: TensorVariable
-    """Scalar: the factor's log-density as the model has it."""
+    """Scalar: the factor's log-density as the model computes it."""
 
 
 @dataclass(frozen=True)
 class AdditiveFactor(_Factor):
-    """A factor that sees the records through sums over them: g(sum_i t_i(x_i)).
+    """A factor that depends on the records through sums over them: g(sum_i t_i(x_i)).
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ class AdditiveFactor(_Factor):
     sums : tuple of RecordSum
         The sums over records it depends on.
     expanded : bool
-        Whether products of single records with sums over them were expanded: if the records lie
-        far from zero, digits may then be lost.
+        Whether products of single records with sums over them were expanded. Digits may then be
+        lost if the records lie far from zero.
     """
 
     log_density: TensorVariable
@@ -74,7 +74,7 @@ class AdditiveFactor(_Factor):
 
 @dataclass(frozen=True)
 class SeparableFactor(_Factor):
-    """A factor with one value per record, in which records don't interact: sum_i l_i(x_i).
+    """A factor with one value per record, without interaction of records: sum_i l_i(x_i).
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class FullFactor(_Factor):
     Attributes
     ----------
     reason : str
-        What keeps it from being a function of sums, with the operation to blame.
+        Why it isn't a function of sums, with the operation that causes it.
     """
 
     reason: str
@@ -102,17 +102,17 @@ Factor = AdditiveFactor | SeparableFactor | FullFactor
 
 
 def sums_of(factors: Sequence[AdditiveFactor]) -> list[RecordSum]:
-    """Return the sums over records that any of the factors depends on, each once."""
+    """Return the sums over records in any of the factors, each once."""
     return list({sum_.total: sum_ for factor in factors for sum_ in factor.sums}.values())
 
 
 def read_factors(
     log_densities: Mapping[str, TensorVariable], records: Sequence[TensorVariable]
 ) -> list[Factor]:
-    """Find out how the records enter each factor; those on which they don't act are left out.
+    """Find how each factor depends on the records; factors that don't are left out.
 
-    The named log-densities are in terms of value variables, the records' with the record axis
-    first. An operation on that axis for which there is no rule is refused.
+    The log-densities, by name, are in terms of value variables; the records' have the record axis
+    first. An operation on that axis without a rule is refused.
     """
     graphs = inline_symbolic_ops(list(log_densities.values()))
     factors: list[Factor] = []
@@ -159,9 +159,9 @@ def _total(graph: TensorVariable) -> TensorVariable:
 
 
 class RecordWalk:
-    """A walk through a graph, from the records on, that notes how each variable depends on them.
+    """A walk through a graph from the records, which records how each variable depends on them.
 
-    Records have the record axis first. Sums met on earlier walks are shared where they are met
+    Records have the record axis first. Sums found on earlier walks are shared if they are found
     again.
     """
 
@@ -169,14 +169,14 @@ class RecordWalk:
         self._known_sums = known_sums
         self._n_records = records[0].shape[0]
         self._roles: dict[Variable, Role] = {record: Rows(0) for record in records}
-        # Variables of the graph that the walk computes in another way than the model does.
+        # Variables that the walk computes in another way than the model.
         self._rewritten: dict[Variable, Variable] = {}
-        self.sums: list[RecordSum] = []  # those met on the way
-        # Whether products of single records with sums over them were expanded on the way.
+        self.sums: list[RecordSum] = []  # sums found on the way
+        # Whether products of single records with sums over them were expanded.
         self.expanded = False
 
     def follow(self, graph: TensorVariable) -> tuple[Role, TensorVariable]:
-        """Walk to a graph: its role, and the graph with its sums as they stand in ``sums``."""
+        """Walk to a graph: its role, and the graph with its sums replaced by those in ``sums``."""
         for node in io_toposort([], [graph]):
             inputs = [self._rewritten.get(variable, variable) for variable in node.inputs]
             roles = [self._roles.get(variable, Fixed()) for variable in inputs]
@@ -210,7 +210,7 @@ class RecordWalk:
                     self._roles[variable] = role
 
     def _boundary(self, variable: TensorVariable, role: SumOverRecords) -> TensorVariable:
-        """Take note of a sum, and return what stands for the variable from here on."""
+        """Register a sum, and return what replaces the variable from here on."""
         contributions = role.contributions
         if role.records is not None:
             contributions = self._scatter(contributions, role.records)
@@ -240,12 +240,12 @@ class RecordWalk:
         return total
 
     def _scatter(self, terms: TensorVariable, order: TensorVariable) -> TensorVariable:
-        """Add up the terms that belong to the same record."""
+        """Add up the terms of the same record."""
         shape = [self._n_records, *(terms.shape[k] for k in range(1, terms.type.ndim))]
         return pt.zeros(shape, dtype=terms.dtype)[order].inc(terms)
 
     def per_record(self, graph: TensorVariable, rows: Rows) -> TensorVariable:
-        """Sum a graph that has one slice per record over its other axes, shape (n,)."""
+        """Sum a graph with one slice per record over its other axes, shape (n,)."""
         others = [k for k in range(graph.type.ndim) if k != rows.axis]
         values = graph.sum(axis=others) if others else graph
         return values if rows.records is None else self._scatter(values, rows.records)

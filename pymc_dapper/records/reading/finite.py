@@ -1,4 +1,4 @@
-"""Records with few possible values: exact draws from what their prior and public answers say."""
+"""Records with few possible values: exact draws from their prior times the separable factors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from pymc_dapper.graphs.rebuild import rebuild
 MAX_VALUES = 16
 
 LARGEST_RANGE = 300.0
-"""Range of log-likelihoods whose exponentials, times a prior, are far from the smallest double."""
+"""Range of log-likelihoods in which exponentials, times a prior, are far from underflow."""
 
 
 def possible_values(rvs: Sequence[TensorVariable]) -> np.ndarray | None:
@@ -37,7 +37,7 @@ def possible_values(rvs: Sequence[TensorVariable]) -> np.ndarray | None:
 
 
 def support(rv: TensorVariable) -> range | None:
-    """Values of a vector of a discrete distribution with known bounds; None for any other."""
+    """Values of a vector of a discrete distribution with known bounds; None for other variables."""
     op, node = rv.owner.op, rv.owner
     if rv.type.ndim != 1:
         return None
@@ -56,7 +56,7 @@ def support(rv: TensorVariable) -> range | None:
     if low is None or high is None:
         return None
     if np.ptp(low) > 0 or np.ptp(high) > 0:
-        return None  # what else sees a record might not be defined at another record's values
+        return None  # other factors might not be defined at another record's values
     return range(int(low.flat[0]), int(high.flat[0]) + 1)
 
 
@@ -72,7 +72,7 @@ class Prior:
     """Shape (n,): its log-density at each record."""
 
     def probability(self, value: int) -> TensorVariable:
-        """Probability of a value, with an entry per record or one for all."""
+        """Probability of a value, with an entry per record or one for all records."""
         if isinstance(self.op, CategoricalRV):
             return self.parameters[0][..., value]
         if isinstance(self.op, BernoulliRV):
@@ -83,20 +83,19 @@ class Prior:
 
 @dataclass(frozen=True)
 class FiniteLaw:
-    """A distribution of records over few values, in which records don't interact."""
+    """A distribution of independent records over few values."""
 
     values: np.ndarray
-    """Ints, shape (k, number of variables): all values that a record can take."""
+    """Ints, shape (k, number of variables): all values of a record."""
     weights: tuple[TensorVariable, ...]
-    """Each of shape (n,): the density of each record at each of them, all divided by
+    """Each of shape (n,): the density of each record at each value, divided by
     ``exp(log_scale)``."""
     log_scale: TensorVariable
-    """Shape (n,): so that a record's largest weight is neither too large nor too small for a
-    double."""
+    """Shape (n,): chosen so that a record's largest weight neither overflows nor underflows."""
 
     def draw(self, records: Sequence[TensorVariable]) -> list[TensorVariable]:
         """Build the graph of a draw of all records, in the types of their value variables."""
-        # A record for which nothing is possible gets any value: its log-density then says so.
+        # A record without a possible value gets any value; its log-density shows that.
         rng = random_generator_type("rng")
         _, u = uniform(size=records[0].type.shape, rng=rng, return_next_rng=True)
         return self.choose(u, self.weights, records)
@@ -107,7 +106,7 @@ class FiniteLaw:
         weights: Sequence[TensorVariable],
         records: Sequence[TensorVariable],
     ) -> list[TensorVariable]:
-        """Choose the values to which uniform numbers, of shape (n,), point."""
+        """Choose the values that correspond to uniform numbers, shape (n,)."""
         chosen = chosen_by(u, weights)
         return [
             _entry(column, chosen).astype(x.dtype)
@@ -122,11 +121,11 @@ def conditional_law(
     values: np.ndarray,
     possible: TensorVariable | None = None,
 ) -> FiniteLaw:
-    """Multiply the records' prior by what else is known of each of them.
+    """Multiply the records' prior by the other log-likelihoods of each record.
 
-    Records, log-likelihoods and ``possible``, which says whether the prior's parameters are valid
-    where they depend on the records, have an entry for each record. Values are all that a record
-    can take, shape (number of values, number of variables).
+    Records, log-likelihoods and ``possible`` have an entry for each record. ``possible`` says
+    whether the prior's parameters are valid, if they depend on the records. ``values`` are all
+    values of a record, shape (number of values, number of variables).
     """
 
     def at_value(graph: TensorVariable, value: np.ndarray) -> TensorVariable:
@@ -134,8 +133,8 @@ def conditional_law(
         at = {x: pt.full(x.type.shape, v, x.dtype) for x, v in zip(records, value, strict=True)}
         return rebuild([graph], at)[0]
 
-    # Vectors with an entry per record, one for each value, in place of a matrix: PyTensor then
-    # makes a single pass over the records of all that follows.
+    # One vector with an entry per record for each value, instead of a matrix: PyTensor then makes a
+    # single pass over the records.
     weights, logs = [], []
     for value in values:
         weight, log = pt.constant(1.0), pt.constant(0.0)
@@ -145,15 +144,16 @@ def conditional_law(
             weight = pt.switch(at_value(possible, value), weight, 0.0)
         for log_likelihood in log_likelihoods:
             log = log + at_value(log_likelihood, value)
-        # In double precision, whatever the model's is: constants such as 0.75 make it single.
+        # In double precision, whatever the model's: constants such as 0.75 would make it single.
         weight, log = weight.astype("float64"), log.astype("float64")
         weights.append(pt.switch(weight > 0, weight, 0.0))
         logs.append(pt.switch(pt.isfinite(log), log, -np.inf))
     if _can_underflow(logs):
-        # Relative to the largest that the prior allows: all weights could else be rounded to zero.
+        # Relative to the largest value that the prior allows: otherwise all weights could become
+        # zero.
         logs = [log + pt.log(weight) for log, weight in zip(logs, weights, strict=True)]
         weights = [pt.constant(1.0)] * len(values)
-    # Else the logarithms are constants, so that a draw takes neither exponential nor logarithm.
+    # Otherwise the logarithms are constants: a draw then needs no exponential or logarithm.
     largest = reduce(pt.maximum, logs)
     largest = pt.switch(pt.isfinite(largest), largest, 0.0)
     scaled = [weight * pt.exp(log - largest) for weight, log in zip(weights, logs, strict=True)]
@@ -161,14 +161,14 @@ def conditional_law(
 
 
 def _entry(values: np.ndarray, index: TensorVariable) -> TensorVariable:
-    """Look values up, by arithmetic where they follow each other."""
+    """Look values up, by arithmetic if they are consecutive."""
     if np.array_equal(values, values[0] + np.arange(len(values))):
         return index + values[0]
     return pt.constant(values)[index]
 
 
 def _can_underflow(logs: Sequence[TensorVariable]) -> bool:
-    """Whether ratios of likelihoods may be too small for a double, or aren't known beforehand."""
+    """Whether ratios of likelihoods may underflow, or aren't known beforehand."""
     known = [known_value(log) for log in logs]
     if any(log is None for log in known):
         return True

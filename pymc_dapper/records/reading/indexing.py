@@ -1,4 +1,4 @@
-"""Rules for indexing: what looking up, picking and filling in do to the record axis."""
+"""Rules for indexing: the effect of look-ups, selections and assignments on the record axis."""
 
 from collections.abc import Mapping, Sequence
 
@@ -119,17 +119,17 @@ def _fill(op: AdvancedIncSubtensor, node: Apply, roles: Sequence[Role]) -> Seque
 def _accumulate(
     op: AdvancedIncSubtensor, node: Apply, index: TensorVariable, by_index: Rows | None, value: Role
 ) -> SumOverRecords:
-    """Add each record's value to the entry of the buffer that its index names."""
+    """Add each record's value to the entry of the buffer at its index."""
     buffer, values, *_ = node.inputs
     rows = [r for r in (by_index, value) if isinstance(r, Rows)]
     if op.set_instead_of_inc or index.type.ndim != 1 or common_rows(node, rows).axis != 0:
         raise mixes(node, "fills in some of the records")
-    counted = pt.switch(index < 0, index + buffer.shape[0], index)  # a negative one from the end
+    counted = pt.switch(index < 0, index + buffer.shape[0], index)  # -1 is the last
     length = buffer.type.shape[0]
     entries = pt.arange(buffer.shape[0]) if length is None else pt.constant(np.arange(length))
     at = pt.eq(counted[:, None], entries)
     if buffer.type.ndim == 1:
-        # Entry by entry, so that it can be computed for some of the records at a time.
+        # Entry by entry, so that a block of records can be computed.
         each = values[:, None] if values.type.ndim else values
         terms = pt.switch(at, each, 0).astype(node.outputs[0].dtype)
         return SumOverRecords(terms, common_rows(node, rows).records, offset=buffer)
@@ -148,7 +148,7 @@ def _index_ndim(indices: Sequence, advanced: Sequence[int]) -> int:
 
 
 def _start_of_index_axes(advanced: Sequence[int]) -> int:
-    """Where NumPy puts the axes of the index arrays: in their place if adjacent, else first."""
+    """Return where NumPy puts the axes of index arrays: in place if adjacent, else first."""
     adjacent = advanced[-1] - advanced[0] == len(advanced) - 1
     return advanced[0] if adjacent else 0
 
@@ -170,7 +170,7 @@ def _rows_of_indices(
 
 
 def _order(x: TensorVariable, rows: Rows) -> TensorVariable:
-    """Which record each slice of ``x`` depends on."""
+    """Return the record on which each slice of ``x`` depends."""
     return pt.arange(x.shape[rows.axis]) if rows.records is None else rows.records
 
 
@@ -180,7 +180,7 @@ def _is_identity(index: TensorVariable, length: int) -> bool:
 
 
 def _pick(node: Apply, order: TensorVariable, index: TensorVariable, ndim: int) -> Rows:
-    """Rows picked by a public index array, which must vary along one axis only."""
+    """Return rows selected by a public index array, which must vary along one axis only."""
     long = [k for k, size in enumerate(index.type.shape) if size != 1]
     if len(long) != 1:
         raise mixes(node, "picks records by an index of several dimensions")

@@ -1,7 +1,7 @@
-"""What a model says of sums over records exactly: without it, the log-density is minus infinity.
+"""Exactly known sums over records: if they don't hold, the log-density is minus infinity.
 
-The sums are to a factor what counts are to the factors of a table, so the walk through those finds
-the equations.
+Sums over records are treated like counts, so the walk through a table's factors finds the
+equations.
 """
 
 from collections.abc import Sequence
@@ -27,14 +27,13 @@ class KnownTotals:
     """Linear functions of sums over records that are known to be zero."""
 
     factors: tuple[str, ...]
-    """Name of the factor that says so, for each."""
+    """For each equation, the name of its factor."""
     matrix: np.ndarray
-    """Shape (m, d): their coefficients, for all sums over records that the model has, flattened and
-    joined."""
+    """Shape (m, d): their coefficients on all sums over records, flattened and joined."""
     offset: TensorVariable
-    """Shape (m,): what is to be added: minus the totals that are known."""
+    """Shape (m,): the constant of each equation, minus the known total."""
     tolerances: np.ndarray
-    """Shape (m,): up to how much they are known."""
+    """Shape (m,): the tolerance of each equation."""
 
     def only(self, chosen: np.ndarray) -> "KnownTotals":
         """Choose some of them, by a vector of bool."""
@@ -43,7 +42,7 @@ class KnownTotals:
         return KnownTotals(factors, self.matrix[chosen], offset, self.tolerances[chosen])
 
     def single_sums(self) -> list[int]:
-        """Return the sums that are known by themselves, as columns of the matrix."""
+        """Return the sums that are known individually, as columns of the matrix."""
         is_in = self.matrix[np.count_nonzero(self.matrix, axis=1) == 1] != 0
         return np.flatnonzero(is_in.any(axis=0)).tolist()
 
@@ -51,9 +50,9 @@ class KnownTotals:
 def find_known_totals(
     factors: Sequence[AdditiveFactor], sums: Sequence[RecordSum]
 ) -> KnownTotals | None:
-    """Find all that factors say exactly of ``sums``, those that any of them sees; None if nothing.
+    """Find all equations on ``sums`` that factors state; None if there are none.
 
-    Conditions of other kinds than equations are left out.
+    Conditions that aren't equations are left out.
     """
     totals = [sum_.total for sum_ in sums]
     if any(None in total.type.shape for total in totals):
@@ -77,7 +76,7 @@ def find_known_totals(
 
 
 def _tolerances(graph: TensorVariable, totals: Sequence[TensorVariable]) -> list[float]:
-    """Return up to how much sums are compared with anything; 0 where by an equality."""
+    """Return the tolerances with which sums are compared to anything; 0 for equalities."""
     dependent = dependent_variables(totals, [graph])
     compared = (node for node in io_toposort([], [graph]) if node.outputs[0] in dependent)
     found = {_tolerance(node) for node in compared}
@@ -85,7 +84,7 @@ def _tolerances(graph: TensorVariable, totals: Sequence[TensorVariable]) -> list
 
 
 def _tolerance(node: Apply) -> float | None:
-    """Return what a difference is compared with, if it is; 0 for an equality."""
+    """Return the limit of a difference's size, if it is compared with one; 0 for an equality."""
     if isinstance(node.op, Elemwise):
         if isinstance(node.op.scalar_op, ps.EQ | ps.NEQ):
             return 0.0
@@ -100,9 +99,9 @@ def _tolerance(node: Apply) -> float | None:
 def _with_equalities(
     graph: TensorVariable, totals: Sequence[TensorVariable], tolerance: float
 ) -> TensorVariable:
-    """Write |difference| < tolerance as difference == 0, each condition in a choice of its own.
+    """Write |difference| < tolerance as difference == 0, each condition in its own choice.
 
-    With a tolerance, what is an equality already is written otherwise, since it is found without.
+    If a tolerance is given, plain equalities are changed: they are found without a tolerance.
     """
 
     def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
@@ -121,7 +120,7 @@ def _with_equalities(
 
 
 def _one_by_one(condition: Variable, yes: Variable, no: Variable) -> Variable:
-    """Let conditions that all have to hold choose one after the other."""
+    """Write conditions that must all hold as nested choices."""
     node = condition.owner
     if node is not None and isinstance(node.op, Elemwise):
         for joint, impossible in ((ps.AND, no), (ps.OR, yes)):

@@ -1,16 +1,16 @@
 """A numerical check that draws from the records' prior follow its density.
 
-Records are drawn anew from their prior, and parameters move by its density. If these are of two
-laws, the chain has no posterior. PyMC's own pairs are known (`graphs/laws.py`) and passed over.
-The others are looked at as follows.
+Records are drawn from their prior, but parameters move by its density. If the two are different
+laws, the chain has no posterior. PyMC's own pairs are known (`graphs/laws.py`) and aren't checked.
+Others are checked as follows.
 
-Of records drawn at one of two values of the parameters, by the toss of a coin, the density says
-with which probability each comes from the second: D = p2 / (p1 + p2). Given the records, the tosses
-are independent and have these probabilities, whatever the law is: discrete, continuous, both, or of
+Each record is drawn at one of two parameter values, chosen by a coin. The density gives the
+probability that a record comes from the second: D = p2 / (p1 + p2). Given the records, the coins
+are independent and have these probabilities, whatever the law: discrete, continuous, mixed or of
 many dimensions, with its density normalised or not. So in any group chosen by D, the number from
-the second is a sum of independent Bernoulli variables of mean sum D. By Bernstein's inequality it
-is further than t = L / 3 + sqrt(L^2 / 9 + 2 L V) from that with probability 2 exp(-L) at most, V
-the sum of D (1 - D).
+the second value is a sum of independent Bernoulli variables with mean sum D. By Bernstein's
+inequality, it is further than t = L / 3 + sqrt(L^2 / 9 + 2 L V) from its mean with probability 2
+exp(-L) at most, where V is the sum of D (1 - D).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,16 +30,16 @@ from pymc_dapper.graphs.laws import (
 from pymc_dapper.records.reading.model import ModelReading, log_priors_of_each
 
 FALSE_ALARMS = 1e-6
-"""Probability that a right pair is refused, at most."""
+"""Largest probability that a right pair is refused."""
 DIRECTIONS, GROUPS = 6, 8
-"""How many pairs of values of the parameters, at most, and how many groups of records at each."""
+"""Most pairs of parameter values, and number of groups of records at each."""
 RECORDS, MOST_STATES = 4096, 256
-"""So many records are drawn at each pair, if that takes no more states."""
+"""Number of records drawn at each pair, if that takes no more states."""
 TELLING = 0.1
-"""The mean of D (1 - D) from which on a pair isn't too far apart to tell anything; at most 1/4."""
+"""If the mean of D (1 - D), at most 1/4, is smaller, a pair is too far apart to be informative."""
 SHRINKS = 12
 POINTS_AT = 16
-"""At how many values of the parameters the densities at point masses are looked at."""
+"""Number of parameter values at which densities at point masses are checked."""
 
 Point = Mapping[str, np.ndarray]
 
@@ -51,8 +51,8 @@ def check_laws(
 ) -> None:
     """Refuse records whose draws don't follow their density.
 
-    ``draw_parameters`` draws a point from the parameters' prior, if that can be. Only laws that
-    depend on parameters are looked at: else the density decides on nothing.
+    ``draw_parameters`` draws a point from the parameters' prior, if possible. Only laws that depend
+    on parameters are checked: otherwise the density decides nothing.
     """
     unknown = [rv for rv in reading.rvs if not draws_follow_density(rv.owner)]
     moving = _parameters_of_prior(reading)
@@ -66,7 +66,7 @@ def check_laws(
     if left and others:
         names = ", ".join(f"'{rv.name}'" for rv in left)
         laws = _Laws(reading)
-        # All together, and one by one: else that of the widest prior would leave no room to others.
+        # All together, and one by one: otherwise the widest prior would dominate.
         directions = [moving, *([x] for x in moving if len(moving) > 1)][:DIRECTIONS]
         for k, (moved, each) in enumerate(zip(directions, rng.spawn(DIRECTIONS), strict=False)):
             first = k % len(others)
@@ -84,7 +84,7 @@ def _parameters_of_prior(reading: ModelReading) -> list[str]:
 def _is_mixture_with_points(
     reading: ModelReading, rv: TensorVariable, points: Sequence[Point]
 ) -> bool:
-    """Check a mixture of point masses and of laws with a density, if this is one."""
+    """Check for a mixture of point masses with laws that have a density."""
     graphs = log_densities_at_points(rv.owner)
     if graphs is None:
         return False
@@ -141,7 +141,7 @@ class _Laws:
             there = self._near_enough(here, there, moving, rng)
             n_states = int(np.clip(RECORDS // self._reading.n_records, 1, MOST_STATES))
             found = [self._draw(here, there, each) for each in rng.spawn(n_states)]
-        except FAILURES:  # of an impossible draw
+        except FAILURES:  # at an impossible draw
             return
         probability = np.concatenate([x for x, _ in found])
         second = np.concatenate([x for _, x in found])
@@ -160,18 +160,18 @@ class _Laws:
         moved = [x for x in self._reading.parameters if x.name in moving]
         parameters = ", ".join(f"'{name}'" for name in self._reading.names(moved))
         return ReadingError(
-            f"what is drawn from the prior of {names} doesn't follow its density: of {n} records "
-            f"drawn at two values of {parameters}, {n_second} came from the second, and by their "
-            f"density it should be {expected:.0f}. DapperStep draws records, and parameters move "
-            "by their density, so both must be of one law. If it is a CustomDist, look whether "
-            "`logp` and `random` (or `dist`) mean the same by each parameter. Numbers with a "
-            "probability of their own must have that in `logp`, and no density beside it"
+            f"draws from the prior of {names} don't follow its density: of {n} records drawn at "
+            f"two values of {parameters}, {n_second} came from the second, and by their density "
+            f"it should be {expected:.0f}. DapperStep draws records, but parameters move by the "
+            "records' density, so both must be the same law. For a CustomDist, check that `logp` "
+            "and `random` (or `dist`) give each parameter the same meaning. A number with a "
+            "positive probability must have that in `logp`, and no density beside it"
         )
 
     def _near_enough(
         self, here: Point, there: Point, moving: Sequence[str], rng: np.random.Generator
     ) -> Point:
-        """Go back towards the first point until single records don't tell them apart."""
+        """Go back towards the first point until single records don't separate the two."""
         for _ in range(SHRINKS):
             found = [self._draw(here, there, each)[0] for each in rng.spawn(4)]
             probability = np.concatenate(found)
@@ -183,7 +183,7 @@ class _Laws:
     def _draw(
         self, here: Point, there: Point, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw records at one or the other point; return D of each, and whether at the second."""
+        """Draw records at one or the other point; return each D, and whether it was the second."""
         reading = self._reading
         start = [here[x.name] for x in reading.records]
         at = [[point[x.name] for x in reading.parameters] for point in (here, there)]
@@ -209,7 +209,7 @@ class _Laws:
 
 
 def _half_way(here: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Return the middle; of whole numbers, the one beyond it, so that what differs still does."""
+    """Return the middle; whole numbers are rounded away from the first, so they still differ."""
     if np.asarray(there).dtype.kind == "f":
         return (here + there) / 2
     apart = there - here
@@ -217,7 +217,7 @@ def _half_way(here: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 
 def _log_density_of_each(reading: ModelReading) -> TensorVariable:
-    """Return each record's log-density, or if they aren't told apart, that of all: shape (1,)."""
+    """Return each record's log-density; if there is only one for all, that one, shape (1,)."""
     view, rvs = reading.view, reading.rvs
     try:
         found = log_priors_of_each(view, rvs, reading.records)

@@ -1,4 +1,4 @@
-"""What is latent of each record besides what mechanisms see: classes, abilities, true values."""
+"""Latent variables of each record besides a mechanism's: classes, abilities, true values."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from pymc_dapper.graphs.view import view_of
 
 
 def length(model: Model, rv: TensorVariable) -> int | None:
-    """Return the length of a variable's first axis; None if its entries aren't drawn one by one."""
+    """Return the length of a variable's first axis; None if it is one draw."""
     if rv.type.ndim == 0 or rv.type.ndim == rv.owner.op.ndim_supp:
         return None
     [n, *_] = view_of(model).shape(rv)
@@ -18,11 +18,11 @@ def length(model: Model, rv: TensorVariable) -> int | None:
 
 
 def with_linked(model: Model, seen: Sequence[TensorVariable], n: int) -> list[TensorVariable]:
-    """Add to the records what is latent of each and linked to them, in the model's order.
+    """Add latent variables that are linked to the records, in the model's order.
 
-    These are free variables with an entry for each of the ``n`` records on whose distribution one
-    of the records' depends, or the other way round. Of continuous ones, those stay parameters that
-    data of each record are observed of: most proposals from the prior would be refused.
+    A free variable with an entry for each of the ``n`` records is linked if its distribution
+    depends on a record variable, or the other way round. A continuous one stays a parameter if data
+    are observed for each record given it: most proposals from the prior would be refused.
     """
     found = set(seen)
     observed = [x for x in model.observed_RVs if not hasattr(x.tag, "check_data")]

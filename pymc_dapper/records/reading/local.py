@@ -1,4 +1,4 @@
-"""Records proposed near their present values instead of anew."""
+"""Records proposed near their present values instead of independently."""
 
 from dataclasses import replace
 
@@ -13,11 +13,11 @@ from pymc_dapper.records.reading.possible import read_possible
 
 
 def read_local(reading: ModelReading) -> ModelReading | None:
-    """Read how a model's records are proposed near where they are; None if none can be.
+    """Read proposals near the present values of a model's records; None if there are none.
 
-    The reading returned differs in its proposals, and where their draws come from. How far they
-    reach, a number above 0 and up to 1, is the last of its ``data``. A proposal is as likely as the
-    way back from it, times the ratio of the priors. So what decides on it is the same.
+    The returned reading has other proposals and sources of randomness. Their reach, in (0, 1], is
+    the last of its ``data``. A proposal is as likely as its reverse, times the ratio of the priors.
+    So the decision is the same.
     """
     if reading.proposes_conditionally:
         return None

@@ -1,4 +1,4 @@
-"""Read a PyMC model: which records it has, what proposes them, and which factors see them."""
+"""Read a PyMC model: its records, their proposals, and the factors that depend on them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,13 +30,13 @@ from pymc_dapper.records.reading.plan import Plan, read_plan
 from pymc_dapper.records.reading.possible import read_possible
 
 type Propose = Callable[..., tuple[list[np.ndarray], np.ndarray]]
-"""``propose(rng, records, parameters)`` returns proposals, and for which records they are possible
-ones, shape (n,)."""
+"""``propose(rng, records, parameters)`` returns proposals, and whether each record's proposal is
+possible, shape (n,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class ModelReading(Reading):
-    """How a model sees its records.
+    """How a model depends on its records.
 
     Attributes
     ----------
@@ -44,32 +44,32 @@ class ModelReading(Reading):
         The records: variables with the names of their value variables and with static shapes, the
         record axis first.
     randomness : Randomness
-        Where the draws of ``proposals`` come from: inputs of theirs.
+        Sources of the random draws in ``proposals``: inputs of these.
     proposals : tuple of TensorVariable
         A draw of all records given the parameters, in the order of ``records``: from their prior,
-        or from their prior times the separable factors. A transformed record is nan where it was
-        drawn outside of what its value variable can reach.
+        or from their prior times the separable factors. A transformed record is nan if it was drawn
+        outside the range of its transform.
     log_priors : tuple of TensorVariable, scalars
-        The log-density of each of ``records`` as the model has it; none if PyMC can't tell it.
+        The log-density of each of ``records`` in the model; none if PyMC can't derive it.
     possible : TensorVariable of bool, shape (n,), or None
-        Whether values of ``records`` may be proposed ones: not where the draw has no value in the
-        space of a value variable, or was made with invalid parameters. None if all draws may be.
+        Whether the proposal ``records`` may be accepted. It may not if the draw has no value in the
+        space of a value variable, or was made with invalid parameters. None if all draws may.
     possible_values : ndarray of int, shape (k, number of record variables), or None
-        All values that a record can take, if they are few: a product of ranges.
+        All values of a record, if they are few: a product of ranges.
     conditional : FiniteLaw or None
-        The records' prior times the separable factors, where proposals are drawn from that: these
-        factors then don't decide on them.
+        The records' prior times the separable factors, if proposals come from it: these factors
+        then don't decide.
     factors : tuple of Factor
-        The factors of the log-density that depend on the records, their prior not included.
+        The factors of the log-density that depend on the records, except their prior.
     plan : Plan
-        What decides on proposals in a sweep, and how contributions to the sums are made.
+        What decides on proposals in a sweep, and how contributions to the sums are computed.
     parameters : tuple of TensorVariable
         Value variables of all other free variables that the graphs depend on.
     draws_anew : bool
-        Whether no record may walk, as parameters are drawn without those that aren't there.
+        Whether records may not walk, because parameters are drawn without the absent records.
     number : TensorVariable, optional
-        Value variable of the number of records that are there, the first ones, where no others are
-        seen: these aren't decided on.
+        Value variable of the number of present records, the first ones, if nothing depends on the
+        others: the others then need no decision.
     """
 
     records: tuple[TensorVariable, ...]
@@ -105,8 +105,8 @@ class ModelReading(Reading):
             records: Sequence[np.ndarray],
             parameters: Sequence[np.ndarray],
         ) -> tuple[list[np.ndarray], np.ndarray]:
-            # A function leaves its generator as it is: each call needs one of its own.
-            with np.errstate(all="ignore"):  # of impossible draws
+            # A compiled function doesn't advance its generator: each call gets its own.
+            with np.errstate(all="ignore"):  # for impossible draws
                 *drawn, possible = evaluate(*self.randomness.draw(rng), *records, *parameters)
             return drawn, possible
 
@@ -119,12 +119,12 @@ class ModelReading(Reading):
 
     @property
     def proposes_conditionally(self) -> bool:
-        """Whether proposals heed the separable factors, so that these don't decide on them."""
+        """Whether proposals already account for the separable factors."""
         return self.conditional is not None
 
     @property
     def additive_factors(self) -> list[AdditiveFactor]:
-        """The factors that see the records through sums."""
+        """The factors that depend on the records through sums."""
         return [factor for factor in self.factors if isinstance(factor, AdditiveFactor)]
 
     @property
@@ -139,7 +139,7 @@ class ModelReading(Reading):
 
     @property
     def record_names(self) -> list[str]:
-        """Names of the record variables, as the model has them."""
+        """Names of the record variables in the model."""
         return self.names(self.records)
 
     @property
@@ -154,14 +154,14 @@ class ModelReading(Reading):
 
     @property
     def sums(self) -> list[RecordSum]:
-        """The sums over records that any factor depends on, each once."""
+        """The sums over records in any factor, each once."""
         return sums_of(self.additive_factors)
 
 
 def read_model(
     model: Model, values: Sequence[TensorVariable], point: Mapping[str, np.ndarray]
 ) -> ModelReading:
-    """Find out how records enter a model's log-density.
+    """Find how a model's log-density depends on the records.
 
     Parameters
     ----------
@@ -175,13 +175,13 @@ def read_model(
     Returns
     -------
     ModelReading
-        The model's factors, sorted by how they see the records, and the records' proposal.
+        The records' proposals, and the model's factors by how they depend on the records.
 
     Raises
     ------
     ReadingError
-        If a variable can't be a record, if no factor depends on the records, or if a factor
-        does so in a way that isn't understood.
+        If a variable can't be a record, if no factor depends on the records, or if a factor does in
+        an unknown way.
     """
     rvs = [model.values_to_rvs[value] for value in values]
     check_records(model, rvs, point)
@@ -195,8 +195,8 @@ def read_model(
         names = ", ".join(f"'{rv.name}'" for rv in rvs)
         raise ReadingError(
             f"nothing in the model depends on the records {names}: they would just follow their "
-            "prior. Add the privacy mechanism, as a pm.Potential or as an observed variable, as a "
-            "function of the records"
+            "prior. Add the privacy mechanism as a function of the records: a pm.Potential or an "
+            "observed variable"
         )
 
     separable = [factor for factor in factors if isinstance(factor, SeparableFactor)]
@@ -233,7 +233,7 @@ def read_model(
 
 
 def prior_law(reading: ModelReading) -> FiniteLaw | None:
-    """Return the prior of records with few values; None where it isn't known record by record."""
+    """Return the prior of records with few values; None if it isn't known for each record."""
     if reading.possible_values is None:
         return None
     return _finite_law(reading.view, reading.rvs, [], reading.possible_values, reading.possible)
@@ -248,7 +248,7 @@ def _finite_law(
 ) -> FiniteLaw | None:
     records = [view.values[view.model.rvs_to_values[rv]] for rv in rvs]
     log_priors = log_priors_of_each(view, rvs, records)
-    # The prior of a single record needn't have a record axis: then it isn't known record by record.
+    # A prior without a record axis isn't known for each record.
     if len(log_priors) < len(rvs):
         return None
     priors = [
@@ -265,7 +265,7 @@ def log_priors_of_each(
     *,
     jacobian: bool = True,
 ) -> list[TensorVariable]:
-    """Return the log-densities of each record, shape (n,), of those that tell records apart."""
+    """Return each record's log-densities, shape (n,), of variables whose density is per record."""
     factors = read_factors(view.named_log_densities(rvs, jacobian=jacobian), records)
     return [x.log_densities for x in factors if isinstance(x, SeparableFactor)]
 

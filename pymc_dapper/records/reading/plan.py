@@ -1,7 +1,7 @@
-"""How a sweep over a model's records goes: what decides on proposals, and how rows are made.
+"""The plan of a sweep over a model's records: what decides on proposals, and how rows are made.
 
-The rows are what records contribute to the sums. All of it follows from how the model was read, so
-that compiling has nothing left to choose.
+Rows are the records' contributions to the sums. The plan follows from the reading, so compiling has
+no choices left.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFact
 
 @dataclass(frozen=True)
 class ByEntries:
-    """Terms of the log-density of which each sees one entry of a sum."""
+    """The terms of the log-density, each of one entry of a sum."""
 
     density: EntrywiseDensity
     rows: RowMaker
-    """How contributions to the sums are made."""
+    """How contributions to the sums are computed."""
 
 
 @dataclass(frozen=True)
@@ -29,26 +29,26 @@ class BySums:
     """The log-density as a whole, as a function of all sums."""
 
     rows: RowMaker
-    """How contributions to the sums are made."""
+    """How contributions to the sums are computed."""
 
 
 @dataclass(frozen=True)
 class ByFullEvaluation:
-    """The log-density as the model has it, from all records."""
+    """The log-density as the model computes it, from all records."""
 
 
 @dataclass(frozen=True)
 class EachByItself:
-    """What each record adds to the log-density, on all at once: they don't interact."""
+    """Each record's own log-density; all are decided on at once, since they don't interact."""
 
 
 @dataclass(frozen=True)
 class NothingToDecide:
-    """Proposals are drawn from the records' conditional distribution: none is refused."""
+    """Nothing: proposals come from the records' conditional distribution, and none is refused."""
 
 
 Plan = ByEntries | BySums | ByFullEvaluation | EachByItself | NothingToDecide
-"""What decides on the proposals of a sweep, beside the separable factors that they don't heed."""
+"""What decides on proposals, beside separable factors that the proposals don't account for."""
 
 
 def read_plan(
@@ -61,9 +61,9 @@ def read_plan(
 ) -> Plan:
     """Plan the sweep over a model's records.
 
-    Where these have few values, ``possible_values`` are all of them, shape (k, number of record
-    variables). Proposals may heed the separable factors. Contributions are made for so many records
-    at a time, where each has its own.
+    If records have few values, ``possible_values`` has all of them, shape (k, number of record
+    variables). Proposals may account for the separable factors. Contributions by row are computed
+    for ``records_in_block`` records at a time.
     """
     if any(isinstance(factor, FullFactor) for factor in factors):
         return ByFullEvaluation()

@@ -1,8 +1,8 @@
 """Which values of records have a positive prior density.
 
-Records are proposed by drawing from their prior, one variable after another. Where a variable is
-drawn whose parameters depend on another record variable, these may be invalid: the draw then means
-nothing, and PyMC's density is zero.
+Records are proposed by drawing from their prior, one variable after another. A variable's
+parameters may depend on another record variable and be invalid there: the draw is then meaningless,
+and PyMC's density is zero.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,14 +39,13 @@ COUNTS = BinomialRV | GeometricRV | HyperGeometricRV | NegBinomialRV | PoissonRV
 
 
 class Possible(NamedTuple):
-    """Which values of records may be kept when they are proposed."""
+    """Which proposed values of records are valid."""
 
     whole: TensorVariable | None
-    """Bool, shape (n,): whether a record's values are possible ones; None if all that can be
-    proposed are."""
+    """Bool, shape (n,): whether a record's values are possible; None if all proposals are."""
     parameters: dict[TensorVariable, TensorVariable]
-    """For random variables of records, whether the parameters of each record's are valid; without
-    those whose parameters always are."""
+    """For random variables of records: whether each record's parameters are valid. Variables whose
+    parameters are always valid are left out."""
 
 
 def read_possible(
@@ -55,10 +54,10 @@ def read_possible(
     records: Sequence[TensorVariable],
     log_priors: Sequence[TensorVariable],
 ) -> Possible:
-    """Say which values of records may be kept when they are proposed, in terms of ``records``.
+    """Return which values of records may be accepted, in terms of ``records``.
 
-    These stand for the values of ``rvs``, whose log-densities ``log_priors`` are, or none if it
-    isn't known. A check of parameters that can't be followed to a record is refused.
+    ``records`` are the values of ``rvs``. ``log_priors`` are the log-densities of ``rvs``, or
+    nothing if they aren't known. A check of parameters that can't be split by record is refused.
     """
     known = {x: _bounds_of_record(rv) for rv, x in zip(rvs, records, strict=True)}
     conditions: list[TensorVariable] = []
@@ -106,14 +105,14 @@ def _are_numbers(
     records: Sequence[TensorVariable],
     known: Mapping[Variable, Bounds],
 ) -> bool:
-    """Whether parameters are finite numbers, as far as that depends on records."""
+    """Whether parameters that depend on records are finite numbers."""
     dependent = [x for x in parameters if not set(records).isdisjoint(ancestors([x]))]
     bounds = [bounds_of(x, known) for x in dependent]
     return all(each is not None and each.finite for each in bounds)
 
 
 def is_users_own(op: Op) -> bool:
-    """Whether a distribution's density was written apart from what draws from it."""
+    """Whether a distribution's density was written separately from its draws."""
     return isinstance(op, CustomDistRV) or (
         isinstance(op, CustomSymbolicDistRV) and not op.inline_logprob
     )
@@ -122,7 +121,7 @@ def is_users_own(op: Op) -> bool:
 def _of_each_record(
     condition: TensorVariable, records: Sequence[TensorVariable]
 ) -> TensorVariable | None:
-    """Whether a condition is met by all entries of a record; None if it isn't of single records."""
+    """Whether all entries of a record meet a condition; None if it can't be split by record."""
     try:
         role, followed = RecordWalk(records).follow(condition)
     except (NotAdditiveError, UnknownOperationError):

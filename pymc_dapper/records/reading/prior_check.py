@@ -1,6 +1,6 @@
-"""A numerical check that the records' prior ties no record to another.
+"""A numerical check that the records' prior doesn't couple records.
 
-A prior may hold what the walk through its parameters doesn't see, such as a ``CustomDist`` of a
+A prior may contain what the walk through its parameters can't see, such as a ``CustomDist`` of a
 cumulative sum. So its density and its draws are tested from outside.
 """
 
@@ -17,7 +17,7 @@ from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.model import ModelReading
 
 NUMBERS_CHANGED = 8
-"""Of each array of noise: one after the other."""
+"""Random numbers changed in each array of noise: one after another."""
 
 
 class PriorCheck:
@@ -27,7 +27,7 @@ class PriorCheck:
         self._reading = reading
         self._log_priors = reading.in_python(reading.log_priors)
         self._tolerance = rounding(reading.records, reading.log_priors)
-        # What draws is cut where random numbers come out: they are given from here on.
+        # The graph of draws is cut at its random numbers, which become inputs.
         drawn = [
             node.outputs[1]
             for node in io_toposort([], list(reading.proposals))
@@ -48,10 +48,10 @@ class PriorCheck:
         which: np.ndarray,
         parameters: Sequence[np.ndarray],
     ) -> None:
-        """Check that a density of independent records is the product of theirs.
+        """Check that the density is a product over records.
 
-        What two states have together is then left unchanged where they exchange some records
-        (``which``, shape (n,)). The message names the record variable.
+        The joint density of two states must stay the same if they exchange some records (``which``,
+        shape (n,)). The message names the record variable.
         """
         exchanged = (choose_rows(which, second, first), choose_rows(which, first, second))
         with np.errstate(all="ignore"):
@@ -72,9 +72,9 @@ class PriorCheck:
         parameters: Sequence[np.ndarray],
         rng: np.random.Generator,
     ) -> None:
-        """Check that no random number enters the draws of several records.
+        """Check that no random number affects the draws of several records.
 
-        The message names the record variable where one does.
+        If one does, the message names the record variable.
         """
         present = [*records, *parameters]
         try:
@@ -82,7 +82,7 @@ class PriorCheck:
                 self._draw_numbers(*self._reading.randomness.draw(each), *present)
                 for each in rng.spawn(2)
             )
-        except FAILURES:  # of an impossible draw: any error of a distribution
+        except FAILURES:  # any error of a distribution, at an impossible draw
             return
         drawn = self._from_numbers(*numbers, *present)
         for k, (values, new) in enumerate(zip(numbers, others, strict=True)):

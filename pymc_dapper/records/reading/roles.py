@@ -11,7 +11,7 @@ class Role:
 
 @dataclass(frozen=True)
 class Fixed(Role):
-    """It doesn't."""
+    """It doesn't depend on them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Rows(Role):
     axis : int
         The record axis.
     records : TensorVariable of int, shape (length of the axis,), optional
-        Which record each slice depends on. If None, slice i depends on record i.
+        The record on which each slice depends. If None, slice i depends on record i.
     """
 
     axis: int
@@ -39,7 +39,7 @@ class SumOverRecords(Role):
     contributions : TensorVariable, shape (m, *shape of the sum)
         The terms of the sum.
     records : TensorVariable of int, shape (m,), optional
-        Which record each term depends on. If None, term i depends on record i.
+        The record on which each term depends. If None, term i depends on record i.
     offset : TensorVariable, optional
         A constant that is added to the sum.
     """
@@ -51,20 +51,20 @@ class SumOverRecords(Role):
 
 @dataclass(frozen=True)
 class FunctionOfSums(Role):
-    """Depends on the records through sums over them only."""
+    """It depends on the records through sums over them only."""
 
 
 @dataclass(frozen=True, eq=False)
 class Combination(Role):
     """A sum of products of functions of sums with terms that have one slice per record.
 
-    Such as the deviation from a mean, x_i - mean(x) = 1 * x_i + (-mean(x)) * 1. A polynomial of
-    these, summed over the records, is a polynomial of sums: sum_i (x_i - m)^2 = sum_i x_i^2 -
-    2 m sum_i x_i + n m^2.
+    An example is the deviation from a mean, x_i - mean(x) = 1 * x_i + (-mean(x)) * 1. A polynomial
+    of these, summed over the records, is a polynomial of sums: sum_i (x_i - m)^2 = sum_i x_i^2 - 2
+    m sum_i x_i + n m^2.
     """
 
     axis: int
     """The record axis."""
     terms: tuple[tuple[TensorVariable, TensorVariable], ...]
-    """Pairs of a coefficient, of length 1 along the record axis, and of a variable with one slice
+    """Pairs of a coefficient, with length 1 along the record axis, and a variable with one slice
     per record. Both have as many axes as the combination."""

@@ -1,4 +1,4 @@
-"""What records contribute at each of few values, where it depends on nothing else of theirs."""
+"""Contributions at each of few values, if they depend on nothing else of a record."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -15,11 +15,11 @@ from pymc_dapper.records.reading.rows_of_others import rows_of_others
 def rows_by_value(
     contributions: TensorVariable, records: Sequence[TensorVariable], values: np.ndarray
 ) -> TensorVariable | None:
-    """Evaluate what records contribute with a record at each value, in the place of all records.
+    """Evaluate contributions with one record at each value, in place of all records.
 
-    Contributions to a sum have shape (n, ...), and the value variables of the records (n,); values
-    are all that a record can take, shape (k, number of variables). The result has shape (k, ...);
-    None if records of the same value may contribute differently, as with a covariate.
+    Contributions to a sum have shape (n, ...), and the value variables of the records (n,);
+    ``values`` are all values of a record, shape (k, number of variables). The result has shape (k,
+    ...). None if equal records may contribute differently, as with a covariate.
     """
     at: dict[Variable, Variable] = {
         record: pt.constant(column.astype(record.dtype))
@@ -30,10 +30,9 @@ def rows_by_value(
 
 
 def value_index(records: Sequence[TensorVariable], values: np.ndarray) -> TensorVariable:
-    """Say which of the values each record has; uint8, shape (n,), and k where it is none of them.
+    """Return the index of each record's value: uint8, shape (n,); k for other values.
 
-    All values that a record can take, shape (k, number of variables), are a product of ranges, the
-    last running fastest.
+    ``values``, shape (k, number of variables), are a product of ranges, the last running fastest.
     """
     index: TensorVariable = pt.constant(0)
     outside: list[TensorVariable] = []
@@ -44,10 +43,10 @@ def value_index(records: Sequence[TensorVariable], values: np.ndarray) -> Tensor
 
 
 def differing_columns(table: TensorVariable) -> TensorVariable:
-    """Say in which columns each row of a table may differ from each other row.
+    """Return the columns in which each row of a table may differ from each other row.
 
-    The table has shape (k, d); where it isn't constant, all columns of different rows may differ.
-    The result is as :class:`pymc_dapper.records.kernels.value_sweep.Values` has it.
+    The table has shape (k, d). If it isn't constant, all columns of different rows may differ. The
+    result is in the form of :class:`pymc_dapper.records.kernels.value_sweep.Values`.
     """
     n_rows, n_columns = table.type.shape
     known = known_value(table)
@@ -57,7 +56,7 @@ def differing_columns(table: TensorVariable) -> TensorVariable:
         differ = known[:, None] != known[None]
     columns = np.zeros((n_rows, n_rows, 1 + n_columns), dtype="uint32")
     columns[:, :, 0] = differ.sum(axis=2)
-    # A stable sort puts the columns that differ first, in their order.
+    # A stable sort puts differing columns first, in order.
     columns[:, :, 1:] = np.argsort(~differ, axis=2, kind="stable")
     width = 1 + columns[:, :, 0].max()
     return pt.constant(columns[:, :, :width].reshape(n_rows**2, width))

@@ -1,4 +1,4 @@
-"""What records contribute, for others in their place: one at each value, or some of them."""
+"""Contributions with other records in place of the model's: one at each value, or a block."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -20,12 +20,12 @@ def rows_of_others(
     at: Mapping[Variable, Variable],
     covariate: Callable[[TensorVariable, int], Variable | None],
 ) -> TensorVariable | None:
-    """Write what records contribute with others in their place, of which there may be more or less.
+    """Write contributions of other records in place of the model's; their number may differ.
 
-    ``at`` is what to put in the place of each record variable, with a row for each of the others;
-    ``covariate(x, axis)`` returns what to put in the place of what isn't a record, but has an entry
-    for each along an axis, or None if there is no such thing. None if an operation isn't known to
-    treat each record by itself, whatever their number.
+    ``at`` replaces each record variable, with a row for each of the others. ``covariate(x, axis)``
+    returns the replacement of a variable that isn't a record but has an entry for each along an
+    axis, or None. Returns None if an operation isn't known to treat records separately for any
+    number of records.
     """
     dependent = dependent_variables(at, [contributions])
     roles: dict[Variable, Role] = {record: Rows(0) for record in at}
@@ -60,7 +60,7 @@ def _only_rows(node: Apply, roles: Sequence[Role]) -> Rows | None:
 
 
 def _of_known_shape(node: Apply) -> TensorVariable:
-    """Return the only output; its shape is told where it follows from what the operation does."""
+    """Return the only output, with its shape if that follows from the operation."""
     [output], on_entries = node.outputs, scalar_of(node)
     if None not in output.type.shape or on_entries is None:
         return output
@@ -74,7 +74,7 @@ def _inputs(
     new: Sequence[Variable | None],
     covariate: Callable[[TensorVariable, int], Variable | None],
 ) -> list[Variable] | None:
-    """Return the inputs for other records; None if the operation isn't one of these."""
+    """Return the inputs for other records; None if that isn't known for the operation."""
 
     def in_place(x: Variable, replaced: Variable | None) -> Variable | None:
         axis = role.axis + x.type.ndim - node.outputs[0].type.ndim
@@ -88,9 +88,9 @@ def _inputs(
         case Maps(inputs=None) | Moves(inputs=[_, _, *_]):
             kept = [in_place(x, replaced) for x, replaced in pairs]
         case Moves(all=True) if len(pairs) > 1:
-            return None  # to a shape that may name the number of records
+            return None  # its target shape may contain the number of records
         case Moves() | Reduces():
-            # A table that is looked up, and the bounds of a slice, are the same for all.
+            # Look-up tables and bounds of slices are the same for all records.
             kept = [
                 x if replaced is None and (x is node.inputs[0] or _is_number(x)) else replaced
                 for x, replaced in pairs

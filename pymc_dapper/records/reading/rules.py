@@ -1,8 +1,8 @@
 """How PyTensor operations act on the record axis: one small rule per operation.
 
-A rule is asked only about nodes with an input that has one slice per record (``Rows``); it says
-what the node's outputs are. A sum over the record axis is the boundary between what each record
-contributes and what the mechanism does with the total.
+A rule is called only for nodes with an input that has one slice per record (``Rows``); it returns
+the roles of the node's outputs. A sum over the record axis is the boundary between contributions of
+records and the mechanism.
 """
 
 from collections.abc import Sequence
@@ -41,11 +41,11 @@ from pymc_dapper.records.reading.roles import Fixed, Role, Rows, SumOverRecords
 
 @singledispatch
 def follow_records(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    """Say how the outputs of an operation depend on the records.
+    """Return how the outputs of an operation depend on the records.
 
-    Dispatched on the type of ``op``. What an operation of your own does to entries is said with
-    :func:`pymc_dapper.action_of`, for all samplers. If that says too little, such as of one that
-    sums over records in its own way, register a rule for it: ``@follow_records.register(MyOp)``.
+    Dispatched on the type of ``op``. To teach all samplers an operation of your own, use
+    :func:`pymc_dapper.action_of`. If an action isn't enough, such as for an operation that sums
+    over records in its own way, register a rule: ``@follow_records.register(MyOp)``.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def follow_records(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]
     Raises
     ------
     NotAdditiveError
-        If the operation mixes records in another way than by a sum.
+        If the operation mixes records otherwise than by a sum.
     UnknownOperationError
         If there is no rule for the operation.
     """
@@ -87,12 +87,12 @@ def follow_records(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]
 
 
 def mixes(node: Apply, how: str) -> NotAdditiveError:
-    """Say that an operation mixes records in another way than by a sum."""
+    """Make the error for an operation that mixes records otherwise than by a sum."""
     return NotAdditiveError(f"the operation {describe(node)} {how}")
 
 
 def common_rows(node: Apply, roles: Sequence[Role]) -> Rows:
-    """Refuse inputs whose slices per record lie on other axes, or in another order."""
+    """Refuse inputs whose slices per record are on other axes, or in another order."""
     first, *others = (role for role in roles if isinstance(role, Rows))
     for other in others:
         if other.axis != first.axis or not _same_order(first.records, other.records):
@@ -101,7 +101,7 @@ def common_rows(node: Apply, roles: Sequence[Role]) -> Rows:
 
 
 def single_record(value: TensorVariable, record: TensorVariable) -> SumOverRecords:
-    """Take what depends on a single record as a sum over all, to which others add nothing."""
+    """Write a function of a single record as a sum over all, to which others add nothing."""
     return SumOverRecords(value[None], record[None])
 
 
@@ -112,12 +112,12 @@ def _same_order(a: TensorVariable | None, b: TensorVariable | None) -> bool:
 
 
 def _mapped(node: Apply, roles: Sequence[Role], mapped: Sequence[int] | None) -> Sequence[Role]:
-    """Make each entry from those in the same place, where one record's entries may be made of."""
+    """Map entries in the same place, which must belong to the same record."""
     entrywise = range(len(roles)) if mapped is None else mapped
     if any(isinstance(role, Rows) for k, role in enumerate(roles) if k not in entrywise):
         raise mixes(node, "depends on all records at once")
     rows = common_rows(node, roles)
-    # One without the record axis has length 1 there, or is a single number.
+    # An input without the record axis has length 1 there, or is a single number.
     shapes = [node.inputs[k].type.shape for k in entrywise]
     lengths = [shape[rows.axis] for shape in shapes if len(shape) > rows.axis]
     of_records = [node.inputs[k].type.shape for k in entrywise if isinstance(roles[k], Rows)]
@@ -134,7 +134,7 @@ def _moved(node: Apply, roles: Sequence[Role], moved: Sequence[int]) -> Role:
     origins = find_origins(node, [getattr(x.type, "shape", ()) for x in node.inputs], known_value)
     if origins is None or origins.numbers.size == 0:
         raise mixes(node, "moves records to places that aren't known beforehand")
-    # The slice, and so the record, that each entry belongs to; -1: none.
+    # The slice, and so the record, of each entry; -1 for none.
     of_inputs = [
         np.indices(node.inputs[k].type.shape)[rows.axis].ravel()
         if isinstance(roles[k], Rows)
@@ -157,7 +157,7 @@ def _moved(node: Apply, roles: Sequence[Role], moved: Sequence[int]) -> Role:
 
 
 def _lines_of_one(slices: np.ndarray) -> dict[int, np.ndarray]:
-    """Find the axes at each place of which all entries are of one slice, and of which."""
+    """Find axes whose places have entries of one slice only, and the slice of each place."""
     found = {}
     for axis in range(slices.ndim):
         lines = np.moveaxis(slices, axis, 0).reshape(slices.shape[axis], -1)
@@ -176,7 +176,7 @@ def _along_axes(node: Apply, roles: Sequence[Role], action: AlongAxes) -> Sequen
         raise mixes(node, "orders or accumulates the records")
     if not isinstance(action.by, ps.Add):
         raise mixes(node, "reduces the record axis by something else than a sum")
-    # What one record adds: the same sum over the other axes only, in the dtype of the total.
+    # A record's contribution: the same sum over the other axes only, in the dtype of the total.
     [x], [total] = node.inputs, node.outputs
     others = [axis + (axis < rows.axis) for axis in action.axes if axis != rows.axis]
     contributions = pt.moveaxis(x, rows.axis, 0)
@@ -251,7 +251,7 @@ def _reshape(op: Reshape, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     x, rows = node.inputs[0], common_rows(node, roles)
     length, kept = x.type.shape[rows.axis], node.outputs[0].type.shape[:1]
     if rows.axis == 0 and length is not None and kept == (length,):
-        return [rows]  # whatever the lengths of other axes are
+        return [rows]  # for any lengths of other axes
     return [_moved(node, roles, (0,))]
 
 
@@ -280,7 +280,7 @@ def _alloc(op: Alloc, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
 
 @follow_records.register(RandomVariable)
 def _draw(op: RandomVariable, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
-    # Within a distribution made of others, such as the components of a mixture.
+    # Inside a distribution made of others, such as the components of a mixture.
     _, draw = node.outputs
     batch_ndim = draw.type.ndim - op.ndim_supp
     batch_roles: list[Role] = []

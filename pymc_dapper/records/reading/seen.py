@@ -1,4 +1,4 @@
-"""What a model's factors see of the records."""
+"""What a model's factors depend on: sums over records, and other log-densities."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -16,20 +16,20 @@ from pymc_dapper.records.reading.factors import AdditiveFactor
 from pymc_dapper.records.reading.model import ModelReading
 
 MOST_NUMBERS = 1_000
-"""Of more, so many are taken at most, evenly spread."""
+"""Most numbers that are taken; of more, an even selection."""
 MOST_AT_ONCE = 1_000_000
-"""Records times numbers of them that are evaluated at once."""
+"""Records times numbers that are evaluated at once."""
 
 
 class Seen:
-    """What factors see of the records: sums over them, and log-densities that aren't of sums.
+    """The numbers through which factors depend on the records: sums, or whole log-densities.
 
     Attributes
     ----------
     names : list of str
-        What to call each of the numbers.
+        Name of each number.
     at_once : int
-        At so many states they had better be evaluated at once, at most, for what that takes up.
+        Most states that are evaluated at once, to save memory.
     """
 
     def __init__(self, reading: ModelReading):
@@ -57,7 +57,7 @@ class Seen:
         return flat[:: self._every]
 
     def positions(self, sums: Sequence[int]) -> list[int]:
-        """Say where sums are among these numbers, of all sums flattened and joined."""
+        """Return the places of some sums among these numbers; sums are flattened and joined."""
         return [k // self._every for k in sums if k % self._every == 0]
 
     def of_all(
@@ -65,7 +65,7 @@ class Seen:
     ) -> NDArray[np.float64]:
         """Evaluate these numbers at several states, records and parameters, shape (m, k).
 
-        At once, where all operations are known to allow that: it takes little longer than at one.
+        At once, if all operations are known to allow that: it takes little longer than one state.
         """
         if len(states) == 1 or self._at_several is None:
             return np.array([self(*state) for state in states])

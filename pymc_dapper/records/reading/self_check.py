@@ -1,4 +1,4 @@
-"""A numerical check that a model was read rightly, made before anything is sampled."""
+"""A numerical check of a reading, made before sampling."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -26,26 +26,26 @@ from pymc_dapper.records.reading.prior_check import PriorCheck
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
 
 ENTRIES_AT_ONCE, RECORDS_AT_ONCE = 2**26, 1024
-"""What records contribute is computed for so many at a time, where there would be more entries."""
+"""If contributions have more entries than this, they are computed in blocks."""
 
 MAX_PROPOSALS = 100
 FEWEST_POSSIBLE = 1e-3
 
 
 class CheckedState(NamedTuple):
-    """A state of the records at which the reading was checked, and what to compare others with.
+    """A state at which the reading was checked, and the model's log-density.
 
     Attributes
     ----------
     records : list of ndarray
-        The state.
+        The records.
     parameters : list of ndarray
-        The parameters there.
+        The parameters.
     log_density : callable
-        ``log_density(records, parameters) -> float``, of all factors together, as the model has
-        them; nan where they can't be evaluated.
+        ``log_density(records, parameters) -> float``: all factors together, as the model computes
+        them; nan if that fails.
     tolerance : float
-        Relative rounding error to expect.
+        Expected relative rounding error.
     """
 
     records: list[np.ndarray]
@@ -55,7 +55,7 @@ class CheckedState(NamedTuple):
 
     @property
     def is_double(self) -> bool:
-        """Whether all is computed in double precision."""
+        """Whether everything is computed in double precision."""
         return self.tolerance <= TOLERANCE["float64"]
 
     def same(self, computed: float, expected: float) -> bool:
@@ -64,24 +64,24 @@ class CheckedState(NamedTuple):
 
 
 def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> CheckedState:
-    """Compare what the sweep will compute with the model's own log-density.
+    """Compare the sweep's computations with the model's own log-density.
 
-    At two random states of the records and one that mixes their rows, each record's contributions
-    must depend on that record alone, and a factor computed from cached sums, and from nothing else
-    that depends on the records, must equal the factor as the model has it. This is checked at a
-    point of the parameters, and at one drawn from their prior, if it has any.
+    Uses two random states of the records and a mixture of their rows. Each record's contributions
+    must depend on that record alone. A factor computed from cached sums, and nothing else of the
+    records, must equal the model's. This is checked at a given point of the parameters, and at one
+    drawn from their prior, if it has draws.
 
     Parameters
     ----------
     reading : ModelReading
-        How the model was read.
+        The reading.
     point : dict of str to ndarray
         Values of the value variables; the parameters' are used.
 
     Returns
     -------
     CheckedState
-        A state of the records, and the model's log-density as a function of them.
+        A state of the records, and the model's log-density as a function.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
     rng = np.random.default_rng(0)
     factors = [_CompiledFactor(reading, factor) for factor in reading.factors]
     priors = PriorCheck(reading)
-    # The prior may well reach to where a model has no value, or where digits are lost.
+    # The prior may well reach where a model has no value, or where digits are lost.
     with suppress(_NoValueError):
         elsewhere = _draw_parameters(reading, rng, point)
         _check_at(elsewhere, reading, factors, priors, rng, allow_lost_digits=True)
@@ -122,7 +122,7 @@ def _check_at(
     *,
     allow_lost_digits: bool = False,
 ) -> list[np.ndarray]:
-    """Check all factors at the parameters of a point, and return the state they are checked at."""
+    """Check all factors at the parameters of a point; return the state of the check."""
     parameters = [point[x.name] for x in reading.parameters]
     others = [point[x.name] for x in reading.records]
     mixed, marks = _mix_states(reading, factors, priors, rng, point)
@@ -138,14 +138,13 @@ def _mix_states(
     rng: np.random.Generator,
     point: Mapping[str, np.ndarray],
 ) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
-    """Draw a state that mixes the rows of two, and mark what each factor computes of rows there.
+    """Draw a state that mixes the rows of two others, and return marks of each factor's rows.
 
-    Where that is several numbers for each of many records, they take more memory than all else. So
-    no more than a mark of each is kept.
+    All numbers of many rows would take much memory, so only a mark of each row is kept.
     """
     parameters = [point[x.name] for x in reading.parameters]
     first, second = _draw_states(reading, rng, point)
-    # At random, since a rule may be wrong in a way that keeps a regular pattern.
+    # At random, since a wrong rule may preserve regular patterns.
     changed = rng.permutation(reading.n_records) % 2 == 0
     priors.check(first, second, changed, parameters)
     marks = []
@@ -158,11 +157,11 @@ def _mix_states(
 
 
 class _NoValueError(Exception):
-    """Something can't be drawn or evaluated."""
+    """A value can't be drawn or evaluated."""
 
 
 class _Rows(NamedTuple):
-    """What each record contributes to a sum: a mark that tells it from others, and the sum."""
+    """Contributions of records to a sum: a mark of each row, which identifies it, and the sum."""
 
     marks: np.ndarray
     total: np.ndarray
@@ -180,8 +179,8 @@ class _CompiledFactor:
         self._per_record = reading.in_python(_per_record(factor))
         self._of_block = _rows_of_block(reading, factor)
         if isinstance(factor, AdditiveFactor):
-            # Where a shape isn't known beforehand, the function of the sums still asks the records
-            # for it.
+            # If a shape isn't known beforehand, the function of the sums still takes it from the
+            # records.
             self._totals = [sum_.total for sum_ in factor.sums]
             cached = [total.type() for total in self._totals]
             to_cached = dict(zip(self._totals, cached, strict=True))
@@ -189,7 +188,7 @@ class _CompiledFactor:
             self._at_sums = reading.in_python([at_sums], cached)
 
     def rows(self, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]) -> list[_Rows]:
-        """Summarise what each record contributes to each sum; nothing where it can't be told."""
+        """Summarise each record's contributions to each sum; nothing if they can't be computed."""
         if isinstance(self.factor, FullFactor):
             return []
         if self._of_block is None:
@@ -227,18 +226,18 @@ class _CompiledFactor:
     ) -> None:
         """Check the factor at a state of the records.
 
-        ``marks`` are those that its rows have in other states; ``others`` are other records.
+        ``marks`` are those of its rows in other states; ``others`` are other records.
         """
         expected = self.as_written(records, parameters)
         if isinstance(self.factor, FullFactor):
-            return  # evaluated as the model has it
+            return  # evaluated as in the model
         computed_rows = self.rows(records, parameters)
         for rows, alone in zip(computed_rows, marks, strict=True):
             if not _close(rows.marks, alone):
                 raise _misread(self.factor, "what it computes for one record depends on others")
         totals = [rows.total for rows in computed_rows]
         if isinstance(self.factor, AdditiveFactor):
-            # Other records than those that the sums are of: only the sums may make a difference.
+            # Use other records than the sums': only the sums may matter.
             computed = self._from_sums(totals, others, parameters)
         else:
             computed = float(totals[0])
@@ -255,7 +254,7 @@ class _CompiledFactor:
         raise _misread(self.factor, f"it is {expected:.10g}, but record by record {computed:.10g}")
 
     def as_written(self, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]) -> float:
-        """Evaluate the factor as the model has it."""
+        """Evaluate the factor as the model computes it."""
         return _log_density(self._call(self._as_written, records, parameters)[0])
 
     def _from_sums(
@@ -264,7 +263,7 @@ class _CompiledFactor:
         records: Sequence[np.ndarray],
         parameters: Sequence[np.ndarray],
     ) -> float:
-        """Evaluate the factor at sums; the records are asked for their shapes only."""
+        """Evaluate the factor at sums; only the records' shapes are used."""
         values = [x.astype(total.dtype) for x, total in zip(sums, self._totals, strict=True)]
         return _log_density(self._call(self._at_sums, [*values, *records], parameters)[0])
 
@@ -306,7 +305,7 @@ def _draw_states(
 def _draw_parameters(
     reading: ModelReading, rng: np.random.Generator, point: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Draw the parameters from their prior; what it depends on else is taken from a point."""
+    """Draw the parameters from their prior; other values come from a point."""
     rvs = [reading.model[name] for name in reading.names(reading.parameters)]
     if not rvs:
         raise _NoValueError("there are no parameters")
@@ -336,7 +335,7 @@ def _draw_state(
 ) -> list[np.ndarray]:
     """Draw a state of the records in which each has a possible value.
 
-    That is the first possible proposal; if there is none, its value in ``start``.
+    A record's value is its first possible proposal; without one, its value in ``start``.
     """
     state, found = start, np.zeros(reading.n_records, dtype=bool)
     n_possible, n_drawn = 0, 0
@@ -364,19 +363,19 @@ def _out_of_reach(reading: ModelReading, share: float) -> _NoValueError:
         names = reading.quoted_names
         return _NoValueError(
             f"DapperStep proposes the records {names} from their prior, but only {share:.2%} of "
-            "its draws have a positive density: those of one record variable are mostly invalid as "
+            "its draws have a positive density: most draws of one record variable are invalid as "
             "parameters of another. Write these parameters so that they are valid for all values"
         )
     return _NoValueError(
         f"DapperStep proposes records from their prior, but only {share:.2%} of its draws are "
         f"values that the transforms of the records can reach: {described}. Use the prior's own "
-        "transform, or a prior that keeps to where the transform leads"
+        "transform, or a prior within the transform's range"
     )
 
 
 def _log_density(value: np.ndarray) -> float:
-    # For a singular matrix, PyTensor's `solve` in Python gives nan (or what the cast to integers
-    # makes of it) in the shape of the matrix.
+    # For a singular matrix, PyTensor's `solve` in Python gives nan (or its cast to integers) in the
+    # shape of the matrix.
     return float(value) if np.ndim(value) == 0 else np.nan
 
 
@@ -388,7 +387,7 @@ def _close(computed: np.ndarray, expected: np.ndarray) -> bool:
 
 
 def _nearby(sums: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Change sums by more than rounding does, and hardly at all; integers aren't rounded."""
+    """Change sums slightly, but by more than rounding; integers aren't rounded."""
     rng = np.random.default_rng(0)
     return [
         x * (1 + 1e-12 * rng.standard_normal(x.shape)) if x.dtype.kind == "f" else x for x in sums
@@ -398,9 +397,9 @@ def _nearby(sums: Sequence[np.ndarray]) -> list[np.ndarray]:
 def _undrawable(reading: ModelReading, error: Exception) -> _NoValueError:
     names = reading.quoted_names
     return _NoValueError(
-        f"the prior of the records {names} can't be drawn from, and DapperStep proposes records "
-        f"from their prior: {error}. Use a proper distribution; give a CustomDist a `dist` or a "
-        "`random` function"
+        f"DapperStep proposes the records {names} from their prior, but it can't be drawn from: "
+        f"{error}. Use a proper distribution; give a CustomDist a `dist` or a `random` "
+        "function"
     )
 
 
@@ -413,9 +412,9 @@ def _per_record(factor: AdditiveFactor | SeparableFactor) -> list[Variable]:
 def _rows_of_block(
     reading: ModelReading, factor: AdditiveFactor | SeparableFactor
 ) -> Callable[..., list[np.ndarray]] | None:
-    """Compute what a block of records contributes, where that of all takes much memory.
+    """Compute contributions block by block, if all at once would take much memory.
 
-    None where it doesn't, or where it isn't known how to. The sweep goes by blocks, too.
+    None if they wouldn't, or if that isn't possible. The sweep uses blocks, too.
     """
     entries = [prod(size or 1 for size in rows.type.shape[1:]) for rows in _per_record(factor)]
     if sum(entries) * reading.n_records <= ENTRIES_AT_ONCE:
@@ -435,14 +434,14 @@ def _blocks(x: np.ndarray) -> list[np.ndarray]:
 
 
 def _mark(rows: np.ndarray) -> np.ndarray:
-    """Give each row a number that other rows don't have: a product with random numbers."""
+    """Return a number for each row that identifies it: a product with random numbers."""
     if rows.ndim == 1:
         return rows
     flat = rows.reshape(len(rows), -1)
     if not np.isfinite(flat).all():
-        # Any numbers will do, if only the others of the row still count.
+        # Any numbers will do, as long as the others of the row still count.
         flat = np.nan_to_num(flat, nan=101.7, posinf=203.1, neginf=307.9)
-    # Unlike a matrix product, it converts no more than a few integers at a time.
+    # Unlike a matrix product, this converts only a few integers at a time.
     return np.einsum("ij,j->i", flat, np.random.default_rng(0).standard_normal(flat.shape[1]))
 
 

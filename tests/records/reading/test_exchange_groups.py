@@ -163,7 +163,7 @@ REFUSED = [
     (holes, "what 'holes' holds fixed"),
     (clipped, "what 'clipped' holds fixed"),
     (equal_floats, "'equal' holds a sum over the records 'x' equal .* isn't whole"),
-    (unheard_of, "'high' holds a sum over the records 'x' fixed, but no value"),
+    (unheard_of, "'high' holds a sum over the records 'x' fixed, but none of their values"),
     (latent_total, "'same' holds the records 'x' equal to a function of 'n'"),
 ]
 

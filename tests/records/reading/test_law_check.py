@@ -118,7 +118,7 @@ def test_draws_that_follow_their_density_pass(name):
 
 @pytest.mark.parametrize("name", WRONG)
 def test_draws_that_do_not_are_refused(name):
-    with pytest.raises(ReadingError, match=r"drawn from the prior of 'x' doesn't follow its dens"):
+    with pytest.raises(ReadingError, match=r"draws from the prior of 'x' don't follow its dens"):
         check(WRONG[name])
 
 
