@@ -162,7 +162,7 @@ REFUSED = [
     (uneven, "what 'uneven' holds fixed"),
     (holes, "what 'holes' holds fixed"),
     (clipped, "what 'clipped' holds fixed"),
-    (equal_floats, "'equal' holds a sum over the records 'x' equal .* isn't whole"),
+    (equal_floats, "'equal' holds a sum over the records 'x' equal .* aren't whole"),
     (unheard_of, "'high' holds a sum over the records 'x' fixed, but none of their values"),
     (latent_total, "'same' holds the records 'x' equal to a function of 'n'"),
 ]

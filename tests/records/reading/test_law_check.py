@@ -136,7 +136,7 @@ def test_clipped_laws_in_a_mixture_have_the_same_bounds(wrong):
 
 def test_parameters_may_be_whole_numbers():
     check(RIGHT["normal"], parameters=whole)
-    with pytest.raises(ReadingError, match=r"of 'x' doesn't follow .* two values of 'k'"):
+    with pytest.raises(ReadingError, match=r"of 'x' don't follow .* two values of 'k'"):
         check(WRONG["rate for scale"], parameters=whole)
     with pytest.raises(ReadingError, match=r"'x' is a mixture of a law with a point mass"):
         check(mixture(zero, pm.Normal.dist), parameters=whole)
