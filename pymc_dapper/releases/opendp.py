@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pymc_dapper.budget import Budget
-from pymc_dapper.checks import about, shown, text
-from pymc_dapper.mechanisms import Mechanism, RandomizedResponse
+from pymc_dapper.checks import about, shown, text, whole_number
+from pymc_dapper.mechanisms import Mechanism, QuantileMechanism, RandomizedResponse
+from pymc_dapper.releases import choices
 from pymc_dapper.releases.arrays import Cells
 from pymc_dapper.releases.frames import Columns, column, columns_of
 from pymc_dapper.releases.labels import Coords, as_coords, check_used
@@ -35,6 +36,8 @@ def read_opendp(
     *,
     coords: Coords | None = None,
     budget: Budget | None = None,
+    quantiles: Mapping[str, tuple[Any, ...]] | None = None,
+    max_length: int | None = None,
 ) -> Release:
     """Read a release that OpenDP made from a data frame.
 
@@ -52,6 +55,14 @@ def read_opendp(
     budget : PureDP, ZCDP or ApproxDP, optional
         What the release spends. By OpenDP's ``unit_of(contributions=...)`` one person joins or
         leaves: give it ``neighbours="add_remove"``.
+    quantiles : mapping of str to tuple, optional
+        For each column that holds quantiles: the ``(alpha, candidates)`` that ``dp.quantile`` or
+        ``dp.median`` was given, which the summary doesn't have. Candidates with decimals are for
+        real numbers only, and ``(alpha, candidates, float)`` says so: in a column of whole numbers
+        OpenDP cuts the decimals off before it scores candidates.
+    max_length : int, optional
+        The most records in a group, as the query's margin has it: OpenDP scores candidates in units
+        that follow from it. Needed for quantiles, if ``query`` is a summary.
 
     Returns
     -------
@@ -65,9 +76,9 @@ def read_opendp(
     Raises
     ------
     TypeError, ValueError
-        If a column's noise isn't known, or isn't added to the statistic (as of a quantile); if a
-        column is a ratio of two noisy numbers (as of a mean); if rows may be missing and ``coords``
-        aren't given. The message begins with the column's name.
+        If a column's noise isn't told, or isn't known; if a column holds a ratio of two noisy
+        numbers (as of a mean); if rows may be missing and ``coords`` aren't given; if quantiles
+        aren't those of the summary. The message begins with the column's name.
     ImportError
         If ``query`` must be summarised and Polars isn't installed.
 
@@ -75,7 +86,7 @@ def read_opendp(
     ----------
     The OpenDP library, `opendp.extras.polars.LazyFrameQuery.summarize`.
     """
-    summary = columns_of(_summary(query), "query")
+    summary = columns_of(query.summarize() if _is_query(query) else query, "query")
     names = [text(name, "query: a column's name") for name in column(summary, "column", "query")]
     for needed in TOLD:
         column(summary, needed, "query")
@@ -95,15 +106,20 @@ def read_opendp(
             f"threshold {thresholds[by_count]:g}. Give the labels of all groups that there may be: "
             f"coords={{'{missing[0]}': [...]}}"
         )
+    asked = choices.asked_for(quantiles, names, summary["distribution"])
+    if max_length is not None:
+        whole_number(max_length, "max_length", at_least=1)
+    if asked and _is_query(query):
+        max_length = _max_length(query, groups, max_length)
     queries = []
     for k, name in enumerate(names):
         _check_alone(name, names, summary["aggregate"])
-        mechanism = _of_summary(name, summary, k)
+        mechanism = _of_summary(name, summary, k, asked.get(name), max_length)
         if thresholds[k] is not None:
             # OpenDP finds groups in the data, and publishes those with a noisy count above the
             # threshold.
             mechanism = mechanism.nonempty().published_if(">", thresholds[k])
-        elif unsigned.get(name, False):
+        elif unsigned.get(name, False) and not isinstance(mechanism, QuantileMechanism):
             mechanism = mechanism.clamped(0, None)
         found = column(table, name, "released")
         if not groups:
@@ -131,19 +147,22 @@ def opendp_mechanism(measurement: Any) -> Mechanism:
     Parameters
     ----------
     measurement : Measurement
-        ``make_laplace``, ``make_gaussian``, ``make_geometric``, ``make_randomized_response`` or
-        ``make_randomized_response_bool``, alone or chained after transformations of the data.
+        ``make_laplace``, ``make_gaussian``, ``make_geometric``, ``make_randomized_response``,
+        ``make_randomized_response_bool``, ``make_private_quantile``, ``make_noisy_max`` or
+        ``make_noisy_top_k``, alone or chained after transformations of the data.
 
     Returns
     -------
-    For `Query` or `read_release`. Noise on whole numbers is discrete.
-        For `Query` or `read_release`. Noise on whole numbers is discrete.
+    Mechanism
+        For `Query` or `read_release`. Noise on whole numbers is discrete. Choices among candidates
+        are a `QuantileMechanism`, or a `NoisyMaxMechanism`, whose statistic are the scores.
 
     Raises
     ------
     TypeError, ValueError
         If it isn't a measurement, or its noise can't be read: another constructor, bounds, a coarse
-        grid, or a transformed output.
+        grid, or a transformed output; or if it chooses among candidates in a way, or in a version
+        of OpenDP, that isn't known.
 
     References
     ----------
@@ -165,7 +184,11 @@ def opendp_mechanism(measurement: Any) -> Mechanism:
 def _of_constructor(function: str, given: Mapping[str, Any]) -> Mechanism:
     match function:
         case "make_chain_mt":
-            return opendp_mechanism(given["measurement1"])
+            return _of_chain(given["measurement1"], given.get("transformation0"))
+        case "make_private_quantile":
+            return choices.of_private_quantile(given)
+        case "make_noisy_max" | "make_noisy_top_k":
+            return choices.of_noisy_max(function, given)
         case "make_laplace" | "make_gaussian" | "make_geometric":
             return _of_noise(function, given)
         case "make_randomized_response":
@@ -174,8 +197,16 @@ def _of_constructor(function: str, given: Mapping[str, Any]) -> Mechanism:
             return RandomizedResponse(given["prob"], 2)
     raise ValueError(
         f"measurement: {function} can't be read. Known are make_laplace, make_gaussian, "
-        "make_geometric and make_randomized_response, with transformations before them"
+        "make_geometric, make_randomized_response, make_private_quantile, make_noisy_max and "
+        "make_noisy_top_k, with transformations before them"
     )
+
+
+def _of_chain(measurement: Any, transformation: Any) -> Mechanism:
+    told = getattr(measurement, "__opendp_dict__", {})
+    if told.get("__function__") == "make_noisy_max":
+        choices.refuse_scores(transformation, told.get("__kwargs__", {}).get("scale", 1.0))
+    return opendp_mechanism(measurement)
 
 
 def _of_noise(function: str, given: Mapping[str, Any]) -> Mechanism:
@@ -191,11 +222,17 @@ def _of_noise(function: str, given: Mapping[str, Any]) -> Mechanism:
     return mechanism
 
 
-def _summary(query: Any) -> Any:
+def _is_query(query: Any) -> bool:
     # A Polars frame has no such summary; OpenDP's query invents attributes that don't exist.
-    if type(query).__module__.partition(".")[0] != "opendp":
-        return query
-    return query.summarize()
+    return type(query).__module__.partition(".")[0] == "opendp"
+
+
+def _max_length(query: Any, groups: Columns, given: int | None) -> Any:
+    """Return the largest number of records in a group, as the query's margin has it."""
+    told = query.resolve().input_domain.get_margin(list(groups)).max_length
+    if given not in (None, told):
+        raise ValueError(f"max_length is {given}, but the query's margin has {told}: leave it out")
+    return told
 
 
 def _joined(groups: Columns) -> Columns:
@@ -231,9 +268,10 @@ def _check_alone(name: str, names: Sequence[str], aggregates: Sequence[str]) -> 
         )
 
 
-def _of_summary(name: str, summary: Columns, k: int) -> Any:
+def _of_summary(name: str, summary: Columns, k: int, asked: Any, max_length: int | None) -> Any:
     distribution, scale = summary["distribution"][k], summary["scale"][k]
-    if distribution not in DISTRIBUTIONS:
+    of_quantiles = distribution in choices.NOISE_OF_SUMMARY
+    if distribution not in DISTRIBUTIONS and not of_quantiles:
         raise ValueError(
             f"'{name}': noise of kind {distribution!r} isn't added to a statistic (it is of "
             f"'{summary['aggregate'][k]}'), or isn't known: there are {', '.join(DISTRIBUTIONS)}. "
@@ -241,5 +279,8 @@ def _of_summary(name: str, summary: Columns, k: int) -> Any:
         )
     if scale is None or scale != scale:
         raise ValueError(f"'{name}': scale is missing in the summary")
+    if of_quantiles:
+        aggregate = summary["aggregate"][k]
+        return choices.of_summary(name, aggregate, distribution, scale, asked, max_length)
     with about(f"'{name}'"):
         return DISTRIBUTIONS[distribution](scale)

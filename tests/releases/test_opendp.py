@@ -80,7 +80,7 @@ def test_other_columns_are_by_the_groups_that_were_published():
     [
         (summary(scale=[None, 1.0]), FRAME, None, "'len': scale is missing"),
         (summary(scale=[-1.0, 1.0]), FRAME, None, "'len': .*scale"),
-        (summary(distribution=["ExponentialMin", None]), FRAME, None, "'len': noise of kind 'Exp"),
+        (summary(distribution=["ExponentialMax", None]), FRAME, None, "'len': noise of kind 'Exp"),
         (summary(column=["age", "age"]), FRAME, None, "'age': a ratio"),
         ({"column": ["len"]}, FRAME, None, "no column 'aggregate'"),
         (SUMMARY, FRAME.drop(columns="age"), None, "no column 'age'"),

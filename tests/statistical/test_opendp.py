@@ -150,6 +150,47 @@ def test_answers_of_randomised_response(dp):
     assert repr(opendp_mechanism(chained)) == repr(pmd.DiscreteLaplaceMechanism(3.0))
 
 
+AGES, N_GROUPS = [17.0, 24.0, 30.0, 30.0, 41.0], 400
+
+
+@pytest.mark.parametrize(
+    ("loss", "candidates"),
+    [({"epsilon": 1.0}, [10, 20, 30, 50]), ({"rho": 0.125}, [10.5, 20.5, 30.5, 50.5])],
+)
+def test_quantiles_of_a_query_have_the_law_that_is_read(dp, loss, candidates):
+    """Of 400 groups with the same records. The broken twin has half the scale."""
+    import polars as pl
+
+    records = {"g": np.repeat(range(N_GROUPS), len(AGES)), "age": AGES * N_GROUPS}
+    known = {"by": ["g"], "invariant": "keys", "max_length": 5000, "max_groups": N_GROUPS}
+    asked = pl.col("age").dp.quantile(0.9, candidates)
+    query = context(dp, records, known, **loss).query().group_by("g").agg(asked)
+    told, released = {"age": (0.9, candidates, float)}, query.release().collect()
+    [age] = read_opendp(query, released, quantiles=told)
+    [again] = read_opendp(query.summarize(), released, quantiles=told, max_length=5000)
+    assert repr(again.mechanism) == repr(age.mechanism)
+    found = [np.sum(age.values == c) for c in candidates]
+    for times, same in ((1, True), (0.5, False)):
+        law = pmd.QuantileMechanism(
+            candidates, age.mechanism.alpha, age.mechanism.scale * times, age.mechanism.noise
+        )
+        logp = law.logp(np.array(candidates), law.statistic(np.array(AGES))).eval()
+        assert (stats.chisquare(found, np.exp(logp) * N_GROUPS).pvalue > 1e-4) == same
+    with pytest.raises(ValueError, match="max_length is 500, but the query's margin has 5000"):
+        read_opendp(query, released, quantiles=told, max_length=500)
+
+
+def test_candidates_with_decimals_are_cut_off_where_records_are_whole_numbers(dp):
+    """Of records that are all 10, both 9.4 and 10.6 are as far from the median. Then 10 was it."""
+    import polars as pl
+
+    records = {"g": np.repeat(range(20), 100), "age": [10] * 2000}
+    known = {"by": ["g"], "invariant": "keys", "max_length": 200, "max_groups": 20}
+    median = pl.col("age").cast(int).dp.median([9.4, 10.6, 12.2])
+    query = context(dp, records, known, epsilon=5.0).query().group_by("g").agg(median)
+    assert set(query.release().collect()["age"]) == {10.6}
+
+
 N_RELEASES, N_PEOPLE, N_BINS = 200, 60, 10
 
 
