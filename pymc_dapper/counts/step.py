@@ -54,17 +54,17 @@ from pymc_dapper.steps.variables import count_values, parameter_values
 
 CHECKED_SWEEPS = 3
 FAR = 1e6
-"""Chains don't start where the log-density is below minus that: a slice would have a thousand marks
-and more, as many as there are standard deviations to go."""
+"""Chains don't start below minus this log-density: a slice would take a thousand marks and more, as
+many as there are standard deviations to go."""
 MOST_APPROACHES = 50
-"""Most sweeps to come near the release; each at least halves the distance."""
+"""Most sweeps towards the release; each at least halves the distance."""
 LARGE_TABLE = 100
-"""From so many cells on, a factor that is evaluated as a whole in each move is warned of."""
+"""From this number of cells on, a factor without terms causes a warning."""
 
 
 @dataclass_state
 class CountStepState(StepMethodState):
-    """What a chain needs to go on exactly where it stopped."""
+    """The state that a chain needs to continue exactly where it stopped."""
 
     sweeps_done: int
     tuning_sweeps: int
@@ -80,10 +80,9 @@ class CountStep(Step):
 
     A move shifts people between cells, or changes a cell's count. The new table is drawn by a slice
     sampler on the integers, along a line of possible tables. If everything is nearly exact, steps
-    along many lines are proposed at once. Totals that a prior or an invariant fixes stay as they
-    are. A latent total, such as the ``n`` of a Multinomial, follows its cells: pass it to the same
-    step. A move costs as much as the terms of the log-density that see its cells, however many
-    people are counted.
+    along many lines are proposed at once. Totals that a prior or an invariant fixes don't change. A
+    latent total, such as the ``n`` of a Multinomial, follows its cells: pass it to the same step.
+    The cost of a move depends on the terms of its cells, not on the number of people.
 
     Parameters
     ----------
@@ -91,9 +90,9 @@ class CountStep(Step):
         The counts: free Multinomial, Binomial, Poisson, NegativeBinomial, DirichletMultinomial,
         BetaBinomial or DiscreteUniform variables (or their value variables), of any shape.
     integrate : variable or sequence of variables, optional
-        Conjugate parameters of the counts' prior, such as a Dirichlet's probabilities above a
-        Multinomial. Counts are then updated with these integrated out, and they are drawn given
-        the counts, in the same step. No other step may move them.
+        Conjugate parameters of the counts' prior, such as a Dirichlet's probabilities of a
+        Multinomial. The step updates counts with these integrated out, then draws them given the
+        counts. No other step may move them.
     model : Model, optional
         The model. Taken from the context if not given.
     rng : int, Generator, ..., optional
@@ -103,35 +102,36 @@ class CountStep(Step):
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
     initial_point : dict, optional
-        Values of the model's value variables, to check the reading of the model at. Those not
-        given are taken from the model's own initial point.
+        Values of the model's value variables at which the reading is checked. Missing ones come
+        from the model's own initial point.
     moves : array_like of int, shape (number of moves, number of cells), optional
-        A Markov basis of the invariants, if these are others than totals of disjoint or nested
-        groups or the two margins of tables. Cells are numbered as the variables come, each raveled.
+        A Markov basis of the invariants, needed unless these are totals of disjoint or nested
+        groups or the two margins of tables. Cells are numbered in the order of the variables, each
+        raveled.
     max_start_sweeps : int, default 1000
-        A chain may start where the model gives the counts zero density. Its first step then
-        repeats sweeps, until the density is positive, at most this many times.
+        A chain may start where the counts have zero density. Its first step then repeats sweeps
+        until the density is positive, at most this many times.
     tree : bool, optional
         Whether to draw all counts at once if they lie on a tree (``describe()`` says so). Given the
-        other variables, such draws are independent. By default this is done if the counts'
-        parameters are known or integrated out, so that messages are passed up the tree once, and if
-        it takes fewer operations per effective draw than moves. With True it is always done.
+        other variables, such draws are independent. By default this is done if it takes fewer
+        operations per effective draw than moves, and if the counts' parameters are known or
+        integrated out, so that messages are computed once. With True it is always done.
 
     Raises
     ------
     ReadingError
         If a variable isn't a count; if nothing in the model depends on the counts; if invariants
-        contradict each other, or no moves are known that keep them and reach every table; if
-        no counts could have led to what was released; or if ``tree=True`` and counts don't lie on a
-        tree, or can't be drawn on it.
+        contradict each other, or no moves are known that keep them and reach every table; if no
+        counts fit the release; or if ``tree=True`` and counts don't lie on a tree, or can't be
+        drawn on it.
     NotConjugateError
         If a parameter can't be integrated out.
 
     Warns
     -----
     UserWarning
-        If a factor is evaluated as a whole in each move of a large table: it names the operation
-        to blame and the cost.
+        If a factor is evaluated as a whole in each move of a large table: names the operation and
+        the cost.
     SamplerWarning
         After sampling, in PyMC's log: if a cell never moved in a chain, though the log-density
         would allow it.
@@ -144,21 +144,20 @@ class CountStep(Step):
     Notes
     -----
     The sampler statistics are ``count_accept`` and ``count_logp``. The first is the share of a
-    sweep's possible moves that changed the table; a draw along many directions counts as possible
-    even if it leads nowhere. On a tree it says whether the table changed. The second is the
-    log-density after the sweep of all factors that the counts enter, without terms that don't
-    depend on the counts.
+    sweep's possible moves that changed the table; a move along many directions always counts as
+    possible. On a tree it says whether the table changed. The second is the log-density after the
+    sweep of all factors of the counts, without terms that don't depend on them.
 
     If a chain starts where the counts break an invariant, or are impossible given the release, the
-    first step finds others and goes on from these. A step that comes before it in an iteration sees
-    the counts as they were.
+    first step replaces them and continues from there. In that iteration, earlier steps still use
+    the old counts.
 
     Shared data (``pm.Data``) are read again when a chain starts.
 
-    With many people and much noise, a parameter given the counts is narrow compared with its
-    posterior, and a chain that draws it by itself crawls. With ``integrate`` the step draws the
-    counts with the parameter integrated out, and then the parameter given the counts: a draw of
-    both from their joint conditional distribution.
+    With many people and much noise, a parameter's conditional given the counts is much narrower
+    than its posterior, and a chain that draws it from there mixes slowly. With ``integrate`` the
+    step draws the counts with the parameter integrated out, then the parameter given the counts: a
+    joint draw of both.
 
     References
     ----------
@@ -254,7 +253,7 @@ class CountStep(Step):
         self._check_releases = partial(check_releases, model, counts, "the counts")
         self._check_releases()
         self._start: PossibleStart | None = None
-        # Counts that can't have the known totals are refused before anything is compiled.
+        # Refuse counts that can't have the known totals before anything is compiled.
         self._with_known_totals(self._counts(point), self._given(point), ReadingError)
         self._when_read(partial(self._compile, options, point))
 
@@ -273,7 +272,7 @@ class CountStep(Step):
             _warn_of_whole_evaluation(self._reading, perf_counter() - began)
 
     def _check(self, point: PointType) -> Packed:
-        """Find a possible start, and compare with the model's own log-density from there on."""
+        """Find a possible start, and compare the log-density with the model's from there on."""
         rng, given, initial = np.random.default_rng(0), self._given(point), self._counts(point)
         written = WrittenFactors(self._reading, given)
         start = self._possible_start(initial, given, rng, ReadingError)
@@ -288,11 +287,11 @@ class CountStep(Step):
         return tuning
 
     def _choose_tree(self, point: PointType, options: dict[str, Any]) -> ModelTree | None:
-        """Compile what draws the counts on their tree, if that is wanted or costs less."""
+        """Compile the draws of counts on their tree, if that is requested or costs less."""
         reading = self._reading
         if self._wanted is False or isinstance(self._on_tree, str):
             return None
-        # Else messages are passed anew for each draw, which moves mostly take less time than.
+        # Otherwise each draw needs new messages, and moves usually take less time.
         if self._wanted is None and (
             reading.parameters or not may_pay(self._on_tree, self._moves, self.sweep.structure)
         ):
@@ -317,24 +316,24 @@ class CountStep(Step):
         return tree
 
     def _approach(self, start: np.ndarray, given: list[np.ndarray]) -> np.ndarray:
-        """Go on to where the log-density isn't far below what it can be: the start, if it isn't."""
+        """Move to where the log-density isn't far below its maximum; stay if the start isn't."""
         counts, rng = start, np.random.default_rng(0)
         for _ in range(MOST_APPROACHES):
             if self._log_density(counts, given) > -FAR:
                 break
             swept = self.sweep(rng, counts, self.sweep.everywhere, given)
             counts = self._reading.totals.completed(swept.counts)
-            if swept.gain < FAR:  # as low as it is everywhere
+            if swept.gain < FAR:  # as low as everywhere
                 break
         return counts
 
     def describe(self) -> str:
-        """Describe how the model was read.
+        """Describe the reading.
 
         Returns
         -------
         str
-            The counts, the terms of the log-density that see them, what is kept fixed, and the
+            The counts, the terms of the log-density that depend on them, exact equations, and the
             moves of a sweep.
         """
         described = describe_counts(self._reading, self._moves)
@@ -345,7 +344,7 @@ class CountStep(Step):
         return f"{described}\nIntegrated out, and then drawn:\n  {self._integrated.describe()}"
 
     def __repr__(self) -> str:
-        """Summarise how the model was read."""
+        """Summarise the reading."""
         return f"<CountStep: {summarise_counts(self._reading)}>"
 
     def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
@@ -362,7 +361,7 @@ class CountStep(Step):
         self._messages: tuple[list[np.ndarray], SolvedCounts] | None = None
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
-        """Sweep over all cells once; the first step of a chain, until the counts are possible."""
+        """Sweep over all cells; a chain's first step repeats this until the counts are possible."""
         given, counts = self._given(point), self._counts(point)
         if self.sweeps_done == 0:
             built_at, found = self._found
@@ -379,7 +378,7 @@ class CountStep(Step):
         stats[WARNING_STAT] = self._report_unmoved(after, given)
         point = {**point, **new}
         if self._integrated is not None:
-            # Here, and in no other step: the counts were drawn as if it was unknown.
+            # Only here: the counts were drawn with the parameter integrated out.
             self._integrated.rng = self.rng
             point, _ = self._integrated.step(point)
         return point, [stats]
@@ -387,7 +386,7 @@ class CountStep(Step):
     def _draw_anew(
         self, tree: ModelTree, counts: np.ndarray, given: list[np.ndarray]
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Draw all counts on their tree; messages are kept as long as parameters don't change."""
+        """Draw all counts on their tree; messages are kept while parameters don't change."""
         known = self._messages
         if known is None or not all(map(np.array_equal, known[0], given)):
             try:
@@ -405,7 +404,7 @@ class CountStep(Step):
         self, counts: np.ndarray, given: list[np.ndarray]
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Move the counts."""
-        # At sweeps 0, 1, 2, 4, 8, ... of the tuning: as the chain finds its place.
+        # At sweeps 0, 1, 2, 4, 8, ... of tuning, while the chain approaches its place.
         measures = (
             self.sweeps_done < self.tuning_sweeps and self.sweeps_done & (self.sweeps_done - 1) == 0
         )
@@ -423,7 +422,7 @@ class CountStep(Step):
         rng: np.random.Generator,
         error: type[Exception],
     ) -> np.ndarray:
-        """Return counts that have the known totals and a positive density."""
+        """Return counts with the known totals and a positive density."""
         counts = self._with_known_totals(counts, given, error)
         if not np.isfinite(self._log_density(counts, given)):
             counts = self._where_possible(counts, given)
@@ -434,7 +433,7 @@ class CountStep(Step):
         raise error(self._impossible_start())
 
     def _where_possible(self, counts: np.ndarray, given: list[np.ndarray]) -> np.ndarray:
-        """Return counts for which each released value is possible, or these if none are found."""
+        """Return counts that make each released value possible, or these if none are found."""
         if self._start is None:
             self._start = PossibleStart(self._reading, self._known.matrix)
         found = self._start(counts, self._known.known(given), given)
@@ -443,7 +442,7 @@ class CountStep(Step):
     def _with_known_totals(
         self, counts: np.ndarray, given: list[np.ndarray], error: type[Exception]
     ) -> np.ndarray:
-        """Return counts that have the known totals."""
+        """Return counts with the known totals."""
         known, names = self._known.known(given), self._known.names
         _check_size({f"'{names[k]}'" for k in np.flatnonzero(np.abs(known) > LARGEST)}, error)
         counts = find_start(self._known.matrix, known, names, counts)
@@ -452,7 +451,7 @@ class CountStep(Step):
         return counts
 
     def _report_unmoved(self, counts: np.ndarray, given: list[np.ndarray]) -> SamplerWarning | None:
-        """Tell at a chain's end which cells never moved in it, though they could have."""
+        """At a chain's end, warn of cells that never moved in it although they could have."""
         look = look_after(self.sweeps_done, self.total_sweeps)
         if look < 0 or self.moved.all():
             return None
@@ -473,10 +472,10 @@ class CountStep(Step):
         return warning_of(
             f"CountStep: {name_cells(self._reading, held)} never moved in this chain of "
             f"{self.sweeps_done} sweeps, though the log-density would allow it. No move leads to "
-            "other values, so that the draws are not from the posterior. Something ties these "
-            "cells to others in a way that the step doesn't recognise: state it with "
-            "pmd.invariant, pass counts that belong together to one CountStep, or pass moves= "
-            "that connect all tables"
+            "other values, so the draws are not from the posterior. Something ties these cells to "
+            "others in a way that the step doesn't recognise. State it with pmd.invariant, pass "
+            "counts that belong together to one CountStep, or pass moves= that connect all "
+            "tables"
         )
 
     def _log_density(self, counts: np.ndarray, given: list[np.ndarray]) -> float:
@@ -492,10 +491,10 @@ class CountStep(Step):
         return (
             f"CountStep found no possible start for the counts {names}: after "
             f"{self.max_start_sweeps} sweeps the log-density of {factors} is still -inf or nan. "
-            "Nor was a table found of which all sums are where their released values are possible. "
-            "Either no counts can have led to what was released (look for a total that can't be "
-            "reached, a wrong shape or scale, a nan), or they are hard to find: then give a start "
-            f"that fits, as initval= of the variable, or raise max_start_sweeps"
+            "Nor did a search find a table whose sums make all released values possible. "
+            "Either no counts fit the release (look for an impossible total, a wrong shape or "
+            "scale, a nan), or they are hard to find: then give a start that fits, as initval= "
+            f"of the variable, or raise max_start_sweeps"
         )
 
 
@@ -503,7 +502,7 @@ def _check_size(too_large: set[str], error: type[Exception]) -> None:
     if too_large:
         raise error(
             f"the counts are too large at {' and '.join(sorted(too_large))}: CountStep takes at "
-            "most 2**53, about 9e15, since double precision doesn't tell larger counts apart. Look "
+            "most 2**53, about 9e15, since larger counts aren't exact in double precision. Look "
             "for a wrong unit, total or rate; or count in larger units"
         )
 
@@ -514,7 +513,7 @@ def _warn_of_whole_evaluation(reading: CountReading, seconds: float) -> None:
         for whole in reading.wholes
     )
     warnings.warn(
-        f"CountStep has to evaluate what the model says of all cells in each move: {reasons}. A "
+        f"CountStep has to evaluate factors of all cells in each move: {reasons}. A "
         f"sweep over the {reading.n_cells} cells takes about {seconds:.2g} s here, and grows with "
         "the square of their number. If you can, write it as a sum with a term for each released "
         "number",

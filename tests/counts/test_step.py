@@ -263,7 +263,7 @@ def test_a_start_with_the_known_totals_is_found_and_the_model_stays_as_it_is():
     # Other totals, the same model: the chain starts from a table that has them.
     np.testing.assert_array_equal(step_with([20, 0]).sum(axis=1), [20, 0])
     # More than three cells of 40 can hold.
-    with pytest.raises(SamplingError, match=r"no possible start .* a total that can't be"):
+    with pytest.raises(SamplingError, match=r"no possible start .* an impossible total"):
         step_with([121, 0])
 
 
@@ -333,7 +333,7 @@ def test_counts_that_cannot_reach_a_total_are_refused():
         x = pm.Binomial("x", n=[3, 4], p=0.5)
         invariant("published", x.sum(), 9)
         pm.Normal("released", x, 1.0, observed=np.ones(2))
-        with pytest.raises(ReadingError, match=r"no possible start .* a total that can't be"):
+        with pytest.raises(ReadingError, match=r"no possible start .* an impossible total"):
             CountStep([x], max_start_sweeps=3)
 
 
@@ -456,7 +456,9 @@ def test_a_release_that_breaks_the_tree_is_named():
     model = nested(crossing=True)
     with (
         evaluated_in_python(),
-        pytest.raises(ReadingError, match=r"tree=True: .*'columns' .*neither sum holds the other"),
+        pytest.raises(
+            ReadingError, match=r"tree=True: .*'columns' .*neither sum contains the other"
+        ),
     ):
         CountStep([model["x"]], model=model, tree=True)
     with pytest.raises(TypeError, match="tree must be True or False"):

@@ -1,11 +1,10 @@
 """Directions in which the cells of a block move together.
 
-Along a direction a table is drawn by a slice sampler, and steps along several are accepted by the
-ratio of Metropolis and Hastings, so any fixed set of directions is right. They mix well if, in the
-metric of the log-density's curvature, they are nearly orthogonal: then what is drawn along one
-hardly depends on the others, as for independent coordinates. Tables are points of a lattice. Its
-reduced basis in that metric has such directions: changes that keep what is known well come out as
-short vectors, however the sums overlap.
+A table is drawn along a direction by a slice sampler, and steps along several directions are
+accepted by Metropolis-Hastings. So any fixed set of directions is exact. Mixing is good if the
+directions are nearly orthogonal in the metric of the log-density's curvature: draws along one then
+hardly depend on the others. Tables are points of a lattice, and its reduced basis in that metric
+has such directions. Changes that keep well-known sums are short vectors, however the sums overlap.
 """
 
 from dataclasses import dataclass
@@ -18,17 +17,19 @@ from pymc_dapper.counts.kernels.line import Structure
 from pymc_dapper.counts.reading.blocks import Block
 
 STIFF = 1.0
-"""Squared length of directions in which tables have little room, in the metric of the curvature."""
+"""Directions whose squared length, in the metric of the curvature, exceeds this have little
+room."""
 JOINT_SIZE = 30
-"""How many of them move together, at most."""
+"""Most directions that move together."""
 JOINT_PASSES = 6
-"""How often each of them does."""
+"""How often each direction moves."""
 SOFT = 0.2
-"""Where the log-density bends less than so many times as along single vectors, these mix slowly."""
+"""Single vectors mix slowly if the log-density bends less than this, relative to along them."""
 EMPTIEST = 1.0
-"""Room that a cell has at least, in people."""
+"""Least room of a cell, in people."""
 FLATTEST = 1e-12
-"""The least curvature in any direction, relative to the largest: it may be zero, or negative."""
+"""Least curvature in any direction, relative to the largest; the true one may be zero or
+negative."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +37,17 @@ class BlockMoves:
     """Directions in which the cells of a block move."""
 
     directions: sparse.csr_array
-    """Int64, shape (number of directions, number of cells of the table): the directions; in each,
+    """Int64, shape (number of directions, number of cells of the table): the directions. In each,
     some cell gains people."""
     joint: list[np.ndarray]
-    """Which of them move together."""
+    """Sets of directions that move together."""
     factors: list[np.ndarray]
-    """For each of these, the Cholesky factor of the directions' scalar products."""
+    """For each set, the Cholesky factor of the directions' scalar products."""
 
 
 @dataclass(frozen=True, eq=False)
 class BlockMetric:
-    """A block, with the linear functions that see its cells."""
+    """A block, with the linear functions of its cells."""
 
     block: Block
     rows: np.ndarray
@@ -57,11 +58,11 @@ class BlockMetric:
     def moves(self, table: np.ndarray, curvatures: np.ndarray) -> BlockMoves:
         """Find directions that are nearly orthogonal in the metric of the curvature.
 
-        Curvatures, one for each linear function, say how strongly terms bend at the table.
+        There is a curvature for each linear function: how strongly its terms bend at the table.
         """
         bends = self.coefficients.T @ sparse.diags_array(curvatures[self.rows]) @ self.coefficients
-        # No cell has room for much more than its count, whatever bends. So 1 / count^2 is added, as
-        # the curvature of log(count) is: a Gamma density then has that of its standard deviation.
+        # A cell has little more room than its count. So 1 / count^2, the curvature of log(count),
+        # is added: a Gamma density then has the curvature of its standard deviation.
         room = np.maximum(table[self.block.cells], EMPTIEST)
         metric = _positive(bends.toarray() + np.diag(room**-2))
         reduced = _upwards(reduce_basis(self.block.basis, metric))
@@ -77,21 +78,21 @@ class BlockMetric:
 
 
 def _upwards(vectors: np.ndarray) -> np.ndarray:
-    """Turn vectors along which no cell gains people around."""
+    """Reverse vectors along which no cell gains people."""
     return np.where(vectors.max(axis=1, keepdims=True, initial=-1) > 0, vectors, -vectors)
 
 
 def _soft(reduced: np.ndarray, products: np.ndarray) -> np.ndarray:
     """Find long vectors of the lattice along which the log-density hardly bends.
 
-    A basis of short vectors can't be orthogonal where it bends much less in one direction than in
-    the others, as where all cells grow together: each vector then has a little of that direction.
-    The longer a vector of the lattice, the closer it can come to it.
+    A basis of short vectors can't be orthogonal if the log-density bends much less in one
+    direction, as when all cells grow together: each vector has a part along that direction. Longer
+    vectors of the lattice can come closer to it.
     """
     lengths = np.sqrt(np.diag(products))
     bends, combinations = np.linalg.eigh(products / np.outer(lengths, lengths))
-    # Rounding to whole steps along each vector adds this much squared length, on average. Vectors
-    # are made so long that their own squared length is the same.
+    # Rounding to whole steps adds this much squared length on average. Vectors are chosen so long
+    # that their own squared length is the same.
     lost = (lengths**2).sum() / 12
     times = np.sqrt(lost / np.maximum(bends, 1e-12))
     soft = (bends < SOFT) & (2 * lost < STIFF)
@@ -101,12 +102,12 @@ def _soft(reduced: np.ndarray, products: np.ndarray) -> np.ndarray:
 
 
 def _joint(products: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Choose at random which directions move together, of those with little room."""
+    """Choose sets of directions with little room at random; a set moves together."""
     stiff, rng = np.flatnonzero(np.diag(products) >= STIFF), np.random.default_rng(0)
     if len(stiff) < 2:
         return [], []
     n_parts = -(-len(stiff) // JOINT_SIZE)
-    # In the order of the reduced basis, which the Cholesky factor depends on.
+    # Keep the order of the reduced basis, on which the Cholesky factor depends.
     joint = [
         np.sort(part)
         for _ in range(JOINT_PASSES)
@@ -116,14 +117,14 @@ def _joint(products: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def _positive(metric: np.ndarray) -> np.ndarray:
-    """Raise what a metric has of zero or negative eigenvalues."""
+    """Raise zero and negative eigenvalues of a metric."""
     values, vectors = np.linalg.eigh(metric)
     values = np.maximum(values, max(FLATTEST * values[-1], 1e-100))
     return np.ascontiguousarray((vectors * values) @ vectors.T)
 
 
 def block_metrics(blocks: tuple[Block, ...], structure: Structure) -> list[BlockMetric]:
-    """Find out which linear functions see the cells of each block."""
+    """Find the linear functions of the cells of each block."""
     shape = (structure.terms.size, structure.starts.size - 1)
     seen = sparse.csc_array((structure.coefficients, structure.rows, structure.starts), shape=shape)
     metrics = []

@@ -9,9 +9,9 @@ from pymc_dapper.steps.data import SharedData
 
 
 class CountData(SharedData):
-    """Values of the shared data that what was compiled for counts depends on.
+    """Values of the shared data on which compiled functions of counts depend.
 
-    ``counts`` says how factors see the counts: from what data that was read.
+    ``counts`` has the data from which the linear structure was read.
     """
 
     def __init__(self, reading: Reading, counts: CountReading, step: str = "CountStep"):
@@ -20,13 +20,13 @@ class CountData(SharedData):
         self._frozen, self._name = counts.frozen, step
 
     def read(self) -> list[SharedVariable]:
-        """Take over the present values, and return the data that changed.
+        """Update to the present values, and return the data that changed.
 
         Raises
         ------
         ValueError
-            As :meth:`SharedData.read`, and if data changed from which it was read which cells a
-            statistic adds up.
+            As :meth:`SharedData.read`; or if data changed that determine which cells a statistic
+            adds up.
         """
         changed = super().read()
         for shared, before in self._frozen.items():

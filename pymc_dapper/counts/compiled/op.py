@@ -23,14 +23,14 @@ from pymc_dapper.counts.kernels.sweep import sweep_counts, sweep_jointly, terms_
 
 
 class TermFunction(NamedTuple):
-    """A function that terms of the log-density have in common."""
+    """A function that several terms of the log-density share."""
 
     op: Composite
     """The function, of float64 scalars: linear functions of the counts, then the context."""
     n_linear: int
-    """How many of its arguments are linear functions of the counts."""
+    """Number of arguments that are linear functions of the counts."""
     n_fixed: int
-    """How many come from the context."""
+    """Number of arguments from the context."""
 
 
 class CountSweep(KernelOp):
@@ -41,9 +41,10 @@ class CountSweep(KernelOp):
     functions : tuple of TermFunction
         Functions of the terms of the log-density.
     whole : FrozenFunctionGraph, optional
-        The rest of the log-density, as a scalar: inputs are a vector of linear functions and the
-        rest of the context. Rewritten already for the numba backend.
+        The rest of the log-density, as a scalar. Inputs are a vector of linear functions and the
+        rest of the context. Already rewritten for the numba backend.
     first_whole : int
+        The first linear function in ``whole``; all later ones are in it, too.
         The first of the linear functions that ``whole`` sees; it sees all from there on.
     """
 
@@ -61,11 +62,11 @@ class CountSweep(KernelOp):
         self.first_whole = first_whole
 
     def make_node(self, *inputs: Variable) -> Apply:
-        """Apply to uniform random numbers and the rest of what the kernel takes.
+        """Apply the operation to uniform random numbers and the kernel's other inputs.
 
-        That is: counts; structure, schedule and curvatures (packed integers and numbers); and
-        context. The outputs are the counts; and in one vector, how many random numbers were asked
-        for, and all else that the kernel returns.
+        These are counts; structure, schedule and curvatures (packed integers and numbers); and
+        context. The outputs are the counts, and a vector with the number of random numbers used and
+        the kernel's other results.
         """
         _, counts, _, numbers, *_ = inputs
         return Apply(self, list(inputs), [counts.type(), numbers.type()])
@@ -84,7 +85,7 @@ def compile_log_density(op: CountSweep) -> Callable:
     """
     names = {f"function_{k}": function_of(each.op) for k, each in enumerate(op.functions)}
     log_term = from_source(_term_source(op.functions), "log_term", **names)
-    # Inlined, as all that gets arrays: counting references to them would cost more than a term.
+    # Inlined, like all functions of arrays: counting references would cost more than a term.
     log_term = numba_njit(log_term, inline="always")
 
     if op.whole is None:
@@ -108,7 +109,7 @@ def compile_log_density(op: CountSweep) -> Callable:
 
 
 def _term_source(functions: tuple[TermFunction, ...]) -> str:
-    """Write the function that looks up what a term is a function of, and calls that."""
+    """Write the function that looks up a term's function and calls it."""
     lines = ["def log_term(kind, first, start, values, slopes, t, context):"]
     for k, function in enumerate(functions):
         arguments = [
@@ -121,11 +122,11 @@ def _term_source(functions: tuple[TermFunction, ...]) -> str:
 
 INTEGERS, NUMBERS = types.int64[::1], types.float64[::1]
 LOG_DENSITY = types.float64(*(NUMBERS, NUMBERS, INTEGERS, types.int64, types.boolean, types.int64))
-"""What a log-density takes besides its context, and returns."""
+"""Types of a log-density's arguments besides its context, and of its result."""
 
 
 def compiled_once(kernel: Callable, log_density: Callable) -> Callable:
-    """Have a kernel compiled for all models, and give it a log-density."""
+    """Compile a kernel once for all models, and give it a log-density."""
 
     @njit
     def swept(log_density, context, uniforms, counts, integers, numbers):  # type: ignore[no-untyped-def]
@@ -140,7 +141,7 @@ def compiled_once(kernel: Callable, log_density: Callable) -> Callable:
         return after.counts, found
 
     key = kernel_key(swept)
-    assert key is not None  # as nothing of a model is in it
+    assert key is not None  # it has nothing of a model
     returned = types.Tuple((INTEGERS, NUMBERS))
     takes = NUMBERS, INTEGERS, INTEGERS, NUMBERS
     return given_function(swept, log_density, LOG_DENSITY, returned(*takes), key)

@@ -1,4 +1,4 @@
-"""From how a model sees its counts to a compiled sweep over them."""
+"""From a reading of counts to a compiled sweep."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,12 +36,12 @@ class CompiledCountSweep:
     Attributes
     ----------
     structure : Structure
-        What the log-density sees of the counts.
+        Linear functions and terms of the log-density.
     moves : Moves
         The moves.
     update : JitFunction
-        ``update(uniforms, counts, integers, numbers, *parameters, *data)``; what it takes and
-        returns, :class:`CountSweep` says.
+        ``update(uniforms, counts, integers, numbers, *parameters, *data)``; for arguments and
+        results see :class:`CountSweep`.
     """
 
     structure: Structure
@@ -63,16 +63,15 @@ class CompiledCountSweep:
             Source of randomness.
         counts : ndarray of int64, shape (number of cells,)
             The counts before.
-        tuning : Packed, optional
-            What an earlier sweep has led to. If not given, curvatures are measured, and blocks
-            don't move together: for tuning itself.
+        Directions and curvatures from an earlier sweep. If not given, curvatures are measured, and
+        blocks don't move together: for tuning itself.
         given : sequence of ndarray
             Parameters and data.
 
         Returns
         -------
         SweepOutcome
-            The counts after, and what came of the sweep.
+            The counts after the sweep, and its statistics.
         """
         tuning = tuning or self._untuned
         uniforms = rng.random(tuning.room)
@@ -80,11 +79,11 @@ class CompiledCountSweep:
             used, swept = self._sweep(uniforms, counts, tuning, given)
             if used <= len(uniforms):
                 return swept
-            # The same sweep again, with more numbers after those that it had.
+            # Repeat the sweep with the same numbers and more after them.
             uniforms = np.concatenate([uniforms, rng.random(used)])
 
     def tune(self, table: np.ndarray, curvatures: np.ndarray) -> Packed:
-        """Find the directions that blocks move in.
+        """Find the directions in which blocks move.
 
         Parameters
         ----------
@@ -96,7 +95,7 @@ class CompiledCountSweep:
         Returns
         -------
         Packed
-            What the sweeps to come use.
+            Settings of the following sweeps.
         """
         blocks = [block.moves(table, curvatures) for block in self._blocks]
         directions, joint = [self.moves.directions], []
@@ -114,13 +113,13 @@ class CompiledCountSweep:
         return pack(self.structure, schedule, curvatures)
 
     def log_density(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> float:
-        """Return the log-density of counts, without what doesn't depend on them."""
-        nothing = np.zeros(1)  # moves, so that no random numbers are asked for
+        """Return the log-density of counts, without terms that don't depend on them."""
+        nothing = np.zeros(1)  # no moves, so no random numbers are used
         return self._sweep(nothing, counts, self._without_moves, given)[1].log_density
 
     @cached_property
     def everywhere(self) -> Packed:
-        """For a sweep that looks along each line as far as it goes, however far the start is."""
+        """Settings of a sweep that searches the whole of each line, however far the start is."""
         flat = np.zeros(self.structure.terms.size)
         return pack(self.structure, schedule_of(self.moves), flat)
 
@@ -159,7 +158,7 @@ def compile_count_sweep(
     Parameters
     ----------
     reading : CountReading
-        How the model sees its counts.
+        The reading of the counts.
     moves : Moves
         The moves of a sweep.
     compile_kwargs : dict, optional
@@ -197,7 +196,7 @@ def compile_count_sweep(
 
 
 def layout_of(reading: CountReading) -> Structure:
-    """Give numbers to all linear functions, term by term; those of whole factors come last."""
+    """Lay out the linear functions term by term, those of whole factors last."""
     matrices: list[sparse.csr_array] = []
     terms: list[np.ndarray] = []
     kinds: list[np.ndarray] = []
@@ -233,7 +232,7 @@ def layout_of(reading: CountReading) -> Structure:
 
 
 def context_of(reading: CountReading) -> TensorVariable:
-    """Put what terms depend on beside the counts into one vector, term by term."""
+    """Put the terms' other inputs into one vector, term by term."""
     tables = [
         pt.stack([x.astype("float64") for x in terms.fixed.values()], axis=1).ravel()
         for terms in reading.terms
@@ -304,7 +303,7 @@ def _as_scalar(x: Variable, scalars: dict[Variable, Variable]) -> Variable:
 
 
 def schedule_of(moves: Moves) -> Schedule:
-    """Write moves as the kernel takes them."""
+    """Convert moves to the kernel's form."""
     grids = [grid.cells for grid in moves.grids]
     shapes = [(1, len(cells)) for cells in moves.groups]
     shapes += [(len(cells), len(cells[0])) for cells in grids]

@@ -1,14 +1,14 @@
-"""Cells that no move changed in a whole chain, though the log-density would allow it.
+"""Find cells that no move changed in a whole chain, though the log-density would allow it.
 
-A reader can't know every way in which a model holds counts together. Where it misses one, no move
-leads to other tables, and the chain looks as if it had converged. So in the middle of a chain other
-changes are tried of what hasn't moved: a cell by itself, with each of the cells that a term sees
-along with it, and in short combinations that keep what is known exactly.
+A reader can't know every way in which a model ties counts together. If it misses one, no move leads
+to other tables, and the chain looks converged. So in the middle of a chain, other changes of
+unmoved cells are tried: of a cell alone, with each other cell in one of its terms, and in short
+combinations that keep the known equations.
 
-How probable the other table is beside one table of the chain says little: where someone is in a
-rare cell just then, it is as probable that he is in another one, and most of those are never met.
-But averaged over the chain, the ratio of a change is the probability of the tables that it leads
-to. So the same changes are looked at again and again until the chain ends.
+The probability ratio of another table to one table of the chain says little: someone in a rare cell
+could as well be in another one, and most rare cells are never visited. But averaged over the chain,
+the ratio of a change is the probability of the tables to which it leads. So the same changes are
+evaluated again and again until the chain ends.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,20 +27,20 @@ Cells = NDArray[np.bool_]
 LogDensity = Callable[[Counts], float]
 
 EXPECTED = 20.0
-"""So often a chain would have met other values, at least, before not having met them is told: by
-chance that happens to exp(-20) of the cells."""
+"""A warning needs this expected number of visits to other values without one: the chance of that is
+exp(-20)."""
 LOOKS = 10
-"""Tables at which changes are looked at again."""
+"""Number of tables at which changes are evaluated again."""
 MAX_TRIED = 1_000
-"""Tables that are looked at, at most, in the middle of the chain."""
+"""Most tables that are evaluated in the middle of the chain."""
 MAX_KEPT = 4
-"""Changes of a cell that are looked at again, at most."""
+"""Most changes of a cell that are evaluated again."""
 MAX_PARTNERS = 20
-"""Cells that are tried along with one, at most."""
+"""Most cells that are tried together with one cell."""
 
 
 class Change(NamedTuple):
-    """A change of some cells, and at how many tables the chain should have made it."""
+    """A change of some cells, and the number of tables at which it was likely."""
 
     cells: Counts
     steps: Counts
@@ -48,7 +48,7 @@ class Change(NamedTuple):
 
 
 def look_after(sweep: int, n_sweeps: int) -> int:
-    """Say which look is due after a sweep: 0 in a chain's middle, LOOKS at its end, -1 if none."""
+    """Return which evaluation is due after a sweep: 0 in the middle, LOOKS last, -1 for none."""
     if n_sweeps < 4 * EXPECTED:
         return -1
     number, since = divmod(2 * LOOKS * sweep, n_sweeps)
@@ -58,10 +58,10 @@ def look_after(sweep: int, n_sweeps: int) -> int:
 def find_changes(
     reading: CountReading, log_density: LogDensity, table: Counts, moved: Cells, n_sweeps: int
 ) -> list[Change]:
-    """Find changes of cells that haven't moved, to tables that are nearly as probable as this one.
+    """Find changes of unmoved cells to tables that are nearly as probable as this one.
 
-    ``log_density`` is that of a table that satisfies what is known exactly; ``moved`` says which
-    cells have moved, and ``n_sweeps`` how long the chain will be.
+    ``log_density`` is of tables that satisfy the known equations; ``moved`` marks cells that have
+    moved, and ``n_sweeps`` is the length of the chain.
     """
     found: list[Change] = []
     if moved.all():
@@ -70,7 +70,7 @@ def find_changes(
     least = log_density(table) + _least(n_sweeps)
     known = reading.equations
     changes = _Changes(reading, known)
-    # An empty cell mostly is one that can't hold anyone: those come last.
+    # Empty cells come last: most of them must be empty.
     for cell in np.argsort(-table, kind="stable"):
         if moved[cell] or seen[cell]:
             continue
@@ -100,7 +100,7 @@ def look_again(
     moved: Cells,
     n_sweeps: int,
 ) -> list[Change]:
-    """Look at changes at another table, and forget those of which all cells have moved by now."""
+    """Evaluate changes at another table, and drop those whose cells have all moved by now."""
     changes = [change for change in changes if held_by([change], reading, moved).any()]
     if not changes:
         return changes
@@ -115,12 +115,12 @@ def look_again(
 
 
 def held_cells(changes: list[Change], reading: CountReading, moved: Cells) -> Cells:
-    """Say which cells should have moved in a chain and didn't: by changes likely at most tables."""
+    """Return cells that should have moved in a chain and didn't: changes are mostly likely."""
     return held_by([x for x in changes if 2 * x.likely > LOOKS], reading, moved)
 
 
 def held_by(changes: list[Change], reading: CountReading, moved: Cells) -> Cells:
-    """Say which cells that haven't moved are in any of these changes, or are totals of such."""
+    """Return unmoved cells in any of these changes, and their latent totals."""
     held = np.zeros(len(moved), dtype=bool)
     for change in changes:
         whole = np.zeros(len(moved), dtype=np.int64)
@@ -130,12 +130,12 @@ def held_by(changes: list[Change], reading: CountReading, moved: Cells) -> Cells
 
 
 def _least(n_sweeps: int) -> float:
-    """Logarithm of a ratio: where half of all tables have that, the average is half as large."""
+    """Logarithm of a ratio: if half of all tables reach it, the average is half of it."""
     return float(np.log(2 * EXPECTED / n_sweeps))
 
 
 class _Changes:
-    """Small changes of the cells that move."""
+    """Small changes of the free cells."""
 
     def __init__(self, reading: CountReading, known: sparse.csr_array):
         self._sums = reading.totals.sums
@@ -151,7 +151,7 @@ class _Changes:
             self._combinations = reduce_basis(basis, np.eye(reading.n_cells))
 
     def of(self, cell: int) -> Iterator[Counts]:
-        """Go through changes of a cell, or of the cells that it is the total of."""
+        """Yield changes of a cell, or of the cells that it sums."""
         parts = self._some(self._sums[[cell]].indices)
         ups = np.zeros((len(parts), self._sums.shape[0]), dtype=np.int64)
         ups[np.arange(len(parts)), parts] = 1
@@ -167,7 +167,7 @@ class _Changes:
             yield from (change, -change)
 
     def _partners(self, cell: int) -> Counts:
-        """Cells that some term sees along with this one."""
+        """Return the cells that share a term with this one."""
         terms = self._seen[:, [cell]].nonzero()[0]
         cells = np.unique(self._seen[terms].indices)
         return cells[cells != cell]

@@ -1,1 +1,1 @@
-"""Sweeps over tables of counts, in numba: arrays in, arrays out."""
+"""Numba kernels that sweep over tables of counts: arrays in, arrays out."""

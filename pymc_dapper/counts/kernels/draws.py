@@ -1,8 +1,8 @@
 """Random numbers of a sweep over counts, drawn beforehand.
 
-To pass a generator to a kernel takes 8 us, more than a sweep over a single count. An array of
-uniform numbers takes 1 us. How many a sweep needs isn't known beforehand: it counts them, and a
-sweep that needed more than there are is made again, with the same numbers and more after them.
+Passing a generator to a kernel takes 8 us, more than a sweep over a single count; an array of
+uniform numbers takes 1 us. The number that a sweep needs isn't known beforehand. So the sweep
+counts them; if there were too few, it is repeated with the same numbers and more after them.
 """
 
 from typing import Any, NamedTuple
@@ -13,13 +13,12 @@ from numba.extending import register_jitable
 
 
 class Draws(NamedTuple):
-    """Uniform numbers, and how many were asked for."""
+    """Uniform numbers, and how many were used."""
 
     uniforms: np.ndarray
     """Float64: the numbers, at least 0 and less than 1."""
     used: np.ndarray
-    """Int64, shape (1,): how many were asked for. If more than there are, what came of them is of
-    no use."""
+    """Int64, shape (1,): how many were used. If there were fewer, the result is void."""
 
 
 @njit
@@ -32,7 +31,7 @@ def uniform(draws: Draws) -> float:
 
 @njit
 def find_share(weights: np.ndarray, share: float) -> int:
-    """Find the index at a share of all weights, laid end to end."""
+    """Return the index at which cumulative weights reach a share of their total."""
     left = share * weights.sum()
     for k in range(weights.size - 1):
         left -= weights[k]
@@ -45,7 +44,7 @@ def find_share(weights: np.ndarray, share: float) -> int:
 def pick(draws: Any, low: int, high: int) -> int:
     """Draw an integer from ``low`` to ``high``, both included.
 
-    For ranges that counts can have, a rounded uniform number does.
+    A rounded uniform number is precise enough for ranges of counts.
     """
     return low + int(uniform(draws) * (high - low + 1))
 

@@ -1,13 +1,13 @@
 """Move a table along several directions at once, by randomised nearest plane.
 
-Where cells and sums of them are known up to less than one person, a step along any single direction
-is rarely possible, and tables that are about as probable lie several steps apart. So we propose the
-numbers of steps along all of some directions together. Near the present table the log-density is
-about quadratic, with the slope that it has there and a curvature that was measured while tuning.
-Its Cholesky factor orders the directions: the number of steps along the last one is drawn from a
-discrete normal distribution, then that along the one before it given the last, and so on (Klein
-2000). The proposal is accepted by the ratio of Metropolis and Hastings (Wang and Ling 2018), here
-with the true log-density, so that slope and curvature matter for how many are accepted only.
+If sums and cells are known to less than one person, a step along a single direction is rarely
+possible: tables of similar probability are several steps apart. So we propose the numbers of steps
+along several directions together. Near the present table the log-density is about quadratic, with
+the slope there and a curvature measured in tuning. The Cholesky factor of the curvature orders the
+directions. The number of steps along the last is drawn from a discrete normal distribution, then
+the number along the one before given the last, and so on (Klein 2000). The proposal is accepted by
+Metropolis-Hastings (Wang and Ling 2018) with the true log-density: slope and curvature only affect
+the acceptance rate.
 """
 
 from collections.abc import Callable
@@ -29,34 +29,34 @@ from pymc_dapper.counts.kernels.line import (
 )
 
 REACH = 4.0
-"""How far from the middle numbers of steps are proposed, in standard deviations."""
+"""How far from the centre numbers of steps are proposed, in standard deviations."""
 FARTHEST = 2.0**40
-"""Most steps to the middle, so that their sum stays within the integers."""
+"""Most steps to the centre, so that sums stay within the integers."""
 
 
 class Directions(NamedTuple):
-    """Directions that a table moves in together. All of it is fixed."""
+    """Directions in which a table moves jointly; all fixed."""
 
     starts: np.ndarray
     cells: np.ndarray
     steps: np.ndarray
-    """Int64: the cells of all directions and by how many people they change: direction d has the
-    entries from ``starts[d]`` to ``starts[d + 1]``."""
+    """Int64: the cells of all directions, and their changes. Direction d has entries ``starts[d]``
+    to ``starts[d + 1]``."""
     chosen: np.ndarray
-    """Int64, shape (number of directions that move together,): which of them move."""
+    """Int64, shape (number of joint directions,): the directions that move."""
     factor: np.ndarray
-    """Float64, shape (number that move together, number that move together): lower Cholesky factor
-    of their scalar products in the metric of the curvature."""
+    """Float64, shape (number of joint directions, number of joint directions): lower Cholesky
+    factor of their scalar products in the metric of the curvature."""
 
 
 class LocalDensity(NamedTuple):
-    """What is known of the log-density near a table."""
+    """The log-density near a table."""
 
     densities: np.ndarray
-    """Float64, shape (number of terms + 1,): the terms, and last what is evaluated as a whole."""
+    """Float64, shape (number of terms + 1,): the terms; the last is the part evaluated as a
+    whole."""
     slopes: np.ndarray
-    """Float64, shape (number of linear functions,): how strongly it changes with each linear
-    function."""
+    """Float64, shape (number of linear functions,): the slope with respect to each."""
 
 
 class Memory(NamedTuple):
@@ -64,23 +64,23 @@ class Memory(NamedTuple):
 
     line: Line
     probe: Line
-    """The move, of which t = 1 is the proposed table, and single terms."""
+    """The move, with t = 1 at the proposed table; also used for single terms."""
     present: LocalDensity
     reached: LocalDensity
-    """Of the present and of the proposed table; the same between updates."""
+    """At the present and at the proposed table; equal between updates."""
     place: np.ndarray
-    """Int64, shape (number of cells,): where each cell stands in the line; -1 between updates."""
+    """Int64, shape (number of cells,): each cell's place in the line; -1 between updates."""
 
 
 class Proposal(NamedTuple):
-    """Some steps along several directions. ``Memory.line`` says which cells they change."""
+    """Steps along several directions. ``Memory.line`` has the changed cells."""
 
     numbers: np.ndarray
-    """Int64, shape (number of directions,): how many steps along each."""
+    """Int64, shape (number of directions,): the number of steps along each."""
     log_probability: float
-    """How probable these were."""
+    """Log-probability of these numbers."""
     n_cells: int
-    """How many cells change; -1 if one of them would have less than nobody, or too many."""
+    """Number of changed cells; -1 if one would be negative or too large."""
 
 
 @njit
@@ -109,7 +109,7 @@ def measure_locally(
     probe: Line,
     near: LocalDensity,
 ) -> None:
-    """Find out what terms of the log-density come to at a table, and how strongly they change.
+    """Compute terms of the log-density at a table, and their slopes.
 
     Parameters
     ----------
@@ -120,11 +120,11 @@ def measure_locally(
     terms : ndarray of int64
         The terms.
     whole : bool
-        Whether to look at what is evaluated as a whole, too. Its slopes aren't measured.
+        Whether to evaluate the part without terms, too. Its slopes aren't measured.
     probe : Line
         Working memory.
     near : LocalDensity
-        What was found; that of other terms is left as it is.
+        Overwritten with the results; other terms stay unchanged.
     """
     for i in range(terms.size + int(whole)):
         term, n_rows = structure.kinds.size, 0
@@ -147,12 +147,12 @@ def measure_locally(
                 elif min(near.densities[term], density) > -np.inf:
                     bend = curvatures[row] / 2
                     near.slopes[row] = t * (density - near.densities[term] + bend)
-                    break  # to the other side only at the end of what is possible
+                    break  # use the other side only at the end of the possible range
 
 
 @njit
 def rows_of(structure: Structure, term: int) -> int:
-    """Return how many linear functions a term has. They stand next to each other."""
+    """Return the number of a term's linear functions, which are adjacent."""
     n_rows, first = 0, structure.first[term]
     while first + n_rows < structure.terms.size and structure.terms[first + n_rows] == term:
         n_rows += 1
@@ -163,7 +163,7 @@ def rows_of(structure: Structure, term: int) -> int:
 def copy_terms(
     structure: Structure, terms: np.ndarray, source: LocalDensity, to: LocalDensity
 ) -> None:
-    """Copy what is known of some terms, and of what is evaluated as a whole."""
+    """Copy the results for some terms, and for the part evaluated as a whole."""
     to.densities[-1] = source.densities[-1]
     for term in terms:
         to.densities[term] = source.densities[term]
@@ -190,7 +190,7 @@ def slopes_along(structure: Structure, directions: Directions, slopes: np.ndarra
 def nearest_plane(
     factor: np.ndarray, along: np.ndarray, numbers: np.ndarray, known: bool, draws: Any
 ) -> float:
-    """Draw how many steps to go along each direction, and say how probable that was.
+    """Draw the numbers of steps along the directions, and return their log-probability.
 
     Parameters
     ----------
@@ -199,16 +199,16 @@ def nearest_plane(
     along : ndarray of float64, shape (k,)
         The slope along each direction.
     numbers : ndarray of int64, shape (k,)
-        The numbers of steps; overwritten unless they are known.
+        The numbers of steps; overwritten unless ``known``.
     known : bool
-        Whether the numbers are given, and only their probability is asked for.
+        Whether the numbers are given, and only their probability is needed.
     draws : Draws
         Random numbers.
 
     Returns
     -------
     float
-        Logarithm of the probability of these numbers.
+        Log-probability of these numbers.
     """
     k = along.size
     middle = np.empty(k)
@@ -240,12 +240,12 @@ def nearest_plane(
 
 @njit
 def combine(directions: Directions, numbers: np.ndarray, counts: np.ndarray, memory: Memory) -> int:
-    """Put some steps along several directions into a line, of which t = 1 is the new table.
+    """Write steps along several directions as a line with t = 1 at the new table.
 
     Returns
     -------
     int
-        How many cells the line changes; -1 if one of them would have less than nobody, or too many.
+        Number of changed cells; -1 if one would be negative or too large.
     """
     line, place, n_met = memory.line, memory.place, 0
     for k in range(numbers.size):
@@ -272,16 +272,16 @@ def combine(directions: Directions, numbers: np.ndarray, counts: np.ndarray, mem
 def propose(
     structure: Structure, directions: Directions, state: State, memory: Memory, draws: Any
 ) -> Proposal:
-    """Draw how many steps to go along each of several directions.
+    """Propose numbers of steps along several directions.
 
     Parameters
     ----------
     structure, state, draws
         As in :func:`pymc_dapper.counts.kernels.line.update_line`.
     directions : Directions
-        The directions. They mustn't depend on the present table.
+        The directions. They must not depend on the present table.
     memory : Memory
-        Working memory, with what is known near the present table.
+        Working memory, with the log-density near the present table.
     """
     numbers = np.zeros(directions.chosen.size, dtype=np.int64)
     along = slopes_along(structure, directions, memory.present.slopes)
@@ -299,27 +299,27 @@ def decide(
     memory: Memory,
     draws: Any,
 ) -> tuple[int, float]:
-    """Accept a proposal, or go back.
+    """Accept or reject a proposal.
 
     Parameters
     ----------
     structure, draws
         As in :func:`pymc_dapper.counts.kernels.line.update_line`.
     directions, proposal
-        What was proposed.
+        The proposal.
     change : Change
-        What changes along the line to the proposed table.
+        The terms that change along the line to the proposed table.
     state : State
-        The present table, but the values of the proposed one.
+        The present table, with the values of the proposed one.
     memory : Memory
-        Working memory, with what is known near both.
+        Working memory, with the log-density near both.
 
     Returns
     -------
     status : int
         0 if the table stays the same, 1 if it changes.
     gain : float
-        By how much the log-density has changed.
+        The change of the log-density.
     """
     line, present, reached = memory.line, memory.present, memory.reached
     terms = line.terms[: change.n_terms]

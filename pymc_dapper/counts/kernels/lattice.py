@@ -4,18 +4,18 @@ import numpy as np
 from numba import njit
 
 LOVASZ = 0.75
-"""How much shorter a vector must be to come before another; the usual choice."""
+"""How much shorter a vector must be to be swapped forward; the usual choice."""
 MAX_VISITS = 1_000
-"""Visits per vector, at most. Rounding could otherwise make two of them change places forever."""
+"""Most visits per vector. Otherwise rounding could make two vectors swap forever."""
 SMALLEST = 1e-13
-"""Relative squared length that rounding may leave of a part orthogonal to other vectors."""
+"""Relative squared length below which an orthogonal part counts as rounding error."""
 
 
 @njit(cache=True)
 def _orthogonalise(
     products: np.ndarray, shares: np.ndarray, squares: np.ndarray, inner: np.ndarray, k: int
 ) -> None:
-    """Find out how much of a vector lies along those before it, and what is left."""
+    """Split a vector into parts along those before it and an orthogonal rest."""
     for j in range(k + 1):
         inner[j] = products[k, j]
         for i in range(j):
@@ -27,7 +27,7 @@ def _orthogonalise(
 
 @njit(cache=True)
 def _subtract(basis: np.ndarray, products: np.ndarray, k: int, j: int, times: float) -> None:
-    """Subtract one vector from another, some whole number of times."""
+    """Subtract a whole multiple of one vector from another."""
     basis[k] -= np.int64(times) * basis[j]
     products[k] -= times * products[j]
     products[:, k] -= times * products[:, j]
@@ -35,7 +35,7 @@ def _subtract(basis: np.ndarray, products: np.ndarray, k: int, j: int, times: fl
 
 @njit(cache=True)
 def _swap(basis: np.ndarray, products: np.ndarray, k: int) -> None:
-    """Let a vector and the one before it change places."""
+    """Swap a vector with the one before it."""
     for i in range(basis.shape[1]):
         basis[k, i], basis[k - 1, i] = basis[k - 1, i], basis[k, i]
     for i in range(products.shape[0]):
@@ -53,13 +53,13 @@ def reduce_basis(basis: np.ndarray, metric: np.ndarray) -> np.ndarray:
     basis : ndarray of int64, shape (number of vectors, number of coordinates)
         A basis of the lattice, a vector in each row.
     metric : ndarray of float64, shape (number of coordinates, number of coordinates)
-        What scalar products are measured in; positive definite.
+        Metric of scalar products; positive definite.
 
     Returns
     -------
     ndarray of int64
-        The reduced basis. It spans the same lattice whatever rounding does, since each step is
-        undone by a step of the same kind.
+        The reduced basis. It spans the same lattice despite rounding, since each step has an
+        inverse of the same kind.
 
     References
     ----------
@@ -85,7 +85,7 @@ def reduce_basis(basis: np.ndarray, metric: np.ndarray) -> np.ndarray:
                 shares[k, : j + 1] -= times * shares[j, : j + 1]
                 shares[k, j] -= times
         if changed:
-            continue  # once more, with the products as they are now
+            continue  # again, with the present products
         if k == 0 or squares[k] >= (LOVASZ - shares[k, k - 1] ** 2) * squares[k - 1]:
             k += 1
         else:

@@ -1,16 +1,15 @@
 """Move people along a line of tables, drawn by a slice sampler on the integers.
 
-A line is all tables ``counts + t * steps`` with whole t that have no negative count, and none so
-large that float64 doesn't hold it. Along it the
-log-density changes only in the terms that see the cells of the line, so that an update costs as
-much however many people and cells there are.
+A line is all non-negative tables ``counts + t * steps`` with whole t that float64 can hold. Along
+it, only terms with cells of the line change, so the cost of an update doesn't depend on the numbers
+of people and cells.
 
-The slice sampler (Neal 2003, section 4: stepping out and shrinkage) draws a level below the
-density at the present table. It lays marks at even distances, of which the present table has a
-random place between two, and goes from mark to mark to either side until one lies below the level.
-From the tables between the last two marks it then draws one above the level, shrinking the interval
-towards the present table with each that lies below. The distance of marks matters for the work
-only, not for what is drawn: it comes from the curvature of the terms at some earlier table.
+The slice sampler (Neal 2003, section 4: stepping out and shrinkage) draws a level below the density
+at the present table. It lays marks at equal distances, with the present table at a random place
+between two. It goes from mark to mark on either side until one lies below the level. Between the
+last two marks it draws tables until one is above the level; each rejected table shrinks the
+interval towards the present one. The distance of marks affects the work only, not the distribution.
+It comes from the curvature of the terms at some earlier table.
 """
 
 from collections.abc import Callable
@@ -25,36 +24,36 @@ from pymc_dapper.kernels.fast_math import is_finite
 SLICE_WIDTH = 3.0
 """Distance of marks, in standard deviations by the curvature: about a slice of a normal density."""
 LEAST_LEFT = 0.01
-"""What terms that bend up leave of the curvature of others, at least."""
+"""Least share of the curvature that remains if other terms bend upwards."""
 WIDEST = 2**40
 """Longest distance of marks: counts stay exact in float64."""
 LARGEST = 2**53
-"""Largest count. Beyond, float64 doesn't tell tables apart, and sums could leave the integers."""
+"""Largest count: float64 isn't exact beyond it, and sums could overflow."""
 
 
 class Structure(NamedTuple):
-    """What the log-density sees of the counts. All of it is fixed."""
+    """The linear functions and terms of the log-density; all fixed."""
 
     starts: np.ndarray
-    """Int64, shape (number of cells + 1,): where each cell's column in ``rows`` and
-    ``coefficients`` starts."""
+    """Int64, shape (number of cells + 1,): the start of each cell's column in ``rows`` and
+    ``coefficients``."""
     rows: np.ndarray
-    """Int64: the linear functions that see the cell."""
+    """Int64: the linear functions that contain the cell."""
     coefficients: np.ndarray
-    """Float64: by what they multiply its count."""
+    """Float64: its coefficients in them."""
     terms: np.ndarray
-    """Int64, shape (number of linear functions,): the term that uses each linear function; -1 for
-    those of what is evaluated as a whole."""
+    """Int64, shape (number of linear functions,): the term of each linear function; -1 for the part
+    evaluated as a whole."""
     kinds: np.ndarray
-    """Int64, shape (number of terms,): which function each term is."""
+    """Int64, shape (number of terms,): the function of each term."""
     first: np.ndarray
     """Int64, shape (number of terms,): the first linear function of each term."""
     contexts: np.ndarray
-    """Int64, shape (number of terms,): where each term's values in the context start."""
+    """Int64, shape (number of terms,): the start of each term's values in the context."""
 
 
 class State(NamedTuple):
-    """A table, and what is known of it."""
+    """A table, with the values of its linear functions."""
 
     counts: np.ndarray
     """Int64, shape (number of cells,): the table."""
@@ -67,34 +66,33 @@ class Line(NamedTuple):
 
     cells: np.ndarray
     steps: np.ndarray
-    """Int64: the cells that change, and by how many people for each unit of t."""
+    """Int64: the cells that change, and their changes for each unit of t."""
     slopes: np.ndarray
-    """Float64, shape (number of linear functions,): by how much the linear functions change; zero
-    between updates."""
+    """Float64, shape (number of linear functions,): their changes for each unit of t; zero between
+    updates."""
     rows: np.ndarray
-    """Int64, shape (number of linear functions,): the linear functions that see one of the
-    cells."""
+    """Int64, shape (number of linear functions,): the linear functions of these cells."""
     met: np.ndarray
-    """Bool, shape (number of linear functions,): which those are; False between updates."""
+    """Bool, shape (number of linear functions,): marks of these; False between updates."""
     terms: np.ndarray
     """Int64, shape (number of terms,): the terms that change."""
     marked: np.ndarray
-    """Bool, shape (number of terms,): which those are; False between updates."""
+    """Bool, shape (number of terms,): marks of these; False between updates."""
 
 
 class Change(NamedTuple):
-    """What changes along a line."""
+    """The functions and terms that change along a line."""
 
     n_rows: int
     n_terms: int
-    """How many linear functions see the cells, and how many terms change."""
+    """Number of linear functions of the cells, and of terms that change."""
     whole: bool
-    """Whether something that is evaluated as a whole changes."""
+    """Whether the part evaluated as a whole changes."""
 
 
 @njit
 def new_line(structure: Structure, max_cells: int) -> Line:
-    """Allocate working memory for lines of at most so many cells."""
+    """Allocate working memory for lines of up to ``max_cells`` cells."""
     n_values, n_terms = structure.terms.size, structure.kinds.size
     return Line(
         np.empty(max_cells, dtype=np.int64),
@@ -119,7 +117,7 @@ def start_values(structure: Structure, counts: np.ndarray) -> np.ndarray:
 
 @njit
 def find_change(structure: Structure, line: Line, n_cells: int) -> Change:
-    """Find out what changes along the line of the first so many cells of ``line``."""
+    """Find the terms that change along the line of the first ``n_cells`` cells of ``line``."""
     n_rows = 0
     for i in range(n_cells):
         cell = line.cells[i]
@@ -133,7 +131,7 @@ def find_change(structure: Structure, line: Line, n_cells: int) -> Change:
     n_terms, whole = 0, False
     for i in range(n_rows):
         row = line.rows[i]
-        # A total that both cells are in doesn't change when they exchange people.
+        # A total of both cells doesn't change when they exchange people.
         if line.slopes[row] == 0.0:
             continue
         term = structure.terms[row]
@@ -148,7 +146,7 @@ def find_change(structure: Structure, line: Line, n_cells: int) -> Change:
 
 @njit
 def forget_change(line: Line, change: Change) -> None:
-    """Leave the working memory as it was."""
+    """Reset the working memory."""
     for i in range(change.n_rows):
         line.slopes[line.rows[i]] = 0.0
         line.met[line.rows[i]] = False
@@ -158,7 +156,7 @@ def forget_change(line: Line, change: Change) -> None:
 
 @njit
 def ends(counts: np.ndarray, line: Line, n_cells: int) -> tuple[int, int]:
-    """Return the lowest and highest t without a count that is negative, or too large."""
+    """Return the lowest and highest t without negative or too large counts."""
     lowest, highest = -LARGEST, LARGEST
     for i in range(n_cells):
         count, step = counts[line.cells[i]], line.steps[i]
@@ -177,14 +175,14 @@ def slice_width(curvatures: np.ndarray, line: Line, change: Change) -> int:
         bend = line.slopes[row] ** 2 * curvatures[row]
         curvature += bend
         downward += max(bend, 0.0)
-    # Terms that bend up nearly cancel others along some lines, or more than that elsewhere.
+    # Along some lines, terms that bend upwards nearly cancel others, or exceed them elsewhere.
     curvature = max(curvature, LEAST_LEFT * downward)
     if not curvature > (SLICE_WIDTH / WIDEST) ** 2:
         return WIDEST
     return int(np.ceil(SLICE_WIDTH / np.sqrt(curvature)))
 
 
-# What calls the log-density is inlined: a function that is passed on as a value can't be cached on
+# Functions that call the log-density are inlined: code with function arguments can't be cached on
 # disk (see `record_sweep`).
 @njit(inline="always")
 def sum_of_terms(
@@ -198,7 +196,7 @@ def sum_of_terms(
     whole: bool,
     t: int,
 ) -> float:
-    """Log-density of what changes along a line, at one of its tables; -inf for nan and +inf.
+    """Log-density of the changing terms at one table of a line; -inf for nan and +inf.
 
     Parameters
     ----------
@@ -209,8 +207,8 @@ def sum_of_terms(
     log_whole : callable
         ``log_whole(values, slopes, t, context) -> float``: the rest of the log-density.
     context : tuple
-        What the log-density depends on besides the counts: first ``kinds``, ``first`` and
-        ``contexts`` of :class:`Structure`, as a tuple, then what all else the terms look at.
+        Other inputs of the log-density: first ``kinds``, ``first`` and ``contexts`` of
+        :class:`Structure`, as a tuple, then the terms' other inputs.
     values : ndarray of float64
         As in :class:`State`.
     slopes, terms : ndarray
@@ -218,7 +216,7 @@ def sum_of_terms(
     n_terms, whole
         As in :class:`Change`.
     t : int
-        The table.
+        The table on the line.
     """
     kinds, first, contexts = context[0]
     total = 0.0
@@ -239,7 +237,7 @@ def log_density_at(
     change: Change,
     t: int,
 ) -> float:
-    """Log-density of what changes along a line, at one of its tables.
+    """Log-density of the changing terms at one table of a line.
 
     Parameters
     ----------
@@ -257,7 +255,7 @@ def find_curvatures(
     values: np.ndarray,
     line: Line,
 ) -> np.ndarray:
-    """Measure how strongly terms bend at a table, with each of their linear functions.
+    """Measure the curvature of terms at a table, with respect to each linear function.
 
     Parameters
     ----------
@@ -271,7 +269,7 @@ def find_curvatures(
     Returns
     -------
     ndarray of float64, shape (number of linear functions,)
-        Minus the second derivatives, by differences: negative where a term bends up.
+        Minus the second derivatives, by differences: negative where a term bends upwards.
     """
     curvatures = np.zeros(values.size)
     around = np.empty(5)
@@ -279,7 +277,7 @@ def find_curvatures(
         term = structure.terms[row]
         if term < 0:
             continue
-        # As far as a count varies by chance, so that the difference isn't lost in rounding.
+        # Use about a count's standard deviation, so that the difference exceeds rounding errors.
         step = max(1.0, np.floor(np.sqrt(np.abs(values[row]))))
         line.terms[0] = term
         line.slopes[row] = step
@@ -287,7 +285,7 @@ def find_curvatures(
         for k in range(5):
             around[k] = log_density_at(log_density, context, values, line, change, k - 2)
         line.slopes[row] = 0.0
-        # At the end of the possible counts, from beside it.
+        # At the end of the possible range, measure beside it.
         for middle in (2, 3, 1):
             if np.min(around[middle - 1 : middle + 2]) > -np.inf:
                 bend = 2 * around[middle] - around[middle - 1] - around[middle + 1]
@@ -314,17 +312,17 @@ def update_line(
     log_density : callable
         As in :func:`log_density_at`.
     context : tuple of ndarray
-        What the log-density depends on besides the counts.
+        Inputs of the log-density besides the counts.
     structure : Structure
-        What the log-density sees of the counts.
+        Linear functions and terms of the log-density.
     curvatures : ndarray of float64, shape (number of linear functions,)
-        How strongly terms bend, roughly. It mustn't depend on the present table.
+        Approximate curvature of the terms. It must not depend on the present table.
     state : State
         The present table; overwritten.
     line : Line
-        Working memory; the first ``n_cells`` entries of ``cells`` and ``steps`` say which line.
+        Working memory; the first ``n_cells`` entries of ``cells`` and ``steps`` define the line.
     n_cells : int
-        How many cells the line changes.
+        Number of cells on the line.
     draws : Draws
         Random numbers.
 
@@ -333,11 +331,12 @@ def update_line(
     status : int
         -1 if there is no other table on the line, 0 if the table stays the same, 1 if it changes.
     gain : float
-        By how much the log-density has changed.
+        The change of the log-density.
 
     Notes
     -----
-    From an impossible table (log-density -inf or nan) any possible one that is met is taken.
+    From an impossible table (log-density -inf or nan), the first possible table that is found is
+    taken.
     """
     lowest, highest = ends(state.counts, line, n_cells)
     if highest == lowest:
@@ -350,7 +349,7 @@ def update_line(
     width = slice_width(curvatures, line, change)
     low = -pick(draws, 0, width - 1)
     high = low + width
-    if not possible:  # look everywhere
+    if not possible:  # search everywhere
         low, high = lowest - 1, min(highest + 1, 1_000 - 4 * lowest)
     for side in (-1, 1):
         mark = low if side < 0 else high
@@ -363,7 +362,7 @@ def update_line(
             low = mark
         else:
             high = mark
-    # The marks themselves lie below the level, or outside.
+    # The marks themselves are below the level, or outside.
     low, high = max(low + 1, lowest), min(high - 1, highest)
 
     t, reached = 0, present

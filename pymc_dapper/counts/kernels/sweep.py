@@ -29,88 +29,88 @@ from pymc_dapper.counts.kernels.line import (
 )
 
 DRAWS_PER_LINE = 8
-"""Random numbers for each line of a sweep: more than it mostly needs."""
+"""Random numbers for each line of a sweep: usually more than needed."""
 SPARE_LINES = 8
-"""Lines for which there are random numbers besides: with few lines, needs vary."""
+"""Extra lines with random numbers: with few lines, needs vary."""
 
 
 class Schedule(NamedTuple):
-    """The moves of a sweep. All of it is fixed."""
+    """The moves of a sweep; all fixed."""
 
     single: np.ndarray
-    """Int64: cells that move by themselves."""
+    """Int64: cells that move alone."""
     grid_rows: np.ndarray
     grid_columns: np.ndarray
-    """Int64, shape (number of grids,): numbers of rows and columns of tables with known margins,
-    in which people swap places. A group of cells that exchange people in pairs is one row."""
+    """Int64, shape (number of grids,): rows and columns of tables with known margins, whose cells
+    make 2 x 2 swaps. A group of cells that exchange people in pairs is one row."""
     grid_places: np.ndarray
-    """Int64, shape (number of grids,): where the places of each grid start in ``place_starts``, row
-    by row."""
+    """Int64, shape (number of grids,): the start of each grid's places in ``place_starts``, row by
+    row."""
     place_starts: np.ndarray
     place_cells: np.ndarray
-    """Int64: the cells at each place of the grids: place k has the cells from ``place_starts[k]``
-    to ``place_starts[k + 1]``."""
+    """Int64: the cells at each place of the grids: place k has cells ``place_starts[k]`` to
+    ``place_starts[k + 1]``."""
     grid_passes: np.ndarray
-    """Int64, shape (number of grids,): how often each grid is gone through."""
+    """Int64, shape (number of grids,): number of passes over each grid."""
     direction_starts: np.ndarray
     direction_cells: np.ndarray
     direction_steps: np.ndarray
-    """Int64: other moves: the cells of each, as for places, and by how many people they change."""
+    """Int64: other moves: the cells of each, as for places, and their changes."""
     joint_starts: np.ndarray
     joint_directions: np.ndarray
-    """Int64: directions that a table moves in together, as for places."""
+    """Int64: directions in which a table moves jointly, as for places."""
     joint_factors: np.ndarray
-    """Float64: for each of these, the Cholesky factor that :class:`Directions` has, raveled."""
+    """Float64: for each set, the Cholesky factor of :class:`Directions`, raveled."""
 
 
 class SweepOutcome(NamedTuple):
-    """What came of a sweep."""
+    """The result of a sweep."""
 
     counts: np.ndarray
-    """Int64: the table after it."""
+    """Int64: the table after the sweep."""
     moved: float
-    """The share of moves that changed the table, of those that could; 1 if none could."""
+    """Share of possible moves that changed the table; 1 if no move was possible."""
     n_able: int
-    """How many could."""
+    """Number of possible moves."""
     log_density: float
-    """Log-density of the table, without what doesn't depend on it."""
+    """Log-density of the table, without terms that don't depend on it."""
     gain: float
-    """By how much the moves said that they changed it."""
+    """Change of the log-density, added up over moves."""
     curvatures: np.ndarray
     """Float64: the curvatures that were used."""
 
 
 class Packed(NamedTuple):
-    """Structure, schedule and curvatures in two arrays: each array that is passed takes time."""
+    """Structure, schedule and curvatures in two arrays: each array argument takes time."""
 
     integers: np.ndarray
-    """Int64: where each array of integers starts and the last one stops, then the arrays. The last
-    two say the same of ``numbers``, and how many random numbers a sweep is likely to need."""
+    """Int64: the starts of all integer arrays and the end of the last, then the arrays. The last
+    two have the same for ``numbers``, and the likely number of random numbers."""
     numbers: np.ndarray
     """Float64: coefficients, Cholesky factors, curvatures."""
 
     @property
     def room(self) -> int:
-        """How many random numbers a sweep is likely to need, at most."""
+        """Likely upper limit on the random numbers of a sweep."""
         return int(self.integers[-1])
 
 
 def count_lines(schedule: Schedule) -> int:
-    """Return how many lines a sweep has."""
+    """Return the number of lines of a sweep."""
     in_pass = np.maximum(schedule.grid_rows // 2, 1) * (schedule.grid_columns // 2)
     n_fixed = schedule.single.size + schedule.direction_starts.size - 1
     return int(n_fixed + schedule.grid_passes @ in_pass)
 
 
 def _room(schedule: Schedule) -> int:
-    """Return how many random numbers a sweep is likely to need, at most."""
-    # Sets of directions: a number for each of these, and one to decide.
+    """Return a likely upper limit on the random numbers of a sweep."""
+    # A set of directions needs a number for each, and one for the decision.
     n_jointly = schedule.joint_directions.size + schedule.joint_starts.size - 1
     return int(DRAWS_PER_LINE * (SPARE_LINES + count_lines(schedule)) + n_jointly)
 
 
 def pack(structure: Structure, schedule: Schedule, curvatures: np.ndarray) -> Packed:
-    """Join all arrays, of integers and of other numbers."""
+    """Join all arrays: those of integers, and those of other numbers."""
     numbers = [structure.coefficients, schedule.joint_factors, curvatures]
     integers = [
         *(x for name, x in structure._asdict().items() if name != "coefficients"),
@@ -127,19 +127,19 @@ def pack(structure: Structure, schedule: Schedule, curvatures: np.ndarray) -> Pa
 
 @njit
 def part(packed: np.ndarray, k: int) -> np.ndarray:
-    """Return one of the arrays that were packed."""
+    """Return one of the packed arrays."""
     return packed[packed[k] : packed[k + 1]]
 
 
 @njit
 def terms_of(integers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return of a structure that was packed which functions its terms are, and of what."""
+    """Return the terms' functions and arguments from a packed structure."""
     return part(integers, 3), part(integers, 4), part(integers, 5)
 
 
 @njit
 def unpack(integers: np.ndarray, numbers: np.ndarray) -> tuple[Structure, Schedule, np.ndarray]:
-    """Return structure, schedule and curvatures that were packed."""
+    """Return structure, schedule and curvatures from packed arrays."""
     starts = part(integers, 18)
     structure = Structure(
         part(integers, 0),
@@ -178,7 +178,7 @@ def shuffle(items: np.ndarray, draws: Any) -> None:
 
 @njit
 def longest_direction(schedule: Schedule) -> int:
-    """Return how many cells a move changes at most."""
+    """Return the largest number of cells in a move."""
     longest = 4
     for k in range(schedule.direction_starts.size - 1):
         length = schedule.direction_starts[k + 1] - schedule.direction_starts[k]
@@ -195,7 +195,7 @@ def any_cell(starts: np.ndarray, cells: np.ndarray, place: int, draws: Any) -> i
 
 @njit
 def whole_change(structure: Structure, line: Line) -> int:
-    """Let all terms change; return their number."""
+    """Mark all terms as changing; return their number."""
     for term in range(structure.kinds.size):
         line.terms[term] = term
     return structure.kinds.size
@@ -203,16 +203,16 @@ def whole_change(structure: Structure, line: Line) -> int:
 
 @njit
 def plan(schedule: Schedule, draws: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw the lines of a sweep: which cells take part, and by how many people they change.
+    """Draw the lines of a sweep: their cells, and the changes of these.
 
-    It doesn't look at the table, so each line's update leaves the posterior as it is.
+    This doesn't depend on the table, so each line's update leaves the posterior invariant.
 
     Returns
     -------
     starts : ndarray of int64, shape (number of lines + 1,)
-        Where each line starts in the others.
+        Start of each line in the other arrays.
     cells, steps : ndarray of int64
-        The cells of all lines, one after the other, and their steps.
+        The cells of all lines, joined, and their steps.
     """
     n_directions = schedule.direction_starts.size - 1
     n_lines = schedule.single.size + n_directions
@@ -238,7 +238,7 @@ def plan(schedule: Schedule, draws: Any) -> tuple[np.ndarray, np.ndarray, np.nda
         rows = np.arange(schedule.grid_rows[g])
         columns = np.arange(schedule.grid_columns[g])
         for _ in range(schedule.grid_passes[g]):
-            if rows.size * columns.size > 2:  # two cells have one line, in whatever order
+            if rows.size * columns.size > 2:  # two cells have one line, in either order
                 shuffle(rows, draws)
                 shuffle(columns, draws)
             for i in range(0, max(rows.size - 1, 1), 2):
@@ -270,7 +270,7 @@ def move_jointly(
     state: State,
     draws: Any,
 ) -> tuple[int, float]:
-    """Move along several directions at once, one set of them after the other.
+    """Move along several directions at once, one set of directions after another.
 
     Parameters
     ----------
@@ -284,14 +284,14 @@ def move_jointly(
     n_moved : int
         How often the table changed.
     gain : float
-        By how much the log-density has changed.
+        The change of the log-density.
     """
     memory = new_memory(structure, state.counts.size)
     gain, n_moved, first = 0.0, 0, 0
     terms, whole = np.arange(structure.kinds.size), True
     n_joint = schedule.joint_starts.size - 1
     for k in range(n_joint + 1 if n_joint else 0):
-        # The first time, only look around at the present table.
+        # The first pass only evaluates the present table.
         if k > 0:
             directions = joint_directions(schedule, k - 1, first)
             first += directions.factor.size
@@ -318,7 +318,7 @@ def move_jointly(
 
 @njit
 def joint_directions(schedule: Schedule, k: int, first: int) -> Directions:
-    """Return a set of directions that a table moves in together, whose factor starts there."""
+    """Return a set of joint directions, given the start of its factor."""
     chosen = schedule.joint_directions[schedule.joint_starts[k] : schedule.joint_starts[k + 1]]
     factor = schedule.joint_factors[first : first + chosen.size**2]
     return Directions(
@@ -340,7 +340,7 @@ def sweep_counts(
     curvatures: np.ndarray,
     draws: Any,
 ) -> SweepOutcome:
-    """Update one line after another, each given what came of those before it.
+    """Update the lines one by one, each given the outcome of those before it.
 
     Parameters
     ----------
@@ -349,18 +349,18 @@ def sweep_counts(
     schedule : Schedule
         The moves.
     counts : ndarray of int64, shape (number of cells,)
-        The present table. It isn't changed.
+        The present table; not changed.
     curvatures : ndarray of float64, shape (number of linear functions,) or (0,)
-        As in :func:`update_line`. If there are none, they are measured at the present table. The
-        sweep then doesn't leave the posterior as it is: for tuning only.
+        As in :func:`update_line`. If empty, they are measured at the present table. The sweep then
+        doesn't leave the posterior invariant: for tuning only.
 
     Returns
     -------
     SweepOutcome
         The table after the sweep.
     """
-    # Computed afresh in every sweep: rounding can't build up, and changes of the parameters
-    # between sweeps can't leave a stale value behind.
+    # Computed anew in every sweep: rounding can't build up, and values can't be outdated after
+    # parameters changed between sweeps.
     state = State(counts.copy(), start_values(structure, counts))
     line = new_line(structure, longest_direction(schedule))
     starts, cells, steps = plan(schedule, draws)
@@ -395,9 +395,9 @@ def sweep_jointly(
     curvatures: np.ndarray,
     draws: Any,
 ) -> SweepOutcome:
-    """Sweep as :func:`sweep_counts` does, and then move along several directions at once.
+    """Sweep as :func:`sweep_counts` does, then move along several directions at once.
 
-    A kernel of its own, since it takes longer to compile, and few models have such directions.
+    A separate kernel: it takes longer to compile, and few models have such directions.
     """
     swept = sweep_counts(log_density, context, structure, schedule, counts, curvatures, draws)
     state = State(swept.counts, start_values(structure, swept.counts))

@@ -1,4 +1,4 @@
-"""How a PyMC model with tables of counts is read."""
+"""Reading a model with tables of counts."""
 
 from pymc_dapper.counts.reading.invariant import invariant
 from pymc_dapper.counts.reading.model import CountReading, read_counts

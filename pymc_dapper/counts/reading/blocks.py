@@ -1,11 +1,10 @@
-"""Cells that overlapping statistics tie together, and the lattice of their tables.
+"""Blocks: cells that overlapping statistics tie together, and the lattice of their tables.
 
-Sums of disjoint and of nested groups need no more than exchanges of people between two cells. Where
-sums overlap otherwise (windows, three margins of a table, weighted sums), and are known better than
-the cells, only changes of many cells at once keep them all. And cells with a parameter in common
-that was integrated out grow together. Which changes these are depends on how well each sum is
-known, so that the step finds them when it has measured that: see
-:mod:`pymc_dapper.counts.compiled.blocks`. Here we find out which cells are concerned.
+For sums of disjoint or nested groups, exchanges between two cells are enough. Other overlapping
+sums (windows, three margins of a table, weighted sums) may be known better than their cells. Then
+only changes of many cells keep all sums. And cells that share an integrated-out parameter grow
+together. The right changes depend on how well each sum is known; the step measures that
+(:mod:`pymc_dapper.counts.compiled.blocks`). Here we find the cells concerned.
 """
 
 from collections.abc import Sequence
@@ -19,9 +18,9 @@ from scipy.sparse.linalg import lsqr
 Indices = NDArray[np.int64]
 
 MAX_BLOCK_CELLS = 200
-"""Cells of a block, at most: finding its directions takes the cube of their number, or more."""
+"""Most cells of a block: finding its directions takes at least the cube of their number."""
 PRECISION = 1e-12
-"""How well a random change keeps the invariants, relatively."""
+"""Relative precision with which a random change must keep the invariants."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +38,9 @@ def find_blocks(
     statistics: Sequence[sparse.csr_array],
     ties: Sequence[sparse.csr_array] = (),
 ) -> tuple[Block, ...]:
-    """Find the blocks of a table: disjoint; none where all sums are of disjoint or nested groups.
+    """Find the blocks of a table, which are disjoint; none if all sums are disjoint or nested.
 
-    ``ties`` are sums of cells that the prior makes grow together, as if they had a parameter in
-    common.
+    ``ties`` are sums of cells whose prior makes them grow together, as if they shared a parameter.
     """
     rows, tied = _sums([invariants, *statistics]), _sums([invariants[:0], *ties])
     tied = tied[~_is_difference(tied) & ~_is_fixed(tied, invariants)]
@@ -58,14 +56,14 @@ def find_blocks(
 
 
 def _sums(matrices: Sequence[sparse.csr_array]) -> sparse.csr_array:
-    """Collect what is made of several cells."""
+    """Collect linear functions of several cells."""
     rows = sparse.vstack(matrices, format="csr").astype(float)
     rows.eliminate_zeros()
     return rows[np.diff(rows.indptr) > 1]
 
 
 def _crosses(rows: sparse.csr_array) -> NDArray[np.bool_]:
-    """Say which sums overlap with another one without one being a part of the other."""
+    """Return which sums overlap with another one without being nested."""
     sizes = np.diff(rows.indptr)
     pattern = sparse.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape)
     common = (pattern @ pattern.T).tocoo()
@@ -76,19 +74,19 @@ def _crosses(rows: sparse.csr_array) -> NDArray[np.bool_]:
 
 
 def _weighs(rows: sparse.csr_array) -> NDArray[np.bool_]:
-    """Say which sums multiply cells by different numbers, beyond the difference of two cells."""
+    """Return which sums have different weights, other than a difference of two cells."""
     lowest, highest = _extremes(rows)
     return (lowest != highest) & ~_is_difference(rows)
 
 
 def _is_difference(rows: sparse.csr_array) -> NDArray[np.bool_]:
-    """Say which are the difference of two cells."""
+    """Return which linear functions are the difference of two cells."""
     lowest, highest = _extremes(rows)
     return (np.diff(rows.indptr) == 2) & (lowest == -highest)
 
 
 def _is_fixed(rows: sparse.csr_array, invariants: sparse.csr_array) -> NDArray[np.bool_]:
-    """Say which are the same in all tables: those that a random change leaves as they are."""
+    """Return which sums are the same in all tables: a random change doesn't change them."""
     if 0 in (rows.shape[0], invariants.shape[0]):
         return np.zeros(rows.shape[0], dtype=bool)
     change = np.random.default_rng(0).normal(size=rows.shape[1])
@@ -105,7 +103,7 @@ def _extremes(rows: sparse.csr_array) -> tuple[NDArray[np.float64], NDArray[np.f
 
 
 def _pieces(rows: sparse.csr_array) -> list[Indices]:
-    """Put cells of the same sums together, the smallest sums first, as far as there is room."""
+    """Join cells of the same sums, smallest sums first, as far as there is room."""
     piece_of = np.arange(rows.shape[1])
     members = {cell: [cell] for cell in np.unique(rows.indices).tolist()}
     for k in np.argsort(np.diff(rows.indptr), kind="stable"):
@@ -129,8 +127,8 @@ def integer_kernel(matrix: Indices) -> Indices:
     basis = np.eye(matrix.shape[1], dtype=np.int64)
     images = matrix.T.copy()
     done = 0
-    # Euclid's algorithm on all vectors at once, for one equation after the other: in the end a
-    # single vector has an image there, and is put aside.
+    # Euclid's algorithm on all vectors at once, for one equation after the other. In the end a
+    # single vector has a nonzero image, and is put aside.
     for equation in range(matrix.shape[0]):
         while True:
             left = done + np.flatnonzero(images[done:, equation])

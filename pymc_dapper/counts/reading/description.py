@@ -1,4 +1,4 @@
-"""How a model sees its counts, in words."""
+"""A description of counts and their moves in words."""
 
 import math
 
@@ -10,11 +10,11 @@ from pymc_dapper.counts.reading.moves import Moves
 from pymc_dapper.counts.reading.tree import why_no_tree
 
 NAMED_CELLS = 6
-"""Cells of a variable that are listed; of more, only their number is told."""
+"""Up to this number of cells of a variable are listed; of more, only the number is given."""
 
 
 def describe_counts(reading: CountReading, moves: Moves) -> str:
-    """Describe how a model's log-density sees the counts, and how they are moved."""
+    """Describe how a model's log-density depends on the counts, and how they move."""
     lines = [f"{reading.n_cells} cells:"]
     lines += [
         f"  {rv.name}  {_shape(count.type.shape)}  {type(rv.owner.op).__name__.removesuffix('RV')}"
@@ -45,14 +45,14 @@ def describe_counts(reading: CountReading, moves: Moves) -> str:
 
 
 def summarise_counts(reading: CountReading) -> str:
-    """Describe in one line what the counts are and which factors see them."""
+    """Describe in one line what the counts are and which factors depend on them."""
     names = [rv.name for rv in reading.rvs]
     factors = [name for name in reading.as_written if name not in names]
     return f"{reading.n_cells} cells of {', '.join(names)}; {', '.join(factors)}"
 
 
 def name_cells(reading: CountReading, chosen: NDArray[np.bool_]) -> str:
-    """Name the chosen ones of all cells: such as "'total', 'table' at [0, 2], [1, 1]"."""
+    """Name the chosen cells, such as "'total', 'table' at [0, 2], [1, 1]"."""
     named, start = [], 0
     for count in reading.counts:
         shape = count.type.shape

@@ -1,4 +1,4 @@
-"""State values that are published exactly, beside the noisy ones."""
+"""Invariants: exactly published values."""
 
 from typing import Any
 
@@ -15,31 +15,31 @@ from pymc_dapper.counts.kernels.line import LARGEST
 
 
 def invariant(name: str, expression: Any, value: Any) -> TensorVariable:
-    """Add what is known exactly, of counts or of sums over records, to the model in context.
+    """Add an exactly known total of counts or records to the model in context.
 
     Parameters
     ----------
     name : str
-        Name of the Potential that says so.
+        Name of the Potential.
     expression : tensor_like
         Totals of latent counts or of records, or other linear functions of them.
     value : array_like or shared variable
-        What they are known to be; integers, in the expression's shape.
+        Its known values; integers, in the expression's shape.
 
     Returns
     -------
     TensorVariable
-        The Potential: 0 where all of them agree, -inf elsewhere. CountStep and DapperStep read it,
-        and keep it by the moves they make.
+        The Potential: 0 if all values agree, -inf otherwise. CountStep and DapperStep recognise it,
+        and their moves keep it.
 
     Raises
     ------
     ValueError
-        If the value isn't of integers of at most 2**53, or has another shape than the expression.
+        If the value isn't made of integers up to 2**53, or has another shape than the expression.
 
     Notes
     -----
-    ``pm.Potential(name, pt.switch(pt.all(pt.eq(expression, value)), 0, -np.inf))`` says the same.
+    ``pm.Potential(name, pt.switch(pt.all(pt.eq(expression, value)), 0, -np.inf))`` is equivalent.
 
     Examples
     --------
@@ -65,14 +65,13 @@ def invariant(name: str, expression: Any, value: Any) -> TensorVariable:
         )
     if not np.array_equal(values, np.round(values.astype(float))):
         raise ValueError(
-            f"'{name}': what is known of counts must be integers, got {values}. A sum of "
+            f"'{name}': known totals of counts must be integers, got {values}. A sum of "
             "continuous records can be known up to a tolerance: "
             "pm.Potential(name, pt.switch(pt.abs(total - known) < 1e-6, 0, -np.inf))"
         )
     if np.any(np.abs(values.astype(float)) > LARGEST):
         raise ValueError(
-            f"'{name}': counts of more than 2**53 can't be told apart in double precision. Count "
-            "in larger units"
+            f"'{name}': counts above 2**53 aren't exact in double precision. Count in larger units"
         )
     known = pt.constant(values.astype(np.int64)) if data is None else data
     agrees = pt.all(pt.eq(expression, known))

@@ -1,4 +1,4 @@
-"""What is known exactly of the counts of a model, at given parameters and data."""
+"""Exactly known totals of a model's counts, at given parameters and data."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ class KnownTotals:
     matrix : csr_array, shape (number of equations, number of cells)
         Their coefficients.
     names : list of str
-        The factor that each comes from.
+        The factor of each.
     """
 
     def __init__(self, reading: CountReading):
@@ -40,6 +40,6 @@ class KnownTotals:
         self._offsets = compile_in_python(reading.model, inputs, offsets)
 
     def known(self, given: Sequence[np.ndarray]) -> np.ndarray:
-        """Return what the equations must come to."""
+        """Return the right-hand sides of the equations."""
         values = [np.asarray(x, dtype=np.float64) for x in self._offsets(*given)]
         return -np.concatenate([np.zeros(0), *values])

@@ -54,53 +54,54 @@ FAMILIES = (
     DiscreteUniformRV,
 )
 BOUNDED_FAMILIES = (BinomialRV, BetaBinomialRV, DiscreteUniformRV)
-"""Families whose counts have a largest value each, beside any total."""
+"""Families whose counts have an upper limit of their own, beside any total."""
 
 
 @dataclass(frozen=True, eq=False)
 class WholeFactor:
-    """A factor that isn't a sum of terms: it is evaluated as a whole."""
+    """A factor that isn't a sum of terms and is evaluated as a whole."""
 
     factor: str
     """Name of the Potential or random variable."""
     log_density: TensorVariable
     """A scalar: the log-density, a function of the keys of ``linear``."""
     linear: dict[Variable, Linear]
-    """What it sees of the counts."""
+    """The linear functions of the counts in it."""
     reason: str
     """Why it isn't a sum of terms."""
 
 
 @dataclass(frozen=True, eq=False)
 class Invariant:
-    """What is known exactly: ``matrix @ counts + offset == 0``."""
+    """An exact equation: ``matrix @ counts + offset == 0``."""
 
     factor: str
-    """Name of the Potential or random variable that says so."""
+    """Name of the Potential or random variable with the equation."""
     rows: LinearEntries
     """The linear functions that are zero."""
 
 
 @dataclass(frozen=True, eq=False)
 class CountReading(Reading):
-    """How a model sees its counts."""
+    """How a model depends on its counts."""
 
     counts: tuple[TensorVariable, ...]
     """The counts: variables with the names of their value variables and with static shapes."""
     terms: tuple[Terms, ...]
-    """The parts of the log-density that see the counts entry by entry, their prior among them."""
+    """Terms of the log-density, each of single entries of linear functions; includes the
+    prior's."""
     wholes: tuple[WholeFactor, ...]
     """Other factors of the log-density."""
     invariants: tuple[Invariant, ...]
-    """What the log-density holds fixed."""
+    """The exact equations."""
     totals: Totals
-    """Counts that follow from others by the log-density. All matrices above are of the others."""
+    """Counts that are determined by others. All matrices above are for the others."""
     as_written: dict[str, TensorVariable]
-    """Each factor as the model has it, a scalar."""
+    """Each factor as the model computes it, a scalar."""
     parameters: tuple[TensorVariable, ...]
     """Value variables of all other free variables that the graphs depend on."""
     frozen: dict[Variable, np.ndarray]
-    """Data that the linear structure was read from, with the values they had."""
+    """Data that determine the linear structure, with their values at the time."""
     integrated: tuple[Conditional, ...]
     """Conditionals of the parameters that are integrated out."""
 
@@ -116,7 +117,7 @@ class CountReading(Reading):
 
     @property
     def equations(self) -> sparse.csr_array:
-        """Coefficients of what is known exactly, shape (number of equations, number of cells)."""
+        """Coefficients of the exact equations, shape (number of equations, number of cells)."""
         matrices = [invariant.rows.matrix for invariant in self.invariants]
         return sparse.vstack([sparse.csr_array((0, self.n_cells)), *matrices], format="csr")
 
@@ -128,12 +129,12 @@ class CountReading(Reading):
 
     @property
     def unknown_totals(self) -> list[TensorVariable]:
-        """The other free variables that what is known exactly depends on."""
+        """The other free variables on which the exact equations depend."""
         inputs = set(explicit_graph_inputs([each.rows.offset for each in self.invariants]))
         return [x for x in self.parameters if x in inputs]
 
     def bounded_cells(self) -> np.ndarray:
-        """Say which cells' prior, or that of a latent total of theirs, has a largest value."""
+        """Return which cells have an upper limit by their prior, or by that of a latent total."""
         bounded = np.concatenate(
             [
                 np.full(count.type.shape, isinstance(rv.owner.op, BOUNDED_FAMILIES)).ravel()
@@ -176,9 +177,9 @@ def read_counts(
     values: Sequence[TensorVariable],
     integrated: Sequence[Conditional] = (),
 ) -> CountReading:
-    """Find out how tables of counts enter a model's log-density, and split it into terms.
+    """Find how a model's log-density depends on tables of counts, and split it into terms.
 
-    ``integrated`` are the conditionals of the parameters that are integrated out, each by itself.
+    ``integrated`` are the conditionals of integrated-out parameters.
 
     Raises
     ------
@@ -189,15 +190,15 @@ def read_counts(
     """
     rvs = [model.values_to_rvs[value] for value in values]
     check_counts(model, rvs)
-    # What is known of the parameters is in terms of the view that they were read in.
+    # Conditionals of parameters are in terms of the view in which they were read.
     view = integrated[0].view if integrated else view_of(model)
     reading = read_factors(view, values, integrate_out(view, integrated, rvs))
     if not set(reading.as_written) - {rv.name for rv in rvs}:
         names = ", ".join(f"'{rv.name}'" for rv in rvs)
         raise ReadingError(
             f"nothing in the model depends on the counts {names}: they would just follow their "
-            "prior. Add the privacy mechanism, as a pm.Potential or as an observed variable, as a "
-            "function of the counts"
+            "prior. Add the privacy mechanism as a function of the counts: a pm.Potential or an "
+            "observed variable"
         )
     return replace(reading, integrated=tuple(integrated))
 
@@ -205,7 +206,7 @@ def read_counts(
 def read_factors(
     view: ModelView, values: Sequence[TensorVariable], written: Mapping[str, TensorVariable]
 ) -> CountReading:
-    """Find out how tables of counts enter some factors of a log-density, given by their names.
+    """Find how some named factors of a log-density depend on tables of counts.
 
     Raises
     ------
@@ -262,7 +263,7 @@ def _bytes(matrix: sparse.csr_array) -> bytes:
 
 
 def _merged(terms: Sequence[Terms]) -> list[Terms]:
-    """Add up terms of the same linear functions: they are looked up together."""
+    """Add up terms of the same linear functions, so that they are looked up together."""
     merged: dict[tuple[bytes, ...], Terms] = {}
     for each in terms:
         key = tuple(map(_bytes, each.linear.values()))
@@ -283,7 +284,7 @@ def _merged(terms: Sequence[Terms]) -> list[Terms]:
 def _without_totals(
     invariants: Sequence[Invariant], n_cells: int
 ) -> tuple[list[Invariant], Totals]:
-    """Find the latent totals, and what is known exactly beside them."""
+    """Find the latent totals, and the remaining exact equations."""
     is_zero = [_known_to_be_zero(each.rows.offset) for each in invariants]
     equations = [each.rows.matrix[zero] for each, zero in zip(invariants, is_zero, strict=True)]
     totals = find_totals(sparse.vstack([sparse.csr_array((0, n_cells)), *equations], format="csr"))
@@ -300,13 +301,13 @@ def _without_totals(
 
 
 def _known_to_be_zero(offset: TensorVariable) -> np.ndarray:
-    """Say which entries are zero, whatever the parameters and the data are."""
+    """Return which entries are zero for all parameters and data."""
     value = constant_value(offset)
     return np.zeros(offset.type.shape, dtype=bool) if value is None else value == 0
 
 
 def _of_moving_cells[T: (Terms, WholeFactor)](part: T, totals: Totals) -> T:
-    """See a part of the log-density as a function of the cells that don't follow from others."""
+    """Write a part of the log-density as a function of the free cells."""
     if not totals.follows.any():
         return part
     linear = {
@@ -328,8 +329,8 @@ def _whole(name: str, graph: TensorVariable, walk: CountWalk, reason: str) -> Wh
             isinstance(walk.role(x), Linear) for x in node.inputs[1:]
         ):
             raise ReadingError(
-                f"'{name}' looks up entries of a table by counts, and CountStep tries counts that "
-                "there may be no entry for. Say which entry those have, as in "
+                f"'{name}' looks up entries of a table by counts, and CountStep tries counts "
+                "beyond the table. Say which entry those have, as in "
                 "table[pt.clip(counts, 0, last)]; or leave the counts to another step"
             )
         for x in node.inputs:

@@ -1,13 +1,12 @@
 """Moves of people between cells that keep the known sums and connect all tables.
 
-Invariants are linear equations of the counts. Cells with the same column in them, one class, can
-exchange people freely. If the equations fix the total of each class, the exchanges connect all
-tables: the totals of disjoint and of nested groups are such. Totals that are latent themselves
-follow from the cells that they add up, and need no moves of their own (see
-:mod:`pymc_dapper.counts.reading.totals`). Two other systems have a known set of moves that connects
-all tables (a Markov basis): one degree of freedom between the classes, such as a known difference
-of two sums, with all pairings of their cells; and the two margins of a table, with its 2 x 2 swaps
-(Diaconis and Sturmfels 1998). In others we don't guess.
+Invariants are linear equations of the counts. Cells with the same column in them, a class, can
+exchange people freely. If the equations fix the total of each class, as for totals of disjoint or
+nested groups, exchanges connect all tables. Latent totals follow from the cells that they sum, and
+need no moves (see :mod:`pymc_dapper.counts.reading.totals`). Two other systems have a known Markov
+basis, a set of moves that connects all tables. One has one degree of freedom between the classes,
+such as a known difference of two sums: all pairings of their cells. The other is the two margins of
+a table: its 2 x 2 swaps (Diaconis and Sturmfels 1998). For other systems we don't guess.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,19 +28,19 @@ from pymc_dapper.graphs.terms.of_sums import tidy
 Indices = NDArray[np.int64]
 
 EXCHANGE_PASSES = 3
-"""Passes over a group of more than two cells. Each halves the memory of the previous table."""
+"""Passes over a group of three or more cells; each halves the memory of the previous table."""
 SWAP_PASSES = 8
-"""Passes over a table of known margins: in each, every cell takes part in one swap."""
+"""Passes over a table with known margins; in each, every cell is in one swap."""
 SOFT_SWAP_PASSES = 2
-"""Passes over a table whose margins are both parts of statistics."""
+"""Passes over a table whose two margins are parts of statistics."""
 MAX_PARTITIONS = 6
-"""Statistics that are looked at in pairs, for such tables."""
+"""Most statistics that are compared in pairs, to find such tables."""
 BLOCK_PASSES = 3
 """Passes over the directions of a block."""
 MAX_PAIRINGS = 1_000
-"""Cells of different classes are paired in all ways, if these are so many at most."""
+"""Up to this number of pairings, cells of different classes are paired in all ways."""
 MAX_GROUP_CELLS = 8
-"""Groups that share part of a statistic: this many cells per cell in all, the smallest first."""
+"""Limit on groups that share part of a statistic, in cells per cell; smallest groups first."""
 
 
 PASS_A_BASIS = (
@@ -52,12 +51,12 @@ PASS_A_BASIS = (
 
 @dataclass(frozen=True)
 class Grid:
-    """A table whose margins swaps of 2 x 2 cells keep."""
+    """A table with 2 x 2 swaps, which keep its margins."""
 
     cells: tuple[tuple[Indices, ...], ...]
-    """The cells at each row and column: one, or several that exchange people with each other."""
+    """The cells at each row and column: one, or several that exchange people."""
     passes: int
-    """How often in a sweep it is gone through."""
+    """Number of passes in a sweep."""
 
 
 @dataclass(frozen=True)
@@ -65,21 +64,21 @@ class Moves:
     """The moves of a sweep."""
 
     single: Indices
-    """Cells that move by themselves."""
+    """Cells that move alone."""
     groups: tuple[Indices, ...]
     """Groups of cells that exchange people in pairs."""
     passes: Indices
-    """How often in a sweep each group is gone through."""
+    """Number of passes over each group in a sweep."""
     grids: tuple[Grid, ...]
-    """Tables in which people swap places."""
+    """Tables whose cells make 2 x 2 swaps."""
     directions: sparse.csr_array
-    """Shape (number of directions, number of cells): other moves, a row each."""
+    """Shape (number of directions, number of cells): other moves, one in each row."""
     blocks: tuple[Block, ...]
-    """Cells that overlapping statistics tie together, which move in directions of their own."""
+    """Cells tied by overlapping statistics; they move in directions of their own."""
 
     @classmethod
     def none(cls) -> Self:
-        """Return no moves at all."""
+        """Return an empty set of moves."""
         nothing = np.zeros(0, dtype=np.int64)
         return cls(nothing, (), nothing, (), sparse.csr_array((0, 0)), ())
 
@@ -95,26 +94,26 @@ def find_moves(
 ) -> Moves:
     """Find moves that keep the invariants and connect all tables.
 
-    All matrices have a column for each cell; where there are ``totals``, they are of the cells that
-    don't follow from others.
+    All matrices have a column for each cell. If there are ``totals``, the matrices are for the free
+    cells.
 
     Parameters
     ----------
     invariants
-        Coefficients of the equations, called by their ``names`` in messages.
+        Coefficients of the equations; ``names`` are for messages.
     statistics
-        What else sees several cells at once: within those, people are exchanged as well.
+        Other sums of several cells; people are also exchanged within these.
     bounded
-        Cells with a largest count of their own.
+        Cells with their own upper limit.
     given
-        A Markov basis of the invariants that aren't recognised, a row for each move.
+        A Markov basis for invariants that aren't recognised, with a row for each move.
     ties
-        Those of the statistics that are parts of the counts' own prior.
+        Statistics that belong to the counts' own prior.
 
     Raises
     ------
     ReadingError
-        If the invariants aren't recognised and no moves are given, or the moves given break them.
+        If invariants aren't recognised and no moves are given, or if given moves break invariants.
     """
     n_cells = invariants.shape[1]
     invariants = tidy(invariants)
@@ -146,7 +145,7 @@ def find_moves(
 def _groups(
     exchanged: Sequence[Indices], statistics: Sequence[sparse.csr_array], class_of: Indices
 ) -> tuple[tuple[Indices, ...], Indices]:
-    """Exchange within classes, and within what statistics add up."""
+    """Exchange within classes, and within the cells of a statistic."""
     groups = {cells.tobytes(): cells for cells in exchanged}
     passes = {key: 1 if len(cells) == 2 else EXCHANGE_PASSES for key, cells in groups.items()}
     shared: dict[bytes, Indices] = {}
@@ -167,9 +166,9 @@ def _groups(
 def _crossed_statistics(
     invariants: sparse.csr_array, statistics: Sequence[sparse.csr_array], class_of: Indices
 ) -> list[Grid]:
-    """Find tables of which two statistics, or a statistic and invariants, see one margin each.
+    """Find tables whose two margins are two statistics, or a statistic and invariants.
 
-    If both are nearly known, single exchanges hardly move people, and swaps do.
+    If both margins are nearly known, single exchanges hardly move people, but swaps do.
     """
     partitions = {class_of.tobytes(): class_of} if invariants.shape[0] else {}
     for matrix in statistics:
@@ -194,7 +193,7 @@ def _crossed_statistics(
 
 
 def _partition(matrix: sparse.csr_array) -> Indices | None:
-    """Say which sum each cell is part of, -1 for none, if none is part of two."""
+    """Return the sum to which each cell belongs, -1 for none; None if a cell is in two."""
     matrix = matrix.tocsr()
     per_row, per_cell = np.diff(matrix.indptr), np.diff(matrix.tocsc().indptr)
     if per_cell.max(initial=0) > 1 or per_row.max(initial=0) < 2 or np.any(matrix.data != 1):
@@ -218,7 +217,7 @@ def _full_grid(cells: Indices, first: Indices, second: Indices) -> Grid | None:
 
 
 def _swaps_keep(columns: sparse.csc_array, grid: Grid, class_of: Indices) -> bool:
-    """Say whether all swaps in a grid keep the invariants."""
+    """Whether all swaps in a grid keep the invariants."""
     if any(len(set(class_of[cells])) > 1 for row in grid.cells for cells in row):
         return False
     at = np.array([[cells[0] for cells in row] for row in grid.cells])
@@ -232,7 +231,7 @@ def _swaps_keep(columns: sparse.csc_array, grid: Grid, class_of: Indices) -> boo
 def _kept_differences(
     invariants: sparse.csr_array, statistics: Sequence[sparse.csr_array]
 ) -> list[dict[int, int]]:
-    """Let two cells grow together where a term sees their difference."""
+    """Find pairs of cells that grow together because a term depends on their difference."""
     columns = invariants.tocsc()
     found: dict[tuple[int, int], dict[int, int]] = {}
     for matrix in statistics:
@@ -274,7 +273,7 @@ def classes_of(invariants: sparse.csr_array) -> list[Indices]:
 
 @dataclass(frozen=True)
 class Component:
-    """Equations that have cells in common, with the classes that they are about."""
+    """Equations that share cells, with their classes."""
 
     equations: Indices
     classes: Indices
@@ -312,7 +311,7 @@ def _between_classes(
     bounded: NDArray[np.bool_],
     names: Sequence[str],
 ) -> tuple[Grid | None, Indices | None]:
-    """Find what moves people from class to class: nothing, a grid of swaps, or a direction."""
+    """Find moves between classes: none, a grid of swaps, or a direction."""
     matrix = component.matrix
     n_classes = matrix.shape[1]
     free = n_classes - np.linalg.matrix_rank(matrix)
@@ -335,9 +334,9 @@ def _between_classes(
         return Grid(tuple(tuple(each) for each in grid), SWAP_PASSES), None
     listed = _listed(component, names)
     raise ReadingError(
-        f"CountStep doesn't know which moves keep what {listed} fixed, and reach every table: it "
+        f"CountStep doesn't know moves that keep what {listed} fixed and reach every table. It "
         "knows totals of disjoint or nested groups, and the two margins of a full table of counts "
-        f"without upper bounds. Leave out what follows from the rest; or {PASS_A_BASIS}"
+        f"without upper bounds. Leave out totals that follow from the others; or {PASS_A_BASIS}"
     )
 
 
@@ -357,7 +356,7 @@ def _listed(component: Component, names: Sequence[str]) -> str:
 
 
 def _kernel_direction(matrix: NDArray[np.float64]) -> Indices | None:
-    """Return the one direction that keeps all equations, if all its steps are of one person."""
+    """Return the only direction that keeps all equations, if its steps are single people."""
     direction = np.linalg.svd(matrix)[2][-1]
     direction = direction / np.abs(direction).max()
     rounded = np.round(direction)
@@ -370,9 +369,8 @@ def _kernel_direction(matrix: NDArray[np.float64]) -> Indices | None:
 def _lifted(direction: Indices, classes: Sequence[Indices]) -> list[dict[int, int]]:
     """Move people between classes.
 
-    All pairings of their cells connect all tables, whatever the cells' upper bounds are. Of many,
-    we take as many as each cell takes part in: with exchanges, these do so if no cell is always
-    empty.
+    All pairings of their cells connect all tables, for any upper bounds. If there are many, each
+    cell gets one pairing: with exchanges, these connect all tables if no cell is always empty.
     """
     moving = [cells for cells, step in zip(classes, direction, strict=True) if step]
     steps = direction[direction != 0].tolist()
@@ -386,13 +384,13 @@ def _lifted(direction: Indices, classes: Sequence[Indices]) -> list[dict[int, in
 
 
 def _pairs_all(moving: Sequence[Indices]) -> bool:
-    """Say whether cells of different classes are paired in all ways."""
+    """Whether cells of different classes are paired in all ways."""
     sizes = [len(cells) for cells in moving]
     return prod(sizes) <= max(MAX_PAIRINGS, *sizes)
 
 
 def _margins(matrix: NDArray[np.float64]) -> tuple[Indices, Indices] | None:
-    """Say in which row and column of a table each class stands, if the equations are its margins.
+    """Return each class's row and column in a table whose margins are the equations; else None.
 
     The matrix has an equation in each row and a class in each column.
     """
@@ -403,11 +401,11 @@ def _margins(matrix: NDArray[np.float64]) -> tuple[Indices, Indices] | None:
     sets = sets[~np.all(sets == 1, axis=1)].astype(bool)
     if len(sets) == 0:
         return None
-    # Sets that overlap belong to different margins.
+    # Overlapping sets belong to different margins.
     overlap = (sets.astype(int) @ sets.T.astype(int) > 0) & ~np.eye(len(sets), dtype=bool)
     _, labels = connected_components(sparse.csr_array(overlap), directed=False)
     if labels.max() > 0:
-        return None  # not crossed with each other
+        return None  # not fully crossed
     side = np.full(len(sets), -1)
     side[0], queue = 0, [0]
     while queue:
@@ -432,7 +430,7 @@ def _margins(matrix: NDArray[np.float64]) -> tuple[Indices, Indices] | None:
     full = len(set(zip(row.tolist(), column.tolist(), strict=True))) == shape[0] * shape[1]
     if not full or shape[0] * shape[1] != len(row):
         return None
-    # The equations must say as much as both margins do.
+    # The equations must determine both margins.
     margins = np.vstack(
         [np.equal.outer(np.arange(n), at) for n, at in zip(shape, places, strict=True)]
     )
@@ -469,7 +467,7 @@ def _given_directions(
                 f"the move {move.tolist()} changes a total otherwise than the cells that it adds up"
             )
     moves[:, totals.follows] = 0
-    # Those of one sign go up, so that the line they move along has a lower end.
+    # Turn moves of one sign upwards, so that their line has a lower end.
     return sparse.csr_array(np.where((moves <= 0).all(axis=1, keepdims=True), -moves, moves))
 
 

@@ -1,4 +1,4 @@
-"""A numerical check that the counts of a model were read rightly."""
+"""A numerical check of a reading of counts."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ TOLERANCE = 1e-8
 
 
 class WrittenFactors:
-    """The factors that counts enter, as the model has them, given its parameters and data."""
+    """The factors of the counts as the model computes them, given its parameters and data."""
 
     def __init__(self, reading: CountReading, given: Sequence[np.ndarray]):
         inputs = [*reading.counts, *reading.parameters, *reading.data.values()]
@@ -35,13 +35,13 @@ class WrittenFactors:
 
 
 def by_variable(reading: CountReading, counts: np.ndarray) -> list[np.ndarray]:
-    """Turn a vector of all cells into the values of the count variables."""
+    """Split a vector of all cells into the values of the count variables."""
     parts = split(counts, [count.type.shape for count in reading.counts])
     return [part.astype(x.dtype) for part, x in zip(parts, reading.counts, strict=True)]
 
 
 def check_gain(written: WrittenFactors, before: np.ndarray, after: np.ndarray, gain: float) -> None:
-    """Refuse a reading by which moves changed the log-density by another ``gain`` than they did."""
+    """Refuse a reading whose ``gain`` in log-density differs from the model's."""
     at_before, at_after = written(before), written(after)
     expected = float(at_after.sum() - at_before.sum())
     scale = 1 + np.abs(at_before).sum() + np.abs(at_after).sum()

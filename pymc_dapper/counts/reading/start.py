@@ -1,4 +1,4 @@
-"""Find a table that has the totals and margins that are known, and that can have been released."""
+"""Find a table with the known totals and margins for which the release is possible."""
 
 from collections.abc import Sequence
 
@@ -21,9 +21,10 @@ def find_start(
     names: list[str],
     counts: Counts,
 ) -> Counts:
-    """Change a table, as little as is easily done, so that ``invariants @ counts == known``.
+    """Change a table with few changes, so that ``invariants @ counts == known``.
 
-    It is left as it is if it does so already. Messages call the equations by their ``names``.
+    A table that satisfies this already is returned unchanged. ``names`` of equations are for
+    messages.
 
     Raises
     ------
@@ -34,9 +35,9 @@ def find_start(
 
 
 class PossibleStart:
-    """Finds a table for which what was released is possible, by the terms of the log-density.
+    """Finds a table for which the released values are possible, by the terms of the log-density.
 
-    Terms that see several sums at once are left aside.
+    Terms of several sums are left out.
     """
 
     def __init__(self, reading: CountReading, known: sparse.csr_array):
@@ -51,9 +52,10 @@ class PossibleStart:
     ) -> Counts | None:
         """Change a table so that each sum is in the range of its term; None if none is found.
 
-        ``totals`` are those that are known, which it has already.
+        ``totals`` are known totals, which the table has already.
         """
-        # First between ends, and then out of gaps: the nearest possible values may not go together.
+        # First move into the range, then out of gaps: the nearest values may not be jointly
+        # possible.
         found = self._changed(counts, totals, self._ranges.with_gaps(given, self._at(counts)))
         if found is None:
             return None
@@ -82,7 +84,7 @@ def _within(
     names: list[str],
     counts: Counts,
 ) -> Counts:
-    """Change a table so that linear functions of it are between two ends."""
+    """Change a table so that linear functions of it lie in ranges."""
     low, high = ends
     present = functions @ counts
     wrong = (present < low) | (present > high)
@@ -100,8 +102,8 @@ def _within(
         if totals is None:
             listed = sorted({f"'{names[k]}'" for k in component.equations})
             raise ReadingError(
-                f"no table of counts has the totals that {' and '.join(listed)} say are known: "
-                f"they contradict each other, or are negative or fractional. In question are "
+                f"no table of counts has the totals that {' and '.join(listed)} fix: the totals "
+                f"contradict each other, or are negative or fractional. In question are "
                 f"{_listed(within[0])}"
             )
         for cells, total in zip(inside, totals, strict=True):
@@ -113,7 +115,7 @@ def _scaled(counts: Counts, total: int) -> Counts:
     """Scale counts to a total, by largest remainders."""
     if counts.sum() == total:
         return counts
-    weights = counts + 1.0  # a start shouldn't rest on an empty cell staying empty
+    weights = counts + 1.0  # so that empty cells may get people
     exact = weights / weights.sum() * total
     scaled = np.floor(exact).astype(np.int64)
     order = np.argsort(scaled - exact, kind="stable")

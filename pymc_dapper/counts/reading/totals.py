@@ -1,9 +1,9 @@
 """Latent totals: counts that are sums of other latent counts.
 
 The total of a Multinomial may itself be a latent count, and the cells of a table may be the totals
-of other tables. Such a total follows from the cells that it adds up. With it put in their terms,
-the log-density is one of these cells alone, of which the total is one more sum. So they move as any
-cells do, and the total with them: what keeps and connects their tables does so for all.
+of other tables. Such a total is determined by the cells that it sums. If it is replaced by their
+sum, the log-density depends on these cells alone. The total then is one more sum, and moves with
+its cells: moves that connect their tables connect all.
 """
 
 from collections import defaultdict
@@ -18,22 +18,22 @@ from scipy import sparse
 from pymc_dapper.graphs.terms.of_sums import tidy
 
 Expression = Mapping[int, float]
-"""Cells, and what each is multiplied by."""
+"""Cells and their coefficients."""
 
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Which cells of a table follow from others."""
+    """Which cells of a table are determined by others."""
 
     follows: NDArray[np.bool_]
-    """Bool, shape (number of cells,): the cells that do."""
+    """Bool, shape (number of cells,): the determined cells."""
     sums: sparse.csr_array
-    """Shape (number of cells, number of cells): ``sums @ counts`` is the table of the cells that
-    don't: these as they are, and their sums. Coefficients are whole and positive, so that no sum is
-    negative."""
+    """Shape (number of cells, number of cells): ``sums @ counts`` is the whole table, given the
+    free cells. It has these unchanged, and their sums. Coefficients are whole and positive, so no
+    sum is negative."""
 
     def completed(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return a table with the totals that follow from its other cells."""
+        """Return a table whose totals are the sums of its free cells."""
         if not self.follows.any():
             return counts
         completed = counts.copy()
@@ -45,22 +45,22 @@ class Totals:
         return self.sums[self.follows].astype(np.int64)
 
     def of_moving_cells(self, functions: sparse.csr_array) -> sparse.csr_array:
-        """Write linear functions of a table as functions of the cells that don't follow."""
+        """Write linear functions of a table as functions of the free cells."""
         if not self.follows.any():
             return functions
         return tidy(functions @ self.sums)
 
 
 def no_totals(n_cells: int) -> Totals:
-    """Return that no cell follows from others."""
+    """Return totals without determined cells."""
     return Totals(np.zeros(n_cells, dtype=bool), sparse.eye_array(n_cells, format="csr"))
 
 
 def find_totals(equations: sparse.csr_array) -> Totals:
     """Find cells that are sums of others with whole and positive coefficients.
 
-    They may be so by one equation or by several: linear functions of the counts that are known to
-    be zero, a row each.
+    They may be so by one equation or by several. ``equations`` has a row for each linear function
+    of the counts that is zero.
     """
     rows = [dict(zip(*entries, strict=True)) for entries in _entries(equations)]
     equations_of = defaultdict(set)
@@ -84,7 +84,7 @@ def find_totals(equations: sparse.csr_array) -> Totals:
 
 
 def _as_total(row: Expression) -> tuple[int, Expression] | None:
-    """Solve an equation for a cell that the others add up to; None if there is no such cell."""
+    """Solve an equation for a cell that is the sum of the others; None if there is no such cell."""
     for sign in (-1, 1):
         alone = [cell for cell, by in row.items() if sign * by > 0]
         if len(alone) != 1 or len(row) == 1:
@@ -97,7 +97,7 @@ def _as_total(row: Expression) -> tuple[int, Expression] | None:
 
 
 def _substituted(row: Expression, cell: int, expression: Expression) -> dict[int, float]:
-    """Put an expression in the place of a cell."""
+    """Replace a cell by an expression."""
     times, new = row[cell], {other: by for other, by in row.items() if other != cell}
     for other, by in expression.items():
         new[other] = new.get(other, 0.0) + times * by
@@ -113,7 +113,7 @@ def _totals(found: Mapping[int, Expression], n_cells: int) -> Totals:
     follows[list(found)] = True
     expressions = _matrix(found, n_cells)
     sums = level = sparse.diags_array((~follows).astype(float), format="csr")
-    # Totals of totals, as long as there are any.
+    # Replace totals of totals, as long as there are any.
     while level.nnz:
         level = expressions @ level
         sums = sums + level

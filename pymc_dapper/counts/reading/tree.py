@@ -1,6 +1,6 @@
-"""Whether counts lie on a tree: all that is known is of sums of cells that are nested or disjoint.
+"""Whether counts lie on a tree: all known sums of cells are nested or disjoint.
 
-Such counts need no chain, given the parameters: messages go up the tree, and draws go down
+Given the parameters, such counts need no chain: messages go up the tree, and draws go down
 (`pymc_dapper.counts.trees`).
 """
 
@@ -17,51 +17,51 @@ from pymc_dapper.counts.reading.model import CountReading
 
 @dataclass(frozen=True, eq=False)
 class TreeReading:
-    """The tree of the sums of cells that a model sees: cells are its leaves.
+    """The tree of a model's sums of cells; cells are its leaves.
 
-    Cells that follow from others, latent totals, aren't leaves: they are sums.
+    Latent totals aren't leaves: they are sums.
     """
 
     parent: NDArray[np.int64]
     """Shape (number of nodes,): the parent of each node, -1 of a root."""
     cells: NDArray[np.int64]
-    """Shape (number of leaves,): their cells. Leaves are the first of the nodes."""
+    """Shape (number of leaves,): their cells. Leaves are the first nodes."""
     exact: NDArray[np.bool_]
     """Shape (number of nodes,): which sums are known exactly."""
     term_starts: NDArray[np.int64]
-    """Shape (number of nodes + 1,): where the terms of each node start in the next two."""
+    """Shape (number of nodes + 1,): the start of each node's terms in the next two."""
     terms: NDArray[np.int64]
-    """The terms, numbered as `CountReading.terms` come."""
+    """The terms, as numbers in `CountReading.terms`."""
     weights: NDArray[np.float64]
-    """By what each term multiplies its sum."""
+    """The factor by which each term multiplies its sum."""
 
 
 class _Sum(NamedTuple):
-    """A sum that something sees."""
+    """A sum in a term or an equation."""
 
     name: str
     cells: NDArray[np.int64]
     weight: float
     term: int
-    """Number of the term; -1 of what is known exactly."""
+    """Number of the term; -1 for an exact equation."""
 
 
 def why_no_tree(reading: CountReading) -> str | None:
-    """Say what keeps the counts of a model from lying on a tree; None if they do."""
+    """Say why the counts of a model don't lie on a tree; None if they do."""
     tree = read_tree(reading)
     return tree if isinstance(tree, str) else None
 
 
 def read_tree(reading: CountReading) -> TreeReading | str:
-    """Find the tree of the sums that a model sees, or say what keeps these from being one."""
+    """Find the tree of a model's sums, or say why they aren't a tree."""
     for whole in reading.wholes:
-        return f"'{whole.factor}' doesn't see sums of cells one by one, because {whole.reason}"
+        return f"'{whole.factor}' isn't a sum of terms of single sums, because {whole.reason}"
     sums: list[_Sum] = []
     first = 0
     for terms in reading.terms:
         name = " and ".join(f"'{factor}'" for factor in terms.factors)
         if len(terms.linear) > 1:
-            return f"a term of {name} sees several sums of cells at once"
+            return f"a term of {name} depends on several sums of cells at once"
         for matrix in terms.linear.values():
             sums += _sums(name, matrix, first)
         first += terms.size
@@ -74,7 +74,7 @@ def read_tree(reading: CountReading) -> TreeReading | str:
 
 
 def _sums(name: str, matrix: sparse.csr_array, first_term: int | None) -> Iterator[_Sum]:
-    """Yield the sums that rows of a matrix are; with weight 0 where that of cells differs."""
+    """Yield the sums in the rows of a matrix; weight 0 if cells have different weights."""
     for row, (start, stop) in enumerate(zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)):
         weights, cells = matrix.data[start:stop], matrix.indices[start:stop]
         cells, weights = cells[weights != 0], weights[weights != 0]
@@ -85,14 +85,14 @@ def _sums(name: str, matrix: sparse.csr_array, first_term: int | None) -> Iterat
 
 
 def _tree(sums: Sequence[_Sum], leaves: NDArray[np.int64], n_cells: int) -> TreeReading | str:
-    """Put sums into each other; say which overlap of which neither holds the other."""
+    """Nest sums; say which ones overlap without being nested."""
     node_of = np.full(n_cells, -1)
     node_of[leaves] = np.arange(len(leaves))
     parent, largest = [-1] * len(leaves), [1] * len(leaves)
     within = np.full(n_cells, -1)
-    latest = np.full(n_cells, -1)  # place of the sum that a cell was last found in
+    latest = np.full(n_cells, -1)  # place of the last sum in which a cell was found
     nodes = np.zeros(len(sums), dtype=np.int64)
-    # From the largest on, each lies in one of those before, or in none.
+    # From the largest on, each sum lies in an earlier one, or in none.
     order = sorted(range(len(sums)), key=lambda k: -len(sums[k].cells))
     for place, k in enumerate(order):
         cells = sums[k].cells
@@ -100,7 +100,7 @@ def _tree(sums: Sequence[_Sum], leaves: NDArray[np.int64], n_cells: int) -> Tree
         if np.any(around != around[0]):
             other = sums[order[around.max()]].name
             return (
-                f"{sums[k].name} and {other} sum cells that overlap, and neither sum holds the "
+                f"{sums[k].name} and {other} sum overlapping cells, and neither sum contains the "
                 "other"
             )
         latest[cells] = place

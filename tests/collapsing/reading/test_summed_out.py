@@ -37,6 +37,7 @@ def test_how_counts_are_summed_out():
     assert isinstance(on_a_tree, CollapsedTree)
     assert on_a_tree.how == "on the tree of their sums"
     with pytest.raises(
-        NotCollapsibleError, match=r"'x' can't be summed out: 'windows' and 'windows' sum cells"
+        NotCollapsibleError,
+        match=r"'x' can't be summed out: 'windows' and 'windows' sum overlapping cells",
     ):
         read(windows)

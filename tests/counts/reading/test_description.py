@@ -30,7 +30,7 @@ def test_cells_terms_totals_and_moves_are_listed():
     assert "  of_two: 1 total" in lines
     assert "  1 exchanges between two cells, within 1 group" in lines
     assert "  1 cell, each by itself" in lines
-    [tree] = [line for line in lines if line.startswith("Not on a tree: 'distance' doesn't see")]
+    [tree] = [line for line in lines if line.startswith("Not on a tree: 'distance' isn't a sum")]
     assert lines.index(tree) == lines.index("A sweep:") - 1
 
 

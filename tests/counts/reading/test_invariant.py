@@ -11,8 +11,8 @@ from pymc_dapper.counts.reading import invariant
     [
         ([1, 2, 3], r"shape \(3,\), where"),
         ([1.5, 2], "must be integers"),
-        ([5, 2**62], r"'rows': counts of more than 2\*\*53"),
-        ([5, 2**70], r"'rows': counts of more than 2\*\*53"),
+        ([5, 2**62], r"'rows': counts above 2\*\*53"),
+        ([5, 2**70], r"'rows': counts above 2\*\*53"),
     ],
 )
 def test_an_invariant_must_be_integers_of_the_right_shape(value, message):

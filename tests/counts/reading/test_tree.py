@@ -55,20 +55,20 @@ def test_exact_totals_are_on_the_tree_too():
 
 def test_what_breaks_a_tree_is_named():
     assert reason(rows, columns) in (
-        "'release_0' and 'release_1' sum cells that overlap, and neither sum holds the other",
-        "'release_1' and 'release_0' sum cells that overlap, and neither sum holds the other",
+        "'release_0' and 'release_1' sum overlapping cells, and neither sum contains the other",
+        "'release_1' and 'release_0' sum overlapping cells, and neither sum contains the other",
     )
     assert "'release_0' and 'table'" in (reason(columns, prior=multinomials) or "")
     assert reason(lambda table: table[0] + 2 * table[1]) == "'release_0' weighs cells in its sums"
     several = reason(lambda table: table[0] / (1 + table[1]))
-    assert several == "a term of 'release_0' sees several sums of cells at once"
+    assert several == "a term of 'release_0' depends on several sums of cells at once"
 
 
 def test_a_factor_that_is_seen_as_a_whole_breaks_it():
     with pm.Model() as model:
         table = pm.Poisson("table", 5.0, shape=3)
         pm.Potential("distance", -pm.math.sqrt((table**2).sum()))
-    assert (why_no_tree(read(model, "table")) or "").startswith("'distance' doesn't see sums")
+    assert (why_no_tree(read(model, "table")) or "").startswith("'distance' isn't a sum of terms")
 
 
 def test_the_tree_has_a_node_for_each_sum_and_all_of_its_terms():
