@@ -38,6 +38,7 @@ CHILDREN = {
         "latent-counts",
         "census",
         "unknown-number",
+        "microdata",
         "synthetic-data",
         "conjugate-steps",
         "with-pymc",

@@ -100,6 +100,14 @@ def result():
 RESULT = result()
 
 
+TABLES = pmd.Release(
+    [pmd.Query("sex", [12.0, 18.0], pmd.GaussianMechanism(2.0), "sex", {"sex": ["m", "f"]})]
+)
+SHARES = xr.DataTree.from_dict(
+    {"posterior": xr.Dataset({"p_sex": (("chain", "draw", "sex"), np.full((2, 8, 2), 0.5))})}
+)
+
+
 def study_result():
     settings = {"epsilon": [1.0, 2.0], "replicate": [0, 1]}
     dims = ("epsilon", "replicate")
@@ -207,6 +215,9 @@ VALID = {
         "labels": {"record": ["no", "yes"]},
         "random_seed": 1,
     },
+    "microdata.latent_classes": lambda: {"release": TABLES, "n": 30, "classes": 2},
+    "microdata.graphical": lambda: {"release": TABLES, "n": 30},
+    "microdata.shares": lambda: {"idata": SHARES, "columns": ["sex"]},
     "combine": lambda: {"estimates": [1.0, 2.0], "variances": [0.1, 0.1]},
     "invariant": lambda: {"name": "i", "expression": pt.lvector("x", shape=(2,)), "value": [1, 2]},
     # Budgets
@@ -233,6 +244,11 @@ VALID = {
         "at_most": 1,
     },
     "statistics.count_where": lambda: {"condition": np.asarray(CATEGORIES) > 0},
+    "statistics.joint_counts": lambda: {
+        "columns": [CATEGORIES, CATEGORIES],
+        "sizes": [3, 3],
+        "neighbours": "replace",
+    },
     "statistics.cross_counts": lambda: {"a": CATEGORIES, "b": CATEGORIES, "ka": 3, "kb": 3},
     "statistics.histogram": lambda: {"x": NUMBERS, "edges": [0, 0.5, 1]},
     "statistics.clamped_sum": lambda: {"x": NUMBERS, "lower": 0.0, "upper": 1.0},

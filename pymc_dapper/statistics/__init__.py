@@ -8,7 +8,13 @@ from pymc_dapper.statistics.moments import clamped_moments, clamped_sum
 from pymc_dapper.statistics.persons import bounded_counts
 from pymc_dapper.statistics.regression import regression, regression_labels
 from pymc_dapper.statistics.statistic import Statistic
-from pymc_dapper.statistics.tables import count_where, counts, cross_counts, histogram
+from pymc_dapper.statistics.tables import (
+    count_where,
+    counts,
+    cross_counts,
+    histogram,
+    joint_counts,
+)
 
 __all__ = [
     "Sensitivities",
@@ -21,6 +27,7 @@ __all__ = [
     "counts",
     "cross_counts",
     "histogram",
+    "joint_counts",
     "regression",
     "regression_labels",
 ]

@@ -1,6 +1,8 @@
 """Tables of counts: each record is counted in one cell."""
 
 import math
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Literal
 
 import numpy as np
@@ -141,18 +143,75 @@ def cross_counts(
     array([[0, 0, 1],
            [2, 0, 0]])
     """
-    ka, kb = whole_number(ka, "ka", at_least=2), whole_number(kb, "kb", at_least=2)
-    first = as_categories(a, "a", ka, max_ndim=1)
-    second = as_categories(b, "b", kb, max_ndim=1)
-    first, second = as_pair(first, second, "a", "b")
-    sensitivity = _one_cell_each(None, ka * kb, neighbours)
-    if isinstance(first, np.ndarray):
-        cells = first.astype(np.int64) * kb + second
-        table = _tabulate(cells, ka * kb).reshape(ka, kb)
-        return Statistic(table, sensitivity, n_records(first))
-    in_row = pt.eq(first[:, None, None], np.arange(ka)[:, None])
-    in_column = pt.eq(second[:, None, None], np.arange(kb))
-    return Statistic((in_row & in_column).sum(axis=0), sensitivity, n_records(first))
+    return _cross_counts({"a": (a, "ka", ka), "b": (b, "kb", kb)}, neighbours)
+
+
+def joint_counts(
+    columns: Sequence[Records], sizes: Sequence[int], *, neighbours: Neighbours | None = None
+) -> Statistic:
+    """Cross any number of attributes of each record and count the records in each cell.
+
+    Parameters
+    ----------
+    columns : sequence of tensor or array of int, shape (n,) each
+        Each record's categories 0, 1, ... of each attribute. In a model, a record with a category
+        out of range is counted nowhere.
+    sizes : sequence of int
+        Numbers of categories, at least 2.
+    neighbours : {"replace", "add_remove"}, optional
+        As of `cross_counts`.
+
+    Returns
+    -------
+    Statistic
+        Counts, with an axis for each attribute. The sensitivity is that of `cross_counts`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `cross_counts`; or if there is no column, or not a size for each.
+
+    Examples
+    --------
+    >>> joint_counts([[0, 1, 1], [1, 0, 0], [0, 0, 1]], (2, 2, 2)).value[1]
+    array([[1, 1],
+           [0, 0]])
+    """
+    if not isinstance(columns, list | tuple) or not isinstance(sizes, list | tuple):
+        raise TypeError("columns and sizes must be lists, with an entry for each attribute")
+    if not columns or len(columns) != len(sizes):
+        raise ValueError(
+            f"there must be columns, and a size for each: got {len(columns)} columns and "
+            f"{len(sizes)} sizes"
+        )
+    given = zip(columns, sizes, strict=True)
+    named = {f"columns[{k}]": (x, f"sizes[{k}]", size) for k, (x, size) in enumerate(given)}
+    return _cross_counts(named, neighbours)
+
+
+def _cross_counts(
+    columns: Mapping[str, tuple[Records, str, int]], neighbours: Neighbours | None
+) -> Statistic:
+    """Cross attributes, given by their names, each with its number of categories and its name."""
+    sizes = [whole_number(k, what, at_least=2) for _, what, k in columns.values()]
+    [first, *_] = names = list(columns)
+    found = {
+        name: as_categories(x, name, size, max_ndim=1)
+        for (name, (x, *_)), size in zip(columns.items(), sizes, strict=True)
+    }
+    for name in names[1:]:
+        found[first], found[name] = as_pair(found[first], found[name], first, name)
+    sensitivity = _one_cell_each(None, math.prod(sizes), neighbours)
+    if all(isinstance(x, np.ndarray) for x in found.values()):
+        cells = np.ravel_multi_index([x.astype(np.int64) for x in found.values()], sizes)
+        value = _tabulate(cells, math.prod(sizes)).reshape(sizes)
+        return Statistic(value, sensitivity, n_records(found[first]))
+    inside = []
+    for k, (x, size) in enumerate(zip(found.values(), sizes, strict=True)):
+        after = (None,) * (len(sizes) - k - 1)
+        categories = np.arange(size)[(slice(None), *after)]
+        inside.append(pt.eq(pt.as_tensor(x)[(slice(None), *(None,) * len(sizes))], categories))
+    return Statistic(reduce(pt.and_, inside).sum(axis=0), sensitivity, n_records(found[first]))
 
 
 def histogram(

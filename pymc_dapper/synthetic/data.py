@@ -17,6 +17,7 @@ from pymc_dapper.checks import flag, options, random_generator, whole_number
 from pymc_dapper.context import model_to_read
 from pymc_dapper.diagnostics._result import group
 from pymc_dapper.graphs.view import view_of
+from pymc_dapper.records.reading.finite import named_probabilities
 from pymc_dapper.sizes.reading.exchangeable import what_ties
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def synthetic_data(
     records : variable or sequence of variables, optional
         The columns. The model's latent records if not given (:func:`assign_steps`).
     labels : mapping of str to sequence, optional
-        Labels of categories 0, 1, ..., by the name of the record variable.
+        Labels of categories 0, 1, ..., by the name of the record variable. If not given, they are
+        those of the probabilities' last dim, if that has some.
     latent : bool, default False
         Whether a set holds the latent records themselves, which ``pmd.sample`` keeps with
         ``keep_records=True``. If not, it holds new people, drawn given the parameters: the
@@ -65,7 +67,7 @@ def synthetic_data(
     -------
     list of pandas.DataFrame
         With a column for each record variable; ``name[label]`` for those with several numbers per
-        record.
+        record. Where labels are those of a dim, the column has its name.
 
     Raises
     ------
@@ -121,7 +123,11 @@ def synthetic_data(
         _check_new_people(model, posterior, found, repeats=repeats, n=n)
         at = np.repeat(_spread(n_draws, sets), repeats)
         columns = _new_people(model, _at_draws(posterior, at), found, rng)
-    columns_of = [_columns(model, x, columns[x].values[0], given.get(x)) for x in names]
+    dims = _dims_of_categories(model, [rv for rv in found.records if rv.name not in given])
+    given = {**{x: model.coords[dim] for x, dim in dims.items()}, **given}
+    columns_of = [
+        _columns(model, x, dims.get(x, x), columns[x].values[0], given.get(x)) for x in names
+    ]
     labelled = {column: values for each in columns_of for column, values in each.items()}
     numbers = _numbers(posterior, found, n, n_draws, sets)
     return [_frame(labelled, k, repeats, number) for k, number in enumerate(numbers)]
@@ -217,21 +223,33 @@ def _checked_labels(labels: Any, names: Sequence[str]) -> Mapping[str, Sequence[
     return given
 
 
+def _dims_of_categories(model: Model, rvs: Sequence[TensorVariable]) -> dict[str, str]:
+    """Return the dim of each variable's categories, where it has labels and is of no other."""
+    found: dict[str, str] = {}
+    for rv in rvs:
+        name = named_probabilities(model, rv)
+        dim = None if name is None else model.named_vars_to_dims[name][-1]
+        if dim is not None and model.coords.get(dim) is not None:
+            found[rv.name] = dim
+    dims = list(found.values())
+    return {name: dim for name, dim in found.items() if dims.count(dim) == 1}
+
+
 def _columns(
-    model: Model, name: str, values: np.ndarray, labels: Sequence[Any] | None
+    model: Model, rv: str, name: str, values: np.ndarray, labels: Sequence[Any] | None
 ) -> dict[str, np.ndarray]:
     """Return a variable's columns by their names, shape (draws, n) each."""
     if labels is not None:
         known = np.asarray(labels)
         if values.dtype.kind not in "iu" or not np.all((values >= 0) & (values < len(known))):
             raise ValueError(
-                f"labels: '{name}' has values other than 0 to {len(known) - 1}, which have labels"
+                f"labels: '{rv}' has values other than 0 to {len(known) - 1}, which have labels"
             )
         values = known[values]
     if values.ndim == 2:
         return {name: values}
     flat = values.reshape(*values.shape[:2], -1)
-    dims = model.named_vars_to_dims.get(name, ())
+    dims = model.named_vars_to_dims.get(rv, ())
     coords = model.coords.get(dims[1]) if len(dims) == 2 and dims[1] else None
     return {f"{name}[{x}]": flat[..., k] for k, x in enumerate(coords or range(flat.shape[2]))}
 

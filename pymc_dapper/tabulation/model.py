@@ -14,7 +14,6 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors, explicit_graph_inputs
 from pytensor.tensor.elemwise import DimShuffle
-from pytensor.tensor.random.basic import CategoricalRV
 from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
@@ -27,7 +26,7 @@ from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.factors import RecordSum
-from pymc_dapper.records.reading.finite import LARGEST_RANGE, support
+from pymc_dapper.records.reading.finite import LARGEST_RANGE, named_probabilities, support
 from pymc_dapper.steps.progress import LOGGER
 from pymc_dapper.steps.variables import check_given, record_values
 from pymc_dapper.tabulation.errors import TabulationError
@@ -384,14 +383,12 @@ class _Writer:
 
     def _value_dim(self, rv: TensorVariable, values: range, taken: Sequence[str]) -> str:
         """Return the dim of a variable's values: that of its probabilities, if these have one."""
-        old, p = self._old, rv.owner.op.dist_params(rv.owner)[0]
-        if isinstance(rv.owner.op, CategoricalRV):
-            if p.owner is not None and isinstance(p.owner.op, DimShuffle | AdvancedSubtensor):
-                p = p.owner.inputs[0]
-            dims = old.named_vars_to_dims.get(p.name)
-            if dims and dims[-1] not in (None, *taken) and old.named_vars.get(p.name) is p:
-                self._dims(p.name)
-                return dims[-1]
+        name = named_probabilities(self._old, rv)
+        if name is not None:
+            dim: str | None = self._old.named_vars_to_dims[name][-1]
+            if dim is not None and dim not in taken:
+                self._dims(name)
+                return dim
         self.model.add_coord(f"{rv.name}_value", list(values))
         return f"{rv.name}_value"
 

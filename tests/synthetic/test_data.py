@@ -81,6 +81,26 @@ def test_columns_of_several_variables():
     np.testing.assert_allclose(frame.to_numpy(), np.tile([0.0, 10.0, 20.0], (3, 1)), atol=1e-7)
 
 
+def test_labels_and_names_are_those_of_the_probabilities_dim():
+    with pm.Model(coords={"sex": ["f", "m"], "ill": ["no", "yes"]}) as model:
+        p_sex = pm.Dirichlet("p_sex", np.ones(2), dims="sex")
+        p_ill = pm.Dirichlet("p_ill", np.ones((2, 2)), dims=("sex", "ill"))
+        sex = pm.Categorical("person_sex", p_sex, shape=30)
+        ill = pm.Categorical("person_ill", p_ill[sex], shape=30)
+        pmd.LaplaceMechanism(1).potential("release", (sex + ill).sum(), released=30.0)
+    draws = {
+        "p_sex": (("chain", "draw", "sex"), np.full((1, 2, 2), 0.5)),
+        "p_ill": (("chain", "draw", "sex", "ill"), np.tile(np.eye(2)[::-1], (1, 2, 1, 1))),
+    }
+    coords = {"chain": [0], "draw": [0, 1], "sex": ["f", "m"], "ill": ["no", "yes"]}
+    idata = xr.DataTree.from_dict({"posterior": xr.Dataset(draws, coords=coords)})
+    [frame, _] = synthetic_data(idata, model, sets=2, random_seed=1)
+    assert set(zip(frame["sex"], frame["ill"], strict=True)) == {("f", "yes"), ("m", "no")}
+    given = {"person_sex": [0, 1]}
+    [frame, _] = synthetic_data(idata, model, sets=2, labels=given, random_seed=1)
+    assert set(frame.columns) == {"person_sex", "ill"}
+
+
 def test_an_unknown_number_of_records():
     with pm.Model() as model:
         n = pm.DiscreteUniform("n", 0, 6)

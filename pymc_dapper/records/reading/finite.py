@@ -7,10 +7,13 @@ from itertools import product
 
 import numpy as np
 import pytensor.tensor as pt
+from pymc import Model
 from pymc.distributions.discrete import DiscreteUniformRV
 from pytensor.graph.op import Op
+from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.basic import BernoulliRV, BinomialRV, CategoricalRV, uniform
 from pytensor.tensor.random.type import random_generator_type
+from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.known import known_value
@@ -58,6 +61,17 @@ def support(rv: TensorVariable) -> range | None:
     if np.ptp(low) > 0 or np.ptp(high) > 0:
         return None  # other factors might not be defined at another record's values
     return range(int(low.flat[0]), int(high.flat[0]) + 1)
+
+
+def named_probabilities(model: Model, rv: TensorVariable) -> str | None:
+    """Name the variable that holds a Categorical variable's probabilities, if it has dims."""
+    if not isinstance(rv.owner.op, CategoricalRV):
+        return None
+    p = rv.owner.op.dist_params(rv.owner)[0]
+    if p.owner is not None and isinstance(p.owner.op, DimShuffle | AdvancedSubtensor):
+        p = p.owner.inputs[0]
+    of_model = model.named_vars.get(p.name) is p and model.named_vars_to_dims.get(p.name)
+    return p.name if of_model else None
 
 
 @dataclass(frozen=True)

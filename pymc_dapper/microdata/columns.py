@@ -1,0 +1,143 @@
+"""What a release of tables says of a data set: its columns, and the number of people."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.checks import shown, whole_number
+from pymc_dapper.mechanisms.additive import AdditiveNoise
+from pymc_dapper.releases.query import Query
+from pymc_dapper.releases.release import Release
+from pymc_dapper.sizes.reading import present
+from pymc_dapper.statistics import joint_counts
+
+MOST_DEVIATIONS = 10.0
+"""So many standard deviations of its noise may lie between a table's total and that of people."""
+
+SIMULATED = 64
+"""Tables of noise from which the standard deviation of their total is computed."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of a data set, as the tables of a release tell them."""
+
+    labels: Mapping[str, tuple[Any, ...]]
+    """Of each column: its categories."""
+    tables: tuple[Query, ...]
+    """What was released of the columns."""
+    totals: tuple[Query, ...]
+    """What was released of the number of people alone."""
+    numbers: range
+    """How many people there may be."""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Of each column: the number of its categories."""
+        return {column: len(labels) for column, labels in self.labels.items()}
+
+    def add_number(self) -> TensorVariable | None:
+        """Add the number of people to the model in context, if it isn't known; else None."""
+        if len(self.numbers) == 1:
+            return None
+        n = pm.DiscreteUniform("n", self.numbers[0], self.numbers[-1])
+        for query in self.totals:
+            query.potential(n)
+        return n
+
+    def add_tables(self, people: Mapping[str, TensorVariable], n: TensorVariable | None) -> None:
+        """Add the likelihood of the tables to the model in context."""
+        if n is not None:
+            there = present(n, self.numbers[-1])
+            people = {column: pt.switch(there, x, -1) for column, x in people.items()}
+        for query in self.tables:
+            sizes = [self.sizes[column] for column in query.dims]
+            table = joint_counts([people[column] for column in query.dims], sizes)
+            # A table of one column is mostly called as that is, and so is its dim.
+            query.potential(table, name=f"table_{query.name}")
+
+
+def read_columns(release: Any, n: Any) -> Columns:
+    """Read off a release which columns there are, and how many people.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an axis of a table has no name or only one category, or if the tables' totals contradict
+        the number of people.
+    """
+    if not isinstance(release, Release):
+        raise TypeError(f"release must be a pmd.Release, got {shown(release)}")
+    if n is not None:
+        n = whole_number(n, "n", at_least=2)
+    labels: dict[str, tuple[Any, ...]] = dict(release.coords)
+    for query in release:
+        for column, size in zip(query.dims, np.shape(query.values), strict=True):
+            if column is None:
+                raise ValueError(
+                    f"'{query.name}': its axes have no names. Say which column each is of, as in "
+                    "pmd.Query(..., dims=('age', 'sex'))"
+                )
+            labels.setdefault(column, tuple(range(size)))
+            if size < 2:
+                raise ValueError(
+                    f"'{query.name}': everybody is in the one category that '{column}' has, which "
+                    "tells nothing: leave that axis out"
+                )
+    tables = tuple(query for query in release if query.dims)
+    if not tables:
+        raise ValueError("release has no table of a column: give one table at least")
+    totals = tuple(query for query in release if not query.dims)
+    return Columns(labels, tables, totals, _numbers(release, n))
+
+
+def _numbers(release: Release, n: int | None) -> range:
+    """Return how many people there may be: the number given, or what the totals leave open."""
+    known = {query.name: found for query in release if (found := _total(query))}
+    if n is None:
+        if not known:
+            raise ValueError(
+                "n: no table's total tells how many people there are, since its entries aren't "
+                "noisy counts as they are. Give n, or a bound on it in a model of your own"
+            )
+        # All are of the same people.
+        low = max(total - MOST_DEVIATIONS * spread for total, spread in known.values())
+        high = min(total + MOST_DEVIATIONS * spread for total, spread in known.values())
+        if high < max(low, 2):
+            raise ValueError(f"n: tables aren't of the same people: {_listed(known)}")
+        return range(max(int(low), 0), int(np.ceil(high)) + 1)
+    for name, (total, spread) in known.items():
+        if abs(total - n) > MOST_DEVIATIONS * spread:
+            raise ValueError(
+                f"n is {n:,}, but the cells of '{name}' add up to {total:,.0f}, with noise of "
+                f"standard deviation {spread:,.2g}. Each person is in one cell of each table: look "
+                "for another number of people, a wrong scale, or people who were counted twice"
+            )
+    return range(n, n + 1)
+
+
+def _total(query: Query) -> tuple[float, float] | None:
+    """Return a table's total and the standard deviation of its noise; None if it isn't known."""
+    mechanism, values = query.mechanism, query.values
+    if not isinstance(mechanism, AdditiveNoise) or mechanism.publication.rules:
+        return None
+    if mechanism.unknown or np.ma.is_masked(values):
+        return None
+    shape = (SIMULATED, *np.shape(values))
+    noise = mechanism._draw(np.zeros(shape, dtype=np.int64), np.random.default_rng(0))
+    spread = noise.reshape(SIMULATED, -1).sum(axis=1).std()
+    return float(np.sum(values)), float(spread)
+
+
+def _listed(known: Mapping[str, tuple[float, float]]) -> str:
+    """Tell of the smallest and the largest total."""
+    ordered = sorted(known.items(), key=lambda item: item[1][0])
+    return " and ".join(
+        f"the cells of '{name}' add up to {total:,.0f} ± {spread:,.2g}"
+        for name, (total, spread) in (ordered[0], ordered[-1])
+    )

@@ -1,0 +1,58 @@
+"""Joint probabilities of columns, from the draws of a model of microdata."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import xarray as xr
+
+from pymc_dapper.checks import names
+from pymc_dapper.diagnostics._result import group
+
+DRAWS = ("chain", "draw")
+
+
+def shares(idata: Any, columns: str | Sequence[str]) -> xr.DataArray:
+    """Compute the joint probabilities of some columns, for each draw.
+
+    Of :func:`latent_classes`, :func:`graphical`, or a model of your own in which each ``p_COLUMN``
+    has the dims of what that column depends on, and last its own.
+
+    Parameters
+    ----------
+    idata : DataTree
+        What ``pmd.sample`` returned.
+    columns : str or sequence of str
+        The columns.
+
+    Returns
+    -------
+    DataArray, dims ("chain", "draw", *columns)
+        The share of people with each combination of categories, if there were any number of them.
+
+    Raises
+    ------
+    ValueError
+        If the result has no table of probabilities for a column.
+
+    Examples
+    --------
+    >>> shares(idata, ["age", "sex"]).quantile([0.05, 0.95], ("chain", "draw"))
+    """
+    asked = [columns] if isinstance(columns, str) and columns else list(names(columns, "columns"))
+    if not asked or len(set(asked)) != len(asked):
+        raise ValueError(f"columns must be different names, one at least, got {asked}")
+    posterior = group(idata, "posterior").to_dataset()
+    tables: dict[str, xr.DataArray] = {}
+    left = list(asked)
+    while left:
+        column = left.pop()
+        if f"p_{column}" not in posterior:
+            known = ", ".join(str(x)[2:] for x in posterior.data_vars if str(x).startswith("p_"))
+            raise ValueError(
+                f"columns: idata has no 'p_{column}'. It has those of {known or 'none'}"
+            )
+        tables[column] = posterior[f"p_{column}"]
+        left += [str(x) for x in tables[column].dims if x not in (*DRAWS, *tables, *left)]
+    others = [column for column in tables if column not in asked]
+    # Summed in an order that keeps tables small.
+    return xr.dot(*tables.values(), dim=others, optimize=True).transpose(*DRAWS, *asked)

@@ -1,0 +1,109 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+import pymc_dapper as pmd
+from pymc_dapper.microdata import graphical, latent_classes
+from tests.microdata.releases import ALL_PAIRS, CHAIN, release
+
+GIVEN = release(200, CHAIN)
+
+
+def query(values, dims, sigma=2.0, name="table"):
+    return pmd.Query(name, np.asarray(values, dtype=float), pmd.GaussianMechanism(sigma), dims)
+
+
+@pytest.mark.parametrize(
+    "model", [graphical(GIVEN, n=200), latent_classes(GIVEN, n=200, classes=3)]
+)
+def test_a_model_has_the_labels_of_the_release(model):
+    assert {x: list(model.coords[x]) for x in "abc"} == {
+        "a": ["no", "yes"],
+        "b": ["f", "m"],
+        "c": ["x", "y"],
+    }
+    assert [x.name for x in model.potentials] == ["table_a * b", "table_b * c"]
+    assert all(model[f"person_{x}"].type.shape == (200,) for x in "abc")
+    assert all(model.named_vars_to_dims[f"p_{x}"][-1] == x for x in "abc")
+
+
+def test_an_unknown_number_of_people_is_a_variable():
+    total = pmd.Query("total", 203.0, pmd.GaussianMechanism(1.0))
+    model = graphical(pmd.Release([*GIVEN, total]))
+    assert [x.name for x in model.potentials] == ["total", "table_a * b", "table_b * c"]
+    low, high = (x.eval() for x in model["n"].owner.op.dist_params(model["n"].owner))
+    assert 190 < low < 203 < high < 216  # ten deviations about the total itself
+    assert model["person_a"].type.shape == (int(high),)
+
+
+def test_margins_of_any_order_are_of_the_same_people():
+    released = {"abc": np.full((2, 2, 3), 10.0), "a": np.array([60.0, 60.0])}
+    tables = [query(values, tuple(name), name=name) for name, values in released.items()]
+    model = graphical(pmd.Release(tables), n=120)
+    rng = np.random.default_rng(1)
+    people = {f"person_{x}": rng.integers(0, 3 if x == "c" else 2, 120) for x in "abc"}
+    found = model.compile_fn(
+        model.logp(vars=model.potentials, sum=False),
+        inputs=[model.rvs_to_values[model[name]] for name in people],
+        mode="FAST_COMPILE",
+    )(people)
+    for values, (name, of_release) in zip(found, released.items(), strict=True):
+        sizes = [3 if x == "c" else 2 for x in name]
+        table = pmd.statistics.joint_counts([people[f"person_{x}"] for x in name], sizes).value
+        expected = stats.norm(table, 2.0).logpdf(of_release)
+        assert np.sum(values) == pytest.approx(expected.sum())
+
+
+@pytest.mark.parametrize(
+    ("given", "n", "message"),
+    [
+        ([query([60.0, 60.0], None)], 120, "'table': its axes have no names"),
+        ([query([120.0], "a")], 120, "everybody is in the one category that 'a' has"),
+        ([pmd.Query("total", 120.0, pmd.GaussianMechanism(2.0))], 120, "no table of a column"),
+        ([query([60.0, 60.0], "a")], 240, "n is 240, but the cells of 'table' add up to 120"),
+        ([query([120.0, 120.0], "a")], 120, "people who were counted twice"),
+        (
+            [query([60.0, 60.0], "a"), query([99.0, 99.0], "b", name="other")],
+            None,
+            "aren't of the same people: the cells of 'table' add up to 120 .* 'other' .* 198",
+        ),
+        (
+            [pmd.Query("t", [60.0, 60.0], pmd.GaussianMechanism(2.0).rounded(10), "a")],
+            None,
+            "no table's total tells how many",
+        ),
+        ([query([60.0, 60.0], "a")], 1.5, "n must be"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(given, n, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        graphical(pmd.Release(given), n=n)
+
+
+def test_something_else_than_a_release_is_refused():
+    with pytest.raises(TypeError, match=r"release must be a pmd\.Release, got \[\]"):
+        latent_classes([], n=10, classes=2)
+
+
+def test_suppressed_and_rounded_tables_are_of_the_same_people():
+    low = pmd.GaussianMechanism(2.0).published_if(">=", 10)
+    suppressed = pmd.Query("s", np.ma.masked_array([60.0, np.nan], [0, 1]), low, "a")
+    rounded = pmd.Query("r", [60.0, 10.0], pmd.GaussianMechanism(2.0).rounded(10), "b")
+    model = graphical(pmd.Release([suppressed, rounded]), n=68)
+    assert np.isfinite(model.compile_logp(mode="FAST_COMPILE")(model.initial_point()))
+
+
+def test_a_domain_of_many_cells_is_never_formed():
+    """Ten columns of 16 categories have 1e12 cells together."""
+    columns = [f"c{k}" for k in range(10)]
+    pairs = [
+        query(np.full((16, 16), 4.0), (a, b), name=f"{a} * {b}")
+        for k, a in enumerate(columns)
+        for b in columns[:k]
+    ]
+    given = pmd.Release(pairs)
+    with pytest.raises(ValueError, match=r"1,099,511,627,776 cells.*latent_classes"):
+        graphical(given, n=1024)
+    model = latent_classes(given, n=1024, classes=2)
+    assert len(model.potentials) == 45
+    assert len(ALL_PAIRS) == 3
