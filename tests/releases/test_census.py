@@ -143,7 +143,7 @@ def test_a_state_with_its_counties_and_tracts_is_sampled_under_what_is_known_exa
 
     The broken twin takes four times the noise's standard deviation.
     """
-    tracts, rng = state(5, 30), np.random.default_rng(4)
+    tracts, rng = state(5, 12), np.random.default_rng(4)
     rate, people = drawn(tracts, 3000, rng, by_quarters=False)
     rows = noisy_rows(people, tracts, rng)
     for times, calibrated in ((1, True), (4, False)):

@@ -181,7 +181,7 @@ def test_quadrature_shows_a_walk_that_is_not_reversible(monkeypatch):
 
 # A regression as in the benchmark, small: ranks of the truth among the draws.
 
-CHAINS, THIN, KEPT = 160, 100, 31
+CHAINS, THIN, KEPT = 160, 100, 15
 
 
 def small_regression():
