@@ -25,7 +25,7 @@ def code_of(name):
 
 
 # How a model is read: one of its models takes full evaluations, and says so.
-@pytest.mark.filterwarnings("ignore:DapperStep has to evaluate the model anew:UserWarning")
+@pytest.mark.filterwarnings("ignore:DapperStep has to evaluate the model from all:UserWarning")
 # PyTensor's, on a statistic with many terms: slower, not wrong.
 @pytest.mark.filterwarnings("ignore:Loop fusion failed:UserWarning")
 @pytest.mark.parametrize("name", [long_where_it_compiles(name) for name in PAGES])

@@ -129,6 +129,7 @@ def test_larger_models_are_sampled_without_what_it_takes_away(taken, sampled):
     sampled(taken, "table", "regression")
 
 
+@pytest.mark.filterwarnings("ignore:DapperStep has to evaluate the model from all:UserWarning")
 @pytest.mark.parametrize(
     "names", [("records",), pytest.param(tuple(MODELS), marks=pytest.mark.long)]
 )

@@ -284,7 +284,7 @@ def test_exchanges_beside_a_factor_that_takes_full_evaluations():
         x = pm.Bernoulli("x", P[:4], shape=4)
         pmd.invariant("total", x.sum(), 2)
         pm.Potential("full", -0.5 * (1.5 - pt.sort(WEIGHTS[:4] * x)[2]) ** 2)
-    with pytest.warns(UserWarning, match="evaluate the model anew"):
+    with pytest.warns(UserWarning, match="evaluate the model from all"):
         step = DapperStep([model["x"]], model=model)
     posterior = conditional_posterior(np.column_stack([1 - P[:4], P[:4]]), log_mechanism)
     [draws] = chain(step, model.initial_point(), 8_000)

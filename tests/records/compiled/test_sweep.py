@@ -148,7 +148,7 @@ def middle(room):
     return model
 
 
-@pytest.mark.filterwarnings("ignore:DapperStep has to evaluate the model anew")
+@pytest.mark.filterwarnings("ignore:DapperStep has to evaluate the model from all")
 @pytest.mark.parametrize("build", [bernoulli, sums_and_answers, middle])
 def test_records_that_are_not_there_are_not_decided_on(build):
     """They add nothing, so that a sweep over all does the same: it takes their proposals."""

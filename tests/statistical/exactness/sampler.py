@@ -171,7 +171,7 @@ def build(case, seed=1):
     """Compile a case's sampler, and tune it."""
     model = case.model()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="DapperStep has to evaluate the model anew")
+        warnings.filterwarnings("ignore", message="DapperStep has to evaluate the model from all")
         records = [model[name] for name in case.records]
         steps = pmd.assign_steps(records, model, interweave=case.interweave)
     return Sampler(case, model, tuple(steps)).tune(np.random.default_rng(seed))
