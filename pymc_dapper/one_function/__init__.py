@@ -12,6 +12,9 @@ Written as one function, 50 are left, and a fifth of the time to the first draw.
   entries is as many named numbers. Each array remembers its entries by index, so the source is as
   long as the graph. Triangular systems of at most 8 rows are solved row by row, since PyTensor's
   functions for them take a second to compile.
+- *Parts that are alike*, such as ten columns with priors of the same form, are found in the graph
+  and written as one function, which is called for each (`repeated`). What is still long is written
+  as several functions (`pieces`): numba's time grows faster than a function's length.
 - *Other operations* (a Cholesky factor, a loop, a draw) are called as PyTensor's own functions.
   What these would overwrite is copied.
 - *The key* of the machine code is of the source and of the keys of all functions that it calls.

@@ -1,10 +1,12 @@
 """Arrays as functions from indices to terms of the source."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import prod
 
 import numpy as np
-from pytensor.link.numba.dispatch.basic import cache_key_for_constant
+from pytensor.link.numba.cache import compile_numba_function_src
+from pytensor.link.numba.dispatch.basic import cache_key_for_constant, numba_njit
 
 from pymc_dapper.one_function.code import Code, Term
 from pymc_dapper.one_function.scalars import converted, literal
@@ -98,6 +100,11 @@ class Value:
 
     def write(self, name: str, first: Index) -> None:
         """Write all entries into an array, from an index on."""
+        if self.stored is not None and self.ndim:
+            function, in_python = copying(self.ndim)
+            copy = self.code.refer("r", function, f"copying {self.ndim}", in_python)
+            self.code.add(f"{copy}({name}, {self.stored}, {', '.join(k.text for k in first)})")
+            return
         if self.small:
             for index in indices(self.shape):
                 self._write_entry(name, index, first)
@@ -152,6 +159,25 @@ class Loops:
         """Close them."""
         for each in reversed(self._open):
             each.__exit__(None, None, None)
+
+
+@cache
+def copying(ndim: int) -> tuple[Callable, Callable]:
+    """Make a function that writes an array of so many axes into another, from an index on.
+
+    For numba, and in Python.
+    """
+    axes = range(ndim)
+    at = ", ".join(f"i{k} + first{k}" for k in axes)
+    source = "\n".join(
+        [
+            f"def repeated_copy(into, x, {', '.join(f'first{k}' for k in axes)}):",
+            *(f"{' ' * (k + 1)}for i{k} in range(x.shape[{k}]):" for k in axes),
+            f"{' ' * (ndim + 1)}into[{at}] = x[{', '.join(f'i{k}' for k in axes)}]",
+        ]
+    )
+    copy = compile_numba_function_src(source, "repeated_copy", {"__name__": __name__})
+    return numba_njit(copy), copy
 
 
 def indices(shape: Sequence[Length]) -> list[list[Term]]:

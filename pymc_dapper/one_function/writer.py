@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from pytensor import config
 from pytensor.compile.builders import OpFromGraph
+from pytensor.graph import FunctionGraph
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import AbstractFunctionGraph
 from pytensor.link.numba.cache import compile_numba_function_src
@@ -26,6 +27,8 @@ from pytensor.tensor.type import DenseTensorType
 
 from pymc_dapper.one_function.code import Code, Term
 from pymc_dapper.one_function.operations import NotWrittenError, written
+from pymc_dapper.one_function.pieces import in_pieces
+from pymc_dapper.one_function.repeated import Call, Step, steps_of
 from pymc_dapper.one_function.values import Value, constant, in_memory, read, single
 
 MOST_WEIGHT = 100
@@ -43,13 +46,19 @@ class Other:
 class Written:
     """A function as source."""
 
-    source: str
+    functions: dict[str, str]
+    """By their names; the last one calls the others."""
     names: dict[str, Any]
     """What the source refers to."""
     in_python: dict[str, Any]
     """The same where the source is run in Python."""
     key: str | None
     """Identifies the machine code; None if it can't be cached."""
+
+    @property
+    def source(self) -> str:
+        """Define all functions."""
+        return "\n\n".join(self.functions.values())
 
 
 def write(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> Written:
@@ -70,26 +79,38 @@ def write(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> 
     _check_shapes(code, graph.inputs, arguments)
     outputs = _evaluate(code, graph, values)
     results = [_result(x, of) for x, of in zip(outputs, graph.outputs, strict=True)]
-    returned = ", ".join(results) + ("," if len(results) == 1 and not squeeze else "")
-    body = [
-        *code.lines,
-        f"return {returned}" if squeeze and len(results) == 1 else f"return ({returned})",
-    ]
-    source = f"def {name}({', '.join(arguments)}):\n" + "\n".join(f"    {line}" for line in body)
+    returned = ", ".join(results)
+    if len(results) != 1 or not squeeze:
+        returned = f"({returned},)"
+    functions = in_pieces(name, arguments, code.lines, returned)
     key = None
     if None not in code.keys.values():
         # With this module's name: what numba has cached looks for the module that it was made in.
-        identity = (source, sorted(code.keys.items()), bool(config.numba__fastmath), __name__)
+        identity = (functions, sorted(code.keys.items()), bool(config.numba__fastmath), __name__)
         key = sha256(repr(identity).encode()).hexdigest()
     usual = {"np": np, "__name__": __name__}
-    return Written(source, usual | code.names, usual | code.in_python, key)
+    return Written(functions, usual | code.names, usual | code.in_python, key)
 
 
 def compiled(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> tuple[Any, Any]:
     """Make a numba function of a graph, and what identifies it, as PyTensor's backend does."""
     text = write(graph, name, squeeze=squeeze)
-    function = compile_numba_function_src(text.source, name, dict(text.names), cache_key=text.key)
-    return numba_njit(function, error_model="numpy"), text.key
+    return _for_numba(text), text.key
+
+
+def _for_numba(text: Written) -> Any:
+    names, function = dict(text.names), None
+    for name, source in text.functions.items():
+        key = text.key if name == [*text.functions][-1] else None
+        python = compile_numba_function_src(source, name, dict(names), cache_key=key)
+        names[name] = function = numba_njit(python, error_model="numpy")
+    return function
+
+
+def _for_python(text: Written) -> Callable:
+    names = dict(text.in_python)
+    exec(text.source, names)
+    return names[[*text.functions][-1]]
 
 
 def _argument(code: Code, x: Variable, name: str) -> Any:
@@ -136,8 +157,8 @@ def _result(value: Any, of: Variable) -> str:
 def _evaluate(code: Code, graph: AbstractFunctionGraph, inputs: Sequence[Any]) -> list[Any]:
     """Write a graph, and return its outputs."""
     values: dict[Variable, Any] = dict(zip(graph.inputs, inputs, strict=True))
-    nodes = graph.toposort()
-    uses = Counter(x for node in nodes for x in node.inputs)
+    steps = steps_of(graph)
+    uses = Counter(x for step in steps for x in step.inputs)
     uses.update(graph.outputs)
 
     def value(x: Variable) -> Any:
@@ -145,10 +166,16 @@ def _evaluate(code: Code, graph: AbstractFunctionGraph, inputs: Sequence[Any]) -
             values[x] = _constant(code, x)
         return values[x]
 
-    for node in nodes:
-        inputs = [value(x) for x in node.inputs]
-        outputs = _apply(code, node, inputs)
-        for x, result in zip(node.outputs, outputs, strict=True):
+    functions: dict[FunctionGraph, str] = {}
+    for step in steps:
+        inputs = [value(x) for x in step.inputs]
+        if isinstance(step, Call):
+            if step.graph not in functions:
+                functions[step.graph] = _function_of_parts(code, step.graph)
+            outputs = _called(code, functions[step.graph], step, inputs)
+        else:
+            outputs = _apply(code, step, inputs)
+        for x, result in zip(step.outputs, outputs, strict=True):
             values[x] = result
             if not isinstance(result, Value):
                 continue
@@ -186,7 +213,7 @@ def _apply(code: Code, node: Apply, inputs: list[Any]) -> list[Any]:
             pass
         else:
             return outputs if isinstance(outputs, list) else [outputs]
-    return _called(code, node, inputs)
+    return _called(code, _function_of(code, node), node, inputs)
 
 
 def _is_inlined(node: Apply) -> bool:
@@ -194,12 +221,22 @@ def _is_inlined(node: Apply) -> bool:
     return isinstance(node.op, OpFromGraph) and own is numba_funcify_OpFromGraph
 
 
-def _called(code: Code, node: Apply, inputs: list[Any]) -> list[Any]:
-    """Call PyTensor's function of an operation."""
+def _function_of(code: Code, node: Apply) -> str:
+    """Refer to PyTensor's function of an operation."""
     function, key = numba_funcify_ensure_cache(node.op, node=node)
     if key is not None:  # PyTensor's is of the operation, whatever that is applied to
         key = f"{key} {[(x.type.ndim, x.type.dtype) for x in _arrays(node)]}"
-    name = code.refer("f", function, key, _performed(node))
+    return code.refer("f", function, key, _performed(node))
+
+
+def _function_of_parts(code: Code, graph: FunctionGraph) -> str:
+    """Refer to the function that all parts of a graph are that are alike."""
+    text = write(graph, "repeated", squeeze=True)
+    return code.refer("r", _for_numba(text), text.key, _for_python(text))
+
+
+def _called(code: Code, name: str, node: Step, inputs: list[Any]) -> list[Any]:
+    """Call the function of an operation, or of a part."""
     arguments = []
     for x, value in zip(node.inputs, inputs, strict=True):
         if isinstance(value, Other):
@@ -208,7 +245,8 @@ def _called(code: Code, node: Apply, inputs: list[Any]) -> list[Any]:
             arguments.append(value.number().text)
         else:
             arguments.append(value.store())
-    for overwritten in chain.from_iterable(node.op.destroy_map.values()):
+    destroyed = node.op.destroy_map if isinstance(node, Apply) else {}
+    for overwritten in chain.from_iterable(destroyed.values()):
         if isinstance(node.inputs[overwritten].type, DenseTensorType):
             arguments[overwritten] = f"np.copy({arguments[overwritten]})"
     results = [code.new_name("a") for _ in node.outputs]

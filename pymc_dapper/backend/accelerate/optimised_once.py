@@ -68,6 +68,10 @@ leads to one is made complete by itself, as numba does.
 """
 
 
+REPEATED = "repeated"
+"""What the names of functions hold that are called in many places, and aren't copied to each."""
+
+
 class Whole(JITCodeLibrary):
     """Code of a function, which is complete only once it is asked for."""
 
@@ -112,6 +116,8 @@ class Whole(JITCodeLibrary):
         for function in module.functions:
             if not function.is_declaration and function.linkage == llvm.Linkage.external:
                 function.linkage = "linkonce_odr"
+                if REPEATED in function.name:
+                    function.add_function_attribute("noinline")
         return module
 
     def _called(self) -> list[Any]:

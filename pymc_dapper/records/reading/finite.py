@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
+from math import prod
 
 import numpy as np
 import pytensor.tensor as pt
@@ -32,11 +33,10 @@ def possible_values(rvs: Sequence[TensorVariable]) -> np.ndarray | None:
     None if a variable isn't a vector of a discrete distribution with known bounds, or if there are
     more than 16 values.
     """
-    supports = [support(rv) for rv in rvs]
-    if any(support is None or len(support) > MAX_VALUES for support in supports):
+    supports = [found for rv in rvs if (found := support(rv)) is not None]
+    if len(supports) < len(rvs) or prod(map(len, supports)) > MAX_VALUES:
         return None
-    values = np.array(list(product(*(support for support in supports if support is not None))))
-    return values if len(values) <= MAX_VALUES else None
+    return np.array(list(product(*supports)))
 
 
 def support(rv: TensorVariable) -> range | None:

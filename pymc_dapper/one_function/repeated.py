@@ -1,0 +1,234 @@
+"""Parts of a graph that are alike: written and compiled once, and called for each.
+
+Ten columns of a data set with priors of the same form are ten times the same operations, of other
+arrays. Parts are found from their last operations on: those of the same operation on what is made
+alike, of graph inputs of the same types. From there they grow upwards, as long as what they hold
+belongs to one of them, and nothing that they take depends on what they give.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+import numpy as np
+from pytensor.graph import FunctionGraph
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import AbstractFunctionGraph
+from pytensor.scalar.basic import ScalarType
+from pytensor.tensor.type import DenseTensorType
+
+FUNCTION, CALL, NUMBER = 8.0, 0.5, 0.1
+"""What a function takes numba, a call of it, and an operation that needs no loop, where others take
+1."""
+IN_SOURCE = 16
+"""Constants of integers tell parts apart if they have so many entries at most: shapes, axes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One of several parts that are alike."""
+
+    graph: FunctionGraph
+    """What all of them do."""
+    inputs: list[Variable]
+    outputs: list[Variable]
+
+
+type Step = Apply | Call
+type Alike = tuple[Any, ...]
+"""Operations or variables that correspond, one of each part."""
+
+
+def steps_of(graph: AbstractFunctionGraph) -> Sequence[Step]:
+    """List what a graph does, in order: operations, and calls of parts that there are several of.
+
+    Where an operation overwrites what it is given, all are left in the order that they have; what
+    is of numbers only is in an inner loop, where calls would take long.
+    """
+    nodes = graph.toposort()
+    of_numbers = all(isinstance(x.type, ScalarType) for node in nodes for x in node.outputs)
+    if of_numbers or len(nodes) <= FUNCTION or any(node.op.destroy_map for node in nodes):
+        return nodes
+    groups = list(_same_operations(nodes))
+    order = _Order(graph, nodes, groups)
+    for alike in groups:
+        members = tuple(x for x in alike if order.steps[x] is x)
+        if len(members) > 1:
+            found = _grown(members, order)
+            spared = (len(members) - 1) * sum(_cost(node) for node, *_ in found)
+            if spared > FUNCTION + CALL * len(members):
+                order.call(found)
+    return order.sorted()
+
+
+def _cost(node: Apply) -> float:
+    return 1.0 if any(x.type.ndim for x in node.outputs) else NUMBER
+
+
+def _same_operations(nodes: Sequence[Apply]) -> Iterator[list[Apply]]:
+    """Group operations on arrays that are the same, of what is made alike; the last come first."""
+    kinds: dict[Any, int] = {}
+    of: dict[Variable, int] = {}
+    groups: dict[int, list[Apply]] = defaultdict(list)
+
+    def kind(x: Variable) -> int:
+        if x not in of:
+            of[x] = kinds.setdefault(_kind_of_input(x), len(kinds))
+        return of[x]
+
+    for node in nodes:
+        own = kinds.setdefault((node.op, *map(kind, node.inputs)), len(kinds))
+        for k, x in enumerate(node.outputs):
+            of[x] = kinds.setdefault((own, k, x.type), len(kinds))
+        if all(_is_number(x) for x in (*node.inputs, *node.outputs)):
+            groups[own].append(node)
+    place = {node: k for k, node in enumerate(nodes)}
+    return iter(sorted(groups.values(), key=lambda group: -place[group[-1]]))
+
+
+def _kind_of_input(x: Variable) -> Any:
+    if not isinstance(x, Constant):
+        return x.type
+    data = np.asarray(x.data)
+    if data.ndim and (data.dtype.kind == "f" or data.size > IN_SOURCE):
+        return "constant", x.type
+    return "constant", x.type, data.tobytes()
+
+
+def _is_number(x: Variable) -> bool:
+    return (
+        isinstance(x.type, DenseTensorType | ScalarType) and np.dtype(x.type.dtype).kind in "biuf"
+    )
+
+
+class _Order:
+    """The steps of a graph, and which come before which."""
+
+    def __init__(
+        self, graph: AbstractFunctionGraph, nodes: Sequence[Apply], groups: Sequence[list[Apply]]
+    ):
+        self.same = {node: group for group in groups for node in group}
+        """All operations that an operation is the same as."""
+        self.steps: dict[Apply, Step] = {node: node for node in nodes}
+        """The step that each operation is done in."""
+        self.bit = {node: 1 << k for k, node in enumerate(nodes)}
+        self.uses: dict[Variable, list[Apply | None]] = defaultdict(list)
+        """Which operations take a variable; None for the graph's result."""
+        for node in nodes:
+            for x in node.inputs:
+                self.uses[x].append(node)
+        for x in graph.outputs:
+            self.uses[x].append(None)
+        self._find_above()
+
+    def step(self, x: Variable) -> Step | None:
+        """Return the step that a variable is made in."""
+        return None if x.owner is None else self.steps[x.owner]
+
+    def sorted(self) -> list[Step]:
+        """Return the steps, each after those that it depends on, else in the order they had."""
+        place = {step: k for k, step in enumerate(self.steps.values())}
+        at = {k: step for step, k in place.items()}
+        waits = {step: {self.step(x) for x in step.inputs} - {None} for step in place}
+        followers: dict[Step | None, list[Step]] = defaultdict(list)
+        for step, before in waits.items():
+            for each in before:
+                followers[each].append(step)
+        ready = [k for step, k in place.items() if not waits[step]]
+        heapify(ready)
+        result = []
+        while ready:
+            result.append(at[heappop(ready)])
+            for step in followers[result[-1]]:
+                waits[step].discard(result[-1])
+                if not waits[step]:
+                    heappush(ready, place[step])
+        return result
+
+    def _find_above(self) -> None:
+        own: dict[Step, int] = defaultdict(int)
+        for node, step in self.steps.items():
+            own[step] |= self.bit[node]
+        self.above: dict[Step, int] = {}
+        """The operations that a step depends on, and its own, as bits."""
+        for step in self.sorted():
+            bits = own[step]
+            for x in step.inputs:
+                if (before := self.step(x)) is not None:
+                    bits |= self.above[before]
+            self.above[step] = bits
+
+    def call(self, parts: dict[Alike, None]) -> None:
+        """Do parts of the graph, given as operations that correspond, as calls of one function."""
+        new: dict[Alike, Variable] = {}
+        taken: list[Alike] = []
+        for alike in sorted(parts, key=lambda nodes: self.bit[nodes[0]]):
+            inputs = []
+            for x in _inputs(alike):
+                if x not in new and _same_constant(x):
+                    new[x] = x[0]
+                elif x not in new:
+                    new[x] = x[0].type()
+                    taken.append(x)
+                inputs.append(new[x])
+            node = Apply(alike[0].op, inputs, [x.type() for x in alike[0].outputs])
+            new |= zip(_outputs(alike), node.outputs, strict=True)
+        part = {node: k for alike in parts for k, node in enumerate(alike)}
+        given = [x for alike in parts for x in _outputs(alike) if self._is_used_outside(x, part)]
+        graph = FunctionGraph([new[x] for x in taken], [new[x] for x in given], clone=False)
+        [first, *_] = parts
+        for k in range(len(first)):
+            call = Call(graph, [x[k] for x in taken], [x[k] for x in given])
+            self.steps |= {alike[k]: call for alike in parts}
+        self._find_above()
+
+    def _is_used_outside(self, x: Alike, part: dict[Apply | None, int]) -> bool:
+        return any(part.get(user) != k for k, each in enumerate(x) for user in self.uses[each])
+
+
+def _inputs(alike: Alike) -> Iterator[Alike]:
+    return zip(*(node.inputs for node in alike), strict=True)
+
+
+def _outputs(alike: Alike) -> Iterator[Alike]:
+    return zip(*(node.outputs for node in alike), strict=True)
+
+
+def _grown(last: Alike, order: _Order) -> dict[Alike, None]:
+    """Find what the parts hold that end in these operations."""
+    outside = 0
+    while True:
+        found: dict[Alike, None] = {last: None}
+        part = {node: k for k, node in enumerate(last)}
+        left, before = [last], outside
+        while left:
+            for x in _inputs(left.pop()):
+                owners = tuple(each.owner for each in x)
+                if owners in found:
+                    continue
+                if _may_hold(x, owners, part, outside, order):
+                    found[owners] = None
+                    part |= {node: k for k, node in enumerate(owners)}
+                    left.append(owners)
+                    continue
+                for each in x:
+                    step = order.step(each)
+                    outside |= 0 if step is None else order.above[step]
+        if outside == before or not any(order.bit[node] & outside for node in part):
+            return found
+
+
+def _may_hold(x: Alike, owners: Alike, part: dict[Apply, int], outside: int, order: _Order) -> bool:
+    if None in owners or len(set(owners)) < len(owners) or len({y.index for y in x}) > 1:
+        return False
+    return all(
+        node not in part and order.steps[node] is node and not order.bit[node] & outside
+        for node in owners
+    ) and len(owners) == sum(order.steps[node] is node for node in order.same.get(owners[0], ()))
+
+
+def _same_constant(x: Alike) -> bool:
+    first = x[0]
+    return isinstance(first, Constant) and all(first.equals(y) for y in x)

@@ -1,0 +1,112 @@
+"""Parts of a graph that are alike are written once."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.graph.fg import FunctionGraph
+
+from pymc_dapper.one_function.linker import ONE_FUNCTION
+from pymc_dapper.one_function.repeated import Call, steps_of
+from pymc_dapper.one_function.writer import write
+from tests.one_function.graphs_to_write import values_of
+
+
+def tables(n_columns, n_records=30):
+    """Write columns drawn by tables of their own, where all draws are possible, and pair counts.
+
+    Each draw waits for what is found out of all tables.
+    """
+    rng = np.random.default_rng(1)
+    scores = [pt.matrix(f"scores{k}", shape=(3, 5)) for k in range(n_columns)]
+    uniforms = [pt.vector(f"u{k}", shape=(n_records,)) for k in range(n_columns)]
+    group = pt.vector("group", dtype="int64", shape=(n_records,))
+    rows = [pt.special.softmax(x, axis=-1)[group] for x in scores]
+    possible = pt.all([(p >= 0).all() for p in rows])
+    drawn = [
+        pt.switch(possible, (u[:, None] > pt.cumsum(p, axis=1)).sum(axis=1), -1)
+        for p, u in zip(rows, uniforms, strict=True)
+    ]
+    counts = [
+        pt.eq(a[:, None], b[None]).sum(axis=0) * rng.normal(size=n_records)
+        for k, a in enumerate(drawn)
+        for b in drawn[:k]
+    ]
+    inputs = [*scores, *uniforms, group]
+    given = {x.name: rng.random(x.type.shape) for x in inputs[:-1]}
+    given["group"] = rng.integers(3, size=n_records)
+    return inputs, [*drawn, pt.add(*counts)], given
+
+
+def graph_of(inputs, outputs):
+    graph = FunctionGraph(inputs, outputs, clone=True)
+    for x, name in zip(graph.inputs, inputs, strict=True):
+        x.name = name.name
+    return graph
+
+
+def test_source_is_as_long_as_there_are_kinds():
+    texts = [write(graph_of(*tables(n)[:2]), "one_function") for n in (4, 8)]
+    inner = [[x for x in text.names if x.startswith("r")] for text in texts]
+    assert 0 < len(inner[0]) == len(inner[1])
+    few, many = (text.source.count("\n") for text in texts)
+    calls = 28 - 6  # pairs
+    assert many - few < 4 * 8 + 4 * calls
+
+
+@pytest.mark.parametrize("n_columns", [4, 7])
+def test_values_are_those_of_the_graph(n_columns):
+    inputs, outputs, given = tables(n_columns)
+    text = write(graph_of(inputs, outputs), "one_function")
+    function = pytensor.function(inputs, outputs, mode="FAST_COMPILE")
+    theirs = function(*[given[x.name] for x in inputs])
+    for mine, their in zip(values_of(text, inputs, given), theirs, strict=True):
+        np.testing.assert_allclose(mine, their, rtol=1e-12)
+
+
+def test_compiled_values_are_those_of_the_graph():
+    inputs, outputs, given = tables(5)
+    values = [given[x.name] for x in inputs]
+    mine = pytensor.function(inputs, outputs, mode=ONE_FUNCTION)(*values)
+    theirs = pytensor.function(inputs, outputs, mode="FAST_COMPILE")(*values)
+    for each, their in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(each, their, rtol=1e-12)
+
+
+def test_each_operation_is_done_once_and_after_what_it_needs():
+    inputs, outputs, _ = tables(6)
+    graph = graph_of(inputs, outputs)
+    steps, known = steps_of(graph), set(graph.inputs)
+    assert any(isinstance(step, Call) for step in steps)
+    for step in steps:
+        assert all(x in known or x.owner is None for x in step.inputs)
+        assert known.isdisjoint(step.outputs)
+        known.update(step.outputs)
+    assert known.issuperset(graph.outputs)
+
+
+def test_what_depends_on_each_other_is_no_part():
+    """A recursion does the same again and again, of what it did before."""
+    x = total = pt.vector("x", shape=(50,))
+    for _ in range(40):
+        total = pt.cos(total) * x
+    graph = FunctionGraph([x], [total], clone=True)
+    assert not any(isinstance(step, Call) for step in steps_of(graph))
+
+
+def test_other_constants_and_axes_are_other_parts():
+    xs = [pt.tensor(f"x{k}", shape=(30, 30)) for k in range(12)]
+    weights = np.random.default_rng(1).random((12, 30))
+    outputs = [
+        (pt.exp(x * w).sum(axis=k % 2) + 2).cumsum()[::-1]
+        for k, (x, w) in enumerate(zip(xs, weights, strict=True))
+    ]
+    graph = graph_of(xs, outputs)
+    calls = [step for step in steps_of(graph) if isinstance(step, Call)]
+    text = write(graph, "one_function")
+    given = {x.name: np.random.default_rng(2).random((30, 30)) for x in xs}
+    function = pytensor.function(xs, outputs, mode="FAST_COMPILE")
+    for mine, their in zip(values_of(text, xs, given), function(*given.values()), strict=True):
+        np.testing.assert_allclose(mine, their, rtol=1e-12)
+    # What all twelve do, then sums over rows, and over columns.
+    assert len({step.graph for step in calls}) == 3
