@@ -26,7 +26,7 @@ EXAMPLES = {
     "births": ["--output", "births_posterior.png"],
     "census": ["--output", "census_tracts.png", "--page", "../latent-counts.md"],
     "census_blocks": ["--output", "census_blocks.png", "--page", "../census.md"],
-    "broadband": ["--output", "broadband.png", "--page", "../broadband.md"],
+    "broadband": ["--output", "broadband.png", "--page", "../evidence/broadband.md"],
     "injuries": ["--output", "injuries.png", "--page", "../offices.md"],
     "invariants": ["--output", "invariants.png"],
     "answers": ["--output", "answers.png", "--page", "../evidence/measured.md"],

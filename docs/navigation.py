@@ -28,7 +28,6 @@ CHILDREN = {
         "budgets",
         "statistics",
         "distributions",
-        "broadband",
         "noisy-stats",
         "studies",
     ],
@@ -66,7 +65,8 @@ CHILDREN = {
         "evidence/measured",
         "evidence/numerics",
         "design",
-        "upstream",
+        "evidence/upstream",
+        "evidence/broadband",
     ],
 }
 

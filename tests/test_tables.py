@@ -74,7 +74,7 @@ def test_exact_quantiles_of_the_randomised_answers_are_those_of_the_page():
 
 
 def test_the_page_on_broadband_is_of_the_release_and_of_chains_that_agree():
-    script, page = example("broadband"), (DOCS / "broadband.md").read_text("utf-8")
+    script, page = example("broadband"), (DOCS / "evidence" / "broadband.md").read_text("utf-8")
     release = script.load()
 
     def cells(name):

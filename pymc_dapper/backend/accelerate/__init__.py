@@ -25,7 +25,7 @@ each is in its ``LOOKED``, checked in 4 milliseconds. A model that can't be comp
 acceleration is compiled once more without (`once_more_without`), and PyMC's log says so. So another
 version of numba costs time, and neither a draw nor an error. ``tests/test_nothing_changed.py``
 checks that numba, PyTensor and PyMC are left as they were. What gained less than a tenth of a first
-draw was taken out again; ``docs/upstream.md`` says what of it would be good for everybody.
+draw was taken out again; ``docs/evidence/upstream.md`` says what of it would be good for everybody.
 """
 
 from collections.abc import Callable, Sequence
