@@ -1,10 +1,10 @@
 """CollapsedStep: parameters moved by NUTS with the counts summed out, and counts drawn exactly.
 
-The counts' walk goes over all factors but the counts' prior: each term must see one count, and no
-parameter. The log-density of a Binomial or Poisson count is linear in a natural parameter
-(`reading.model`). So weights of counts are tabulated once a chain (`kernels.sums`), and an
-operation with a gradient, the mean count, sums them (`compiled.op`). Everything else in the
-log-density is the model's own, at fixed counts. No density of PyMC's is written a second time.
+The counts' walk goes over all factors except the counts' prior: each term must depend on one count,
+and on no parameter. The log-density of a Binomial or Poisson count is linear in a natural parameter
+(`reading.model`). So weights of counts are tabulated once per chain (`kernels.sums`), and an
+operation sums them (`compiled.op`); its gradient is the mean count. The rest of the log-density is
+the model's own, at fixed counts. No PyMC density is written a second time.
 
 `reading.summed_out` asks for that first, then for counts on a tree: there `compiled.tree` has the
 log-sum over all tables and hands NUTS its derivatives. The self-check is Bayes' rule: the collapsed

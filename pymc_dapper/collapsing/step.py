@@ -37,7 +37,7 @@ TOLERANCE = 1e-8
 
 @dataclass_state
 class CollapsedStepState(StepMethodState):
-    """What a chain needs to go on exactly where it stopped."""
+    """The state that a chain needs to continue exactly where it stopped."""
 
     nuts: StepMethodState
 
@@ -45,14 +45,14 @@ class CollapsedStepState(StepMethodState):
 class CollapsedStep(Step):
     """Move parameters by NUTS with the counts below them summed out, and draw the counts.
 
-    If noise is large, a chain that moves counts and parameters in turn crawls. This step sums the
-    counts out: NUTS sees the log-density of the release given the parameters. The counts are then
-    drawn from their conditional distribution. Together this moves both at once.
+    If noise is large, a chain that moves counts and parameters in turn mixes slowly. This step sums
+    the counts out: NUTS uses the log-density of the release given the parameters. The counts are
+    then drawn from their conditional distribution. Together this moves both at once.
 
-    Binomial and Poisson counts, each with noise of its own, are summed out one by one, as noisy
-    counts of areas with area effects. Other counts are summed out if they lie on a tree: if only
-    nested or disjoint sums are known, as in :class:`CountTree`. A draw on a tree takes a hundred
-    times as long. Use it to check a chain, or if a chain stands still. If sums cross, use
+    Binomial and Poisson counts with separate noise are summed out one by one, such as noisy counts
+    of areas with area effects. Other counts are summed out if they lie on a tree: if all known sums
+    are nested or disjoint, as in :class:`CountTree`. A draw on a tree takes a hundred times as
+    long; use it to check a chain, or if a chain doesn't move. If sums cross, use
     :class:`CountStep`.
 
     Parameters
@@ -78,7 +78,7 @@ class CollapsedStep(Step):
     Raises
     ------
     ReadingError
-        If the counts can't be summed out: the message says why.
+        If the counts can't be summed out, with the reason.
 
     Attributes
     ----------
@@ -88,13 +88,12 @@ class CollapsedStep(Step):
     Notes
     -----
     A count's weights under its prior and the noise are tabulated once, at the start of a chain,
-    around what was released. A sum takes a multiplication and an addition for each count that isn't
-    negligible: as many as the noise or the prior leave open, whichever is narrower, and however
-    many people there are. What a sum leaves out is less than 1e-12 of it. That needs noise whose
-    log-density is concave, such as Gaussian or Laplace noise, discrete or not, clamped or rounded.
-    Where more than 130,000 counts to a side would have to be gone through, so far from what was
-    released that the noise's density is below exp(-700) of its largest, it is taken as 0, and NUTS
-    tells of a divergence.
+    around the released value. A sum takes a multiplication and an addition for each count that
+    isn't negligible. Their number depends on the narrower of noise and prior, not on the number of
+    people. A sum leaves out less than 1e-12 of its value. This needs noise with a concave
+    log-density, such as Gaussian or Laplace noise, discrete or not, clamped or rounded. If a sum
+    needed more than 130,000 counts on a side, the noise's density is below exp(-700) of its
+    maximum. It is then taken as 0, and NUTS reports a divergence.
 
     The sampler statistics are those of PyMC's NUTS. Shared data (``pm.Data``) are read again when a
     chain starts.
@@ -165,7 +164,7 @@ class CollapsedStep(Step):
         point: PointType,
         nuts: Mapping[str, Any],
     ) -> None:
-        """Compile the sums, tabulate what they are of, and build NUTS."""
+        """Compile the sums, tabulate the weights, and build NUTS."""
         self._stage("Compiling")
         self._sums: CompiledSums | TreeSums
         if isinstance(self._reading, CollapsedTree):
@@ -212,7 +211,7 @@ class CollapsedStep(Step):
         Returns
         -------
         str
-            The parameters that NUTS moves, the counts that are summed out, and what sees them.
+            The parameters that NUTS moves, the counts that are summed out, and their factors.
         """
         reading = self._reading
         moved = ", ".join(f"'{reading.model.values_to_rvs[x].name}'" for x in reading.moved)

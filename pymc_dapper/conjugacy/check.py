@@ -17,7 +17,7 @@ TOLERANCE = {"float64": 1e-6, "float32": 1e-3}
 
 
 def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray]) -> None:
-    """Refuse a conditional whose density doesn't have the ratios of the model's own.
+    """Refuse a conditional whose density ratios differ from the model's.
 
     Between two values of theta, given everything else, both must be the same. They are compared
     at a draw of everything else from the prior, if there is one, and else at the given point.

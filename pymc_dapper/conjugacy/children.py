@@ -20,7 +20,7 @@ from pymc_dapper.graphs.view import ModelView
 
 @dataclass(frozen=True, eq=False)
 class Child:
-    """A random variable, as a function of the parameters that are looked at."""
+    """A random variable, as a function of the chosen parameters."""
 
     name: str
     """Its name in the model."""
@@ -60,9 +60,9 @@ def read_children(
 ) -> list[Child]:
     """Find the random variables whose distribution depends on parameters.
 
-    The parameters themselves are among them. Each is given with what stands for its value in the
-    result. Of those with rows that aren't there, ``present`` says how many are: the child is the
-    first so many.
+    The parameters themselves are included. Each child comes with the variable for its value. If
+    some rows of a child may be absent, ``present`` gives the number of present ones: the child is
+    then these first rows.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def read_children(
 
 
 def _parameters_of(rv: TensorVariable) -> Sequence[Variable] | None:
-    """Return a distribution's parameters; None of an operation for a graph that doesn't say."""
+    """Return a distribution's parameters; None for an operation without a known signature."""
     if not hasattr(rv.owner.op, "dist_params"):
         return None
     try:
@@ -145,9 +145,9 @@ class Link:
     position : int
         Which of its parameters.
     relation : Power
-        Which entries of theta, and what power of them.
+        The entries of theta, and their power.
     theta : TensorVariable
-        Stands for the value of the parameter looked at; of a static shape.
+        The variable for the parameter's value; its shape is static.
     """
 
     child: Child
@@ -167,10 +167,10 @@ class Link:
 
     @property
     def coefficient(self) -> TensorVariable:
-        """What multiplies the power of theta."""
+        """The factor of the power of theta."""
         if not self.relation.scaled:
             return pt.as_tensor(1.0)
-        # At theta = 1, whatever its power.
+        # Evaluate at theta = 1, for any power.
         [coefficient] = rebuild(
             [self.child.parameters[self.position]], {self.theta: pt.ones(self.theta.type.shape)}
         )
@@ -206,7 +206,7 @@ class Link:
 def read_link(child: Child, theta: TensorVariable, *, positive: bool) -> Link:
     """Find out which parameter of a child theta enters, and how.
 
-    Refused is what enters several, or one in another way than entry by entry as a power.
+    Refused if theta enters several parameters, or one otherwise than entry by entry as a power.
     """
     relations: list[Relation] = []
     for k, parameter in enumerate(child.parameters):

@@ -36,22 +36,22 @@ class Conditional(Reading):
     parameters: tuple[TensorVariable, ...]
     """Parameters of the conditional, in terms of value variables."""
     to_values: tuple[TensorVariable, ...] | None
-    """Value variables as functions of ``thetas``; None where nothing is transformed."""
+    """Value variables as functions of ``thetas``; None if nothing is transformed."""
     thetas: tuple[TensorVariable, ...]
-    """Stand for draws of the parameters."""
+    """Variables for draws of the parameters."""
     draw: Callable[..., np.ndarray]
     log_density: Callable[..., float]
     """See :class:`~pymc_dapper.conjugacy.families.Family`. Several parameters are one vector,
-    flattened and put one after the other."""
+    flattened and joined."""
     given: tuple[TensorVariable, ...]
     """Value variables of the other variables that the graphs depend on."""
     present: Present
-    """How many rows of records are there: given these alone, others integrated out."""
+    """Number of present rows: the conditional is given these alone, others are integrated out."""
 
     def split(self, draw: np.ndarray) -> list[np.ndarray]:
         """Take one vector of all parameters apart."""
         if len(self.shapes) == 1:
-            # NumPy turns what has no axes into a scalar.
+            # NumPy turns arrays without axes into scalars.
             return [np.asarray(draw).reshape(self.shapes[0])]
         return split(draw, self.shapes)
 
@@ -61,14 +61,14 @@ def read_conditionals(
 ) -> list[Conditional]:
     """Read the conditionals of parameters: free random variables, in their order.
 
-    Normal ones that the density ties together are read as one, in the place of the last; others one
-    by one. Of records with rows that aren't there, ``present`` says how many are: the conditionals
-    are given these alone.
+    Normal parameters that share a factor are read as one, at the place of the last; others one by
+    one. If some rows of records may be absent, ``present`` gives the number of present ones: the
+    conditionals are given these alone.
 
     Raises
     ------
     NotConjugateError
-        If a conditional isn't of a known family; the message says which variable breaks what.
+        If a conditional isn't of a known family; the message names the variable that breaks it.
     """
     view = view_of(model)
     conditionals = []
@@ -96,7 +96,7 @@ def _blocks(view: ModelView, rvs: Sequence[TensorVariable]) -> list[list[TensorV
 
 @contextmanager
 def _explained(rvs: Sequence[TensorVariable]) -> Iterator[None]:
-    """Say of which parameters a refusal is, and what to do."""
+    """Name the parameters in a refusal, with what to do."""
     names = " and ".join(f"'{rv.name}'" for rv in rvs)
     try:
         yield
@@ -116,7 +116,7 @@ def _read_conditional(
             check_prior(rv.owner.op)
         _check_support(view.model, rv)
     shapes = [view.shape(rv) for rv in rvs]
-    # In double precision, whatever the model's is.
+    # In double precision, whatever the model's precision.
     thetas = [
         pt.tensor(rv.name, dtype="float64", shape=shape)
         for rv, shape in zip(rvs, shapes, strict=True)
@@ -170,7 +170,7 @@ def _read_conditional(
 def _add_to_prior(
     prior: Child, children: Sequence[Child], theta: TensorVariable, shape: tuple[int, ...]
 ) -> tuple[list[TensorVariable], Family]:
-    """Add what all children say to the parameters of the prior."""
+    """Add the terms of all children to the parameters of the prior."""
     family, parameters = read_prior(prior.op, prior.parameters)
     outputs = list(parameters)
     for child in children:
@@ -193,7 +193,7 @@ def _check_support(model: Model, rv: TensorVariable) -> None:
 
 
 def _bounds(transform: Transform | None, rv: TensorVariable) -> list[float | None]:
-    """Bounds of an interval that a transform maps to, where they are known."""
+    """Bounds of the interval to which a transform maps, if they are known."""
     if not isinstance(transform, Interval):
         return []
     bounds = transform.args_fn(*rv.owner.inputs)

@@ -78,9 +78,8 @@ def _draw_dirichlet(rng: np.random.Generator, a: np.ndarray) -> np.ndarray:
     weights = rng.standard_gamma(a)
     total = np.add.reduce(weights, axis=-1, keepdims=True)
     if np.minimum.reduce(total, axis=None) < 1:
-        # Where all shapes are small, weights are below the smallest number. The total is
-        # independent of the shares, so it may decide that these are drawn anew: from logarithms,
-        # G(a) ~ G(a + 1) U^(1/a).
+        # If all shapes are small, weights underflow. The total is independent of the shares, so it
+        # may decide that the shares are drawn again, from logarithms: G(a) ~ G(a + 1) U^(1/a).
         logs = np.log(rng.standard_gamma(a + 1)) - rng.standard_exponential(a.shape) / a
         weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
         total = weights.sum(axis=-1, keepdims=True)

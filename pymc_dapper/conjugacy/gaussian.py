@@ -1,4 +1,4 @@
-"""Normal priors on what enters normal means linearly: the conditional is one joint normal.
+"""Normal priors of parameters in linear means of normal variables: the joint normal conditional.
 
 Every factor, prior or likelihood, is a normal density of a residual r(theta) = r + J' theta. With
 residuals in units of their standard deviation, theta has the precision sum JJ' and the mean that
@@ -39,7 +39,7 @@ class Residual:
     joint: bool
     """Whether the entries of the last axis are correlated."""
     entries: TensorVariable | None
-    """Which entry of theta each entry depends on, where it is one."""
+    """The entry of theta on which each entry depends, if there is only one."""
 
     def at(self, values: dict[Variable, Variable]) -> TensorVariable:
         """Evaluate the residual at values of theta."""
@@ -96,7 +96,7 @@ def _names(thetas: Sequence[TensorVariable]) -> str:
 
 
 def entrywise_normal(residuals: Sequence[Residual], theta: TensorVariable) -> list[TensorVariable]:
-    """Mean and standard deviation of a parameter whose entries are independent given the rest.
+    """Mean and standard deviation of a parameter with conditionally independent entries.
 
     Of the residuals none is joint, and all know their ``entries``.
     """
@@ -193,7 +193,7 @@ def draw_joint(rng: np.random.Generator, slopes_and_residuals: np.ndarray) -> np
     dim = len(slopes_and_residuals) - 1
     triangle, _, _, info = dgeqrf(slopes_and_residuals.T)
     if info == 0:
-        # |residuals + slopes' theta| = |R theta + q| but for a constant.
+        # |residuals + slopes' theta| = |R theta + q| up to a constant.
         towards = rng.standard_normal(dim) - triangle[:dim, dim]
         theta, info = dtrtrs(triangle[:dim, :dim], towards)
     if info:

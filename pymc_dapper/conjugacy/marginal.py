@@ -1,10 +1,10 @@
 """Log-densities of a model with conjugate parameters integrated out.
 
-By Bayes' rule p(x) = p(x given theta) p(theta) / p(theta given x), at whatever theta. If the
-conditional p(theta given x) is of a known family, the right-hand side can be written down at one
-fixed theta. So every pair of :mod:`pymc_dapper.conjugacy.rules` has its marginal, without another
-formula: Beta and Binomial give the beta-binomial, Gamma and Poisson the negative binomial,
-Dirichlet and Multinomial the Dirichlet-multinomial.
+By Bayes' rule p(x) = p(x given theta) p(theta) / p(theta given x), for any theta. If the
+conditional p(theta given x) is of a known family, the right-hand side can be evaluated at one fixed
+theta. So every pair of :mod:`pymc_dapper.conjugacy.rules` has a marginal without another formula:
+Beta and Binomial give the beta-binomial, Gamma and Poisson the negative binomial, Dirichlet and
+Multinomial the Dirichlet-multinomial.
 """
 
 from collections.abc import Callable, Sequence
@@ -75,10 +75,9 @@ def integrate_out(
 ) -> dict[str, TensorVariable]:
     """Write a model's log-density, factor by factor, with parameters integrated out.
 
-    It is in terms of the value variables but for the parameters'. Factors that depend on a
-    parameter, its own prior among them, are at a fixed value of it; what that lacks of the integral
-    is part of the factor of the first of the counts that depend on the parameter. A constant may be
-    left out.
+    The result is in terms of the value variables except the parameters'. Factors that depend on a
+    parameter, including its own prior, are evaluated at a fixed value of it. The correction to the
+    integral is part of the factor of the first dependent counts. A constant may be left out.
 
     Raises
     ------
@@ -109,7 +108,7 @@ def integrate_out(
 
 
 def _check(conditional: Conditional, counts: Sequence[str], taken: dict[str, str]) -> str:
-    """Refuse what can't be integrated out; return the first of the counts that depend on it."""
+    """Refuse parameters that can't be integrated out; return the first dependent counts."""
     [rv] = conditional.rvs
     children = [name for name in counts if name in conditional.children]
     if conditional.family not in LOG_DENSITIES or not children:

@@ -28,7 +28,7 @@ LONGER = {
     "NegBinomial": "NegativeBinomial",
     "WeibullBeta": "Weibull",
 }
-"""Names as PyMC's users know them, where the operation's is another."""
+"""PyMC's names, if the operation's differ."""
 
 
 def family_name(rv_type: type[Op]) -> str:

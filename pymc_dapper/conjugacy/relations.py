@@ -1,7 +1,7 @@
 """How a variable of a model's graph depends on a parameter: not, by a power, or linearly.
 
-One small rule per operation, as for records (:mod:`pymc_dapper.records.reading.rules`). What isn't
-decided by a rule isn't conjugate: nothing is guessed from numbers.
+One small rule per operation, as for records (:mod:`pymc_dapper.records.reading.rules`). A relation
+without a rule isn't conjugate: nothing is guessed from numbers.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -68,7 +68,7 @@ class Power(Relation):
 
 @dataclass(frozen=True, eq=False)
 class Affine(Relation):
-    """A linear function of the parameter plus what doesn't depend on it.
+    """A linear function of the parameter plus a part that doesn't depend on it.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ def read_relations(
     graphs : sequence of TensorVariable
         The variables.
     parameters : iterable of Variable
-        The parameters; a joint function of several is looked at as a whole.
+        The parameters; a joint function of several is one relation.
     positive : bool
         Whether the parameters are positive, so that their roots and absolute values are powers.
 
@@ -101,8 +101,8 @@ def read_relations(
     Raises
     ------
     NotConjugateError
-        If an operation makes of the parameters what is neither a power nor linear: its message
-        names the operation.
+        If an operation's result is neither a power of the parameters nor linear in them; names the
+        operation.
     """
     relations: dict[Variable, Relation] = {x: Power(x) for x in parameters}
     independent = Independent()
@@ -117,23 +117,23 @@ def read_relations(
 
 
 def _check_power_free(node: Apply, relations: Sequence[Relation], positive: bool) -> None:
-    """Refuse what holds for positive parameters only."""
+    """Refuse relations that hold for positive parameters only."""
     if not positive and isinstance(scalar_of(node), FOR_POSITIVE_ONLY):
         raise neither(node)
 
 
 def neither(node: Apply, why: str = "is neither a power of it nor linear in it") -> Any:
-    """Say that an operation breaks the relation."""
+    """Make the error for an operation that breaks the relation."""
     return NotConjugateError(f"the operation {describe(node)} {why}")
 
 
 @singledispatch
 def follow_parameter(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequence[Relation]:
-    """Say how the outputs of an operation depend on the parameter.
+    """Return how the outputs of an operation depend on the parameter.
 
-    Dispatched on the type of ``op``. What an operation of your own does to entries is said with
-    :func:`pymc_dapper.action_of`, for all samplers. If that says too little, such as of one that
-    takes powers, register a rule for it: ``@follow_parameter.register(MyOp)``.
+    Dispatched on the type of ``op``. To teach all samplers an operation of your own, use
+    :func:`pymc_dapper.action_of`. If an action isn't enough, such as for an operation that takes
+    powers, register a rule: ``@follow_parameter.register(MyOp)``.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def follow_parameter(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequ
         case Moves(inputs=[0]):
             return [_selected(node, relations)]
         case Moves(inputs=taken):
-            # Which entry is which could be told, but a parameter is seldom taken apart and joined.
+            # The entries could be traced, but a parameter is seldom split and joined again.
             return [_linear(node, relations, len(taken))]
         case Increments():
             return [_linear(node, relations, 2)]
@@ -222,7 +222,7 @@ def _one_dependent(node: Apply, relations: Sequence[Relation]) -> int:
 
 @singledispatch
 def follow_scalar(op: ScalarOp | None, node: Apply, relations: Sequence[Relation]) -> Relation:
-    """Say how the output of an operation on entries depends on the parameter."""
+    """Return how the output of an elementwise operation depends on the parameter."""
     raise neither(node)
 
 
@@ -325,7 +325,7 @@ def _scaled(node: Apply, relation: Relation) -> Relation:
 def _with_entries(
     relation: Relation, change: Callable[[TensorVariable], TensorVariable]
 ) -> Relation:
-    """Change which entry of the parameter each one depends on, where that is known."""
+    """Change the parameter's entry on which each entry depends, if it is known."""
     if not isinstance(relation, Power | Affine) or relation.entries is None:
         return relation
     return replace(relation, entries=change(relation.entries))

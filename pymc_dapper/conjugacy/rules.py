@@ -23,7 +23,7 @@ Rule = Callable[[Link], Sequence[TensorVariable]]
 
 @dataclass(frozen=True)
 class Pair:
-    """Where in a child's distribution theta has to stand for a rule to hold."""
+    """The place of theta in a child's distribution that a rule needs."""
 
     rule: Rule
     position: int
@@ -52,8 +52,8 @@ def conjugate_rule(
         The parameter of the child that is made of theta, in the order of its operation's
         ``dist_params`` (for example ``mu, sigma`` of a Normal and ``shape, scale`` of a Gamma).
     power : float, default 1
-        Which power of theta that parameter is: -0.5 where theta is a precision and the parameter
-        a standard deviation.
+        The power of theta in that parameter: -0.5 if theta is a precision and the parameter a
+        standard deviation.
     scaled : bool, default False
         Whether it may be any multiple of that power; the rule then uses ``link.coefficient``.
 
@@ -82,7 +82,7 @@ def conjugate_rule(
 
 
 def find_rule(family: Family, link: Link) -> Rule:
-    """Find the rule for a child; where there is none, say what doesn't match."""
+    """Find the rule for a child; without one, say what doesn't match."""
     child, relation = link.child, link.relation
     pairs = _pairs.get((family.name, type(child.op)))
     if pairs is None:

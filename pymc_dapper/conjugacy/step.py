@@ -32,9 +32,9 @@ class ConjugateStepState(StepMethodState):
 class ConjugateStep(Step):
     """Draw parameters exactly from their conditional distribution given everything else.
 
-    The step finds in the model's graph which variables a parameter's value enters the distribution
-    of, and how. Where their likelihoods are conjugate to its prior, the conditional is of the
-    prior's family, and a draw from it costs microseconds.
+    The step finds, in the model's graph, the variables whose distribution depends on a parameter,
+    and how. If their likelihoods are conjugate to its prior, the conditional is of the prior's
+    family, and a draw from it costs microseconds.
 
     Parameters
     ----------
@@ -50,13 +50,13 @@ class ConjugateStep(Step):
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
     initial_point : dict, optional
-        Values of the model's value variables, to check the conditional at where the prior can't be
-        drawn from. Those not given are taken from the model's own initial point.
+        Values of the model's value variables, at which the conditional is checked if the prior
+        can't be drawn from. Missing ones come from the model's own initial point.
 
     Raises
     ------
     NotConjugateError
-        If a conditional isn't of a known family. The message says which variable breaks what.
+        If a conditional isn't of a known family. The message names the variable that breaks it.
 
     Notes
     -----
@@ -114,7 +114,7 @@ class ConjugateStep(Step):
         self._when_read(partial(self._compile, options, given, point))
 
     def _compile(self, options: dict[str, Any], given: Sequence[Given], point: PointType) -> None:
-        """Compile what conditional distributions depend on, and draw from each once."""
+        """Compile the parameters of the conditionals, and draw from each once."""
         self._stage("Compiling")
         self._draws = [
             _Draw(conditional, each, options)
@@ -177,7 +177,7 @@ class _Draw:
             )
 
     def update(self, point: PointType, rng: np.random.Generator) -> None:
-        """Put a draw in the place of the point's present values."""
+        """Replace the point's present values by a draw."""
         given = self.given(point)
         conditional = self.conditional
         values: Sequence[np.ndarray] = conditional.split(
@@ -189,13 +189,13 @@ class _Draw:
 
 
 def _given(conditional: Conditional) -> Given:
-    """Name what a conditional distribution depends on."""
+    """Name the variables on which a conditional distribution depends."""
     data = SharedData(conditional, f"ConjugateStep for {_names(conditional)}")
     return Given(conditional.given, data)
 
 
 def _present(conditional: Conditional) -> list[tuple[TensorVariable, TensorVariable]]:
-    """Children with rows that aren't there, and how many are."""
+    """Return children with absent rows, and the number of present ones."""
     return [(rv, n) for rv, n in conditional.present.items() if rv.name in conditional.children]
 
 

@@ -15,10 +15,10 @@ def total(
 ) -> TensorVariable:
     """Add up terms by the entry of the parameter that they belong to, in its (static) shape.
 
-    ``entries`` selects entries of the parameter, one for each term; terms may have more axes, or be
+    ``entries`` selects an entry of the parameter for each term; terms may have more axes, or be
     longer where ``entries`` has length 1.
     """
-    # In double precision, whatever the model's is: counts must not be rounded.
+    # In double precision, whatever the model's: counts must not be rounded.
     terms = _sum_to(terms.astype("float64"), entries)
     if entries is parameter:
         return terms
@@ -32,8 +32,8 @@ def total_by_category(
 ) -> TensorVariable:
     """Count categories by the entry of a vector of probabilities that they belong to.
 
-    They are numbers of the last axis of ``entries``, a selection of the parameter's entries, whose
-    leading axes are broadcast to them. The counts have the parameter's shape, which is static.
+    Categories are indices on the last axis of ``entries``, a selection of the parameter's entries,
+    whose leading axes are broadcast to them. The counts have the parameter's static shape.
     """
     numbers = _numbers(entries, parameter)
     n_categories = numbers.shape[-1]
@@ -76,6 +76,6 @@ def _add_at(
 
 
 def _in_range(index: TensorVariable, length: TensorVariable | int, what: str) -> TensorVariable:
-    """Raise where an index is out of range: compiled code would read and write elsewhere."""
+    """Raise if an index is out of range: compiled code would read and write other memory."""
     inside = pt.all(pt.ge(index, 0) & pt.lt(index, length))
     return Assert(f"{what} in the data, or of a record, is out of range")(index, inside)

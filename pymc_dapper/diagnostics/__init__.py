@@ -1,4 +1,4 @@
-"""Diagnostics of private inference, from what sampling returns."""
+"""Diagnostics of private inference, from a sampling result."""
 
 from pymc_dapper.diagnostics.acceptance import Acceptance, acceptance
 from pymc_dapper.diagnostics.missing_information import missing_information

@@ -1,4 +1,4 @@
-"""Groups of what sampling returns."""
+"""Groups of a sampling result."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from pymc_dapper.checks import shown
 
 
 def group(idata: Any, name: str) -> Any:
-    """Return a group of what a user passed as ``idata``; TypeError or ValueError if it has none."""
+    """Return a group of the user's ``idata``; TypeError or ValueError if it has none."""
     if not isinstance(idata, DataTree):
         raise TypeError(f"idata must be the DataTree that pmd.sample returned, got {shown(idata)}")
     if name not in idata.children:

@@ -1,4 +1,4 @@
-"""Acceptance of the records' proposals, beside what a privacy budget says about it."""
+"""Acceptance of the records' proposals, compared with the bound of a privacy budget."""
 
 import math
 import warnings
@@ -16,7 +16,7 @@ from pymc_dapper.diagnostics._result import group
 from pymc_dapper.steps.stats import ACCEPT_STAT
 
 STANDARD_ERRORS = 4
-"""How far below the floor, in Monte Carlo standard errors, a rate is before we say so."""
+"""A rate is reported as too low from this many Monte Carlo standard errors below the floor on."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Acceptance:
     below_floor : bool
         Whether a rate is below the floor by more than Monte Carlo error explains.
     explanation : str
-        What the floor is, or why there is none.
+        An explanation of the floor, or of why there is none.
     """
 
     rates: xr.DataArray
@@ -63,19 +63,19 @@ def acceptance(idata: Any, budget: Budget | None = None) -> Acceptance:
     """Compare the acceptance of records with the floor that a pure privacy budget implies.
 
     Under epsilon-differential privacy for one replaced record, replacing a record changes the
-    density of the release by a factor of exp(-epsilon) at least. Where the records enter nothing
-    but the mechanism, this factor is the acceptance probability of a proposal, and so the floor
-    of its average.
+    density of the release by a factor of at least exp(-epsilon). If the records enter only the
+    mechanism, this factor is the acceptance probability of a proposal, so it is a lower bound, the
+    floor, of the mean acceptance.
 
     Parameters
     ----------
     idata : DataTree
-        What ``pmd.sample``, or ``pm.sample`` with a ``DapperStep``, returned.
+        The result of ``pmd.sample``, or of ``pm.sample`` with a ``DapperStep``.
     budget : PureDP, ZCDP or ApproxDP, optional
-        Privacy loss of all releases in the model together. What ``pmd.sample`` wrote into the
-        result if not given: the budgets that the mechanisms were calibrated to, added up. A budget
-        for added or removed records (its ``neighbours``) counts twice, as replacing a record is
-        removing one and adding another: ``budget.to_replace()``.
+        Privacy loss of all releases in the model together. By default the total that ``pmd.sample``
+        wrote into the result, the sum of the mechanisms' budgets. A budget for added or removed
+        records (its ``neighbours``) counts twice, because replacing a record is removing one and
+        adding another: ``budget.to_replace()``.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def acceptance(idata: Any, budget: Budget | None = None) -> Acceptance:
     zCDP and approximate differential privacy imply no floor: with some probability the ratio of
     densities may be arbitrarily small.
 
-    A high rate is no sign of good mixing. At a small budget it is near 1 by this very bound, while
+    A high rate is no sign of good mixing. At a small budget this very bound is near 1, while
     parameters and records follow each other slowly: look at effective sample sizes and at
     :func:`missing_information`.
 
@@ -159,7 +159,7 @@ def _error(draws: np.ndarray) -> float:
 
 
 def _budget_of(idata: Any) -> tuple[Budget | None, str]:
-    """Add up the budgets that a result knows; or say why that isn't the whole loss."""
+    """Add up the budgets in a result; or say why that isn't the whole loss."""
     text = idata.attrs.get(ATTRIBUTE)
     if text is None:
         return None, (

@@ -39,15 +39,14 @@ def missing_information(
 ) -> xr.Dataset:
     """Estimate the Bayesian fraction of missing information of each parameter.
 
-    That is 1 - E[Var(theta | x)] / Var(theta | s_dp): the share of a parameter's posterior
-    variance that would be gone, on average, if the confidential records x were known. It is what a
-    sampler that alternates between records and parameters suffers from: near 1, both follow each
-    other slowly.
+    That is 1 - E[Var(theta | x)] / Var(theta | s_dp): the share of a parameter's posterior variance
+    that would disappear, on average, if the confidential records x were known. It limits a sampler
+    that alternates between records and parameters: near 1, both follow each other slowly.
 
     Parameters
     ----------
     idata : DataTree
-        What ``pmd.sample(keep_records=True)`` returned, with all free variables.
+        The result of ``pmd.sample(keep_records=True)``, with all free variables.
     model : Model
         The model.
     records : variable or sequence of variables, optional
@@ -55,9 +54,9 @@ def missing_information(
     thin : int, default 1
         Use every ``thin``-th draw.
     sweeps : int, optional
-        Updates of all parameters, with the records held fixed, from one draw of them to an
-        independent one. 1 if not given and one conjugate step draws them all; else 10. More where
-        NUTS moves parameters that hang together strongly.
+        Updates of all parameters, with the records held fixed, between two independent draws. By
+        default 1 if one conjugate step draws them all, otherwise 10. Use more if NUTS moves
+        strongly correlated parameters.
     tune : int, default 500
         Updates to tune NUTS with, if it is needed.
     random_seed : int, Generator, ..., optional
@@ -84,9 +83,9 @@ def missing_information(
     kept draw is enough. It starts at theta, where it should end: short runs need no warm-up.
 
     If theta is drawn from p(theta | x) as one block, its lag-1 autocorrelation in the chain equals
-    the fraction: (theta_t, x_t+1) is a draw from the joint posterior whatever moves x, and
-    theta_t+1 a draw from p(theta | x_t+1). Only if x is drawn exactly as one block, too, is the
-    fraction the chain's rate of convergence (Liu 1994). Records that are moved one by one make it
+    the fraction: (theta_t, x_t+1) is a draw from the joint posterior however x moves, and theta_t+1
+    is a draw from p(theta | x_t+1). The fraction is the chain's rate of convergence only if x is
+    drawn exactly as one block, too (Liu 1994). Records that are moved one by one make the chain
     slower, which shows from lag 2 on.
 
     References
@@ -182,7 +181,7 @@ def _value_points(draws: Any, model: Model) -> list[PointType]:
 
 
 def sweeps_between_draws(steps: Sequence[BlockedStep]) -> int:
-    """Say how many updates of all parameters lead from a draw of them to an independent one."""
+    """Return the number of updates of all parameters between two independent draws."""
     exact = len(steps) == 1 and isinstance(steps[0], ConjugateStep) and steps[0].is_one_block
     return 1 if exact else SWEEPS
 

@@ -15,7 +15,7 @@ def record_acceptance(idata: Any, *, step: int | None = None) -> xr.DataArray:
     Parameters
     ----------
     idata : DataTree
-        What ``pm.sample`` returned, with ``DapperStep(..., track_records=True)`` among its steps.
+        The result of ``pm.sample`` with ``DapperStep(..., track_records=True)`` among its steps.
     step : int, optional
         Which of several such steps, in the order in which the model has their records. Needed only
         if there are several.
@@ -30,15 +30,14 @@ def record_acceptance(idata: Any, *, step: int | None = None) -> xr.DataArray:
     TypeError
         If ``idata`` isn't a result, or ``step`` isn't a whole number.
     ValueError
-        If no step tracked its records, if there are no draws, or if ``step`` doesn't say which step
-        is meant.
+        If no step tracked its records, if there are no draws, or if ``step`` doesn't name a step.
 
     Notes
     -----
-    A record that is hardly ever moved is one that the released values pin down, or whose prior
-    proposes little that fits. A high rate is no sign of good mixing: at a small privacy budget
-    every proposal is accepted while the parameters move slowly. At a large one, records may walk in
-    small steps (see :class:`~pymc_dapper.DapperStep`): many are then accepted, and lead not far.
+    A record that hardly ever moves is fixed by the released values, or its prior proposes few
+    values that fit. A high rate is no sign of good mixing: at a small privacy budget every proposal
+    is accepted while the parameters move slowly. At a large one, records may walk in small steps
+    (see :class:`~pymc_dapper.DapperStep`): many are then accepted, but move little.
     """
     if step is not None:
         step = whole_number(step, "step", at_least=0)

@@ -51,7 +51,7 @@ from pymc_dapper.steps.variables import check_given, record_values
 
 @dataclass_state
 class InterweaveStepState(StepMethodState):
-    """What a chain needs to go on exactly where it stopped."""
+    """The state that a chain needs to continue exactly where it stopped."""
 
     steps_done: int
     tuning_steps: int
@@ -69,9 +69,9 @@ class Kind(NamedTuple):
     costs: Costs
     given: Given
     dim: int
-    """Of what moves."""
+    """Number of moved coordinates."""
     names: tuple[str, ...]
-    """Of parameters, numbers and records: of all that is returned."""
+    """Names of all returned variables: parameters, numbers and records."""
 
     def call(
         self,
@@ -81,7 +81,7 @@ class Kind(NamedTuple):
         n_moves: int,
         rng: np.random.Generator,
     ) -> tuple[Any, ...]:
-        """Move parameters and records; return them, the path, and what the kernel tells of it."""
+        """Move parameters and records; return them, the path, and the kernel's outcome."""
         *vectors, factor = fit
         flat = [x.ravel() for x in (factor, *draw_variates(rng, n_moves, self.dim))]
         return self.move(*self.given(point), *uniforms, *vectors, *flat)
@@ -90,25 +90,26 @@ class Kind(NamedTuple):
 class InterweaveStep(Step):
     """Move parameters together with the records, the records' noise held fixed.
 
-    At a small privacy budget, parameters given the records move far less than their posterior is
-    wide, and the chain crawls. This step moves both. A record is a function of the parameters and
-    of noise whose law is free of them, x_i = F^-1(u_i; theta). The step moves theta to theta' with
-    the noise held fixed, so the records follow: x_i' = F^-1(F(x_i; theta); theta'). The records'
-    prior cancels. The parameters' prior, the privacy mechanism and all other factors decide.
+    At a small privacy budget, the conditional of parameters given the records is much narrower than
+    their posterior, so chains that draw from it mix slowly. This step moves both. A record is a
+    function of the parameters and of noise whose law doesn't depend on them, x_i = F^-1(u_i;
+    theta). The step moves theta to theta' with the noise held fixed, so the records follow: x_i' =
+    F^-1(F(x_i; theta); theta'). The records' prior cancels. The parameters' prior, the privacy
+    mechanism and all other factors decide.
 
-    If records have at most 16 values, and something was released of each by itself (randomised
-    answers), they are integrated out: theta moves given the release, with the noise of the records'
-    conditional distribution held fixed.
+    If records have at most 16 values, and each has a released answer (randomised response), they
+    are integrated out: theta moves given the release, with the noise of the records' conditional
+    distribution held fixed.
 
-    If released sums are nearly exact, neither is enough. If tuning then sees a long memory of
+    If released sums are nearly exact, this isn't enough. If tuning then finds a long memory of
     parameters or sums, parameters also move together with the records' frame (their mean and the
-    Cholesky factor of their covariance), with the standardised records held fixed: an affine group
-    move that shifts, stretches and shears all records alike (Liu and Sabatti 2000). The records
+    Cholesky factor of their covariance), with the standardised records held fixed. This affine
+    group move shifts, stretches and shears all records alike (Liu and Sabatti 2000). The records
     must be continuous, without point masses. If they are normal or lognormal, the frame of their
     noise moves with the parameters in the same way.
 
-    Use it beside a :class:`DapperStep` for the records and any other step for the parameters
-    (``pmd.sample`` does). Each is exact by itself; one is fast where another is slow.
+    Use it together with a :class:`DapperStep` for the records and any other step for the parameters
+    (``pmd.sample`` does). Each is exact alone; each is fast where another is slow.
 
     In a model without records, such as a table with all of them integrated out
     (:func:`pymc_dapper.tabulate`), it moves the parameters by themselves, and needs no other step.
@@ -120,8 +121,8 @@ class InterweaveStep(Step):
         records' prior doesn't depend on are left to other steps. Numbers of records
         (:func:`~pymc_dapper.present`) may be among them: they move with the parameters.
     records : variable or sequence of variables, optional
-        The records that are to follow. Those whose prior doesn't depend on the parameters, directly
-        or through other records, stay as they are. Left out, nothing follows.
+        The records that follow. Those whose prior doesn't depend on the parameters, directly or
+        through other records, don't move. By default, no records follow.
     model : Model, optional
         The model. Taken from the context if not given.
     rng : int, Generator, ..., optional
@@ -158,11 +159,11 @@ class InterweaveStep(Step):
     or more. If moves take longer than the other steps, and gain no more than chance may explain,
     tuning ends early, with 0.
 
-    A number n of records moves on a logarithmic scale, as log(n + u) with u uniform, drawn anew
-    before each iteration. Absent records have noise, too: use the step after a :class:`DapperStep`
-    that draws them.
+    A number n of records moves on a logarithmic scale, as log(n + u) with u uniform, drawn before
+    each iteration. Absent records have noise, too: use the step after a :class:`DapperStep` that
+    draws them.
 
-    The sampler statistics are ``interweave_accept``, the share of the points looked at that were
+    The sampler statistics are ``interweave_accept``, the share of evaluated points that were
     accepted (nan if no move was made), and ``interweave_moves``, the number of moves.
 
     The step owns the parameters, so PyMC adds no other step for them: pass one.
@@ -226,7 +227,7 @@ class InterweaveStep(Step):
         self._givens = [self._given]
         moving = {x.name for x in (*reading.parameters, *reading.numbers)}
         self._will_move([x for x in self._moved if x.name in moving])
-        # Of a room for records, those that aren't there would have a part in the frame.
+        # With room for absent records, these would be part of the frame.
         dense = [x for x in followers if has_density(model.values_to_rvs[x].owner)]
         self._framed = [] if reading.numbers else with_a_frame(dense, point)
         self._options, self._point = options, point
@@ -264,7 +265,7 @@ class InterweaveStep(Step):
         return self._kinds[which]
 
     def _check_compiled(self, kind: Kind, checked: CheckedNoise) -> None:
-        """Compare what was compiled with the model's own log-density at a known state.
+        """Compare the compiled moves with the model's own log-density at a known state.
 
         PyTensor compiles at the first call. Here, forked workers inherit the result.
         """
@@ -274,7 +275,7 @@ class InterweaveStep(Step):
         n = len(kind.reading.numbers)
         uniforms = [*checked.uniforms, np.full(n, 0.5)] if n else checked.uniforms
         *_, path, [log_density] = kind.call(state, uniforms, fit, 0, rng)
-        log_density -= path[0, kind.dim - n :].sum()  # what takes a number to its logarithm
+        log_density -= path[0, kind.dim - n :].sum()  # the Jacobian of a number's logarithm
         log_density -= kind.reading.log_volume(path[0, : kind.dim - n])
         if np.isfinite(log_density) and not checked.agrees(float(log_density)):
             raise miscompiled(
@@ -385,7 +386,7 @@ class InterweaveStep(Step):
         return np.concatenate(parts).astype(np.float64)
 
     def _tune(self, point: PointType) -> None:
-        """Fit the t distributions, more and more rarely; in the second half, count what pays."""
+        """Fit the t distributions, ever more rarely; in the second half, count which moves pay."""
         done = self.steps_done
         if done == self.tuning_steps:
             self._freeze()
@@ -400,10 +401,10 @@ class InterweaveStep(Step):
                 self._consider_frames(point)
 
     def _consider_frames(self, point: PointType) -> None:
-        """Move frames, too, where a parameter has a long memory."""
+        """Move frames, too, if a parameter has a long memory."""
         if not self._framed or self.moves is not None or self.tuning_steps < FEWEST_FOR_FRAMES:
             return
-        # Of what was early, too: a long memory isn't seen in every short stretch.
+        # Early iterations count, too: a short stretch may not show a long memory.
         paths, _ = self._measured(0, self.steps_done // 4)
         if not forgets_slowly(paths[:, -1]):
             return
@@ -417,28 +418,28 @@ class InterweaveStep(Step):
             self.tuning_evaluations.append([])
 
     def _wastes_time(self) -> bool:
-        """Whether what was seen of late says that moves aren't worth what tuning them costs."""
+        """Whether recent iterations show that moves aren't worth their cost in tuning."""
         done = self.steps_done
         since = min(done // 2, done - MIN_MEASURED)
         alone = len(self.n_moves) == 1
         return alone and moves_waste_time(*self._measured(0, since), self._kinds[0].costs)
 
     def _fit(self, since: int) -> None:
-        """Fit the t distributions to where moves led since an iteration."""
+        """Fit the t distributions to the paths since an iteration."""
         for which in range(len(self.n_moves)):
             paths, _ = self._measured(which, since)
             if len(paths) > 2:
                 self.fits[which] = fit_draws(paths[:, -1])
 
     def _freeze(self) -> None:
-        """Take over what was learnt in the second half of tuning."""
+        """Use the results of the second half of tuning."""
         half = self.tuning_steps // 2
         if self.moves is None:
             kinds = range(len(self.n_moves))
             measured = [self._measured(which, half) for which in kinds]
             paths, evaluations = zip(*measured, strict=True)
             best = best_numbers_of_moves(paths, evaluations, [self._kind(k).costs for k in kinds])
-            # Where nothing else moves the parameters, some moves must be made.
+            # If no other step moves the parameters, some moves must be made.
             moved = self._reading.records or any(best)
             self.n_moves = best if moved else [self._moves_in_tuning()]
         self._fit(half)
@@ -454,7 +455,7 @@ class InterweaveStep(Step):
         return np.array(paths[begin:]), np.array(evaluations[begin:])
 
     def _forget_paths(self) -> None:
-        # Lists, so that a state holds no more than what was seen.
+        # Lists, so that a state has only what was recorded.
         self.tuning_paths: list[list[np.ndarray]] = [[] for _ in self.n_moves]
         self.tuning_evaluations: list[list[list[int]]] = [[] for _ in self.n_moves]
 

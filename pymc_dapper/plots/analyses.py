@@ -36,19 +36,19 @@ def plot_analyses(
     figure_kwargs: Mapping[str, Any] | None = None,
     **pc_kwargs: Any,
 ) -> "PlotCollection":
-    """Draw the private posterior beside the naive one, and others: one panel for each parameter.
+    """Compare the private posterior with the naive one and others: one panel for each parameter.
 
-    An analysis that takes noisy values for true ones gets intervals of the wrong width, often in
-    the wrong place. This is how to see it.
+    An analysis that uses noisy values as exact gets intervals of the wrong width, often in the
+    wrong place. This plot shows it.
 
     Parameters
     ----------
     analyses : mapping of str to DataTree
-        What ``pmd.sample`` or ``pm.sample`` returned, by the name of the analysis, such as
+        Results of ``pmd.sample`` or ``pm.sample``, by the name of the analysis, such as
         ``{"private": ..., "naive": ..., "confidential": ...}``.
     var_names : str or list of str, optional
-        Variables to draw; with ``~`` before them, those to leave out. All that the analyses have
-        in common if not given.
+        Variables to draw; with ``~`` before them, variables to leave out. By default all variables
+        that the analyses share.
     filter_vars : {None, "like", "regex"}
         Whether ``var_names`` are names, parts of names, or regular expressions.
     coords : mapping, optional
@@ -56,9 +56,9 @@ def plot_analyses(
     kind : {"kde", "hist", "ecdf", "dot", "auto"}
         How to draw a distribution.
     plot_collection : PlotCollection, optional
-        Where to draw. A new one if not given.
+        Plot to draw on; by default a new one.
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        What to draw with. ArviZ's default if not given.
+        Plotting backend; by default ArviZ's.
     visuals : mapping of str to mapping or False, optional
         As in ``arviz_plots.plot_dist``, and "legend". Besides the densities there are intervals
         and means below them, without the means' numbers.
@@ -86,7 +86,7 @@ def plot_analyses(
 
     Notes
     -----
-    Analyses with more draws than the one with fewest are thinned to as many, at random.
+    Analyses are thinned at random to the number of draws of the shortest one.
 
     Examples
     --------

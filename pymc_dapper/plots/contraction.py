@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
 DRAWS = ["chain", "draw"]
-"""What variances are taken over."""
+"""Dims over which variances are taken."""
 
 VISUALS = ("zero", "xlim", "xlabel", "legend")
-"""What is drawn in addition to a forest's visuals."""
+"""Visuals in addition to those of a forest."""
 
 
 def plot_contraction(
@@ -43,25 +43,25 @@ def plot_contraction(
     """Draw the contraction of each parameter from prior to posterior.
 
     That is 1 - Var(theta | s_dp) / Var(theta): the share of a parameter's prior variance that the
-    release does away with. Near 1, next to nothing is left of it. Near 0, the release says next to
-    nothing, and the posterior is the prior. Below 0, the posterior is wider than the prior.
+    release removes. Near 1, the release determines the parameter. Near 0, it says next to nothing,
+    and the posterior is the prior. Below 0, the posterior is wider than the prior.
 
     Parameters
     ----------
     analyses : DataTree or mapping of str to DataTree
-        What ``pmd.sample`` or ``pm.sample`` returned, with a group "prior" added; several by
-        their names, such as budgets.
+        The result of ``pmd.sample`` or ``pm.sample``, with a group "prior" added; or several by
+        name, such as budgets.
     var_names : str or list of str, optional
-        Variables to draw; with ``~`` before them, those to leave out. All that are in the prior and
-        the posterior of every analysis if not given.
+        Variables to draw; with ``~`` before them, variables to leave out. By default all variables
+        in the prior and the posterior of every analysis.
     filter_vars : {None, "like", "regex"}
         Whether ``var_names`` are names, parts of names, or regular expressions.
     coords : mapping, optional
         Entries to draw, such as ``{"cell": ["male/admit"]}``.
     plot_collection : PlotCollection, optional
-        Where to draw. A new one if not given.
+        Plot to draw on; by default a new one.
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        What to draw with. ArviZ's default if not given.
+        Plotting backend; by default ArviZ's.
     visuals : mapping of str to mapping or False, optional
         As in ``arviz_plots.plot_forest``: "point_estimate" is the contraction, "trunk" a bar from
         0 to it, "twig" two Monte Carlo standard errors to either side. Besides "zero", the line of
@@ -129,7 +129,7 @@ def plot_contraction(
     ours = {name: asked.pop(name) for name in VISUALS if name in asked}
     point = values.sel(statistic="contraction", drop=True)
     error = values.sel(statistic="error", drop=True)
-    # A thick line is to end where it should.
+    # A thick line must end exactly at its value.
     ends = {"solid_capstyle": "butt"} if backend == "matplotlib" else {}
     collection = arviz_plots.plot_forest(
         # The forest's own estimates are put in place of those it would make from draws.
@@ -141,7 +141,7 @@ def plot_contraction(
         stats={
             "point_estimate": point,
             "twig": xr.concat([point - 2 * error, point + 2 * error], dim="bound"),
-            # A bar, which ends where the contraction is.
+            # A bar that ends at the contraction.
             "trunk": xr.concat([xr.zeros_like(point), point], dim="bound"),
         },
         visuals={"trunk": {"alpha": 0.35, "width": 7, **ends}, **asked},

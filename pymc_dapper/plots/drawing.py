@@ -1,4 +1,4 @@
-"""What the plots share: loading arviz-plots, defaults of a figure, and drawing one visual."""
+"""Shared code of the plots: loading arviz-plots, defaults of a figure, and drawing one visual."""
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
@@ -17,7 +17,7 @@ Visuals = Mapping[str, Mapping[str, Any] | bool]
 
 
 COLOURS = {"private": "#1b5fa6", "naive": "#c1500a", "confidential": "#595959"}
-"""What the usual analyses are drawn in, in all figures."""
+"""Colours of the usual analyses, in all figures."""
 
 
 def load_arviz_plots(
@@ -32,7 +32,7 @@ def load_arviz_plots(
         choice(backend, "backend", ("matplotlib", "plotly", "bokeh", "none"))
     elif plot_collection is not None:
         backend = str(plot_collection.backend)
-    # ArviZ's answer where it finds no plotting library: it would draw nothing, and not say so.
+    # ArviZ's fallback without a plotting library, which silently draws nothing.
     elif (backend := str(rcParams["plot.backend"])) == "none":
         raise ImportError(
             "there is no plotting library to draw with: pip install matplotlib, or say "
@@ -58,7 +58,7 @@ def check_options(
     coords: Any = None,
     stats: Any = None,
 ) -> None:
-    """Check what all plots take, by the name that the caller gave it."""
+    """Check the arguments that all plots share, under the caller's names for them."""
     if plot_collection is not None and not hasattr(plot_collection, "facet_dims"):
         raise TypeError(f"plot_collection must be a PlotCollection, got {shown(plot_collection)}")
     if isinstance(var_names, str):
@@ -85,18 +85,18 @@ def check_analyses(analyses: Any) -> None:
 def colours_of(names: Iterable[str]) -> dict[str, list[str]]:
     """Options that draw the usual analyses in their colours, wherever they stand.
 
-    ``color`` for a ``PlotCollection``; empty where no name is one of ``COLOURS``.
+    ``color`` for a ``PlotCollection``; empty if no name is in ``COLOURS``.
     """
     listed = list(names)
     if not set(listed) & set(COLOURS):
         return {}
-    # Beside the colours above, ArviZ's third and later ones tell other analyses apart.
+    # Together with the colours above, ArviZ's third and later ones are distinct.
     others = (f"C{k}" for k in range(2, 2 + len(listed)))
     return {"color": [COLOURS[name] if name in COLOURS else next(others) for name in listed]}
 
 
 def figure_options(backend: str, given: Mapping[str, Any] | None, **defaults: Any) -> dict:
-    """Options of a figure: what the caller gives, over defaults that leave room for a legend."""
+    """Options of a figure: the caller's, over defaults that leave room for a legend."""
     layout = {"layout": "constrained"} if backend == "matplotlib" else {}
     return {**layout, **defaults, **(given or {})}
 
@@ -120,7 +120,7 @@ def draw(
 
 
 def add_legend(collection: "PlotCollection", dim: str, visuals: Visuals, **defaults: Any) -> None:
-    """Add a legend of what the colours stand for, unless the caller leaves it out.
+    """Add a legend of the colours, unless the caller leaves it out.
 
     Defaults are options for ``PlotCollection.add_legend``, which the caller may override.
     """

@@ -1,4 +1,4 @@
-"""Acceptance of the records' proposals, beside the floor that a pure budget implies."""
+"""Acceptance of the records' proposals, with the floor of a pure budget."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
 SHOWN = 1_000
-"""Number of records, evenly spread over all, that a line goes through at most."""
+"""Most records on a line, evenly spread over all."""
 
 VISUALS = ("rate", "mean", "floor", "floor_text", "xlim", "xlabel", "ylabel", "legend")
 
@@ -43,30 +43,30 @@ def plot_record_acceptance(
 ) -> "PlotCollection":
     """Draw the acceptance of the records' proposals, with the floor that a pure budget implies.
 
-    By record, where they were tracked: a line for each chain through its records' rates, from the
-    least to the most accepted, so that records that are hardly ever moved are at the left end. By
-    draw otherwise: the share of records moved in each sweep.
+    By record, if they were tracked: each chain has a line of its records' rates in increasing
+    order, so records that hardly ever move are at the left end. Otherwise by draw: the share of
+    records that moved in each sweep.
 
     Parameters
     ----------
     idata : DataTree
-        What ``pmd.sample``, or ``pm.sample`` with a ``DapperStep``, returned.
+        The result of ``pmd.sample``, or of ``pm.sample`` with a ``DapperStep``.
     budget : PureDP, ZCDP or ApproxDP, optional
-        What the floor comes from, as in :func:`pymc_dapper.diagnostics.acceptance`: by default
-        what ``pmd.sample`` wrote into the result.
+        Budget of the floor, as in :func:`pymc_dapper.diagnostics.acceptance`; by default the one
+        that ``pmd.sample`` wrote into the result.
     by : {"record", "draw"}, optional
-        What there is a rate for. Records if all of them were tracked
-        (``dapper={"track_records": True}``), else draws.
+        Whether rates are by record or by draw. By default by record, if all records were tracked
+        (``dapper={"track_records": True}``).
     step : int, optional
         Which of several ``DapperStep``, in the order in which they were passed. Needed only if
         there are several.
     plot_collection : PlotCollection, optional
-        Where to draw. A new one if not given.
+        Plot to draw on; by default a new one.
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        What to draw with. ArviZ's default if not given.
+        Plotting backend; by default ArviZ's.
     visuals : mapping of str to mapping or False, optional
         Options for single parts, or False to leave one out: "rate" (a line for each chain), "mean"
-        (a line at each chain's mean), "floor" and "floor_text" (where there is one), "xlim",
+        (a line at each chain's mean), "floor" and "floor_text" (if there is a floor), "xlim",
         "xlabel", "ylabel", "legend".
     figure_kwargs : mapping, optional
         Options for the figure, such as ``{"figsize": (8, 4)}``.
@@ -83,7 +83,7 @@ def plot_record_acceptance(
     ------
     ValueError
         If no ``DapperStep`` was among the steps, if records weren't tracked and ``by="record"``, or
-        if ``step`` doesn't say which step is meant.
+        if ``step`` doesn't name a step.
     ImportError
         If there is nothing to draw with.
 
@@ -94,7 +94,7 @@ def plot_record_acceptance(
 
     Notes
     -----
-    A high rate is no sign of good mixing. Where there is no floor in the figure,
+    A high rate is no sign of good mixing. If the figure has no floor,
     ``print(pmd.diagnostics.acceptance(idata))`` says why.
 
     Examples
@@ -159,7 +159,7 @@ def _in_order(rates: xr.DataArray) -> xr.DataArray:
 def _draw_floor(
     collection: "PlotCollection", parts: Any, visuals: Visuals, floor: float, beside: float
 ) -> None:
-    """Draw a dashed line, and its name beside the panel, where no rate is in the way."""
+    """Draw a dashed line, with its name next to the panel, away from the rates."""
     level = xr.DataArray(floor, name="acceptance")
     line = {"color": "B1", "linestyle": "C1", "ignore_aes": "all"}
     draw(collection, parts.hline, "floor", visuals, level, **line)
@@ -169,7 +169,7 @@ def _draw_floor(
 
 
 def _of_step(rates: xr.DataArray, step: int | None) -> xr.DataArray:
-    """Take the rates of one ``DapperStep``: PyMC adds an axis where there are several."""
+    """Return the rates of one ``DapperStep``; PyMC adds an axis if there are several."""
     axes = [dim for dim in rates.dims if dim not in ("chain", "draw")]
     if not axes:
         return rates

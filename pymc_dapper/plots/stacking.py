@@ -7,7 +7,7 @@ import xarray as xr
 from arviz_base import extract
 
 MODEL = "model"
-"""The dimension by which arviz-plots tells analyses apart."""
+"""The dimension of analyses in arviz-plots."""
 
 
 def variables(

@@ -1,4 +1,4 @@
-"""What a study found: utility against the budget, and coverage beside what it should be."""
+"""Results of a study: utility against the budget, and coverage against its nominal value."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from arviz_plots import PlotCollection
 
 PANEL = "panel"
-"""The dimension that tells utility from coverage."""
+"""The dimension of utility and coverage."""
 
 ANALYSIS = "analysis"
-"""The dimension that tells variables of a study apart, such as a private and a naive analysis."""
+"""The dimension of a study's variables, such as a private and a naive analysis."""
 
 VISUALS = (
     "line",
@@ -72,15 +72,16 @@ def plot_study(
 ) -> "PlotCollection":
     """Draw utility, and coverage of the true value, against a setting of a study.
 
-    The left panel has the mean over replicates of some statistic, with two Monte Carlo standard
-    errors to either side. The right one has the share of intervals that cover the true value. Where
-    they do so with their nominal probability, 95 % of the points lie in the band, which is that of
-    the smallest number of replicates in any point. Without true values there is no right panel.
+    The left panel has the mean of a statistic over replicates, with two Monte Carlo standard errors
+    on either side. The right panel has the share of intervals that cover the true value. If
+    intervals cover with their nominal probability, 95 % of the points lie in the band, which is
+    computed for the smallest number of replicates of any point. Without true values there is no
+    right panel.
 
     Parameters
     ----------
     result : DataTree
-        What :func:`pymc_dapper.study` returned.
+        The result of :func:`pymc_dapper.study`.
     var_names : str or sequence of str, optional
         Parameters to draw: scalars, or with entries chosen by ``coords``. All if not given.
     x : str, default "epsilon"
@@ -90,9 +91,9 @@ def plot_study(
     coords : mapping, optional
         Settings, or entries of parameters, to draw, such as ``{"n": 100}``.
     plot_collection : PlotCollection, optional
-        Where to draw. A new one if not given.
+        Plot to draw on; by default a new one.
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
-        What to draw with. ArviZ's default if not given.
+        Plotting backend; by default ArviZ's.
     visuals : mapping of str to mapping or False, optional
         Options for single parts, or False to leave one out: "line", "point", "error" (of the
         utility); "nominal" and "band" (of the coverage); "title", "xlabel", "ylabel" (of rows),
@@ -192,7 +193,7 @@ def plot_study(
 
 
 def _titles(result: Any, found: xr.Dataset, utility: str) -> dict[str, str]:
-    """Titles of the panels; that of coverage only where there is a true value to cover."""
+    """Titles of the panels; coverage has one only if there are true values."""
     titles = {"utility": LABELS.get(utility, utility.replace("_", " "))}
     if (found["n"] > 0).any():
         percent = 100 * float(result.attrs["prob"])
@@ -203,7 +204,7 @@ def _titles(result: Any, found: xr.Dataset, utility: str) -> dict[str, str]:
 def _in_each_panel(
     collection: "PlotCollection", values: xr.DataArray, number: float
 ) -> xr.DataArray:
-    """Make an array with a number for each row of panels, for what is drawn once in each."""
+    """Make an array with a number for each row of panels, for visuals that each row has once."""
     others = [dim for dim in values.dims if dim not in collection.facet_dims]
     return xr.full_like(values.isel(dict.fromkeys(others, 0), drop=True), number)
 
@@ -211,7 +212,7 @@ def _in_each_panel(
 def _draw_nominal_coverage(
     collection: "PlotCollection", parts: Any, visuals: Visuals, level: xr.DataArray, n: int
 ) -> None:
-    """Draw the nominal probability, and the band that the share among n intervals lies in."""
+    """Draw the nominal probability, and the band for the share among n intervals."""
     tails = xr.DataArray([(1 - BAND) / 2, (1 + BAND) / 2], dims="bound")
     band = xr.apply_ufunc(binom.ppf, tails, n, level).rename("mean") / n
     once: dict[str, Any] = {"ignore_aes": "all", "coords": {PANEL: "coverage"}}
@@ -227,7 +228,7 @@ def _draw_labels(
     nothing: xr.DataArray,
     setting: xr.DataArray,
 ) -> None:
-    """Draw the panels' titles, the name and values of the setting, and what a row is about."""
+    """Draw the panels' titles, the name and values of the setting, and the labels of rows."""
     ticks = {
         "values": _places(setting).values,
         "labels": [f"{value:g}" for value in setting.values],
@@ -295,7 +296,7 @@ def _over_replicates(parameter: xr.Dataset, name: str, x: str, statistic: str) -
 
 
 def _without(function: Callable[..., Any], *names: str) -> Callable[..., Any]:
-    """Leave out aesthetics that a visual knows nothing of; their dims still count."""
+    """Leave out aesthetics that a visual doesn't support; their dims still count."""
 
     def drawn(values: xr.DataArray, target: Any, **options: Any) -> Any:
         kept = {name: value for name, value in options.items() if name not in names}
@@ -305,7 +306,7 @@ def _without(function: Callable[..., Any], *names: str) -> Callable[..., Any]:
 
 
 def _places(values: xr.DataArray) -> xr.DataArray:
-    """Spread values along an axis: by their logarithms where they differ by a factor of ten."""
+    """Spread values along an axis, on a log scale if they differ by a factor of ten."""
     places = values.astype(float)
     if (places.min() > 0) and (places.max() >= 10 * places.min()):
         return xr.apply_ufunc(np.log10, places)

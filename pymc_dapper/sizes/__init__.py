@@ -1,14 +1,13 @@
 """Unknown numbers of records: n drawn given all records that there is room for.
 
-A model has room for N records, of which mechanisms see the first n. Its dimension is fixed: absent
-records follow their prior, and nothing sees them.
+A model has room for N records, and mechanisms depend on the first n. Its dimension is fixed: absent
+records follow their prior, and nothing else depends on them.
 
 **Reading.** `reading.flags` finds the comparisons of row numbers with n. They are evaluated at all
-n and must tell the first n rows from the others, however they are written. The flags are to
-`read_factors` what a record is, so each factor becomes a function of sums over rows. What a row
-adds with its flag set, less what it adds without, is cumulated: that gives the sums at 0, 1, ..., N
-records, and the function of them is vectorised. If an absent row adds something that depends on a
-record, the model is refused.
+n, and must mark the first n rows, in whatever form. `read_factors` treats the flags as records, so
+each factor becomes a function of sums over rows. A row's contribution with its flag set, less the
+one without, is cumulated: this gives the sums at 0, 1, ..., N records, and the function of them is
+vectorised. If the contribution of an absent row depends on a record, the model is refused.
 
 **A draw** (`compiled.draw`, one compiled function) permutes the first n rows at random, then forms
 the sums, then draws n. Sums in the old order would not belong to the state; a test has that fault.
@@ -21,22 +20,23 @@ Rows are permuted only if they are alike (`reading.exchangeable`).
    out. This keeps the posterior of (parameters, n, present records), and may leave absent records
    at odds with the parameters.
 2. `DapperStep`. Absent records add nothing to a sum, so an absent record's proposal, a draw from
-   its prior, is always taken. Present records keep the posterior of step 1, and absent ones become
-   independent draws given it. A walk would leave them near where they were, so these records never
-   walk (`draws_anew`).
-3. Steps that look at absent records: `SizeStep`, steps of counts, `InterweaveStep`, PyMC's own and
-   a user's.
+   its prior, is always accepted. Present records keep the posterior of step 1, and absent ones
+   become independent draws given it. A walk would leave them near their old values, so these
+   records never walk (`draws_anew`).
+3. Steps that use absent records: `SizeStep`, steps of counts, `InterweaveStep`, PyMC's own and a
+   user's.
 
-Nothing between 1 and 2 may look at absent records; a test has that fault. If `DapperStep` may
-refuse an absent record's proposal (`ModelReading.possible`), parameters are drawn given all
-records, and any order is right.
+No step between 1 and 2 may use absent records; a test has that fault. If `DapperStep` may refuse an
+absent record's proposal (`ModelReading.possible`), parameters are drawn given all records, and any
+order is right.
 
 **Cost.** A sweep decides on the first n records only; the others become their proposals. A test
 shows that this is the same sweep, decision by decision. Proposals of absent records aren't put off:
 a recorded draw, and any function of all rows, would hold records of old parameters.
 
 **Number and parameters together.** Twice the records with half the mean have the same sum, so n and
-the mean hold each other. `InterweaveStep` holds the noise of all N records fixed and moves log(n +
-u) as one more coordinate, with u uniform and drawn anew before each move. The density is that of n
-on [n, n + 1), and the Jacobian n + u. `reading.first_rows` evaluates factors from ``x[:n]`` alone.
+the mean are strongly correlated. `InterweaveStep` holds the noise of all N records fixed and moves
+log(n + u) as one more coordinate, with u uniform and drawn before each move. The density is that of
+n on [n, n + 1), and the Jacobian n + u. `reading.first_rows` evaluates factors from ``x[:n]``
+alone.
 """

@@ -29,14 +29,14 @@ from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, warning_of
 LAST_PART = 0.02
 """The end of the room: this share of it, at least one place."""
 NEAR_THE_END = 1e-3
-"""Above this posterior probability of the end of the room, it is told."""
+"""A warning is given above this posterior probability of the end of the room."""
 OF_SO_MANY = (BinomialRV, BetaBinomialRV, HyperGeometricRV)
-"""Laws of how many there are among a known number: a prior that ends there by what it says."""
+"""Laws of the number among a known number: their prior ends there by definition."""
 
 
 @dataclass_state
 class SizeStepState(StepMethodState):
-    """What a chain needs to go on exactly where it stopped."""
+    """The state that a chain needs to continue exactly where it stopped."""
 
     steps_done: int
     tuning_steps: int
@@ -45,14 +45,14 @@ class SizeStepState(StepMethodState):
 
 
 class SizeStep(Step):
-    """Draw the number of records, where it isn't known.
+    """Draw an unknown number of records.
 
-    The records are ordinary variables with room for as many as there may be, and the model sees
-    the first n of them (:func:`~pymc_dapper.present`). Given all records, n has a conditional
-    distribution in closed form, up to its constant: its prior, times whatever sees the present
-    records, at the sums of the first 0, 1, ..., N records. It is drawn from exactly, after one pass
-    over what the records add. Before that the present records are shuffled, where their order
-    doesn't matter, so that any of them may leave.
+    The records are ordinary variables with room for as many as there may be, and the model uses the
+    first n of them (:func:`~pymc_dapper.present`). Given all records, the conditional distribution
+    of n is known up to its constant: its prior, times the factors of the present records at the
+    sums of the first 0, 1, ..., N records. n is drawn from it exactly, after one pass over the
+    records. If the order of the records doesn't matter, the present ones are shuffled first, so
+    that any of them may leave.
 
     Parameters
     ----------
@@ -73,22 +73,22 @@ class SizeStep(Step):
     Raises
     ------
     ReadingError
-        If a variable isn't a number of records, if something sees records that aren't present, or
-        if something sees the present ones in another way than by sums over them.
+        If a variable isn't a number of records, if a factor depends on absent records, or if a
+        factor depends on the present ones otherwise than by sums over them.
     SamplingError
         While sampling: if no number is possible after tuning.
 
     Notes
     -----
-    Use it beside a :class:`DapperStep` for all records, which draws those that aren't present from
+    Use it together with a :class:`DapperStep` for all records, which draws the absent ones from
     their prior (``pmd.sample`` does).
 
-    The chain doesn't leave 0, ..., N: numbers above the room have no posterior probability in it.
-    If it comes near the end of the room after tuning, PyMC's log says so when the chain ends.
+    The chain stays within 0, ..., N: larger numbers have no posterior probability. If the posterior
+    comes near the end of the room, PyMC's log says so when the chain ends.
 
-    The order of the records matters where they have covariates, groups or priors of their own. They
-    aren't shuffled then, which is exact, too: the first n of them are present, as the model has it.
-    :meth:`describe` tells.
+    The order of the records matters if they have covariates, groups or priors of their own. They
+    aren't shuffled then, which is exact, too: the first n of them are present. :meth:`describe`
+    says so.
 
     References
     ----------
@@ -161,7 +161,7 @@ class SizeStep(Step):
         return point, [{WARNING_STAT: self._near_the_end() if ends else None}]
 
     def _near_the_end(self) -> SamplerWarning | None:
-        """Tell of numbers whose posterior comes near the end of the room."""
+        """Warn of numbers whose posterior comes near the end of the room."""
         draws = self.all_steps - self.tuning_steps
         told = [
             size.near_the_end()
@@ -176,8 +176,8 @@ class SizeStep(Step):
         Returns
         -------
         str
-            For each number of records: the records and how many there is room for, what decides,
-            and whether rows are shuffled.
+            For each number of records: the records and their room, the factors that decide, and
+            whether rows are shuffled.
         """
         return "\n".join(size.describe() for size in self._sizes)
 
@@ -215,9 +215,10 @@ class _Size:
         return self._draw(*arrays_of(point, self._records), *self.given(point), uniforms)
 
     def update(self, point: PointType, rng: np.random.Generator) -> float | None:
-        """Put a draw in the place of the present number; return the probability of the end.
+        """Replace the present number by a draw; return the probability of the end.
 
-        None, and the number as it is, where no number is possible. The first rows change places.
+        If no number is possible, returns None, and the number unchanged. The first rows are
+        permuted.
         """
         name, room = self.reading.size.name, self.reading.room
         n_shuffled = min(max(int(point[name]), 0), room) if self.reading.tied is None else 0
@@ -230,7 +231,7 @@ class _Size:
         return float(at_the_end)
 
     def impossible(self) -> str:
-        """Say that no number is possible."""
+        """Make the error that no number is possible."""
         reading = self.reading
         factors = ", ".join(f"'{x}'" for x in reading.factors)
         records = ", ".join(f"'{x}'" for x in reading.names(reading.records))
@@ -244,12 +245,12 @@ class _Size:
 
     @property
     def may_be_larger(self) -> bool:
-        """Whether numbers above the room are cut off: not those of some of so many people."""
+        """Whether the room cuts off larger numbers; not for a number among known people."""
         prior = self.reading.model[self.reading.name].owner.op
         return not (self._checked.ends_with_room and isinstance(prior, OF_SO_MANY))
 
     def near_the_end(self) -> str:
-        """Say that the posterior comes near the end of the room."""
+        """Make the warning that the posterior comes near the end of the room."""
         name, room = self.reading.name, self.reading.room
         records = ", ".join(f"'{x}'" for x in self.reading.names(self.reading.records))
         where = "where the room for its records ends"

@@ -1,4 +1,4 @@
-"""What a worker does for a cell: simulate a release, build the model, sample, summarise."""
+"""The work for a cell: simulate a release, build the model, sample, summarise."""
 
 import logging
 import threading
@@ -27,7 +27,7 @@ from pymc_dapper.studies.summaries import summarise
 from pymc_dapper.studies.timeouts import CellTimeout, within
 
 POINTS = 200
-"""Draws at which the missing information is looked at."""
+"""Number of draws at which the missing information is estimated."""
 
 STEP_OPTIONS = (
     "records",
@@ -40,7 +40,7 @@ STEP_OPTIONS = (
     "target_accept",
     "compile_kwargs",
 )
-"""Arguments of ``pmd.sample`` that say which steps sample."""
+"""Arguments of ``pmd.sample`` that choose the steps."""
 
 type Simulate = Callable[..., tuple[Mapping[str, Any], Mapping[str, Any]]]
 type Build = Callable[..., pm.Model]
@@ -48,11 +48,11 @@ type Build = Callable[..., pm.Model]
 
 @dataclass(frozen=True)
 class CellResult:
-    """What became of a cell: how it ended, and what went wrong, if anything.
+    """The result of a cell: how it ended, and what went wrong, if anything.
 
-    ``numbers`` have the names in ``NUMBER_FIELDS``; what is unknown may be missing. ``parameters``
-    has a dict of statistics for each entry of each parameter. ``unfinished`` says whether something
-    still runs in the worker's process that couldn't be stopped.
+    ``numbers`` have the names in ``NUMBER_FIELDS``; unknown ones may be missing. ``parameters`` has
+    a dict of statistics for each entry of each parameter. ``unfinished`` says whether something
+    that couldn't be stopped still runs in the worker's process.
     """
 
     status: str
@@ -79,7 +79,7 @@ class CellRunner:
     sample_kwargs: Mapping[str, Any]
 
     def __call__(self, cell: Cell) -> CellResult:
-        """Run a cell. What goes wrong becomes part of the result."""
+        """Run a cell; errors become part of the result."""
         with _one_at_a_time:  # in a process: models, steps and PyTensor aren't made for threads
             return _Run(self, cell).result()
 
@@ -186,7 +186,7 @@ class _Run:
         return list(names)
 
     def _stride(self) -> int:
-        """Which draws to look at for the missing information: one in so many."""
+        """Return the draws at which missing information is estimated, evenly spaced."""
         kept = self.runner.sample_kwargs["draws"] * self.runner.sample_kwargs["chains"]
         return max(1, kept // POINTS)
 
@@ -242,7 +242,7 @@ class _Watch:
 
 
 def _checked(simulated: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Check what the user's ``simulate`` returned."""
+    """Check the result of the user's ``simulate``."""
     if (
         not isinstance(simulated, tuple)
         or len(simulated) != 2
@@ -274,7 +274,7 @@ def _sampler_numbers(idata: DataTree, model: pm.Model, prepared: PreparedModel) 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep PyMC from saying at each cell what it samples."""
+    """Suppress PyMC's messages about each cell's steps."""
     logger = logging.getLogger("pymc")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -17,7 +17,7 @@ the process's locks on it.
 
 
 class Claims:
-    """What this process has claimed, in a file that all processes on a store have in common.
+    """The claims of this process, in a file that all processes on a store share.
 
     A claim is a lock of the operating system on one byte of the file, at a place made from a name.
     So it ends with the process, however that dies, and leaves nothing behind. Processes forked from
@@ -37,9 +37,9 @@ class Claims:
         self._warned = False
 
     def take(self, name: str) -> bool:
-        """Claim a name, and say whether it is ours now.
+        """Claim a name, and return whether it is ours now.
 
-        Warns if the file system has no locks. All names are then taken for ours.
+        Warns if the file system has no locks. All names then count as ours.
         """
         place = _place(name)
         with _guard:
@@ -86,5 +86,5 @@ class Claims:
 
 
 def _place(name: str) -> int:
-    """Return the byte that stands for a name; two names have the same by no chance worth naming."""
+    """Return the byte for a name; the chance that two names share one is negligible."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big")

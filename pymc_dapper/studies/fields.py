@@ -1,7 +1,7 @@
-"""What a study reports: names, as variables of its result and as columns of its store."""
+"""Fields of a study: names of variables in its result, and of columns in its store."""
 
 STATUS_FIELDS = ("status", "message")
-"""Whether a cell was done, and what went wrong with it if not."""
+"""Whether a cell was done, and otherwise what went wrong."""
 
 NUMBER_FIELDS = (
     "record_acceptance",
@@ -36,14 +36,14 @@ STATISTICS = (
 PARAMETER_FIELDS = ("parameter", "entry", *STATISTICS)
 
 MADE_WITH, DIGEST = "made_with", "digest"
-"""What a store has of a cell besides: study, code and versions that made it, and a checksum."""
+"""Further fields of a cell in a store: the study, code and versions behind it, and a checksum."""
 
 OVER_REPLICATES = ("bias", "bias_mcse", "coverage", "coverage_mcse")
 """Numbers that the replicates of a setting have together, for each entry of a parameter."""
 
 TIMINGS = ("build_seconds", "sample_seconds", "seconds", "ess_per_second")
-"""What depends on the machine, not only on the seed."""
+"""Fields that depend on the machine, not only on the seed."""
 
 DONE, FAILED, TIMED_OUT, WORKER_DIED = "done", "failed", "timed out", "worker died"
 NOT_RUN = "not run"
-"""What becomes of a cell."""
+"""Outcomes of a cell."""

@@ -1,4 +1,4 @@
-"""What a cell's numbers depend on besides the study's settings: code, and versions."""
+"""The code and versions on which a cell's numbers depend, besides the study's settings."""
 
 import functools
 import hashlib
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 PACKAGES = ("numba", "numpy", "pymc", "pytensor", "scipy")
-"""Whose versions are kept. That of this package is a setting of the study."""
+"""Packages whose versions are recorded. This package's version is a setting of the study."""
 
 INSTALLED = tuple(
     Path(sysconfig.get_path(x)) for x in ("stdlib", "platstdlib", "purelib", "platlib")
@@ -24,15 +24,15 @@ INSTALLED = tuple(
 OWN_PACKAGE = Path(__file__).parents[1]
 
 _MET_ONCE = (FunctionType, type, list, set, dict)
-"""What may lead back to itself."""
+"""Types of objects that may contain themselves."""
 
 
 def fingerprint(simulate: Callable[..., Any], build: Callable[..., Any]) -> dict[str, Any]:
-    """Summarise the code that a cell runs, and the versions of what it runs on.
+    """Summarise the code that a cell runs, and the versions of its libraries.
 
-    Functions are followed to what they use of the user's own modules: other functions, classes,
-    constants. It is compiled code that is compared, so comments and layout don't count. Returned
-    are ``source``, a hash by the name of each thing that was found, and ``versions``.
+    Functions are followed to the functions, classes and constants of the user's own modules that
+    they use. Compiled code is compared, so comments and layout don't count. Returns ``source``, a
+    hash by the name of each such object, and ``versions``.
     """
     walk = _Walk()
     for name, function in (("simulate", simulate), ("build", build)):
@@ -43,7 +43,7 @@ def fingerprint(simulate: Callable[..., Any], build: Callable[..., Any]) -> dict
 
 
 def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Say in what two fingerprints differ; empty if they don't."""
+    """Return the differences of two fingerprints; empty if there are none."""
     listed = [
         f"{name} was {was['versions'].get(name)}, is now {current}"
         for name, current in now["versions"].items()
@@ -59,14 +59,14 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 class _Walk:
-    """Goes from functions to all of the user's that they use."""
+    """Follows functions to all objects of the user's that they use."""
 
     def __init__(self) -> None:
         self.found: dict[str, set[str]] = {}
         self._seen: dict[int, Any] = {}
 
     def add(self, name: str, thing: Any) -> None:
-        """Add a thing that is known by a name, and what it uses."""
+        """Add a named object, and the objects that it uses."""
         if is_installed(thing):
             return
         if isinstance(thing, ModuleType):
@@ -80,7 +80,7 @@ class _Walk:
         if not isinstance(thing, _MET_ONCE) and not _has_own_class(thing):
             return self._value(name, thing)
         if id(thing) in self._seen:
-            return ""  # it is there already, or on its way
+            return ""  # already included, or in progress
         self._seen[id(thing)] = thing  # kept, so that its id isn't given to another
         if isinstance(thing, FunctionType):
             return self._function(name, thing)
@@ -95,7 +95,7 @@ class _Walk:
         return self._each(name, (type(thing), dict(vars(thing))))
 
     def _value(self, name: str, value: Any) -> str:
-        """Hash what is made of other values, or shows all that it is."""
+        """Hash an object made of other values, or one with a complete repr."""
         if isinstance(value, functools.partial):
             return self._each(name, (value.func, value.args, value.keywords))
         if isinstance(value, MethodType):
@@ -139,7 +139,7 @@ class _Walk:
 
 
 def _of_class(class_: type) -> Iterator[Any]:
-    """Yield what a class is made of, and the user's own classes among its bases."""
+    """Yield the contents of a class, and the user's own classes among its bases."""
     for name, member in vars(class_).items():
         if name in ("__module__", "__dict__", "__weakref__", "__doc__", "__firstlineno__"):
             continue
@@ -161,9 +161,9 @@ def _is_own_module(thing: Any) -> bool:
 
 
 def is_installed(thing: Any) -> bool:
-    """Say whether a module, class, function or code comes with Python or a package.
+    """Whether a module, class, function or code belongs to Python or a package.
 
-    Then versions tell of it.
+    Its version then identifies it.
     """
     if isinstance(thing, BuiltinFunctionType | np.ufunc):
         return True

@@ -25,15 +25,15 @@ TABLE_DIM = "cell"
 REPLICATE_DIM = "replicate"
 
 LARGEST = 2**63 - 1
-"""What a whole number can be in an array."""
+"""NumPy types of whole numbers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
     """One simulated release and its analysis.
 
-    ``simulate`` and ``build`` are called with the settings. The index says where the cell's results
-    go, in arrays with the dims of the grid and of replicates.
+    ``simulate`` and ``build`` are called with the settings. The index is the cell's place in arrays
+    with the dims of the grid and of replicates.
     """
 
     settings: dict[str, Value]
@@ -42,7 +42,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What the cell is called in a store: a hash of its settings, and the replicate."""
+        """The cell's name in a store: a hash of its settings, and the replicate."""
         return f"{self._digest():032x}-{self.replicate:05d}"
 
     def seeds(self, seed: int) -> np.random.SeedSequence:
@@ -59,7 +59,7 @@ class Cell:
         return f"{listed}, replicate {self.replicate}"
 
     def _digest(self) -> int:
-        """Hash the settings; equal numbers hash alike, whatever their type."""
+        """Hash the settings; equal numbers of different types hash alike."""
         text = json.dumps({k: _plain(v) for k, v in self.settings.items()}, sort_keys=True)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
 
@@ -72,9 +72,8 @@ def _plain(value: Value) -> Value:
 class Grid:
     """The cells of a study, as arrays will hold their results.
 
-    ``coords`` are those of the settings' dims or, where not all combinations are in the study, of
-    the dim ``cell``; and of the replicates, whose dim is the last. Cells of equal settings are next
-    to each other.
+    ``coords`` has the settings' dims, or the dim ``cell`` if not all combinations are in the study,
+    and the replicates, whose dim is the last. Cells of equal settings are adjacent.
     """
 
     names: tuple[str, ...]
@@ -84,7 +83,7 @@ class Grid:
 
 
 def read_grid(grid: Any, replicates: int) -> Grid:
-    """Read what a user passes as a grid: all combinations of lists' values, or a table.
+    """Read the user's grid: all combinations of lists' values, or a table.
 
     Raises TypeError or ValueError if the grid isn't of such a form, is empty or repeats a setting;
     if a name can't be that of an argument or means something else in the result; if a value isn't a
@@ -217,7 +216,7 @@ def _text(name: str, value: str) -> str:
 
 
 def _of_one_type(values: list[Value]) -> list[Value]:
-    """Make floats of numbers of which some are floats; refuse other mixtures."""
+    """Convert numbers to floats if some are floats; refuse other mixtures."""
     types = {type(value) for value in values}
     if types == {int, float}:
         return [float(value) for value in values]

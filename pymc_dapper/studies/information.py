@@ -30,11 +30,11 @@ def missing_information(
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Estimate the fraction of missing information from points that chains came by.
 
-    As :func:`pymc_dapper.diagnostics.missing_information` does it, with the steps that sampled, of
-    which NUTS is tuned by now. Each chain has values of the model's value variables at draws after
-    tuning. Returned are, by name, the fraction and its Monte Carlo error; nothing where nothing is
-    latent, or if a parameter is moved by other steps than conjugate draws and NUTS, such as a
-    CountStep that integrates it out.
+    As :func:`pymc_dapper.diagnostics.missing_information`, with the steps that sampled; NUTS is
+    tuned by then. Each chain has values of the model's value variables at draws after tuning.
+    Returns the fraction and its Monte Carlo error by name. Returns nothing if nothing is latent, or
+    if a parameter is moved by other steps than conjugate draws and NUTS, such as a CountStep that
+    integrates it out.
     """
     steps = _parameter_steps(prepared)
     if not steps:
@@ -57,7 +57,7 @@ def missing_information(
 
 
 def _parameter_steps(prepared: PreparedModel) -> list[BlockedStep]:
-    """Return the steps that draw all parameters given what is latent, if there are such."""
+    """Return the steps that draw all parameters given the latent variables, if there are any."""
     latent = {x for s in prepared.steps if isinstance(s, DapperStep) for x in s.vars}
     for step in prepared.steps:
         if isinstance(step, CountStep):  # its other variables are parameters that it draws itself

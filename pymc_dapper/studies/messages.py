@@ -1,4 +1,4 @@
-"""What is kept of an exception: its kind, and a text without the values that it came upon."""
+"""Messages of exceptions without values: the kind, and a text without data."""
 
 import dis
 import os
@@ -20,15 +20,14 @@ class StudyError(Exception):
 
 
 def error_message(where: str, error: BaseException, names: Iterable[str] = ()) -> str:
-    """Say what went wrong, without values: an exception's text may hold confidential ones.
+    """Describe an error without values: an exception's text may contain confidential ones.
 
-    Of the text are kept the words that are written in the statement that raised it; if a package
-    raised it, those of the package's modules that the call went through; and the given names. All
-    other words and all numbers are left out, and the line of the user's own code is told instead.
-    Arrays and files can hold what is returned.
+    Kept are words of the statement that raised the exception; if a package raised it, words of the
+    package's modules on the way; and the given names. All other words and all numbers are replaced,
+    and the line of the user's own code is added. Results can contain arrays and files.
     """
     text, places = str(error), list(_places(error.__traceback__))
-    if not isinstance(error, StudyError | MemoryError):  # which tell of shapes at most
+    if not isinstance(error, StudyError | MemoryError):  # their texts have shapes at most
         known = {*_words(*names), *_words_of(error)}
         for place in reversed(places):
             if place is not places[-1] and not is_installed(place.tb_frame.f_code):
@@ -58,7 +57,7 @@ def _words(*texts: str) -> Iterator[str]:
 
 
 def _words_of(error: BaseException) -> Iterator[str]:
-    """Yield words that a kind of error has, whatever the values."""
+    """Yield words that occur in every text of a kind of error."""
     yield from _words(type(error).__doc__ or "")
     if isinstance(error, OSError) and error.errno is not None:
         yield from _words(os.strerror(error.errno))
@@ -67,7 +66,7 @@ def _words_of(error: BaseException) -> Iterator[str]:
 
 
 def _words_at(place: TracebackType) -> Iterator[str]:
-    """Yield the words that are written where an error was raised."""
+    """Yield the words of the statement that raised an error."""
     if is_installed(place.tb_frame.f_code):
         yield from _words_of_module(place.tb_frame)
         return
@@ -80,7 +79,7 @@ def _words_at(place: TracebackType) -> Iterator[str]:
 
 def _within(inner: dis.Positions | None, outer: dis.Positions | None) -> bool:
     if inner is None or outer is None or None in inner or None in outer:
-        return False  # Python was told not to keep places
+        return False  # Python was started without positions
     return (outer.lineno, outer.col_offset) <= (inner.lineno, inner.col_offset) and (
         inner.end_lineno,
         inner.end_col_offset,
@@ -88,7 +87,7 @@ def _within(inner: dis.Positions | None, outer: dis.Positions | None) -> bool:
 
 
 def _words_of_module(frame: FrameType) -> Iterator[str]:
-    """Yield the words of the source of a module, of which a function is being called."""
+    """Yield the words in the source of a module with a function on the call stack."""
     yield from _words_of_code(frame.f_code)
     for thing in list(frame.f_globals.values()):
         for member in vars(thing).values() if isinstance(thing, type) else (thing,):

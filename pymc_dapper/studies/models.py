@@ -19,17 +19,17 @@ from pymc_dapper.counts.step import CountStep
 from pymc_dapper.graphs.dependence import records_seen
 
 MODELS_KEPT = 8
-"""Models that a worker keeps: the settings that it is likely to be given in turn."""
+"""Number of models that a worker keeps, for settings that are likely to return."""
 
 
 @dataclass(frozen=True)
 class Structure:
-    """All that a sampler can see of a model.
+    """Everything about a model that a sampler depends on.
 
-    ``names`` is what has no graph: names, dims and their lengths, coordinates, initial values.
-    ``graphs`` say how variables are drawn, and are the terms of the log-density; ``inputs`` are
-    their own: value variables, random generators, data, lengths of dims. ``data`` are the
-    ``pm.Data``, by name: what may have other values.
+    ``names`` has what isn't in graphs: names, dims and their lengths, coordinates, initial values.
+    ``graphs`` define how variables are drawn, and the terms of the log-density. ``inputs`` are the
+    graphs' own: value variables, random generators, data, lengths of dims. ``data`` are the
+    ``pm.Data``, by name, whose values may differ.
     """
 
     model: Model
@@ -93,16 +93,16 @@ class PreparedModel:
     def reusable(self) -> bool:
         """Whether a further run would be the same as one with steps that were built for it.
 
-        A CountStep looks at the data when it is built, for a first guess at its proposals.
+        A CountStep uses the data when it is built, for a first guess at its proposals.
         """
         return not any(isinstance(step, CountStep) for step in self.steps)
 
     def matches(self, structure: Structure, options: Mapping[str, Any]) -> bool:
-        """Whether this is what another model needs, but for the values of its data."""
+        """Whether another model is the same except for the values of its data."""
         return equal_dataclass_values(self._options, options) and self._structure.equals(structure)
 
     def take_over(self, structure: Structure) -> None:
-        """Take over a model's data, and put the steps back to where they were when built."""
+        """Take over a model's data, and reset the steps to their state after construction."""
         for mine, new in zip(self._structure.data, structure.data, strict=True):
             mine.set_value(new.get_value())
         for step, state in zip(self.steps, self._fresh, strict=True):
@@ -145,7 +145,7 @@ class ModelCache:
 
 
 def _assign(model: Model, options: Mapping[str, Any]) -> list[BlockedStep]:
-    """Choose steps; those of parameters only where there is nothing latent."""
+    """Choose steps; steps for parameters alone only if nothing is latent."""
     options = dict(options)
     for kind in ("records", "counts"):
         if kind in options:

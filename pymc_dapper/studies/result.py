@@ -1,4 +1,4 @@
-"""What a study returns: results of cells as labelled arrays."""
+"""Results of cells as labelled arrays."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from pymc_dapper.studies.grid import REPLICATE_DIM, Cell, Grid
 
 
 def collect(grid: Grid, results: Mapping[Cell, CellResult], attrs: Mapping[str, Any]) -> DataTree:
-    """Collect what became of each cell.
+    """Collect the outcomes of the cells.
 
     The root of the tree describes the cells; below it is a group for each parameter.
     """
@@ -36,7 +36,7 @@ def collect(grid: Grid, results: Mapping[Cell, CellResult], attrs: Mapping[str, 
 
 
 def _parameter(grid: Grid, entries: Sequence[tuple[Cell, dict[str, Any]]]) -> xr.Dataset:
-    """Arrange the statistics of a parameter, and add what replicates say together."""
+    """Arrange the statistics of a parameter, and add statistics over replicates."""
     labels = [json.loads(entry["entry"]) for _, entry in entries]
     dims = list(dict.fromkeys(dim for label in labels for dim in label))
     coords = {dim: list(dict.fromkeys(label.get(dim, "") for label in labels)) for dim in dims}
@@ -61,7 +61,7 @@ def _over_replicates(statistics: xr.Dataset) -> dict[str, xr.DataArray]:
     """Bias of the posterior mean and coverage of the interval, with their Monte Carlo errors."""
     error, covered = statistics["error"], statistics["covered"]
     n = covered.count(REPLICATE_DIM)
-    # With one more interval of each kind: else there would be no error where all cover.
+    # With one more interval of each kind: otherwise the error would be zero if all cover.
     shrunk = (covered.sum(REPLICATE_DIM) + 1) / (n + 2)
     return {
         "bias": error.mean(REPLICATE_DIM),
@@ -72,6 +72,6 @@ def _over_replicates(statistics: xr.Dataset) -> dict[str, xr.DataArray]:
 
 
 def monte_carlo_error(values: xr.DataArray) -> xr.DataArray:
-    """Return the standard error of the mean over replicates; nan where there is one at most."""
+    """Return the standard error of the mean over replicates; nan with fewer than two."""
     n = values.count(REPLICATE_DIM)
     return values.std(REPLICATE_DIM) / np.sqrt((n - 1).where(n > 1))

@@ -32,7 +32,7 @@ type Results = Iterator[tuple[Cell, CellResult]]
 
 
 def check_picklable(runner: CellRunner) -> None:
-    """Check that other processes can be given what the user passed."""
+    """Check that the user's objects can be sent to other processes."""
     interactive = not hasattr(sys.modules["__main__"], "__file__")
     for name in ("simulate", "build", "sample_kwargs"):
         given = getattr(runner, name)
@@ -55,8 +55,8 @@ def check_picklable(runner: CellRunner) -> None:
 def run_in_executor(runner: CellRunner, cells: Iterable[Cell], executor: Executor) -> Results:
     """Run cells in an executor of the user's, which is left open, and yield results as they come.
 
-    A cell of which the executor reports an error has failed; if the executor itself broke, or
-    cancelled the cell, it wasn't run.
+    If the executor reports an error of a cell, the cell has failed; if the executor itself broke,
+    or cancelled the cell, it wasn't run.
     """
     futures: dict[Future[CellResult], Cell] = {}
     try:
@@ -87,13 +87,13 @@ def _not_run(error: Exception) -> CellResult:
 
 
 def _executor_failed(error: Exception) -> CellResult:
-    # Dask gives up on a cell whose workers died several times.
+    # Dask gives up a cell whose workers died several times.
     status = WORKER_DIED if type(error).__name__ == "KilledWorker" else FAILED
     return CellResult(status, error_message("executor", error))
 
 
 def run_in_processes(runner: CellRunner, cells: Iterable[Cell], workers: int) -> Results:
-    """Run cells in processes on this machine, and put a new one in the place of one that dies.
+    """Run cells in processes on this machine, and replace processes that die.
 
     Each process has a pool of its own. So if it dies, we know in which cell, and only that is lost.
     Each cell is asked for when there is a process to run it. Raises RuntimeError if processes can't
@@ -139,7 +139,7 @@ def run_in_processes(runner: CellRunner, cells: Iterable[Cell], workers: int) ->
     finally:
         for pool in idle:
             pool.shutdown(wait=False)
-        for _, _, pool in running.values():  # where the study is interrupted
+        for _, _, pool in running.values():  # if the study is interrupted
             _kill(pool)
 
 
@@ -161,7 +161,7 @@ def _one_process() -> ProcessPoolExecutor:
 
 
 def _die_with_parent() -> None:
-    """Let this worker end if its parent is killed; by itself, it would wait for work for ever."""
+    """End this worker if its parent is killed; otherwise it would wait for work forever."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -181,7 +181,7 @@ def _kill(pool: ProcessPoolExecutor) -> None:
 
 
 def _check_ready(pool: ProcessPoolExecutor, runner: CellRunner) -> None:
-    """Find out whether a process starts, imports the user's functions and is there."""
+    """Check that a process starts, imports the user's functions and responds."""
     try:
         pool.submit(runner.ready).result()
     except BrokenExecutor as error:

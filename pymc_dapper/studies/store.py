@@ -28,15 +28,15 @@ from pymc_dapper.studies.grid import REPLICATE_DIM, Cell
 
 IDENTITY = "_study.json"
 CLAIMS = "_claims"
-"""Begin with an underscore: what reads a directory of Parquet files passes over them."""
+"""Begin with an underscore: readers of a directory of Parquet files skip such files."""
 
 
 class Store:
     """A directory of finished cells, which several processes may fill. All files are one table.
 
-    The directory is made if it isn't there. Of cells that were read, ``changed`` says in what the
-    code or the versions that made them differ from the fingerprint of the present ones. Raises
-    ImportError if pyarrow isn't installed, OSError if the directory can't be made or written to.
+    The directory is created if necessary. For cells that were read, ``changed`` has the differences
+    between the code or versions that made them and the present ones. Raises ImportError if pyarrow
+    isn't installed, OSError if the directory can't be created or written.
     """
 
     def __init__(self, path: Path, fingerprint: Mapping[str, Any]):
@@ -60,7 +60,7 @@ class Store:
 
     @contextmanager
     def taking_over(self) -> Iterator[None]:
-        """Let no other process look at the store's settings, or take it, for a while."""
+        """Keep other processes from reading the store's settings, or claiming it, for a while."""
         while not self._claims.take(IDENTITY):
             time.sleep(0.05)
         try:
@@ -119,10 +119,10 @@ class Store:
         )
 
     def read(self, cells: Iterable[Cell]) -> dict[Cell, CellResult]:
-        """Read what is there of some cells.
+        """Read the stored results of some cells.
 
-        Warns if a file can't be read, or isn't what this study wrote of the cell, which is then
-        taken as missing.
+        Warns if a file can't be read, or isn't what this study wrote; its cell then counts as
+        missing.
         """
         there = {path.name for path in self.path.iterdir()}
         read = ((cell, self._read(cell)) for cell in cells if _file(cell) in there)
@@ -169,7 +169,7 @@ class Store:
     def write(self, cell: Cell, result: CellResult) -> None:
         """Write a finished cell, then those that couldn't be written before; give up their claims.
 
-        A file is there as a whole or not at all. Warns the first time that one can't be written:
+        Files are written completely or not at all. Warns the first time that one can't be written:
         the result is then kept in memory, to be written later.
         """
         error = self._write_cell(cell, result)
@@ -187,7 +187,7 @@ class Store:
         self._unwritten[cell] = result
 
     def flush(self) -> None:
-        """Write what couldn't be written before, as far as that is possible now."""
+        """Write results that couldn't be written before, as far as possible."""
         for cell, result in list(self._unwritten.items()):
             if self._write_cell(cell, result) is None:
                 del self._unwritten[cell]
@@ -202,7 +202,7 @@ class Store:
         return len(self._unwritten)
 
     def _write_cell(self, cell: Cell, result: CellResult) -> Exception | None:
-        """Write a cell; return what prevents it."""
+        """Write a cell; return the error that prevents it."""
         made_with = {"study": self._study, **self._fingerprint}
         try:
             rows = _to_rows(cell, result, json.dumps(made_with, sort_keys=True))
@@ -233,7 +233,7 @@ def _file(cell: Cell) -> str:
 
 
 def _settings(cell: Cell) -> dict[str, Any]:
-    """Return what a cell's file has of its settings."""
+    """Return the settings in a cell's file."""
     settings = {k: v if isinstance(v, bool | str) else float(v) for k, v in cell.settings.items()}
     return {**settings, REPLICATE_DIM: cell.replicate}
 
@@ -253,9 +253,9 @@ def _to_rows(cell: Cell, result: CellResult, made_with: str) -> list[dict[str, A
 def _from_rows(
     cell: Cell, rows: list[dict[str, Any]], study: str
 ) -> tuple[CellResult, dict[str, Any]]:
-    """Return the result that rows hold, with what it was made with.
+    """Return the result in a file's rows, with the code and versions behind it.
 
-    Raises ValueError if they aren't this cell's and this study's, or aren't what was written.
+    Raises ValueError if the rows belong to another cell or study, or were damaged.
     """
     settings = _settings(cell)
     if any({name: row[name] for name in settings} != settings for row in rows):
@@ -279,18 +279,18 @@ def _digest(content: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Make of a setting what JSON can hold, and what is the same in each process."""
+    """Convert a setting to a JSON value that is the same in each process."""
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else plain(value)
 
 
 def _version(path: Path) -> tuple[int, ...]:
-    """Tell a file from another that is put in its place."""
+    """Return a value that changes if another file replaces this one."""
     status = path.stat()
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file that is there as a whole or not at all."""
+    """Write a file completely or not at all."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with unfinished.open("wb") as file:

@@ -56,7 +56,7 @@ UNSUITED = ("keep_records", "trace", "return_inferencedata", "discard_tuned_samp
 OnChange = Literal["warn", "raise", "reuse"]
 
 PAUSE = 1.0
-"""Seconds between two looks at cells that another process runs."""
+"""Seconds between checks for cells that another process runs."""
 
 
 def study(
@@ -77,16 +77,16 @@ def study(
     retry_failed: bool = False,
     progressbar: bool = True,
 ) -> DataTree:
-    """Study what privacy costs: simulate releases over a grid of settings, and analyse each.
+    """Study the cost of privacy: simulate releases over a grid of settings, and analyse each.
 
     Parameters
     ----------
     simulate : callable
-        ``simulate(rng, **cell)`` returns two dicts: what was released, and the true values of
+        ``simulate(rng, **cell)`` returns two dicts: the released values, and the true values of
         parameters, in the shapes of the model's variables of the same names.
     build : callable
-        ``build(released, **cell)`` returns the ``pm.Model`` of an analysis. Where the released
-        values are ``pm.Data``, a worker compiles once for all models that differ in them only.
+        ``build(released, **cell)`` returns the ``pm.Model`` of an analysis. If the released values
+        are ``pm.Data``, a worker compiles once for all models that differ only in them.
     grid : mapping of str to list, DataFrame, or list of dicts
         Settings, which ``simulate`` and ``build`` are called with by name: all combinations of the
         lists' values, or a table with one row for each setting. Values are numbers, bools or
@@ -97,22 +97,22 @@ def study(
         Parameters to report, ``pm.Deterministic`` among them. Those that the true values have the
         names of if not given.
     seed : int, optional
-        Seed of the study. Drawn if not given, or taken from ``store``. The seed of a cell depends
-        on it, on the cell's settings and on the replicate: not on the workers, on the order, or on
-        what else is in the grid.
+        Seed of the study. By default drawn, or taken from ``store``. The seed of a cell depends on
+        it, on the cell's settings and on the replicate: not on the workers, the order, or the rest
+        of the grid.
     executor : concurrent.futures.Executor or int, optional
-        Where cells run: a number of processes on this machine, as many as there are cores if not
-        given; or an executor, such as Dask's ``client.get_executor()``, which is left open.
+        Where cells run: a number of processes on this machine, by default the number of cores; or
+        an executor, such as Dask's ``client.get_executor()``, which is left open.
     store : path, optional
         Directory in which each finished cell is written at once, as a Parquet file. Cells that are
         there already aren't run again. Several processes may fill a store at the same time: each
         cell is run by one of them, and all return all results. Needs pyarrow:
         ``pip install 'pymc-dapper[studies]'``.
     on_change : {"warn", "raise", "reuse"}, default "warn"
-        What to do if cells in the store were computed by other code than that of ``simulate`` and
-        ``build``, and of what they use of your own modules, or with other versions of Python,
-        NumPy, SciPy, numba, PyTensor or PyMC: use them and warn; raise an error before anything is
-        run; or use them without a word.
+        What to do if cells in the store were computed with other code (of ``simulate``, ``build``
+        and what they use of your own modules) or other versions of Python, NumPy, SciPy, numba,
+        PyTensor or PyMC. Use them and warn; raise an error before anything is run; or use them
+        silently.
     timeout : float, optional
         Seconds that ``simulate`` may take, and that sampling a cell may take, from its first draw
         on. Building the model and compiling don't count, and aren't stopped.
@@ -122,19 +122,19 @@ def study(
     prob : float, default 0.9
         Probability of the equal-tailed posterior intervals.
     missing_information : bool, default True
-        Whether to estimate the fraction of missing information of each parameter, from 200 draws or
-        a few more. Where NUTS moves parameters, that costs 2,000 of its draws. Not known where
-        parameters are integrated out of a table of counts.
+        Whether to estimate the fraction of missing information of each parameter, from about 200
+        draws. If NUTS moves parameters, that costs 2,000 of its draws. Unknown if parameters are
+        integrated out of a table of counts.
     retry_failed : bool, default False
-        Whether to run cells again whose failure is in the store.
+        Whether to run cells again that the store has as failed.
     progressbar : bool, default True
         Whether to show how many cells are finished, and the time left.
 
     Returns
     -------
     DataTree
-        At its root, with the grid's settings and ``replicate`` as dims (or ``cell`` and
-        ``replicate``, where not all combinations of a table's settings are in it):
+        Its root has the grid's settings and ``replicate`` as dims; or ``cell`` and ``replicate``,
+        if a table doesn't have all combinations of settings:
 
         - ``status``: "done", "failed", "timed out", "worker died" or "not run", with a ``message``;
         - ``record_acceptance``, its ``acceptance_floor`` under a pure budget, ``divergences``;
@@ -147,9 +147,9 @@ def study(
           interval; ``error``, the mean less the truth; ``covered``, 1 if the interval has the truth
           in it, else 0; ``ess_bulk``, ``ess_per_second``, ``r_hat``; ``missing_information`` with
           its Monte Carlo error ``missing_information_mcse``;
-        - over the replicates that are done: ``bias`` and ``coverage``, with their Monte Carlo
-          errors ``bias_mcse`` and ``coverage_mcse`` (of the latter, with one more interval that
-          covers and one that doesn't, so that it is above 0 where all do).
+        - over finished replicates: ``bias`` and ``coverage``, with their Monte Carlo errors
+          ``bias_mcse`` and ``coverage_mcse`` (the latter computed with one more covering and one
+          more missing interval, so that it is never 0).
 
         All is nan that isn't known. Attributes: ``seed`` and ``prob``.
 
@@ -175,9 +175,9 @@ def study(
     Each cell is sampled in one process, which runs one cell at a time. With the same seed all
     results but timings are the same to the bit, on machines of one kind.
 
-    A cell that raises is recorded with its error, and the rest goes on. A process of our own that
-    dies is replaced, and its cell run again, three times at most; what other executors do is up to
-    them.
+    A cell that raises is recorded with its error, and the rest goes on. If a process of the study's
+    own dies, it is replaced and its cell run again, three times at most; other executors decide for
+    themselves.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def _fresh_seed() -> int:
 
 
 def _sample_kwargs(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Check what is to be passed on to the sampler, and fill in."""
+    """Check the sampler's arguments, and fill in defaults."""
     known = {*STEP_OPTIONS, *inspect.signature(pm.sample).parameters} - {"kwargs"}
     for name in given:
         if name in OWN:
@@ -355,7 +355,7 @@ def _progress(total: int, finished: int, *, show: bool) -> Iterator[Callable[[Ce
         TextColumn("cells{task.fields[note]}"),
         TimeRemainingColumn(),
     )
-    # From all cells: of the last 30 s alone, there would be no time left where a cell takes longer.
+    # From all cells: the last 30 s alone would give no estimate if a cell takes longer.
     with Progress(*columns, disable=not show, speed_estimate_period=math.inf) as bar:
         task = bar.add_task("", total=total, completed=finished, note="")
         statuses: Counter[str] = Counter()
@@ -372,7 +372,7 @@ def _not_done(statuses: Counter[str]) -> list[str]:
 
 
 def _tell_changes(store: Store | None, cells: Iterable[Cell], on_change: OnChange) -> list[Cell]:
-    """Say if other code or versions computed some cells of a store; return them."""
+    """Report whether other code or versions computed some cells of a store; return them."""
     if store is None:
         return []
     changed = [cell for cell in cells if cell in store.changed]

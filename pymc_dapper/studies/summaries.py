@@ -1,4 +1,4 @@
-"""What a cell reports of a parameter's posterior."""
+"""Summaries of a parameter's posterior in a cell."""
 
 import json
 import warnings
@@ -27,8 +27,8 @@ def summarise(
     """Summarise the posterior of a parameter, entry by entry.
 
     ``information`` has the statistics that don't come from the draws alone; they and the true value
-    have the parameter's shape. Each entry gives a dict of its place, as JSON text, and a number for
-    each of ``STATISTICS``, nan where there is none.
+    have the parameter's shape. Each entry gives a dict with its index, as JSON text, and a number
+    for each of ``STATISTICS``, nan if unknown.
     """
     draws = draws.transpose("chain", "draw", ...)
     dims, shape = draws.dims[2:], draws.shape[2:]
@@ -59,7 +59,7 @@ def _statistics(
     mean = x.mean(axis=(0, 1))
     lower, median, upper = np.quantile(x, [tail, 0.5, 1 - tail], axis=(0, 1))
     with warnings.catch_warnings():
-        # Of a parameter that hasn't moved, they are nan, which says it.
+        # They are nan for a parameter that hasn't moved, as they should be.
         warnings.simplefilter("ignore", RuntimeWarning)
         ess = np.asarray(array_stats.ess(x, method="bulk", **AXES))
         r_hat = (

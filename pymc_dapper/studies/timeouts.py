@@ -6,11 +6,11 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 GRACE = 1.0
-"""Seconds in which a function that is to stop may do so."""
+"""Seconds that a function gets to stop."""
 
 
 class CellTimeout(Exception):
-    """What took longer than the seconds that it had, and whether it couldn't be stopped."""
+    """The function that took too long, and whether it couldn't be stopped."""
 
     def __init__(self, what: str, seconds: float, *, unfinished: bool = False):
         super().__init__(f"{what} took longer than {seconds:g} s, the study's timeout")

@@ -1,7 +1,7 @@
 """Graphs with a row for each record, rewritten with a row for each cell of a table.
 
-A cell is a distinct row of what is public of a record (covariates, groups, answers) together with
-values of its variables. Nothing with a row for each record is ever computed.
+A cell is a distinct row of a record's public data (covariates, groups, answers) together with
+values of its variables. Arrays with a row for each record are never computed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,13 +32,14 @@ from pymc_dapper.records.reading.rules import follow_records
 from pymc_dapper.tabulation.errors import TabulationError
 
 Leaf = Callable[[TensorVariable, int], TensorVariable]
-"""``leaf(x, axis)``: what stands for a public array with an entry for each record along an axis."""
+"""``leaf(x, axis)``: the variable for a public array with an entry for each record along an
+axis."""
 
 
 class AtCells:
-    """Rewrites graphs of records, given what their variables are in each cell.
+    """Rewrites graphs of records, given the values of their variables in each cell.
 
-    ``records`` maps record variables, of shape (n,), to what they are in each of ``n_cells``.
+    ``records`` maps record variables, of shape (n,), to their values in each of ``n_cells``.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class AtCells:
         self._public: dict[tuple[Variable, int], TensorVariable] = {}
 
     def rewrite(self, graph: TensorVariable, axis: int = 0) -> TensorVariable:
-        """Rewrite a graph with an entry for each record along an axis, whatever it depends on."""
+        """Rewrite a graph with an entry for each record along an axis, public or not."""
         dependent = dependent_variables(self._records, [graph])
         if graph not in dependent:
             return self._rows(graph, axis)
@@ -75,7 +76,7 @@ class AtCells:
             raise TabulationError(f"{graph} has no entry for each record along its axis {axis}")
         return new[graph]
 
-    # -- what depends on records -------------------------------------------------------------------
+    # -- graphs that depend on records -------------------------------------------------------------
 
     def _inputs(self, node: Apply, role: Rows, new: Sequence[Variable | None]) -> list[Variable]:
         """Return the inputs for cells."""
@@ -113,7 +114,7 @@ class AtCells:
         raise _unknown(node)
 
     def _aligned(self, x: Variable, axis: int) -> Variable:
-        """Return a public input as it is at cells, if it has an entry for each record."""
+        """Return a public input at the cells, if it has an entry for each record."""
         if axis < 0 or x.type.shape[axis] == 1:
             return x
         return self._rows(x, axis)
@@ -125,7 +126,7 @@ class AtCells:
         return [pt.constant(self._n_cells) if k == axis else s for k, s in enumerate(shape)]
 
     def _look_up(self, node: Apply, role: Rows, new: Sequence[Variable | None]) -> list[Variable]:
-        """Look up, or fill in, by indices that depend on records, or what depends on them."""
+        """Look up, or fill in, if indices or values depend on records."""
         fills = isinstance(node.op, AdvancedIncSubtensor)
         n_arrays = 2 if fills else 1
         arrays, index_inputs = node.inputs[:n_arrays], node.inputs[n_arrays:]
@@ -174,10 +175,10 @@ class AtCells:
             and bool(np.array_equal(value.ravel(), np.arange(self._n)))
         )
 
-    # -- what is public ----------------------------------------------------------------------------
+    # -- public graphs ----------------------------------------------------------------------------
 
     def _rows(self, x: Variable, axis: int) -> TensorVariable:
-        """Return what is public as it is at cells, from what arrays hold there."""
+        """Return a public graph at the cells, from the arrays that it is computed from."""
         key = (x, axis)
         if key not in self._public:
             self._public[key] = self._public_rows(x, axis)

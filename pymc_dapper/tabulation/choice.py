@@ -16,37 +16,37 @@ from pymc_dapper.tabulation.model import compare, find_records, write_table
 from pymc_dapper.tabulation.reading import TableReading, read_table
 
 RECORDS_PER_CELL = 150
-"""A sweep over a table takes about as long for each cell as a sweep over so many records. Where the
-records are integrated out, a cell is a term of a sum, and takes no longer than a record."""
+"""A table's sweep takes as long per cell as a sweep over this number of records. If the records are
+integrated out, a cell is a term of a sum, and takes no longer than a record."""
 OF_NUMBERS = 100
-"""How many times more records there must be for each cell where they are numbers of several values.
-InterweaveStep moves parameters with such records, and nothing does with their Multinomial table:
-that may cost so much in effective draws."""
+"""Factor on that number if records are numbers with several values. InterweaveStep moves parameters
+with such records, but nothing moves them with a Multinomial table, which may cost this much in
+effective draws."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A model of counts that is sampled in the place of a model of records."""
+    """A model of counts that replaces a model of records."""
 
     model: Model
     counts: list[TensorVariable]
-    """Its counts; none where the records are integrated out."""
+    """Its counts; none if the records are integrated out."""
     n: int
     """Number of records."""
     n_cells: int
     names: str
     """The records, for messages."""
     factors: list[str]
-    """Names of the factors that see the records."""
+    """Names of the factors that depend on the records."""
 
 
 def table_if_cheaper(
     model: Model, records: Variable | Sequence[Variable] | None, kept: Sequence[str]
 ) -> Table | None:
-    """Tabulate a model's records if that takes fewer operations, and all that is kept stays.
+    """Tabulate a model's records if that takes fewer operations and keeps all results.
 
-    What decides is how many records and cells there are. None if a model isn't one of records that
-    can be counted: then they are sampled, and what can't be read is told there.
+    The decision depends on the numbers of records and cells. None if the model's records can't be
+    counted: they are then sampled, and errors are reported there.
     """
     try:
         rvs = find_records(model, records)
@@ -66,7 +66,7 @@ def table_if_cheaper(
         except TabulationError as error:
             LOGGER.warning("Not sampled as a table, but record by record: %s", error)
             return None
-    except ReadingError:  # refused with a reason, as most models are; told by `tabulate`
+    except ReadingError:  # refused with a reason, as most models are; `tabulate` gives it
         return None
     except FAILURES as error:  # of any operation: the model is then read by record
         LOGGER.info("No table in the place of records, which are read one by one: %s", error)

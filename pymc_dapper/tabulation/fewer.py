@@ -24,7 +24,7 @@ from pymc_dapper.tabulation.rows import DistinctRows
 ROWS = 16
 """Distinct rows, at most, that records are taken of."""
 OF_EACH = 3
-"""Records of each row; of a single row, as many as of all together."""
+"""Records of each row; a single row has as many as all rows together."""
 
 
 def few_records(rows: DistinctRows) -> np.ndarray:
@@ -36,9 +36,9 @@ def few_records(rows: DistinctRows) -> np.ndarray:
 def with_few_records(model: Model, n: int, chosen: np.ndarray) -> Model:
     """Write the model again with some of its n records.
 
-    Whatever has n entries is cut to those of the chosen records, and shapes are changed likewise.
-    Other numbers stay as they are, such as what a total is divided by. An observed variable whose
-    distribution is a graph is written as a Potential.
+    Axes of length n are cut to the chosen records, and shapes are changed accordingly. Other
+    numbers stay, such as the divisor of a total. An observed variable whose distribution is a graph
+    becomes a Potential.
     """
     m = len(chosen)
 
@@ -56,7 +56,7 @@ def with_few_records(model: Model, n: int, chosen: np.ndarray) -> Model:
         shapes: range | tuple[int, ...] = ()
         match node.op:
             case OpFromGraph() if not isinstance(node.op, SymbolicRandomVariable):
-                # What stands for a graph is made for arrays of the old length.
+                # Operations that wrap a graph are for arrays of the old length.
                 inner = node.op.fgraph
                 outputs = inner.bind(dict(zip(inner.inputs, node.inputs, strict=True)))
                 at = dict(zip(node.inputs, inputs, strict=True))
@@ -87,7 +87,7 @@ def with_few_records(model: Model, n: int, chosen: np.ndarray) -> Model:
         return rebuild([x], new, replace_node)[0]
 
     def untold(x: Variable) -> Variable:
-        """Leave out what a mechanism keeps with its release: copies would tell of all records."""
+        """Remove what mechanisms store with a release: it refers to all records."""
         for name in ("mechanism", "released", "statistic", "check_data"):
             x.tag.__dict__.pop(name, None)
         return x

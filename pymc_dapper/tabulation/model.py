@@ -1,4 +1,4 @@
-"""The model of counts that stands for a model of records."""
+"""Write the model of counts for a model of records."""
 
 from collections.abc import Sequence
 from math import prod
@@ -40,11 +40,11 @@ from pymc_dapper.tabulation.reading import (
 from pymc_dapper.tabulation.self_check import check_table, is_evaluated_soon
 
 ENTRIES_AT_ONCE = 2_000_000
-"""Entries of what cells contribute that are evaluated at once."""
+"""Entries of the cells' contributions that are evaluated at once."""
 DENSE = 10_000
-"""Up to so many entries, what cells contribute is a matrix; of more, a sparse one."""
+"""Up to this number of entries, contributions are a dense matrix; otherwise sparse."""
 LABELLED = 100_000
-"""Up to so many, distinct rows have labels."""
+"""Up to this number, distinct rows have labels."""
 
 
 def tabulate(
@@ -64,26 +64,26 @@ def tabulate(
         The model. Taken from the context if not given.
     records : variable or sequence of variables, optional
         The latent records, each a vector of a Bernoulli, Categorical, Binomial or DiscreteUniform
-        distribution. If not given: the free variables that a mechanism sees.
+        distribution. By default, the free variables in a mechanism's statistic.
 
     Returns
     -------
     Model
         A model with the same parameters, data, Potentials, observed variables and Deterministics. A
-        single variable of zeros and ones is counted as Binomial ``{name}_count``, how many are 1;
-        others as Multinomial ``{name}_counts``, of several variables as one after the other. What
-        is observed of each record by itself, such as a randomised answer, becomes a Potential of
-        the same name. If there is nothing else that sees the records, these are integrated out and
-        there is no table: the Potential is the log-likelihood of the numbers of answers.
-        Covariates that are ``pm.Data`` of real numbers stay data, with an entry for each row; of
-        integers they say which rows there are, and become constants.
+        single variable of zeros and ones is counted as Binomial ``{name}_count``, the number of
+        ones. Others are counted as Multinomial ``{name}_counts``, several variables one after the
+        other. An observation of each record, such as a randomised answer, becomes a Potential of
+        the same name. If nothing else depends on the records, they are integrated out and there is
+        no table: the Potential is the log-likelihood of the numbers of answers. Covariates that are
+        ``pm.Data`` of real numbers stay data, with an entry for each row; integers determine the
+        rows, and become constants.
 
     Raises
     ------
     TabulationError
-        If the records can't be counted: a kind of ``ReadingError``. The message says why. Also if,
-        at random values, the density of the new model isn't that of the model. Where the records
-        are too many for that, both are looked at for a model of the same form with few of them.
+        If the records can't be counted: a ``ReadingError`` with the reason. Also if the two models
+        have different densities at random values. With many records, both are compared with few of
+        them.
 
     Notes
     -----
@@ -91,8 +91,8 @@ def tabulate(
     :math:`\prod_{rv} p_{rv}^{N_{rv}}`, and :math:`\prod_r n_r! / \prod_v N_{rv}!` assignments of
     values to records have this table. Their product is the multinomial distribution.
 
-    Nothing of the records' number is computed where they don't differ. Of arrays with an entry for
-    each record, such as covariates, the distinct rows are found once.
+    The cost doesn't depend on the number of records if they don't differ. If arrays have an entry
+    for each record, such as covariates, their distinct rows are found once.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def compare(reading: TableReading, written: Model) -> None:
         few = with_few_records(reading.model, reading.n, few_records(reading.rows))
         of_few = read_table(few, [few[rv.name] for rv in reading.rvs])
         written_of_few = write_table(of_few)
-    except FAILURES as error:  # of whatever a graph may hold that is bound to a number of records
+    except FAILURES as error:  # of a graph that depends on the number of records
         _tell_not_compared(reading, str(error))
         return
     if not is_evaluated_soon(of_few):
@@ -154,7 +154,7 @@ def _tell_not_compared(reading: TableReading, why: str) -> None:
 def find_records(
     model: Model, records: Variable | Sequence[Variable] | None
 ) -> list[TensorVariable]:
-    """Find the records where they aren't given, without asking for their values."""
+    """Find the records if they aren't given, without using their values."""
     if records is not None:
         check_given(records, "tabulate was given", "the latent records")
         return [model.values_to_rvs[x] for x in record_values(records, model)]
@@ -170,7 +170,7 @@ def find_records(
             ", ".join(f"'{rv.name}'" for rv in seen)
             + ": no vector of a discrete distribution with few values, known beforehand"
         )
-    # Records that the mechanism sees through others only.
+    # Records on which the mechanism depends through others only.
     above = {x for rv in found for x in ancestors(rv.owner.inputs)}
     length = found[0].type.shape
     return [
@@ -181,7 +181,7 @@ def find_records(
 
 
 def write_table(reading: TableReading) -> Model:
-    """Write the model of counts; without them, where they are integrated out."""
+    """Write the model of counts, or the model without them if they are integrated out."""
     may_be_invalid = variables_maybe_invalid(reading)
     if reading.sums and may_be_invalid:
         raise TabulationError(
@@ -193,7 +193,7 @@ def write_table(reading: TableReading) -> Model:
 
 
 class _Writer:
-    """Writes a model, variable after variable; ``new`` has what placeholders stand for in it."""
+    """Writes a model, variable after variable; ``new`` maps placeholders to its variables."""
 
     def __init__(self, reading: TableReading, *, counted: bool):
         self._reading = reading
@@ -262,7 +262,7 @@ class _Writer:
         return made
 
     def _tag(self, old: TensorVariable, new: TensorVariable) -> None:
-        """Keep what a mechanism keeps with its release."""
+        """Keep what a mechanism stores with its release."""
         mechanism = getattr(old.tag, "mechanism", None)
         if mechanism is None:
             return
@@ -308,7 +308,7 @@ class _Writer:
         return dims
 
     def _in_model(self, graphs: Sequence[Variable]) -> list[Any]:
-        """Put the new model's variables in the place of placeholders."""
+        """Replace placeholders by the new model's variables."""
         inputs = set(explicit_graph_inputs(list(graphs))) - set(self._new)
         for data, x in self._reading.placeholders.items():
             if x in inputs and isinstance(data, SharedVariable):
@@ -341,7 +341,7 @@ class _Writer:
     def _of_values(self, p: TensorVariable, k: int, core: tuple[int, ...]) -> TensorVariable:
         """Return probabilities of the k-th variable in terms of the new model.
 
-        They have an axis of rows and one for each variable before, where they depend on these.
+        They have an axis of rows, and one for each earlier variable on which they depend.
         """
         if p.type.ndim <= len(core):
             return self._in_model([p])[0]
@@ -393,7 +393,7 @@ class _Writer:
         return f"{rv.name}_value"
 
     def _initval(self, k: int = 0, count: bool = False) -> np.ndarray | None:
-        """Count where the records were to start, if that was given."""
+        """Count the records' initial values, if they were given."""
         reading, given = self._reading, []
         for rv, values in zip(reading.rvs[: k + 1], reading.supports, strict=False):
             start = self._old.rvs_to_initial_values.get(rv)
@@ -405,7 +405,7 @@ class _Writer:
         return counts[..., 1] if count else counts
 
     def _write_answers(self, counted: bool) -> None:
-        """Write what is known of each record by itself as what is known of each cell."""
+        """Convert a factor with a value for each record to one with a value for each cell."""
         reading = self._reading
         n_variables = len(reading.rvs)
         logs = {
@@ -417,8 +417,8 @@ class _Writer:
             likelihood.tag.integrated_out = self._told()
             return
         for name, log in logs.items():
-            # Not linear in the counts, even where it could be: as a term of each cell, CountStep
-            # evaluates it for the cells that a move changes only.
+            # Kept nonlinear in the counts even if it could be linear: as a term of each cell,
+            # CountStep evaluates it only for the cells that a move changes.
             terms = pt.switch(pt.gt(self._cells, 0), self._cells * log, 0.0)
             pm.Potential(name, terms.sum())
 
@@ -431,7 +431,7 @@ class _Writer:
         for k, p in enumerate(reading.probabilities):
             after = (1,) * (len(lengths) - k - 1)
             of_values = self._of_values(p, k, lengths[k : k + 1])
-            # What PyMC checks of a distribution's parameters: those of other values may be valid.
+            # PyMC's checks of a distribution's parameters; they may hold for other values.
             valid = pt.all(pt.ge(of_values, 0.0), axis=-1, keepdims=True) & pt.isclose(
                 of_values.sum(axis=-1, keepdims=True), 1
             )
@@ -442,7 +442,8 @@ class _Writer:
         known = known_value(log)
         largest = log.max(axis=1, keepdims=True)
         if known is None or not np.ptp(known) <= LARGEST_RANGE:
-            # The largest of possible values: beside that of another, all may vanish.
+            # The maximum over possible values only: relative to an impossible one, all could
+            # underflow.
             possible = pt.gt(joint, 0.0)
             largest = pt.switch(possible, log, -np.inf).max(axis=1, keepdims=True)
             largest = pt.switch(pt.isfinite(largest), largest, 0.0)
@@ -454,13 +455,13 @@ class _Writer:
     # -- sums over records -------------------------------------------------------------------------
 
     def _of_sums(self, seen: Seen) -> Any:
-        """Return what sees sums over records in terms of the counts."""
+        """Return a function of sums over records in terms of the counts."""
         totals = {each.total: self._total(each) for each in seen.sums}
         [graph] = rebuild([seen.graph], totals)
         return self._in_model([graph])[0]
 
     def _total(self, each: RecordSum) -> TensorVariable:
-        """Write a sum over records as a sum over cells of what a record in each contributes."""
+        """Write a sum over records as a sum over cells, times a record's contribution in each."""
         reading, n_variables = self._reading, len(self._reading.rvs)
         of_each = reading.at_cells(each.contributions, n_variables)
         shape = of_each.type.shape[1:]
@@ -485,7 +486,7 @@ class _Writer:
 
 
 def _linear(coefficients: sparse.csr_array, cells: TensorVariable) -> TensorVariable:
-    """Multiply cells by what each contributes to some sums, shape (number of cells, sums)."""
+    """Multiply cells by their contributions to some sums, shape (number of cells, sums)."""
     by_sum = coefficients.T.tocsr()
     by_sum.eliminate_zeros()
     one_each = np.all(np.diff(by_sum.indptr) == 1) and np.all(by_sum.data == 1)
@@ -518,7 +519,7 @@ def _without_identity(graph: TensorVariable) -> TensorVariable:
 
 
 def _labels(reading: TableReading) -> list[str]:
-    """Say what the distinct rows are, by as few of the public arrays as tell them apart."""
+    """Label the distinct rows, by as few of the public arrays as distinguish them."""
     n_rows = len(reading.rows)
     labels = [""] * n_rows
     if n_rows <= LABELLED:

@@ -1,7 +1,7 @@
 """Sums over some of the records, written as sums over all.
 
-``x[where].sum()`` has a term for each record that was picked. What a table needs is a term for each
-record, which is zero for those that weren't.
+``x[where].sum()`` has a term for each selected record. A table needs a term for each record, which
+is zero for the others.
 """
 
 from collections.abc import Sequence
@@ -23,19 +23,19 @@ from pymc_dapper.records.reading.rules import follow_records
 
 
 def of_all_records(graph: TensorVariable, records: Sequence[TensorVariable]) -> TensorVariable:
-    """Write what picked records contribute, scattered over all, as what each record does.
+    """Write contributions of selected records as contributions of all records.
 
     Parameters
     ----------
     graph : TensorVariable, shape (n, ...)
-        What each record contributes, as :class:`RecordWalk` writes it.
+        Contributions in the form of :class:`RecordWalk`.
     records : sequence of TensorVariable, shape (n,)
         The records.
 
     Returns
     -------
     TensorVariable, shape (n, ...)
-        The same, without picks; the graph as it is, where it has none, or other ones.
+        The same without selections; unchanged if it has none, or other ones.
     """
     scattered = _scattered(graph)
     if scattered is None:
@@ -81,7 +81,7 @@ class _Spread:
         self._new: dict[Variable, tuple[TensorVariable, int]] = {}
 
     def over_all(self, terms: TensorVariable) -> TensorVariable | None:
-        """Return the graph, or None if it isn't known to treat each record by itself."""
+        """Return the graph, or None if it isn't known to treat records separately."""
         dependent = dependent_variables(list(self._records), [terms])
         for node in io_toposort([], [terms]):
             if dependent.isdisjoint(node.outputs):
@@ -96,7 +96,7 @@ class _Spread:
         return new if axis == 0 else None
 
     def _follow(self, node: Apply, of_records: Sequence[Variable]) -> None:
-        """Note the roles of what isn't picked yet; a pick of the wanted records is left out."""
+        """Note roles of variables before the selection; remove selections of the wanted records."""
         if not all(isinstance(self._roles.get(x), Rows) for x in of_records):
             return
         given = [self._roles.get(x, Fixed()) for x in node.inputs]
@@ -147,7 +147,7 @@ class _Spread:
         return True
 
     def _spread(self, x: Variable, axis: int) -> Variable | None:
-        """Return what is public of picked records as what is of all; zeros of the others."""
+        """Extend public data of selected records to all, by zeros."""
         if axis < 0 or x.type.shape[axis] == 1:
             return x
         values = known_value(x)

@@ -1,4 +1,4 @@
-"""How a model sees records of few values: through a table of how many have which."""
+"""How a model depends on records with few values: through the table of their counts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -50,7 +50,7 @@ MOST_VALUES = 256
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """A graph of the model as it sees the records through sums over them."""
+    """A graph of the model that depends on the records through sums over them."""
 
     graph: TensorVariable
     """The graph, a function of the totals of ``sums``."""
@@ -60,7 +60,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """A factor with a value for each record: what is known of each by itself."""
+    """A factor with a value for each record."""
 
     log_densities: TensorVariable
     """Shape (n,)."""
@@ -73,7 +73,7 @@ class PublicArray:
     array: Variable
     axis: int
     at_rows: TensorVariable
-    """What stands for its distinct rows: a constant, or a placeholder for data."""
+    """The variable for its distinct rows: a constant, or a placeholder for data."""
     values: np.ndarray
     """The distinct rows, the record axis first."""
     data: SharedVariable | None
@@ -81,9 +81,9 @@ class PublicArray:
 
 
 class ReadInTerms:
-    """A model's graphs in terms of placeholders, with all that is known of shapes in them.
+    """A model's graphs in terms of placeholders, with all known shapes static.
 
-    What stands for parameters and for data is in ``placeholders``, by the variables of the model.
+    ``placeholders`` maps the model's parameters and data to their placeholders.
     """
 
     def __init__(self, model: Model, rvs: Sequence[TensorVariable]):
@@ -109,7 +109,7 @@ class ReadInTerms:
 
 @dataclass(frozen=True, eq=False)
 class TableReading:
-    """How a model sees its records: everything that a table of counts must stand in for.
+    """How a model depends on its records: everything that a table of counts must replace.
 
     All graphs are in terms of placeholders.
     """
@@ -118,7 +118,7 @@ class TableReading:
     rvs: tuple[TensorVariable, ...]
     """The record variables, those that others depend on first."""
     records: tuple[TensorVariable, ...]
-    """What stands for them, shape (n,) each."""
+    """Their placeholders, shape (n,) each."""
     supports: tuple[range, ...]
     """The values of each."""
     chances: tuple[TensorVariable | None, ...]
@@ -128,21 +128,21 @@ class TableReading:
     read: ReadInTerms
     """Rewrites graphs of the model in terms of placeholders."""
     seen: dict[str, Seen]
-    """Potentials and Deterministics that see sums, by name."""
+    """Potentials and Deterministics that depend on sums, by name."""
     inputs_seen: dict[str, list[Seen]]
-    """Inputs of observed variables whose distribution sees sums, by name."""
+    """Inputs of observed variables whose distribution depends on sums, by name."""
     statistics: dict[str, Seen]
-    """What mechanisms add noise to, by the name of the release."""
+    """Statistics of mechanisms, by the name of the release."""
     answers: dict[str, Answers]
     """Factors with a value for each record, by name."""
     rows: DistinctRows
-    """The distinct rows of what is public."""
+    """The distinct rows of public data."""
     public: tuple[PublicArray, ...]
-    """What is public."""
+    """The public data."""
 
     @property
     def placeholders(self) -> dict[Variable, TensorVariable]:
-        """What stands for the other random variables, and for data."""
+        """Placeholders of the other random variables, and of data."""
         return self.read.placeholders
 
     @property
@@ -224,12 +224,12 @@ def cell_values(supports: Sequence[range]) -> np.ndarray:
 
 
 def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
-    """Read how a model sees records that can be counted; nothing of their number is computed.
+    """Read how a model depends on records that can be counted; the cost doesn't grow with n.
 
     Raises
     ------
     TabulationError
-        If they can't be: the message says why.
+        If they can't be counted, with the reason.
     """
     rvs = [rv for rv in model.free_RVs if rv in rvs]
     _check_children(model, rvs)
@@ -412,21 +412,21 @@ def _follow(name: str, graph: TensorVariable, records: Sequence[TensorVariable])
 def _over_all(each: RecordSum, records: Sequence[TensorVariable]) -> RecordSum:
     """Write contributions of picked records as zero for others.
 
-    Left out is what they would be computed from for its shape only.
+    Inputs of the contributions that only give their shape are left out.
     """
     [contributions] = rebuild([each.contributions], None, with_static_shape)
     return RecordSum(each.total, of_all_records(contributions, records))
 
 
 def _with_rows(reading: TableReading) -> TableReading:
-    """Find what is public of records, and its distinct rows."""
+    """Find the public data of records, and its distinct rows."""
     found: dict[tuple[Variable, int], TensorVariable] = {}
 
     def leaf(x: TensorVariable, axis: int) -> TensorVariable:
         return found.setdefault((x, axis), x)
 
     def collect(name: str, n_variables: int, graphs: Sequence[TensorVariable]) -> None:
-        # As many cells as there are records: arrays are looked at as they are.
+        # With as many cells as records, arrays are used directly.
         at: dict[Variable, TensorVariable] = {x: x for x in reading.records[:n_variables]}
         rewriter = AtCells(reading.n, reading.n, at, leaf)
         for graph in graphs:
@@ -456,7 +456,7 @@ def _with_rows(reading: TableReading) -> TableReading:
         of_rows = at_first(values, rows.first)
         at_rows = np.moveaxis(of_rows, 0, axis)
         data = _data_of(reading, array)
-        # What changes with its data; indices say which rows there are.
+        # Real-valued data may change; integer data determine the rows.
         changes = data is not None and values.dtype.kind == "f"
         placeholder = (
             array.type.clone(shape=at_rows.shape)(array.name) if changes else pt.constant(at_rows)
@@ -466,7 +466,7 @@ def _with_rows(reading: TableReading) -> TableReading:
 
 
 def variables_maybe_invalid(reading: TableReading) -> list[str]:
-    """Name variables whose probabilities other records may make invalid, at some parameters.
+    """Name variables whose probabilities some values of records may make invalid.
 
     Such a value of a record is impossible; but in a table, all cells' probabilities must be valid.
     """
@@ -533,7 +533,7 @@ def at_first(values: np.ndarray, first: np.ndarray) -> np.ndarray:
 
 
 def _data_of(reading: TableReading, x: Variable) -> SharedVariable | None:
-    """Return the data that a placeholder stands for."""
+    """Return the data of a placeholder."""
     for data, placeholder in reading.placeholders.items():
         if placeholder is x and isinstance(data, SharedVariable):
             return data

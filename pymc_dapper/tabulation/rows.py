@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 FEW = 1 << 16
-"""Up to so many numbers are counted one by one; of more, those that there are are sorted."""
+"""Numbers up to this one are counted one by one; larger ranges are sorted."""
 AT_ONCE = 1 << 20
-"""Records that are looked at together, so that little memory is needed besides the arrays."""
+"""Records that are processed together, to save memory."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class DistinctRows:
 def distinct_rows(arrays: Sequence[np.ndarray], n: int) -> DistinctRows:
     """Find the distinct rows of arrays of length ``n``, in the order of their values.
 
-    Without any array, all records are alike; nothing of length ``n`` is made then. Else whole
-    numbers in a small range, such as answers and indices, are numbered without sorting them.
+    Without arrays, all records are alike, and nothing of length ``n`` is made. Whole numbers in a
+    small range, such as answers and indices, are numbered without sorting.
     """
     codes, n_codes = None, 1
     for array in arrays:

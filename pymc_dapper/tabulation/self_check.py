@@ -1,4 +1,4 @@
-"""A numerical check that a table stands for its records, made before anything is sampled."""
+"""A numerical check that a table is equivalent to its records, made before sampling."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -28,11 +28,11 @@ Point = dict[str, np.ndarray]
 def check_table(reading: TableReading, written: Model) -> None:
     """Compare a model of counts, factor by factor, with the model of records that was read.
 
-    At random parameters, and records that are likely there or spread over all that are possible,
-    each factor of the model must be the same in both, and so must be Deterministics and what
-    mechanisms see. The records' prior must be that of their counts, less the logarithm of the
-    number of data sets with these counts. Where records are integrated out, the model's own density
-    of each record is summed over its values.
+    Both models are evaluated at random parameters, with records that are likely there or spread
+    over all possible values. Each factor must be equal in both, and so must Deterministics and the
+    statistics of mechanisms. The records' prior must be that of their counts, less the logarithm of
+    the number of data sets with these counts. If records are integrated out, the model's own
+    density of each record is summed over its values.
 
     Raises
     ------
@@ -79,7 +79,7 @@ class _Check:
         if names:
             lacking = ", ".join(f"'{name}'" for name in sorted(names))
             raise TabulationError(f"the model of counts lacks {lacking}. Please report the model")
-        # All that the new model has besides: what stands for the records.
+        # All other variables of the new model: those that replace the records.
         left = [x for x in written.potentials if x not in same]
         of_cells = [x for x in left if x.name in reading.answers] if self._counts else left
         tables = [*self._counts, *(x for x in left if x not in of_cells)]
@@ -112,7 +112,7 @@ class _Check:
             self._compare(point, densities, chosen)
 
     def _densities(self, point: Mapping[str, np.ndarray], values: Sequence[int]) -> np.ndarray:
-        """Return what the model has for each record by itself, if all had the same values."""
+        """Return the model's value for each record, if all had the same values."""
         n = self._reading.n
         records = {
             rv.name: np.full(n, value, dtype=rv.dtype)
@@ -155,7 +155,7 @@ class _Check:
             self._same(f"'{name}'", x, y, np.max(np.abs(y), initial=0.0, where=np.isfinite(y)))
 
     def _values_of_counts(self, tables: np.ndarray) -> Point:
-        """Return what the variables of the model of counts are at a table of all cells."""
+        """Return the count variables' values, given a table of all cells."""
         lead = tables if len(tables) > 1 else tables[0]
         after = len(self._counts)
         found = {}
@@ -189,14 +189,14 @@ class _Check:
 
 
 def _others(model: Model, names: Sequence[str]) -> list[TensorVariable]:
-    """Return Deterministics, and what mechanisms see, in terms of value variables."""
+    """Return Deterministics and statistics of mechanisms, in terms of value variables."""
     variables = [model[name] for name in names]
     graphs = [x if x in model.deterministics else x.tag.statistic for x in variables]
     return at_values(model, graphs, {})
 
 
 def _by_record(density: np.ndarray, n: int) -> np.ndarray:
-    """Sum what there is for each record, along whichever axis."""
+    """Sum over records, along any axis."""
     axis = density.shape.index(n)
     return np.moveaxis(density, axis, 0).reshape(n, -1).sum(axis=1)
 
@@ -214,5 +214,5 @@ def _points(written: Model, rng: np.random.Generator) -> Iterator[Point]:
             noise = rng.standard_normal(start[x.name].shape) if x.dtype.startswith("float") else 0
             drawn[x.name] = start[x.name] + noise
     for factor in (1.0, 0.1):
-        # Where a prior is wide, factors may have no digits left.
+        # With a wide prior, factors may lose all digits.
         yield {n: x * factor if x.dtype.kind == "f" else x for n, x in drawn.items()}

@@ -36,11 +36,11 @@ class OfNoise(KernelOp):
 class Tabulate(OfNoise):
     """Log-weights of counts: takes possible counts, their largest values and ``most``.
 
-    The outputs are what :func:`pack` makes of the tables, and faults.
+    The outputs are the tables, in the form of :func:`pack`, and faults.
     """
 
     def make_node(self, *inputs: Variable) -> Apply:
-        """Apply to what :func:`tabulate` takes."""
+        """Apply the operation to the arguments of :func:`tabulate`."""
         return Apply(self, list(inputs), [pt.lvector(), pt.dvector(), pt.lvector()])
 
 
@@ -51,7 +51,7 @@ class SumCounts(OfNoise):
     """
 
     def make_node(self, *inputs: Variable) -> Apply:
-        """Apply to what :func:`sum_counts` takes."""
+        """Apply the operation to the arguments of :func:`sum_counts`."""
         outputs = [pt.dvector(), pt.dvector(), pt.lvector(), pt.dvector()]
         return Apply(self, list(inputs), outputs)
 

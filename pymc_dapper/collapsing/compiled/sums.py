@@ -1,4 +1,4 @@
-"""From how a model sees its counts to compiled sums over them."""
+"""From a reading of counts to compiled sums over them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,8 @@ class CompiledSums:
     Attributes
     ----------
     log_density : TensorVariable
-        The model's log-density with the counts summed out, of which PyMC's NUTS makes its function.
+        The model's log-density with the counts summed out, from which PyMC's NUTS makes its
+        function.
     tables : tuple of SharedVariable
         The packed tables that it depends on: integers and numbers.
     """
@@ -50,12 +51,12 @@ class CompiledSums:
     _draw: JitFunction
 
     def tabulate(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> np.ndarray:
-        """Tabulate the weights of counts, for all that is done from now on.
+        """Tabulate the weights of counts, for all later sums and draws.
 
         Parameters
         ----------
         counts : ndarray of int64, shape (number of counts,)
-            Counts. They are returned, or others near them for which what was released is possible.
+            Counts. Returned unchanged, or replaced by nearby ones that make the release possible.
         given : sequence of ndarray
             Parameters, and the values of the shared data.
 
@@ -129,12 +130,12 @@ class CompiledSums:
 def compile_sums(
     reading: CollapsedModel, *, compile_kwargs: dict[str, Any] | None = None
 ) -> CompiledSums:
-    """Compile what a model needs for sums over its counts.
+    """Compile the sums over a model's counts.
 
     Parameters
     ----------
     reading : CollapsedModel
-        How the model sees its counts.
+        The reading of the model.
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
     """
@@ -147,7 +148,7 @@ def compile_sums(
     noise = [pt.constant(x) for x in arrays]
     context = context_of(reading.noise)
 
-    # In NUTS' function; what it takes by name from points must keep its length.
+    # In NUTS' function; inputs that are taken by name from points must keep their length.
     tables = [pytensor.shared(np.zeros(0, dtype=dtype), shape=(None,)) for dtype in ("i8", "f8")]
     no_draws = pt.constant(np.zeros(0))
     sums, *_ = _sums(functions, reading.naturals, tables, no_draws, noise, context)

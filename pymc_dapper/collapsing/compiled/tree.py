@@ -30,10 +30,10 @@ class WithCountsSummedOut:
     Parameters
     ----------
     sums : TreeSums
-        What sums counts out.
+        Sums the counts out.
     inner : callable
-        Returns the log-density at the anchors, and the gradient of that and of what terms depend
-        on times ``sums.slopes``.
+        Returns the log-density at the anchors, with its gradient and the gradient of the terms'
+        inputs times ``sums.slopes``.
     shapes : dict of str to tuple
         Shapes of the parameters that it is a function of, in their order.
     others : dict of str to SharedVariable
@@ -51,13 +51,13 @@ class WithCountsSummedOut:
         self._shapes, self._others = dict(shapes), others
 
     def __call__(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the log-density and its gradient; -inf where the sum can't be bounded."""
+        """Return the log-density and its gradient; -inf if the sum can't be bounded."""
         point: PointType = {x: shared.get_value() for x, shared in self._others.items()}
         parts = split(np.ascontiguousarray(values), self._shapes.values())
         point |= zip(self._shapes, parts, strict=True)
         try:
             log_sum = self._sums.expand(point)
-        except NoTreeError:  # NUTS counts it as a divergence, and tells
+        except NoTreeError:  # NUTS counts it as a divergence
             return np.asarray(-np.inf), np.zeros(values.size)
         at_anchors, gradient = self._inner(values)
         return at_anchors + log_sum, gradient
@@ -71,16 +71,16 @@ class WithCountsSummedOut:
 
 @dataclass
 class TreeSums:
-    """Sums over counts on a tree, in the place of the counts.
+    """Sums over counts on a tree, which replace the counts.
 
     Attributes
     ----------
     reading : CollapsedTree
-        How the model sees parameters and counts.
+        The reading of parameters and counts.
     tree : ModelTree
-        What sums and draws the counts.
+        Sums and draws the counts.
     anchors, slopes, present : SharedVariable
-        Possible counts; derivatives by what terms depend on beside the counts; and that.
+        Possible counts; derivatives with respect to the terms' other inputs; and these inputs.
     data : sequence of ndarray
         Values of the shared data.
     """
@@ -94,7 +94,7 @@ class TreeSums:
     data: Sequence[np.ndarray] = ()
 
     def tabulate(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> np.ndarray:
-        """Go on from counts near these, for which known totals and what was released are possible.
+        """Continue from nearby counts that have the known totals and make the release possible.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class TreeSums:
         return anchors
 
     def expand(self, point: PointType) -> float:
-        """Return the log-sum at some parameters, and keep its derivatives by what terms see."""
+        """Return the log-sum at some parameters, and keep its derivatives by the terms' inputs."""
         names = [x.name for x in self.reading.noise.parameters]
         given = arrays_of(point, names) + list(self.data)
         solved = self.tree.solve(self.anchors.get_value(borrow=True), given)
@@ -167,12 +167,12 @@ class TreeSums:
 def compile_tree_sums(
     reading: CollapsedTree, *, compile_kwargs: dict[str, Any] | None = None
 ) -> TreeSums:
-    """Compile what a model needs for sums over its counts on a tree.
+    """Compile the sums over a model's counts on a tree.
 
     Parameters
     ----------
     reading : CollapsedTree
-        How the model sees its counts.
+        The reading of the model.
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
     """

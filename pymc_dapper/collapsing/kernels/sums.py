@@ -5,21 +5,20 @@ Of a Binomial or Poisson count k, the log-density is linear in the prior's natur
     log p(k, released) = constant + log h(k) + natural * k + log noise(released given k)
 
 So h(k) and the noise are tabulated once, around the released value, and a sum over k takes a
-multiplication for each count that isn't negligible. All is relative to the count at which the noise
-is likeliest, the anchor, so that no digits are lost beside a large total.
+multiplication for each count that isn't negligible. All weights are relative to the anchor, the
+count at which the noise is likeliest, so that no digits are lost with a large total.
 
-If the noise's log-density is concave in k, as that of Gaussian, Laplace and discrete noise is, so
-are the log-weights: they have one peak, and fall off ever faster. What lies beyond a weight of
-exp(-DROP) times the largest, at a distance D from it, is less than exp(-DROP) D / DROP of the sum:
-1e-14 for a hundred thousand counts. Where a natural parameter leads out of the table, a table is
-made around the peak that belongs to it.
+If the noise's log-density is concave in k, as for Gaussian, Laplace and discrete noise, so are the
+log-weights: they have one peak, and fall ever faster. The weights beyond one of exp(-DROP) times
+the largest, at a distance D from it, add up to less than exp(-DROP) D / DROP of the sum: 1e-14 for
+a hundred thousand counts. If a natural parameter leads out of the table, a new table is made around
+its peak.
 
-That table would be as long as the parameter says, and parameters may be anything while a trajectory
-is tried out. One with more than WIDEST counts to a side, or beyond LARGEST, isn't made: the sum is
-taken as 0, and counts after it aren't looked at. There the count's prior has a standard deviation s
-above 1.1e4, and has left what the noise allows. With noise that falls by a factor of e in b counts,
-the sum is exp(-s**2 / (2 b**2)) of its largest value or less. As what the first table holds has
-b < 300, that is exp(-700).
+The length of that table depends on the parameter, which may be anything in a trial trajectory. A
+table with more than WIDEST counts on a side, or beyond LARGEST, isn't made: the sum is taken as 0,
+and later counts aren't summed. There the count's prior has a standard deviation s above 1.1e4, and
+is far from the noise. If the noise falls by a factor of e in b counts, the sum is at most exp(-s**2
+/ (2 b**2)) of its largest value. The first table has b < 300, so this is exp(-700).
 """
 
 import math
@@ -30,9 +29,9 @@ import numpy as np
 from numba import njit
 
 DROP = 40.0
-"""Logarithm of by how much a weight falls short of the largest where a sum ends."""
+"""A sum ends where weights are this much below the largest, as a logarithm."""
 ROOM = 60.0
-"""The same of noise alone, where a table ends."""
+"""The same for the noise alone, where a table ends."""
 WIDEST = 2**17
 """Counts to either side of the likeliest one that weights are worked out for, at most."""
 LARGEST = 2**53
@@ -40,19 +39,19 @@ LARGEST = 2**53
 STEEPEST = 600.0
 """Largest natural parameter whose exponential is used as a factor."""
 GAP = 64
-"""Up to this distance all counts beyond impossible ones are looked at, and then ever fewer."""
+"""Up to this distance all counts beyond impossible ones are evaluated, then ever fewer."""
 CONCAVE = 1e-9
 """Relative rounding of a second difference."""
 
 TOO_WIDE, NOT_CONCAVE, IMPOSSIBLE = 1, 2, 3
-"""What can be wrong with the noise of a count: see :func:`tabulate`."""
+"""Faults of the noise of a count: see :func:`tabulate`."""
 
 
 class Noise(NamedTuple):
-    """What the log-density sees of each count beside its prior, in the form that terms take."""
+    """Terms of each count in the log-density, beside its prior, in the form of the sweeps."""
 
     starts: np.ndarray
-    """Int64, shape (number of counts + 1,): where the terms of each count start."""
+    """Int64, shape (number of counts + 1,): the start of each count's terms."""
     terms: np.ndarray
     """Int64: the terms."""
     kinds: np.ndarray
@@ -60,20 +59,20 @@ class Noise(NamedTuple):
     contexts: np.ndarray
     """Int64, shape (number of terms,): as in `pymc_dapper.counts.kernels.line.Structure`."""
     slopes: np.ndarray
-    """Float64, shape (number of terms,): what each term multiplies its count by."""
+    """Float64, shape (number of terms,): the factor of the count in each term."""
     zeros: np.ndarray
     """Float64, shape (number of terms,): zeros."""
 
 
 class Weights(NamedTuple):
-    """Log-weights of counts, each of which has a run of them."""
+    """Log-weights of counts; each count has a run of them."""
 
     anchors: np.ndarray
     """Int64, shape (number of counts,): the count at which h is taken as 1."""
     lowest: np.ndarray
     """Int64, shape (number of counts,): the least count in the table."""
     starts: np.ndarray
-    """Int64, shape (number of counts + 1,): where its run starts."""
+    """Int64, shape (number of counts + 1,): the start of each run."""
     ends_below: np.ndarray
     ends_above: np.ndarray
     """Int64, shape (number of counts,): 1 if no count beyond the run is possible."""
@@ -107,7 +106,7 @@ def last_count(largest: float) -> int:
     return LARGEST if largest == np.inf else int(largest)
 
 
-# What calls the noise is inlined: a function that is passed on as a value can't be cached on disk
+# Functions that call the noise are inlined: code with function arguments can't be cached on disk
 # (see `record_sweep`).
 @njit(inline="always")
 def tabulate_count(
@@ -126,10 +125,10 @@ def tabulate_count(
     Parameters
     ----------
     log_noise : callable
-        ``log_noise(context, noise, cell, k) -> float``: log-density of what was released, at a
+        ``log_noise(context, noise, cell, k) -> float``: log-density of the released value at a
         count.
     context, noise, cell
-        What it depends on, and which count.
+        Its other arguments, and the index of the count.
     start : int
         A possible count, to begin with.
     largest : float
@@ -149,9 +148,9 @@ def tabulate_count(
     ends_below, ends_above : bool
         Whether no count beyond the table is possible.
     logs, ratios : ndarray of float64
-        The log-weights, and ratios of weights; empty where these would be too many.
+        The log-weights, and ratios of weights; empty if there would be too many.
     fault : int
-        0, or what is wrong with the noise.
+        0, or the fault of the noise.
     """
     last = last_count(largest)
     tilt = natural if tilted else 0.0
@@ -172,7 +171,7 @@ def tabulate_count(
             low = k
         else:
             high = k
-        # In growing steps, until it lies between.
+        # In growing steps, until it is bracketed.
         if low == -1:
             k = max(high - step, 0)
         elif high == last:
@@ -222,7 +221,7 @@ def tabulate_count(
             ends[side] = True
         elif log_noise(context, noise, cell, near + sign) == -np.inf:
             ends[side] = True
-            # Or is it a gap? What is concave has none.
+            # It may be a gap. Concave log-densities have none.
             ahead = 2
             while ahead <= abs(final - near):
                 if log_noise(context, noise, cell, near + sign * ahead) > -np.inf:
@@ -333,7 +332,7 @@ def sum_table(
     natural : float
         The natural parameter.
     ends_below, ends_above : bool
-        Whether nothing lies beyond the table.
+        Whether the table is complete.
     uniform : float
         A uniform number, to draw a count by; none is drawn if it is negative.
 
@@ -417,7 +416,7 @@ def sum_counts(
     Parameters
     ----------
     log_noise, context, noise
-        The noise, of which tables are made where a natural parameter leads out of the given ones.
+        The noise, for new tables if a natural parameter leads out of the given ones.
     weights : Weights
         The tables.
     naturals : ndarray of float64, shape (number of counts,)
@@ -428,10 +427,10 @@ def sum_counts(
     Returns
     -------
     log_sums : ndarray of float64, shape (number of counts,)
-        Log-sums of the weights; -inf where too many counts are likely to go through all of them,
-        and of all counts after that one.
+        Log-sums of the weights; -inf for a count with too many likely values, and for all counts
+        after it.
     means : ndarray of float64, shape (number of counts,)
-        Mean counts given the parameter and what was released, from the anchors. These are the
+        Mean counts given the parameter and the release, relative to the anchors. These are the
         derivatives of the log-sums.
     counts : ndarray of int64, shape (number of counts,) or (0,)
         Draws of the counts.

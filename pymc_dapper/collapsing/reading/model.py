@@ -1,7 +1,7 @@
 """Read a PyMC model: its log-density with counts summed out.
 
-Given the parameters, the counts must be independent: Binomial or Poisson, each seen by noise of its
-own that doesn't depend on parameters.
+Given the parameters, the counts must be independent: Binomial or Poisson, each with its own noise,
+which doesn't depend on parameters.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,11 +44,11 @@ class SummedOut(Reading):
     moved: tuple[TensorVariable, ...]
     """Those of the parameters that are to be moved."""
     noise: CountReading
-    """How other factors see the counts: each by itself; or on a tree, how all factors do."""
+    """Terms of the counts in other factors, one count each; on a tree, in all factors."""
     anchors: TensorVariable
     """Input: counts that weights are relative to; int64, shape (number of counts,)."""
     log_density: TensorVariable
-    """The log-density at the anchors, without what is summed, and all factors that see the
+    """The log-density at the anchors, without the summed part, with all factors of the
     parameters."""
     written: TensorVariable
     """The log-density with the counts, as the model has it: of all these factors."""
@@ -62,7 +62,7 @@ class SummedOut(Reading):
 
     @property
     def factors(self) -> list[str]:
-        """Names of what sees the counts, beside their prior."""
+        """Names of the factors of the counts, except their prior."""
         own = {rv.name for rv in self.rvs}
         return [name for name in self.noise.as_written if name not in own]
 
@@ -84,14 +84,14 @@ def read_collapsed(
     parameters: Sequence[TensorVariable],
     counts: Sequence[TensorVariable],
 ) -> CollapsedModel:
-    """Find out whether counts can be summed out of what parameters are moved by.
+    """Check that counts can be summed out of the density that moves parameters.
 
     Both are value variables.
 
     Raises
     ------
     NotCollapsibleError
-        If they can't: it says why.
+        If they can't, with the reason.
     """
     rvs = [model.values_to_rvs[value] for value in counts]
     check_counts(model, rvs)
@@ -154,7 +154,7 @@ def read_collapsed(
 
 
 def _check_noise(noise: CountReading, model: Model) -> None:
-    """Refuse counts that something sees together, or by what isn't known."""
+    """Refuse counts that share a term, or whose term has an unknown."""
     names = ", ".join(f"'{rv.name}'" for rv in noise.rvs)
     if not noise.as_written:
         raise refused(names, "nothing else in the model depends on them")

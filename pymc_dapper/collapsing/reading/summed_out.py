@@ -15,14 +15,14 @@ def read_summed_out(
     parameters: Sequence[TensorVariable],
     counts: Sequence[TensorVariable],
 ) -> CollapsedModel | CollapsedTree:
-    """Find out how counts can be summed out of what parameters are moved by.
+    """Find how counts can be summed out of the density that moves parameters.
 
     Both are value variables.
 
     Raises
     ------
     NotCollapsibleError
-        If they can't: it says why not on a tree, which is less to ask.
+        If they can't, with the reason why not on a tree, the weaker condition.
     """
     try:
         return read_collapsed(model, parameters, counts)

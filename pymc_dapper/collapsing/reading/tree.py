@@ -1,6 +1,6 @@
 """Read a PyMC model: its log-density with counts on a tree summed out.
 
-Counts may be seen through sums, and some of these be known, as long as all are nested or disjoint.
+Counts may be in sums, and some sums may be known, as long as all are nested or disjoint.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class CollapsedTree(SummedOut):
     how: ClassVar[str] = "on the tree of their sums"
 
     tree: TreeReading
-    """The tree of the sums that factors see."""
+    """The tree of the factors' sums."""
 
 
 def read_collapsed_tree(
@@ -34,14 +34,14 @@ def read_collapsed_tree(
     parameters: Sequence[TensorVariable],
     counts: Sequence[TensorVariable],
 ) -> CollapsedTree:
-    """Find out whether counts on a tree can be summed out of what parameters are moved by.
+    """Check that counts on a tree can be summed out of the density that moves parameters.
 
     Both are value variables.
 
     Raises
     ------
     NotCollapsibleError
-        If they can't: it says why.
+        If they can't, with the reason.
     """
     names = ", ".join(f"'{model.values_to_rvs[value].name}'" for value in counts)
     reading = read_counts(model, counts)

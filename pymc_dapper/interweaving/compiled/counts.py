@@ -23,15 +23,15 @@ from pymc_dapper.interweaving.reading.maps import Parameters, RecordMap, record_
 NUMBER = count()
 """How many evaluations there have been."""
 FEW = 10_000
-"""So many evaluations take less than to compile a kernel, where none takes many steps."""
+"""Fewer evaluations than this take less time than compiling a kernel, if each takes few steps."""
 FEW_STEPS = 200
 
 
 class _OfCounts(ScalarOp):
     """A scalar function of this module's kernels.
 
-    Where a model is checked, it's evaluated by the kernel's source, and compiled where that would
-    take longer than to compile it.
+    When a model is checked, it is evaluated from the kernel's source, and compiled only if that
+    would take longer than compiling.
     """
 
     kernel: ClassVar[Any]
@@ -83,7 +83,7 @@ count_quantile = Elemwise(CountQuantile())
 
 
 def _count_map(family: int, law: Callable[..., tuple[Any, Any]]) -> RecordMap:
-    """Map by what the kernels take of the parameters.
+    """Map by the kernels' parameters.
 
     All of it in double precision, so that the kernels are compiled for nothing else.
     """

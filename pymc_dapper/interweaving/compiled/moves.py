@@ -27,7 +27,7 @@ ROUNDING = 1e-6
 
 
 class CompiledMoves(NamedTuple):
-    """Moves as a compiled function, and what they cost."""
+    """Moves as a compiled function, with their cost."""
 
     function: JitFunction
     costs: Costs
@@ -39,14 +39,14 @@ def compile_moves(
     """Compile the moves of a model's parameters.
 
     The function is called as ``moves(*parameters, *numbers, *records, *given, *data, *uniforms,
-    *fractions, *fit, *variates) -> (*parameters, *numbers, *records, path, outcome)``: all after
-    the moves, and what the kernel returns. Matrices of the fit and of variates are flat. The path
-    is of the parameters, of the frame, if there is one, and of numbers, each in its coordinates; so
-    is the log-density that the kernel returns.
+    *fractions, *fit, *variates) -> (*parameters, *numbers, *records, path, outcome)``: all values
+    after the moves, and the kernel's results. Matrices of the fit and of variates are flat. The
+    path has the parameters, the frame if there is one, and the numbers, each in its coordinates; so
+    has the log-density that the kernel returns.
 
     A number n of records moves as a continuous one: as log(n + u), with u uniform, its entry of the
-    vector of fractions, so that n is the whole part. On a logarithmic scale, since what is released
-    of sums over records ties n to the mean of what they add by a product.
+    vector of fractions; n is the whole part. The scale is logarithmic because released sums tie n
+    to the mean contribution by a product.
     """
     compile_kwargs = compile_kwargs or {}
     mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
@@ -64,7 +64,7 @@ def compile_moves(
         [with_sums_before_joins(reading.log_density)],
         dict(zip(proposed, _unravel(theta, reading), strict=True)),
     )
-    if reading.numbers:  # what takes log(n + u) to n + u
+    if reading.numbers:  # maps log(n + u) to n + u
         log_density = log_density + theta[-len(reading.numbers) :].sum()
     log_density = log_density + _log_volume(theta, reading)
     context = frontier([theta], log_density)
@@ -104,7 +104,7 @@ def compile_moves(
 
 
 def _unravel(flat: TensorVariable, reading: NonCentredModel) -> list[TensorVariable]:
-    """Take a flat vector of all that moves, and of the logarithms of numbers, apart."""
+    """Split a flat vector of all moved values and the logarithms of numbers."""
     pieces = [
         coordinates.value(own, pt).reshape(x.type.shape).astype(x.dtype)
         for x, coordinates, own in _coordinates(flat, reading)
@@ -117,7 +117,7 @@ def _unravel(flat: TensorVariable, reading: NonCentredModel) -> list[TensorVaria
 
 
 def _log_volume(flat: TensorVariable, reading: NonCentredModel) -> TensorVariable:
-    """Logarithm of the derivative of what moves, by its coordinates."""
+    """Logarithm of the derivative of the moved values, by their coordinates."""
     volumes = (each.log_volume(own, pt) for _, each, own in _coordinates(flat, reading))
     return pt.add(0.0, *volumes)
 
@@ -125,7 +125,7 @@ def _log_volume(flat: TensorVariable, reading: NonCentredModel) -> TensorVariabl
 def _coordinates(
     flat: TensorVariable, reading: NonCentredModel
 ) -> Iterator[tuple[TensorVariable, Coordinates, TensorVariable]]:
-    """Take a flat vector apart: what moves beside numbers, how, and its part of the vector."""
+    """Split a flat vector: each moved value except numbers, its coordinates, and its part."""
     start = 0
     for x, coordinates in zip(reading.moving, reading.coordinates, strict=True):
         size = prod(x.type.shape)
@@ -135,10 +135,10 @@ def _coordinates(
 
 
 def _come_back(reading: NonCentredModel) -> TensorVariable:
-    """Whether the records come back from their noise as they are.
+    """Whether the records come back from their noise unchanged.
 
-    In the far tails of a distribution, digits are lost in its cdf. Such records stay where they
-    are, and so do the parameters: no move leads to such a state, either.
+    In the far tails of a distribution, its cdf loses digits. Such records stay, and so do the
+    parameters; no move leads to such a state, either.
     """
     same = dict(zip(reading.proposed, reading.moving, strict=True))
     returned = rebuild(reading.moved_records, same)

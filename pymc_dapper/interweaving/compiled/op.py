@@ -1,4 +1,4 @@
-"""The moves of parameters as a PyTensor operation; why it is one, `records.compiled.op` says.
+"""The moves of parameters as a PyTensor operation; for the reason see `records.compiled.op`.
 
 The moves are compiled once, and given the model's log-density by its address.
 """
@@ -29,8 +29,8 @@ class ParameterMoves(KernelOp):
     Parameters
     ----------
     log_density : FrozenFunctionGraph
-        The log-density: inputs are the parameters (a flat vector) and then the context, what else
-        it depends on; its output is a scalar. Rewritten already for the numba backend.
+        The log-density: inputs are the parameters (a flat vector) and then the context, its other
+        inputs; the output is a scalar. Already rewritten for the numba backend.
     """
 
     __props__ = ("log_density",)
@@ -39,10 +39,10 @@ class ParameterMoves(KernelOp):
         self.log_density = log_density
 
     def make_node(self, *inputs: Variable) -> Apply:
-        """Apply to start, movable, the fields of fit and of variates (see the kernel), context.
+        """Apply the operation to start, movable, the fields of fit and variates, and the context.
 
-        All of these fields are vectors: it takes numba long to compile what makes them of matrices.
-        The outputs are the path of the parameters, a matrix, and the outcome, a vector.
+        All fields are vectors: numba takes long to compile conversions to matrices. The outputs are
+        the path of the parameters, a matrix, and the outcome, a vector.
         """
         [dim] = inputs[0].type.shape
         outputs = [
@@ -54,7 +54,7 @@ class ParameterMoves(KernelOp):
 
 NUMBERS = types.float64[::1]
 LOG_DENSITY = types.float64(NUMBERS)
-"""What a log-density takes besides its context, and returns."""
+"""Types of a log-density's arguments besides its context, and of its result."""
 
 
 def moves_compiled_once(log_density: Callable) -> Callable:
@@ -72,7 +72,7 @@ def moves_compiled_once(log_density: Callable) -> Callable:
         return move_parameters(log_density, context, start, movable, fit, variates)
 
     key = kernel_key(moved)
-    assert key is not None  # as nothing of a model is in it
+    assert key is not None  # it has nothing of a model
     returned = types.Tuple((types.float64[:, ::1], NUMBERS))
     takes = NUMBERS, types.boolean, *(NUMBERS,) * 6
     return given_function(moved, log_density, LOG_DENSITY, returned(*takes), key)

@@ -3,13 +3,12 @@
 Both functions here find a count's step in the cdf in the same way, so that a count comes back from
 its noise exactly.
 
-Small counts are summed up from 0 by Panjer's recurrence, p(k + 1) / p(k) = a + b / (k + 1), in a
-scale of their own, since p(0) may be too small a number. Large ones would take as many steps as
-they are large. Their cdf is an incomplete gamma or beta function: the probability of the count,
-times the integral of a log-concave function that falls from 1. It is integrated by Gauss and
-Legendre's rule over panels that double in width, and the count of a given probability is found by
-Newton's method between bounds. That takes a few hundred evaluations of the integrand, whether
-thousands or 10^12 are counted.
+Small counts are summed from 0 by Panjer's recurrence, p(k + 1) / p(k) = a + b / (k + 1), in a scale
+of their own, since p(0) may underflow. For large counts that would take too many steps. Their cdf
+is an incomplete gamma or beta function: the probability of the count, times the integral of a
+log-concave function that falls from 1. It is integrated by Gauss-Legendre quadrature over panels
+that double in width, and the count of a given probability is found by Newton's method between
+bounds. That takes a few hundred evaluations of the integrand, for thousands or 10^12 alike.
 """
 
 from math import lgamma
@@ -22,11 +21,11 @@ POISSON, BINOMIAL, NEGATIVE_BINOMIAL = 0, 1, 2
 LARGE = 1e280
 NEGLIGIBLE = 1e-17
 FEW = 2_000
-"""Where ten standard deviations above the mean are no more than this, counts are summed up."""
+"""Counts are summed if ten standard deviations above the mean are at most this."""
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 LOWEST = -45.0
-"""Logarithm of what may be left out, as a share of the integrand's largest value."""
+"""Logarithm of the share of the integrand's maximum that may be left out."""
 MAX_PANELS = 100
 RECIPROCALS = np.concatenate([[0.0], 1 / np.arange(1.0, 31.0)])
 MAX_STEPS = 400
@@ -42,7 +41,7 @@ def count_noise(count: float, uniform: float, family: int, first: float, second:
     count : float
         The count k.
     uniform : float
-        Where in the step, in [0, 1).
+        Position in the step, in [0, 1).
     family : int
         POISSON, BINOMIAL or NEGATIVE_BINOMIAL.
     first, second : float
@@ -51,7 +50,7 @@ def count_noise(count: float, uniform: float, family: int, first: float, second:
     Returns
     -------
     float
-        The point, or nan where the parameters are impossible.
+        The point, or nan if the parameters are impossible.
     """
     if not is_possible(family, first, second):
         return np.nan
@@ -77,7 +76,7 @@ def count_quantile(noise: float, family: int, first: float, second: float) -> fl
     Returns
     -------
     float
-        The count, or nan where no count's step reaches the point.
+        The count, or nan if no count's step contains the point.
     """
     if not (is_possible(family, first, second) and noise >= 0):
         return np.nan
@@ -142,7 +141,7 @@ def noise_by_sums(count: float, uniform: float, log_p0: float, a: float, b: floa
         ratio = a + b / k
         p *= ratio
         if p <= 0 or (ratio < 1 and p < NEGLIGIBLE * below):
-            break  # what comes is lost in rounding
+            break  # the rest is below rounding error
         if max(below, p) > LARGE:  # p may be 10^19 times as large in the next round
             below, p, log_scale = below / LARGE, p / LARGE, log_scale + np.log(LARGE)
     scale = np.exp(log_scale)
@@ -174,7 +173,7 @@ def quantile_by_sums(noise: float, log_p0: float, a: float, b: float) -> float:
 
 @njit
 def quantile_by_search(noise: float, family: int, first: float, second: float) -> float:
-    """Find the least count whose cdf is above a point: by steps of second order, within bounds."""
+    """Find the smallest count whose cdf exceeds a point, by bounded second-order steps."""
     if noise >= 1:
         return np.nan
     below = -1.0  # F there is at most the point
@@ -201,7 +200,7 @@ def quantile_by_search(noise: float, family: int, first: float, second: float) -
             guess = np.floor(below + 0.5 * width)
         guess = min(max(guess, below + 1), above - 1)
         if not below < guess < above:
-            break  # so large that doubles can't tell counts apart
+            break  # so large that doubles aren't exact
     return np.nan
 
 
@@ -226,7 +225,7 @@ def normal_guess(noise: float, mean: float, sd: float, second: float) -> float:
 
 @njit
 def step_to(times: float, k: float, family: int, first: float, second: float) -> float:
-    """Guess where the cdf is larger by so many times the probability of k."""
+    """Guess where the cdf is larger by a multiple of the probability of k."""
     p, q = second, 1 - second
     if family == POISSON:
         change = (first - k - 1) / (k + 1)
@@ -234,8 +233,8 @@ def step_to(times: float, k: float, family: int, first: float, second: float) ->
         change = ((first - k) * p - (k + 1) * q) / ((k + 1) * q)
     else:
         change = ((k + first) * q - k - 1) / (k + 1)
-    # Along a parabola, by the change from k's probability to the next; where that doesn't reach
-    # as far, along a straight line.
+    # Along a parabola, by the change from k's probability to the next; if it doesn't reach far
+    # enough, along a line.
     bend = 1 + 2 * change * times
     return np.floor(k + (2 * times / (1 + np.sqrt(bend)) if bend > 0 else times)) + 1
 
@@ -271,7 +270,7 @@ def cdf(k: float, family: int, first: float, second: float) -> float:
     else:
         slope, bend = ((first - 1) * q - (k + 1) * p) / p, (first - 1) * q / p
         power, ratio, rate, factor = first - 1, q / p, k + 1, (k + 1) / p
-    # Called once, as LLVM would take over each call's function anew.
+    # Called once, because LLVM would inline each call.
     integral = integrate(slope, bend, sign, power, ratio, rate)
     begins = k if is_lower else k + 1
     tail = min(1.0, factor * integral * np.exp(log_probability(begins, family, first, second)))
@@ -284,9 +283,9 @@ def integrate(
 ) -> float:
     """Integrate exp(-rate * s + power * log(1 + ratio * (1 - exp(-s)))) over all positive s.
 
-    ``slope`` is the exponent's at 0, not positive, and ``bend`` is power * ratio; given by
-    themselves, since they are small differences of large numbers. Where ``power`` is 0, it is its
-    limit for a large power and a small ratio instead, and with a negative sign, that for negative
+    ``slope`` is the exponent's slope at 0, not positive, and ``bend`` is power * ratio. They are
+    arguments because they are small differences of large numbers. If ``power`` is 0, the integrand
+    is its limit for a large power and a small ratio; with a negative sign, the limit for negative
     s: exp(slope * s - bend * (sign * s - 1 + exp(-sign * s))).
     """
     scale = 1 / max(-slope, np.sqrt(abs(bend + power * (ratio * ratio))))
@@ -374,7 +373,7 @@ def log_binomial(k: float, n: float, p: float, q: float) -> float:
 @njit
 def deviance(x: float, mean: float) -> float:
     """Compute x log(x / mean) + mean - x."""
-    if mean < 0.01 * x:  # whose share of x would be lost beside 1
+    if mean < 0.01 * x:  # otherwise its share of x would be lost in rounding
         return x * (np.log(x) - np.log(mean)) + mean - x
     return -x * log_remainder((mean - x) / x)
 

@@ -1,16 +1,16 @@
 """Moves of a few parameters by elliptical slices of a fitted multivariate t distribution.
 
-The target density is divided by a t density that was fitted to it. A t distribution is a normal one
-of random scale, and for a normal prior an ellipse through the present value and a random one is
-left invariant. So: draw the scale given the present value, draw the ellipse, and slice the quotient
-along it. Where the fit is good, most points of the ellipse are accepted, and the next value is all
-but independent of the present one, in any number of dimensions. Where it isn't, the slice shrinks
-towards the present value: the move gets short, but it is never rejected as a whole.
+The target density is divided by a t density fitted to it. A t distribution is a normal one with
+random scale, and an ellipse through the present value and a random one leaves a normal prior
+invariant. So: draw the scale given the present value, draw the ellipse, and slice the quotient
+along it. If the fit is good, most points of the ellipse are accepted, and the next value is nearly
+independent of the present one, in any number of dimensions. If the fit is bad, the slice shrinks
+towards the present value: the move becomes short, but is never rejected as a whole.
 
-Each parameter's own density may be skewed, as that of a scale's logarithm is. So the t distribution
-is fitted to what makes each symmetric: with y = sinh(asinh(x) - skewness), where x is the parameter
-less a location and by a scale, both tails are linear in y, with different slopes (Jones and Pewsey
-2009, tails as they are).
+Each parameter's density may be skewed, such as that of a log-scale. So the t distribution is fitted
+after a transformation that makes each symmetric: y = sinh(asinh(x) - skewness), where x is the
+standardised parameter. Both tails are linear in y, with different slopes (Jones and Pewsey 2009,
+without their change of tail weight).
 
 Jones, M. C., and Pewsey, A. (2009). Sinh-arcsinh distributions. Biometrika 96(4), section 2.
 
@@ -33,14 +33,15 @@ NORMALS = DEGREES_OF_FREEDOM + 2
 """How many a move takes besides two for each dimension."""
 
 MAX_SHRINKS = 24
-"""After as many the value stays; a slice is then some 1e-7 of the ellipse long."""
+"""After this number of shrinkages the value stays; a slice is then about 1e-7 of the ellipse
+long."""
 
 
 class Fit(NamedTuple):
     """A t distribution around 0, skewed in each dimension, scaled and shifted."""
 
     location: np.ndarray
-    """Float64, shape (d,): where 0 is taken to."""
+    """Float64, shape (d,): the location, to which 0 is mapped."""
     scale: np.ndarray
     """Float64, shape (d,): positive."""
     skewness: np.ndarray
@@ -51,20 +52,20 @@ class Fit(NamedTuple):
 
 
 class Variates(NamedTuple):
-    """All that is random about k moves."""
+    """All random numbers of k moves."""
 
     normals: np.ndarray
-    """Float64, shape (k, 2 * d + NORMALS): standard normal. First d for the ellipse;
-    then as many as the scale has degrees of freedom, whose sum of squares it is; then two whose sum
-    of squares is twice a standard exponential variate: how far below the present log-density the
-    slice lies."""
+    """Float64, shape (k, 2 * d + NORMALS): standard normal. The first d are for the ellipse; then
+    as many as the scale has degrees of freedom, whose sum of squares it is; then two whose sum of
+    squares is twice a standard exponential variate: the depth of the slice below the present
+    log-density."""
     angles: np.ndarray
-    """Float64, shape (k, MAX_SHRINKS): uniform on (0, 1): where on the ellipse to look, at first
-    and after each shrinking."""
+    """Float64, shape (k, MAX_SHRINKS): uniform on (0, 1): positions on the ellipse, at first and
+    after each shrinkage."""
 
 
 def draw_variates(rng: np.random.Generator, k: int, dim: int) -> Variates:
-    """Draw what k moves in ``dim`` dimensions need."""
+    """Draw the random numbers of k moves in ``dim`` dimensions."""
     return Variates(
         rng.standard_normal((k, 2 * dim + NORMALS)),
         rng.random((k, MAX_SHRINKS)),
@@ -82,7 +83,7 @@ def sum_of_squares(x: np.ndarray) -> float:
 
 @njit
 def log_t(squared_norm: float, dim: int) -> float:
-    """Log-density of the standard t distribution, but for a constant."""
+    """Log-density of the standard t distribution, up to a constant."""
     return -0.5 * (DEGREES_OF_FREEDOM + dim) * np.log1p(squared_norm / DEGREES_OF_FREEDOM)
 
 
@@ -114,7 +115,7 @@ def move_parameters(
     log_density : callable
         ``log_density(context, theta) -> float``, compiled by numba.
     context : tuple of ndarray
-        What the log-density depends on besides the parameters (the noise, released values).
+        Inputs of the log-density besides the parameters (the noise, released values).
     start : ndarray of float64, shape (d,)
         The present parameters.
     movable : bool
@@ -136,7 +137,7 @@ def move_parameters(
     location, scales, skewness, factor = fit
     path = np.empty((n_moves + 1, dim))
     outcome = np.zeros(n_moves + 1)
-    at = np.empty(dim)  # the present value where the t distribution is a standard one
+    at = np.empty(dim)  # the present value, standardised
     ray = np.empty(dim)  # the other end of the ellipse
     tried = np.empty(dim)
     proposed = np.empty(dim)

@@ -1,4 +1,4 @@
-"""What is learnt in tuning: the t distribution and its skewness, and how many moves pay."""
+"""Tuning: the fit of the t distribution and its skewness, and the number of moves that pay."""
 
 from collections.abc import Sequence
 from statistics import NormalDist
@@ -13,19 +13,19 @@ FEWEST_IN_TUNING = 8
 """Moves of each kind per iteration in tuning, and at most afterwards, if moves are expensive."""
 
 MAX_MOVES = 16
-"""The same, if moves are cheap beside the rest of an iteration."""
+"""The same if moves are cheap relative to the rest of an iteration."""
 
 EVALUATIONS = 5.0
-"""What a move takes, more or less."""
+"""Approximate cost of a move."""
 
 DEFAULT_MOVES = 4
-"""Moves per iteration where tuning was too short to tell."""
+"""Moves per iteration if tuning was too short to choose."""
 
 MIN_MEASURED = 40
-"""Iterations it takes to tell."""
+"""Iterations needed to choose."""
 
 FIRST_FIT = 50
-"""Iterations before the first fit; the following ones come after twice as many each time."""
+"""Iterations before the first fit; each later fit comes after twice as many."""
 
 FEWEST_FOR_FRAMES = 200
 """With fewer iterations of tuning, frames don't move."""
@@ -57,16 +57,15 @@ REST, REST_OF_PARAMETER, REST_OF_ENTRY = 30_000.0, 20_000.0, 20.0
 for each entry of the records."""
 
 LONGER = 5.0
-"""So many times as long as is counted the other steps are taken to last: the parameters' own step
-may be NUTS."""
+"""Factor on the counted cost of the other steps, because the parameters' own step may be NUTS."""
 
 PASSES = 2.0
-"""How often the other steps go over what an evaluation does, at least: a sweep makes proposals, and
-adds up what is present and what is proposed."""
+"""The other steps make at least this number of passes over an evaluation's work: a sweep makes
+proposals, and adds up present and proposed contributions."""
 
 
 class Costs(NamedTuple):
-    """What moves cost."""
+    """Costs of moves."""
 
     evaluation: float
     """An evaluation of their log-density."""
@@ -77,9 +76,9 @@ class Costs(NamedTuple):
 
 
 def counted(evaluation: float, set_up: float, n_entries: int, n_parameters: int) -> Costs:
-    """Add to what was counted of graphs what else it takes.
+    """Add further costs to the counted cost of graphs.
 
-    For so many entries of records, and so many variables that move with them.
+    ``entries`` and variables are those of the records that move.
     """
     rest = REST + REST_OF_PARAMETER * n_parameters + REST_OF_ENTRY * n_entries
     return Costs(
@@ -90,22 +89,22 @@ def counted(evaluation: float, set_up: float, n_entries: int, n_parameters: int)
 
 
 def moves_in_tuning(costs: Costs) -> int:
-    """As many moves an iteration as to take no longer than the rest of it may, within bounds."""
+    """Return the moves per iteration that take at most as long as the rest of it, within bounds."""
     as_long = LONGER * costs.rest / (EVALUATIONS * costs.evaluation)
     return int(min(max(as_long, FEWEST_IN_TUNING), MAX_MOVES))
 
 
 def unfitted(start: np.ndarray) -> Fit:
-    """Return what to begin with, before anything is known."""
+    """Return the start values, before anything is known."""
     dim = len(start)
     return Fit(start.copy(), np.ones(dim), np.zeros(dim), np.eye(dim))
 
 
 def beside(fit: Fit, start: np.ndarray, n: int) -> Fit:
-    """Fit to start with, of what was fitted and, besides, of the frame of n rows.
+    """Extend a fit by the frame of n rows.
 
-    That is taken for independent of the parameters, and known to 1 / sqrt(n). ``start`` is the
-    present value of all.
+    The frame is taken as independent of the parameters, with a standard deviation of 1 / sqrt(n).
+    ``start`` is the present value of all.
     """
     known, dim = len(fit.location), len(start)
     rest = unfitted(start[known:])
@@ -122,8 +121,8 @@ def beside(fit: Fit, start: np.ndarray, n: int) -> Fit:
 def fit_draws(draws: np.ndarray) -> Fit:
     """Fit to more than one draw of the parameters, shape (n, d).
 
-    Each parameter by itself at first (:func:`_fit_skewness`). The scale matrix of what is symmetric
-    then is its mean square, drawn towards independence where n is small.
+    First each parameter separately (:func:`_fit_skewness`). The scale matrix is then the mean
+    square of the symmetric values, shrunk towards independence if n is small.
     """
     n, dim = draws.shape
     location, scale, skewness = _fit_skewness(draws)
@@ -133,15 +132,15 @@ def fit_draws(draws: np.ndarray) -> Fit:
     sizes[sizes <= 0] = 1.0
     weight = n / (n + dim + 5)
     shrunk = weight * squares / np.outer(sizes, sizes) + (1 - weight) * np.eye(dim)
-    shrunk[np.diag_indices(dim)] = 1.0  # of what never moved, too
+    shrunk[np.diag_indices(dim)] = 1.0  # also for coordinates that never moved
     return Fit(location, scale, skewness, sizes[:, None] * np.linalg.cholesky(shrunk))
 
 
 def _fit_skewness(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Fit location, scale and skewness of each parameter by itself, from draws of shape (n, d).
+    """Fit location, scale and skewness of each parameter separately, from draws of shape (n, d).
 
-    Quantiles of what is skewed are linear in location and scale. So for each of a few values of
-    the skewness these are a line through quantiles, and the value of the straightest line is taken.
+    Quantiles of skewed values are linear in location and scale. So for each of a few values of the
+    skewness a line is fitted to the quantiles, and the straightest one is chosen.
     """
     found = np.quantile(draws, LEVELS, axis=0).T
     centred = found - found.mean(axis=1, keepdims=True)
@@ -158,20 +157,19 @@ def _fit_skewness(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
 def best_numbers_of_moves(
     paths: Sequence[np.ndarray], evaluations: Sequence[np.ndarray], costs: Sequence[Costs]
 ) -> list[int]:
-    """Choose how many moves of each kind give the most effective draws for what they cost.
+    """Choose the number of moves of each kind with the most effective draws per cost.
 
-    Between the moves of one iteration and those of the next, other steps move the parameters. The
-    autocorrelation of a whole iteration is about the product of what all leave: it is exactly
-    that if parameters and records are normal. With autocorrelation r, n draws are worth
-    n (1 - r) / (1 + r). The parameter that forgets most slowly counts. What is smaller than
-    its standard error counts as that: else, of many that are next to nothing, the one that happens
-    to be smallest would say how many moves to make.
+    Between the moves of two iterations, other steps move the parameters. The autocorrelation of an
+    iteration is about the product of those of all steps; exactly so if parameters and records are
+    normal. With autocorrelation r, n draws are worth n (1 - r) / (1 + r). The slowest parameter
+    counts. An autocorrelation below its standard error counts as that error: otherwise, among many
+    that are almost zero, the accidentally smallest would decide the number of moves.
 
     Parameters
     ----------
     paths : sequence of ndarray, each of shape (m, k + 1, d)
-        What a kind moves before and after each of its k moves, in m successive iterations: first
-        the parameters, which are all that the first kind moves.
+        Values before and after each of a kind's k moves, in m successive iterations. The parameters
+        come first; the first kind moves nothing else.
     evaluations : sequence of ndarray, each of shape (m, k)
         How many evaluations each move took.
     costs : sequence of Costs
@@ -195,9 +193,9 @@ def best_numbers_of_moves(
 
 
 def _log_left(seen: np.ndarray, least: float) -> np.ndarray:
-    """Logarithm of what an iteration leaves of each parameter, shape (n, d), by effective draws.
+    """Logarithm of an iteration's autocorrelation, shape (n, d), by effective draws.
 
-    What forgets slowly for a part only has a longer memory than one autocorrelation tells.
+    If only a part has a long memory, one autocorrelation underestimates it.
     """
     memories = np.nan_to_num(len(seen) / effective_draws(seen), nan=np.inf)
     return np.log(np.clip(1 - 2 / (memories + 1), least, 1 - 1e-6))
@@ -206,8 +204,8 @@ def _log_left(seen: np.ndarray, least: float) -> np.ndarray:
 def moves_waste_time(paths: np.ndarray, evaluations: np.ndarray, costs: Costs) -> bool:
     """Whether moves cost more than the rest of an iteration, which leaves next to nothing.
 
-    That is no more than can be told from chance. Takes what :func:`best_numbers_of_moves` does, of
-    one kind.
+    The autocorrelation is then below its own standard error. Takes the arguments of
+    :func:`best_numbers_of_moves`, for one kind.
     """
     moves = costs.set_up + costs.evaluation * evaluations.sum(axis=1).mean()
     left = _correlation(paths[:-1, -1], paths[1:, 0]).max()
@@ -215,7 +213,7 @@ def moves_waste_time(paths: np.ndarray, evaluations: np.ndarray, costs: Costs) -
 
 
 def forgets_slowly(parameters: np.ndarray) -> bool:
-    """Say whether n iterations, shape (n, d), were worth few effective draws of a parameter."""
+    """Whether n iterations, shape (n, d), had few effective draws of a parameter."""
     return memory(parameters) > LONG
 
 
@@ -231,7 +229,7 @@ def _within(path: np.ndarray) -> np.ndarray:
 
 
 def _correlation(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Over the first axis; 1 for what never moves, and no less than 0."""
+    """Return correlations over the first axis; 1 for constant columns, and at least 0."""
     before, after = before - before.mean(axis=0), after - after.mean(axis=0)
     scale = np.sqrt((before**2).mean(axis=0) * (after**2).mean(axis=0))
     moves = scale > 0

@@ -1,8 +1,9 @@
 """Records with few values as a function of parameters, noise and their own answers.
 
-Each record's conditional distribution, given what was released of it alone, is known in closed
-form. With its noise held fixed, the records are as good as integrated out: the parameters move
-against p(theta) prod_i sum_k p(k | theta) l_i(k), which no present value of a record has a say in.
+Each record's conditional distribution, given its own released answer alone, is known in closed
+form. With the noise of that distribution held fixed, the records are as good as integrated out: the
+parameters move against p(theta) prod_i sum_k p(k | theta) l_i(k), which doesn't depend on the
+present records.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,8 +37,9 @@ def read_conditional_noise(
 ) -> NonCentredModel | None:
     """Write the records as a function of parameters and of their conditional law's noise.
 
-    Takes what :func:`read_non_centred` does. Returns None if the records have too many values, if
-    nothing is known of single ones, or if the parameters don't enter that.
+    Arguments are those of :func:`read_non_centred`. Returns None if the records have too many
+    values, if single records have no factors of their own, or if the parameters don't enter the
+    prior.
     """
     rvs = [model.values_to_rvs[value] for value in records]
     if possible_values(rvs) is None:
@@ -45,7 +47,7 @@ def read_conditional_noise(
     try:
         reading = read_records(rvs) if read_records else read_model(model, records, point)
     except ReadingError:
-        return None  # DapperStep says why
+        return None  # DapperStep gives the reason
     law = reading.conditional
     if law is None:
         return None
@@ -122,5 +124,5 @@ def _noise(
 def _log_total(
     log_scale: TensorVariable | float, weights: Sequence[TensorVariable], n_records: int
 ) -> TensorVariable:
-    """Log-density of what is known of the records, these summed over their values."""
+    """Log-likelihood of the records' own factors, summed over the records' values."""
     return pt.broadcast_to(log_scale + pt.log(pt.add(*weights)), (n_records,)).sum()

@@ -1,7 +1,7 @@
-"""In which coordinates a parameter moves, where those of its value variable are tied to each other.
+"""Coordinates in which a parameter moves, if the entries of its value variable are dependent.
 
-Moves fit one t distribution to all that moves, with each coordinate's skewness. Little of the
-budget leaves a parameter to its prior, and so its prior should look like that.
+Moves fit one t distribution, with skewness in each coordinate. At a small budget the posterior is
+close to the prior, so the prior should look like such a distribution in these coordinates.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ Array = Any
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A parameter's value, on the unconstrained scale, as a function of as many numbers.
+    """A parameter's value, on the unconstrained scale, as a function of equally many numbers.
 
     Each is called with NumPy or with `pytensor.tensor` as its last argument.
     """
@@ -58,7 +58,7 @@ def _coordinates(op: Op, transform: Transform | None, ndim: int) -> Coordinates:
 def _standard_deviations_and_partial_correlations(
     op: Op, transform: Transform | None, ndim: int
 ) -> Coordinates:
-    """Take apart what an entry of the Cholesky factor multiplies.
+    """Split an entry of the Cholesky factor's coordinates.
 
     Of row i, the logarithm of its norm, which is a standard deviation, and the areas y_j of the
     correlations with each earlier variable, given those before that: r = tanh(y). By the prior,
@@ -112,5 +112,5 @@ def _rows(packed: Array) -> list[Sequence[Array]]:
 
 
 def _log_cosh(x: Array, xp: ModuleType) -> Array:
-    """Compute log cosh, where cosh overflows, too."""
+    """Compute log cosh without overflow."""
     return xp.abs(x) + xp.log1p(xp.exp(-2 * xp.abs(x))) - xp.log(2.0)

@@ -88,10 +88,10 @@ SHAPE_AND_SCALE = RecordMap(
 
 
 def _truncated_normal() -> RecordMap:
-    """U = (Phi(z) - Phi(a)) / (Phi(b) - Phi(a)) of what is standardised, bounds a and b, too.
+    """U = (Phi(z) - Phi(a)) / (Phi(b) - Phi(a)), with standardised value z and bounds a and b.
 
-    PyMC's own quantiles are nan where one of the bounds is infinite and broadcast. All is turned
-    around where both bounds lie above the mean, since Phi is accurate relative to itself below.
+    PyMC's own quantiles are nan if one of the bounds is infinite and broadcast. If both bounds lie
+    above the mean, everything is reflected, since Phi is accurate in relative terms below the mean.
     """
 
     def at(parameters: Parameters) -> tuple[TensorVariable, ...]:
@@ -199,7 +199,7 @@ def _bernoulli(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
 
 @record_map.register(CategoricalRV)
 def _categorical(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    """As many as there are categories whose cumulative probability is at most u."""
+    """Return the number of categories whose cumulative probability is at most u."""
     n_categories = parameters_of(node)[0].type.shape[-1]
     if n_categories is not None and 1 < n_categories <= FEW_CATEGORIES:
         return _few_categories(n_categories)

@@ -1,14 +1,14 @@
 """Parameters and the records' frame: all records moved, stretched and sheared alike.
 
-The frame of n records of p numbers each, rows of a matrix X, is their mean m and the Cholesky
+The frame of n records of p numbers each, the rows of a matrix X, is their mean m and the Cholesky
 factor K of their covariance. With the standardised records held fixed, x_i = m + K w_i, parameters
-and frame have few dimensions, and they are what sums of records and of products of them depend on
-most. So where released sums tie parameters and records to each other, these move together.
+and frame have few dimensions, and sums of records and of their products depend mostly on these. So
+if released sums tie parameters and records together, moves of both mix well.
 
-The frame of the records' noise, z_i = m + K w_i, serves as well where that is standard normal: the
-records follow parameters and noise. Of records of location and scale, both frames lead to the same
-states, by other coordinates. What the release fixes is nearly independent of the parameters in the
-one, what it leaves open in the other.
+The frame of the records' noise, z_i = m + K w_i, can be used as well if the noise is standard
+normal: the records follow parameters and noise. For location-scale records, both frames lead to the
+same states in different coordinates. Noise coordinates suit weak releases, record coordinates
+precise ones.
 
 For a normalised W = (w_1, ..., w_n)' the volume element of X is that of W times the product of
 K_jj^(n - 1 - j) over the columns j = 1, ..., p, times dm dK (Muirhead, 1982, "Aspects of
@@ -33,14 +33,14 @@ MOST_COLUMNS = 8
 """A frame of p columns has p (p + 3) / 2 dimensions."""
 
 LEAST_SPREAD = 1e-5
-"""What is left of a column's spread given those before it, as a share of it: less can't be told
-from rounding."""
+"""Least share of a column's spread that remains given the columns before it: a smaller one is
+rounding error."""
 
 
 def with_a_frame(
     records: Sequence[TensorVariable], point: Mapping[str, np.ndarray]
 ) -> list[TensorVariable]:
-    """Choose the records that have a frame in common: real numbers in as many rows.
+    """Choose the records with a common frame: real numbers with equally many rows.
 
     They are value variables, as are those returned: none, if there are too few rows or too many
     columns.
@@ -59,12 +59,11 @@ def read_frame(
     point: Mapping[str, np.ndarray],
     of_noise: bool = False,
 ) -> NonCentredModel:
-    """Write records as a function of their frame and of what it doesn't tell of them.
+    """Write records as a function of their frame and of the standardised records.
 
-    Takes what was read of the model with the records' noise held fixed, for the parameters, and the
-    records' value variables (:func:`with_a_frame`). The frame may be that of the noise
-    (:func:`noise_has_a_frame`): then it is of the noise of records that the parameters move, beside
-    the other records themselves, and the former follow.
+    Takes the non-centred reading of the parameters, and the records' value variables
+    (:func:`with_a_frame`). The frame may be that of the noise (:func:`noise_has_a_frame`). It then
+    has the noise of records that the parameters move, together with the other records themselves.
     """
     view = reading.view
     noise_of = dict(zip(reading.records, reading.noise, strict=True)) if of_noise else {}
@@ -82,7 +81,7 @@ def read_frame(
         at = {noise_of.get(x, x): new[x] for x in framed}
         followed = rebuild(reading.moved_records, at)
         new |= dict(zip(noise_of, followed, strict=True))
-        # Their prior, which would say so, is left out.
+        # Their prior, which would show it, is left out.
         rvs = [view.model[name] for name in reading.names(reading.records)]
         finite = (pt.isfinite(x).all() for x in followed)
         possible = reduce(pt.and_, finite, possible & prior_is_valid(view, rvs, new))
@@ -186,7 +185,7 @@ def _at_frame(
 def _log_normal(
     frame: TensorVariable, normal: Sequence[bool], fixed: Sequence[TensorVariable]
 ) -> TensorVariable:
-    """Log-density of the columns that are standard normal, by their frame, but for a constant."""
+    """Log-density of standard normal columns as a function of their frame, up to a constant."""
     [n], squares, start = fixed[0].type.shape, [], len(normal)
     for j, is_normal in enumerate(normal):
         row, log_own = frame[start : start + j], frame[start + j]

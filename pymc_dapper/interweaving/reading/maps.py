@@ -35,8 +35,8 @@ class RecordMap:
         ``noise(records, parameters, uniforms) -> noise``. ``uniforms`` has the records' shape if
         the records are discrete or the map ``has_jumps``, and is None otherwise.
     records : callable
-        ``records(noise, parameters) -> records``, its inverse. What doesn't come back as it was
-        stays where it is: the step then leaves the parameters alone for this time.
+        ``records(noise, parameters) -> records``, its inverse. If a record doesn't come back
+        unchanged, the step leaves the parameters alone for this iteration.
     is_normal : bool, default False
         Whether the noise is standard normal, each number independent of all others.
     has_jumps : bool, default False
@@ -52,7 +52,7 @@ class RecordMap:
 
 @singledispatch
 def record_map(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    """Say how records of a distribution follow its parameters if their noise is held fixed.
+    """Return how records of a distribution follow its parameters if their noise is held fixed.
 
     Dispatched on the type of the distribution's random variable operation. Without a rule of its
     own, a univariate distribution takes the uniform noise u = F(x), by PyMC's ``logcdf`` and
@@ -65,8 +65,8 @@ def record_map(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
     node : Apply
         The random variable's node. Its parameters are in the order of ``op.dist_params(node)``.
     moved : sequence of bool
-        For each parameter, whether it moves. A map in closed form may hold only while some
-        parameters stay where they are.
+        For each parameter, whether it moves. A map in closed form may require that some parameters
+        don't move.
 
     Returns
     -------

@@ -34,10 +34,10 @@ def read_non_centred(
 ) -> NonCentredModel:
     """Write records as a function of parameters, both given as value variables, and noise.
 
-    The noise is that of the records' prior or, where records have few values and each has factors
-    of its own, that of their conditional distribution (:func:`read_conditional_noise`). ``point``
-    is for shapes. ``read_records`` reads how the model sees records, where that may have been done
-    before. Without records, the parameters are read by themselves.
+    The noise is that of the records' prior. If records have few values and factors of their own, it
+    is that of their conditional distribution (:func:`read_conditional_noise`). ``point`` gives
+    shapes. ``read_records`` reads the model's records, if that was not done before. Without
+    records, the parameters are read alone.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def read_movable(
     point: Mapping[str, np.ndarray],
     read_records: RecordsReader | None = None,
 ) -> NonCentredModel | None:
-    """Write records as a function of noise and of as many of the parameters as can be.
+    """Write records as a function of noise and of as many parameters as possible.
 
     Both are given as random variables. Returns what ``InterweaveStep(..., records=records)`` reads
     for these parameters; None if there are none.
@@ -178,7 +178,7 @@ def read_movable(
         return replace(reading, left_alone=())
 
     together = moving(parameters)
-    # Where that fails, it may be for one of them only.
+    # If that fails, it may be because of one of them only.
     return together or moving([rv for rv in parameters if moving([rv])])
 
 
@@ -232,9 +232,9 @@ def _without_priors(
     new: Mapping[Variable, Variable],
     instead: Mapping[str, TensorVariable],
 ) -> tuple[TensorVariable, list[str]]:
-    """All that the move changes in the log-density, but for the priors of the records moved.
+    """Return all factors that the move changes, except the priors of the moved records.
 
-    In the place of some factors stands what is equal to them.
+    Some factors are replaced by equal ones.
     """
     factors = view.dependent_factors([x for x, own in view.values.items() if own in new])
     for rv in moved:
@@ -249,7 +249,7 @@ def _tell_apart(
     values: Sequence[TensorVariable],
     records: Sequence[TensorVariable],
 ) -> tuple[list[TensorVariable], dict[TensorVariable, Seen]]:
-    """Tell continuous parameters from numbers of records, with how these are seen."""
+    """Separate continuous parameters from numbers of records, with the readings of these."""
     parameters, numbers = [], {}
     for value in values:
         name = view.model.values_to_rvs[value].name

@@ -22,27 +22,27 @@ class NonCentredModel(Reading):
     records: tuple[TensorVariable, ...]
     """Value variables of the records that the parameters move, with static shapes."""
     uniforms: tuple[TensorVariable, ...]
-    """Inputs of the graphs: uniform variates, as many as there are discrete records."""
+    """Inputs of the graphs: uniform variates, one for each discrete record."""
     noise: tuple[TensorVariable, ...]
     """The noise of each of ``records``, computed from them and the parameters."""
     proposed: tuple[TensorVariable, ...]
-    """Inputs of the graphs below: new values of what moves (:attr:`moving`)."""
+    """Inputs of the graphs below: new values of the moved variables (:attr:`moving`)."""
     moved_records: tuple[TensorVariable, ...]
     """The records at the proposed parameters and the present noise."""
     log_density: TensorVariable
-    """A scalar: log-density of the proposed parameters given the noise, but for a constant: all
-    factors that the parameters or the records enter, less ``log_law``."""
+    """A scalar: log-density of the proposed parameters given the noise, up to a constant: all
+    factors of the parameters or the records, less ``log_law``."""
     log_law: TensorVariable | None
-    """Log-density of the records, as they are, by the law whose noise is held fixed. None if that
-    is their prior, which is then left out of the factors."""
+    """Log-density of the present records under the law whose noise is held fixed. None if that is
+    their prior, which is then left out of the factors."""
     factors: tuple[str, ...]
     """Names of these factors."""
     given: tuple[TensorVariable, ...]
     """Value variables of all else that the graphs depend on."""
     frame: TensorVariable | None = None
     """Coordinates of the records that move besides the parameters, a vector computed from the
-    records or from their noise: see :mod:`~pymc_dapper.interweaving.reading.frame`. What is held
-    fixed, ``noise``, is then what the frame doesn't tell of them."""
+    records or from their noise: see :mod:`~pymc_dapper.interweaving.reading.frame`. The rest of
+    them is held fixed as ``noise``."""
     numbers: tuple[TensorVariable, ...] = ()
     """Value variables of the numbers of records that move, too."""
     proposed_numbers: tuple[TensorVariable, ...] = ()
@@ -52,17 +52,17 @@ class NonCentredModel(Reading):
 
     @property
     def moving(self) -> tuple[TensorVariable, ...]:
-        """What moves beside numbers: the parameters, and the frame, if there is one."""
+        """The moved variables except numbers: the parameters, and the frame, if there is one."""
         return self.parameters if self.frame is None else (*self.parameters, self.frame)
 
     @cached_property
     def coordinates(self) -> tuple[Coordinates, ...]:
-        """In which each of what moves beside numbers moves."""
+        """The coordinates of each moved variable except numbers."""
         own = tuple(coordinates_of(self.model, x.name) for x in self.parameters)
         return own if self.frame is None else (*own, ITSELF)
 
     def log_volume(self, flat: np.ndarray) -> float:
-        """Logarithm of the derivative of all that moves beside numbers, by its coordinates."""
+        """Logarithm of the derivative by the coordinates of moved variables except numbers."""
         stops = np.cumsum([prod(x.type.shape) for x in self.moving])[:-1]
         parts = zip(self.coordinates, np.split(flat, stops), strict=True)
         return float(sum(coordinates.log_volume(own, np) for coordinates, own in parts))

@@ -30,7 +30,7 @@ class CheckedNoise(NamedTuple):
     uniforms: list[np.ndarray]
     """The uniform variates."""
     log_density: float
-    """The log-density there, the parameters as they are at the initial point."""
+    """The log-density there, with the parameters of the initial point."""
     rounding: float
     """By how much of itself it may be off."""
 
@@ -42,10 +42,9 @@ class CheckedNoise(NamedTuple):
 def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> CheckedNoise:
     """Compare maps and log-density with the model, and return a state and the log-density there.
 
-    From a random state, the records must come back from their noise as they are. Other parameters
-    must move them to where their noise is the same. There, the log-density must be the sum of the
-    factors as the model has them. Of the point, which holds all value variables, the parameters'
-    values are used.
+    At a random state, the records must come back from their noise unchanged. Other parameters must
+    move them to records with the same noise. There, the log-density must be the sum of the model's
+    factors. The point has all value variables; the parameters' values are used.
 
     Raises
     ------
@@ -94,7 +93,7 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
     new_values = {x.name: new for x, new in zip(reading.records, new_records, strict=True)}
     at = {x.name: y for x, y in zip(moving, moved, strict=True) if x is not reading.frame}
     elsewhere = {**point, **at, **new_values}
-    # In a step of the cdf, the noise is drawn anew.
+    # Within a step of the cdf, the noise is drawn again.
     without_steps = [set(reading.uniforms).isdisjoint(ancestors([x])) for x in reading.noise]
     if any(without_steps):
         noise_at = function_of(list(compress(reading.noise, without_steps)))
@@ -112,7 +111,7 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
 
 
 def _moving(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Return what moves, as it is at a point."""
+    """Return the moved values at a point."""
     present = [np.asarray(point[x.name]) for x in reading.parameters]
     if reading.frame is not None:
         variables = [*reading.parameters, *reading.records, *reading.given]
@@ -127,7 +126,7 @@ def _check_same(
     found: Sequence[np.ndarray],
     expected: Sequence[np.ndarray],
 ) -> None:
-    """Refuse records, by name, that haven't come back or whose noise hasn't."""
+    """Refuse records, by name, that don't come back or whose noise doesn't."""
     for name, a, b in zip(reading.names(records), found, expected, strict=True):
         if _differ(a, b):
             raise ReadingError(
@@ -138,7 +137,7 @@ def _check_same(
 
 
 def _draws_of(reading: NonCentredModel) -> Reader:
-    """Return what reads draws of the records from the law whose noise is held fixed."""
+    """Return a reading that draws the records from the law whose noise is held fixed."""
     if reading.log_law is None or reading.frame is not None:
         return read_proposals
     return lambda view, rvs: _conditional_draws(reading)
@@ -157,7 +156,7 @@ def _small_change(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarra
 
 
 def _as_written(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> float:
-    """Sum of the factors as the model has them, less the law whose noise is held fixed."""
+    """Sum of the model's factors, less the law whose noise is held fixed."""
     model = reading.model
     factors = log_densities(model, [model[name] for name in reading.factors])
     total = sum(factor.sum() for factor in factors)

@@ -1,1 +1,1 @@
-"""What is compiled of a model."""
+"""The compiled draw of a number of records."""

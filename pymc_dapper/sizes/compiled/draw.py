@@ -18,9 +18,9 @@ def compile_draw(reading: SizeReading, last: int, compile_kwargs: dict[str, Any]
     """Compile a draw of the number of records given all of them.
 
     The result is called as ``draw(*records, *parameters, *data, uniforms) -> (*records,
-    log_weights, outcome)``. There is a uniform variate for each record that is there, where these
-    are to change places, and one more. Returned are the records; the log-density at each number;
-    and the number drawn, -1 if none is possible, with the probability of the numbers from ``last``
+    log_weights, outcome)``. ``uniforms`` has one variate for the draw, and, if records are
+    shuffled, one for each present record. Returned are the records; the log-density at each number;
+    and the drawn number, -1 if none is possible, with the probability of the numbers from ``last``
     on.
     """
     uniforms = pt.vector("uniforms", dtype="float64")

@@ -1,4 +1,4 @@
-"""The parts of a draw as PyTensor operations; why they are, `records.compiled.op` says."""
+"""The parts of a draw as PyTensor operations; for the reason see `records.compiled.op`."""
 
 from collections.abc import Callable
 
@@ -15,12 +15,12 @@ from pymc_dapper.sizes.reading.first_sums import FirstSums
 
 
 class Shuffle(KernelOp):
-    """The first rows of an array in another order, which uniform variates say."""
+    """The first rows of an array in another order, given by uniform variates."""
 
     __props__ = ()
 
     def make_node(self, *inputs: Variable) -> Apply:
-        """Apply to the array and a vector with an entry for each row that is there."""
+        """Apply the operation to the array and a vector with an entry for each present row."""
         return Apply(self, list(inputs), [inputs[0].type()])
 
 
@@ -30,7 +30,7 @@ class DrawIndex(KernelOp):
     Parameters
     ----------
     last : int
-        The first of the last numbers, whose probability is told, too.
+        The first of the last numbers, whose probability is returned, too.
     """
 
     __props__ = ("last",)
@@ -39,7 +39,7 @@ class DrawIndex(KernelOp):
         self.last = last
 
     def make_node(self, *inputs: Variable) -> Apply:
-        """Apply to the log-weights and a uniform variate; see the kernel for the two outputs."""
+        """Apply the operation to log-weights and a uniform variate; the kernel has the outputs."""
         return Apply(self, list(inputs), [pt.vector("outcome", dtype="float64", shape=(2,))])
 
 

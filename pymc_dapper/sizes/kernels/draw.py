@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 NEGLIGIBLE = -40.0
-"""A weight of this logarithm beside the largest is less than what rounding makes of a sum."""
+"""Relative to the largest weight, a weight with this logarithm is below rounding error."""
 
 
 @njit(fastmath=False)

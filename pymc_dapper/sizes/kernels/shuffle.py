@@ -1,4 +1,4 @@
-"""A random order of the rows that are there."""
+"""A random order of the present rows."""
 
 import numpy as np
 from numba import njit
@@ -6,10 +6,11 @@ from numba import njit
 
 @njit
 def shuffled(rows: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-    """Put the first n rows of a matrix into an order that n uniform variates on [0, 1) say.
+    """Put the first n rows of a matrix into an order given by n uniform variates on [0, 1).
 
-    Each order is equally likely: the last place gets any row, the one before it any of those left,
-    and so on (Fisher and Yates). The same variates say the same order of other rows.
+    All orders are equally likely: the last place gets any row, the one before it any of the
+    remaining rows, and so on (Fisher and Yates). The same variates give the same order for other
+    matrices.
     """
     rows = rows.copy()
     for i in range(len(uniforms) - 1, 0, -1):

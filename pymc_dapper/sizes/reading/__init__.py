@@ -1,4 +1,4 @@
-"""How a model sees rows of which only the first n are there."""
+"""How a model depends on rows of which only the first n are present."""
 
 from pymc_dapper.sizes.reading.present import present
 

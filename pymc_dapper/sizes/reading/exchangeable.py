@@ -18,11 +18,11 @@ def what_ties(
     records: Sequence[TensorVariable],
     contributions: Sequence[tuple[str, tuple[TensorVariable, TensorVariable]]],
 ) -> str | None:
-    """Say what ties records to their place: in their prior, or in what they add to a sum.
+    """Say what ties records to their place: their prior, or their contribution to a sum.
 
-    ``contributions`` are, with a factor's name, what each row adds if it is there, and if not. None
-    if records can change places, whole rows of all record variables at a time, without changing the
-    log-density. What isn't known to let them is taken to tie them.
+    ``contributions`` has, with a factor's name, each row's contribution if present and if absent.
+    None if whole rows of all record variables can be permuted without changing the log-density. If
+    that isn't known, records count as tied.
     """
     for rv in rvs:
         parameters = [x for x in rv.owner.inputs if isinstance(x, TensorVariable)]

@@ -1,4 +1,4 @@
-"""What sees the first n rows only, computed from these rows alone."""
+"""Factors of the first n rows, computed from these rows alone."""
 
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
@@ -13,10 +13,10 @@ from pymc_dapper.sizes.reading.model import Seen
 
 
 def factors_of_first_rows(seen: Seen) -> dict[str, TensorVariable]:
-    """Write factors that see the rows that are there so that they don't touch the others.
+    """Write factors of the present rows so that they don't use the others.
 
-    Each is a sum, and equal to the model's own where the number of records is in 0, ..., N. Factors
-    of which that isn't known are left out.
+    Each factor is a sum, and equals the model's own for numbers of records 0, ..., N. Factors
+    without this property, or not known to have it, are left out.
     """
     written = {}
     for name, graph in seen.graphs.items():
@@ -45,7 +45,7 @@ def _of_first_rows(name: str, graph: TensorVariable, seen: Seen) -> TensorVariab
 
 
 def _first(rows: TensorVariable, seen: Seen) -> TensorVariable | None:
-    """Return what each of the first n rows adds; None if it isn't known, or others add, too."""
+    """Return contributions of the first n rows; None if unknown, or if other rows add, too."""
     there, absent = (at_flags([rows], seen.present, x)[0] for x in (True, False))
     if not is_zero(absent):
         return None

@@ -43,22 +43,21 @@ class Flag:
     ndim: int
     """Number of axes."""
     absent: bool
-    """Whether it is true of the rows that aren't there."""
+    """Whether it is true for absent rows."""
 
     def of(self, present: TensorVariable) -> TensorVariable:
-        """Write it as a function of which rows are there."""
+        """Write it as a function of which rows are present."""
         flags = ~present if self.absent else present
         return flags.dimshuffle(*("x" if k != self.axis else 0 for k in range(self.ndim)))
 
 
 def find_flags(graphs: Sequence[Variable], size: TensorVariable) -> dict[Variable, Flag]:
-    """Find the variables of graphs that say whether each row is among the first ``size`` ones.
+    """Find the variables of graphs that mark the first ``size`` rows.
 
     Raises
     ------
     ReadingError
-        If row numbers are compared with the size, but it isn't the first rows of that number that
-        are told from the others.
+        If row numbers are compared with the size, but the comparison doesn't mark the first rows.
     """
     return {
         output: _flag(numbers, bound, size, is_true)
@@ -114,7 +113,7 @@ def _flag(
     at = vectorize_graph(bound, {size: sizes})
     bounds = np.ravel(at.eval({sizes: np.arange(n_rows + 1, dtype=size.dtype)}, mode=AS_WRITTEN))
     row_numbers = np.ravel(numbers)
-    # As the bound never falls, a row that is there at one size is so at all larger ones.
+    # The bound never falls, so a row that is present at one size is present at all larger ones.
     rises = bool(np.all(np.diff(bounds) >= 0))
     before, after = is_true(row_numbers, bounds[:-1]), is_true(row_numbers, bounds[1:])
     if rises and (np.all(after & ~before) or np.all(before & ~after)):
@@ -130,7 +129,7 @@ def _flag(
 
 
 def _advice(name: str, n_rows: int, found: Sequence[int]) -> str:
-    """Say how to write a model in which a comparison is true of so many rows, at each number."""
+    """Say how to write a model in which a comparison marks these rows, at each number."""
     more, each = found[0], found[1] - found[0]
     is_linear = np.array_equal(found, np.minimum(each * np.arange(n_rows + 1) + more, n_rows))
     if is_linear and more == 0 and each > 1:
@@ -156,8 +155,7 @@ def at_flags(
 ) -> list[TensorVariable]:
     """Write graphs for the case that all flags are set, or that none is.
 
-    What then has no say is left out: the other branch of a ``switch``, and what is multiplied by
-    zero.
+    Parts without effect are left out: the other branch of a ``switch``, and factors of zero.
     """
     [length] = flags.type.shape
     constant = pt.constant(np.full(length, value))
@@ -188,7 +186,7 @@ def at_flags(
 def _settled(
     node: Apply, inputs: Sequence[Variable], values: Sequence[np.ndarray | None]
 ) -> TensorVariable | None:
-    """Return what an operation comes to, where some of its inputs are known to decide it."""
+    """Return an operation's result if some known inputs determine it."""
     [output] = node.outputs
     shape = getattr(output.type, "shape", (None,))
     if None in shape:
@@ -218,7 +216,7 @@ def _is_one(value: np.ndarray | None) -> bool:
 
 
 def is_zero(x: TensorVariable) -> bool:
-    """Whether it is known that all entries are zero."""
+    """Whether all entries are known to be zero."""
     value = known_value(x)
     return value is not None and not value.any()
 
@@ -236,7 +234,7 @@ def check_lengths(graphs: Sequence[Variable], size: TensorVariable) -> None:
 
 
 def _has_length_of(node: Apply, dependent: set[Variable]) -> bool:
-    """Whether there are as many entries as something that depends on the number says."""
+    """Whether the number of entries depends on the number of records."""
     if isinstance(node.op, ARange | Nonzero):
         return not dependent.isdisjoint(node.inputs)
     if isinstance(node.op, AdvancedSubtensor):

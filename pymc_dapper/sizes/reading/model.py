@@ -1,4 +1,4 @@
-"""Read a PyMC model: how it sees an unknown number of records, and the records themselves."""
+"""Read a PyMC model: how it depends on an unknown number of records, and on the records."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ from pymc_dapper.sizes.reading.present import one_number_each
 
 @dataclass(frozen=True)
 class SizeReading(Reading):
-    """How a model sees a number of records.
+    """How a model depends on a number of records.
 
     Attributes
     ----------
@@ -55,9 +55,9 @@ class SizeReading(Reading):
     log_priors : tuple of TensorVariable, scalars
         The log-densities of the records' priors as the model has them.
     absent_add_nothing : bool
-        Whether rows that aren't there are known to add zero to all sums.
+        Whether absent rows are known to add zero to all sums.
     tied : str or None
-        What keeps rows from being shuffled; None if rows are alike.
+        Why rows can't be shuffled; None if they are alike.
     factors : tuple of str
         Names of the factors that the number enters, its prior not included.
     parameters : tuple of TensorVariable
@@ -84,14 +84,14 @@ class SizeReading(Reading):
 
 @dataclass(frozen=True)
 class Seen:
-    """The factors that a number of records enters, and the records that they see the first n of."""
+    """The factors of a number of records, and the records of which they use the first n."""
 
     view: ModelView
     size: TensorVariable
     graphs: dict[str, TensorVariable]
-    """Log-densities of all factors by name, in terms of which rows are there."""
+    """Log-densities of all factors by name, in terms of which rows are present."""
     present: TensorVariable
-    """Which rows are there: bool, shape (N,)."""
+    """Which rows are present: bool, shape (N,)."""
     records: list[TensorVariable]
 
     @property
@@ -107,15 +107,15 @@ class Seen:
 
 
 def find_sizes(model: Model) -> dict[TensorVariable, list[TensorVariable]]:
-    """Find the variables that say how many records there are, and the records of each.
+    """Find the variables that are numbers of records, and the records of each.
 
-    Such are free scalars of whole numbers that something compares with row numbers, so that the
-    first n rows of other free variables are told from the rest.
+    These are free whole-number scalars that are compared with row numbers, so that the first n rows
+    of other free variables are distinguished from the rest.
 
     Raises
     ------
     ReadingError
-        If such a comparison tells other rows from the rest.
+        If such a comparison marks other rows than the first.
     """
     candidates = [
         rv
@@ -131,7 +131,7 @@ def find_sizes(model: Model) -> dict[TensorVariable, list[TensorVariable]]:
 
 
 def check_scalars(model: Model, rvs: Sequence[TensorVariable]) -> None:
-    """Refuse vectors of which an entry says how many rows are there."""
+    """Refuse vectors with an entry that is a number of records."""
     view = view_of(model)
     graphs = inline_symbolic_ops(view.log_densities([*model.basic_RVs, *model.potentials]))
     for rv in rvs:
@@ -143,7 +143,7 @@ def check_scalars(model: Model, rvs: Sequence[TensorVariable]) -> None:
 
 
 def see(view: ModelView, value: TensorVariable) -> Seen | None:
-    """Find how a variable tells rows from each other; None if it doesn't."""
+    """Find how a variable distinguishes rows; None if it doesn't."""
     model, size = view.model, view.values[value]
     written = view.named_log_densities([*model.basic_RVs, *model.potentials])
     own = model.values_to_rvs[value].name
@@ -193,8 +193,8 @@ def read_size(model: Model, value: TensorVariable) -> SizeReading:
     Raises
     ------
     ReadingError
-        If the variable doesn't say how many rows are there, if something sees rows that aren't, or
-        if a factor sees the rows in another way than by sums over them.
+        If the variable isn't a number of records, if a factor depends on absent rows, or if a
+        factor depends on the rows otherwise than by sums over them.
     """
     name = model.values_to_rvs[value].name
     view = view_of(model)
@@ -273,7 +273,7 @@ def _refuse_unmasked(factor: str, records: Sequence[TensorVariable], seen: Seen)
 def _at_all_sizes(
     factor: str, graph: TensorVariable, seen: Seen, sizes: TensorVariable
 ) -> tuple[TensorVariable, list[tuple[TensorVariable, TensorVariable]]]:
-    """Return a factor at all numbers of records, and what each row adds if there, and if not."""
+    """Return a factor at all numbers of records, and each row's contribution, present or absent."""
     name = seen.size.name
     roots = [*seen.records, seen.present]
     [read] = read_factors({factor: graph}, roots)
@@ -316,7 +316,7 @@ def _at_all_sizes(
 
 
 def _cumulated(there: TensorVariable, absent: TensorVariable) -> TensorVariable:
-    """Return the sums if the first 0, 1, ..., N rows are there."""
+    """Return the sums with 0, 1, ..., N present rows."""
     there, absent = there.astype("float64"), absent.astype("float64")
     if is_zero(absent):
         return first_sums(there)
@@ -326,7 +326,7 @@ def _cumulated(there: TensorVariable, absent: TensorVariable) -> TensorVariable:
 def _vectorised(
     factor: str, graph: TensorVariable, at: Mapping[TensorVariable, TensorVariable]
 ) -> TensorVariable:
-    """Evaluate a log-density at several values of what it depends on."""
+    """Evaluate a log-density at several values of its inputs."""
     instead = {x: x.type() for x in at}
     [graph] = rebuild([graph], instead)
     [graph] = localise_checks([graph], list(instead.values()))

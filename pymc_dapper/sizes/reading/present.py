@@ -1,4 +1,4 @@
-"""Which rows are there, where only the first n are."""
+"""Present rows, if only the first n are."""
 
 import pytensor.tensor as pt
 from pymc.distributions.distribution import SymbolicRandomVariable
@@ -11,11 +11,11 @@ from pymc_dapper.checks import whole_number
 
 
 def present(n: Variable | int, size: int) -> TensorVariable:
-    """Say which rows are present: the first n of ``size``.
+    """Return which rows are present: the first n of ``size``.
 
-    For a model whose number of records isn't known. The records are ordinary variables, with room
-    for as many as there may be; mechanisms see the present ones only. It is short for
-    ``pt.arange(size) < n``.
+    For a model with an unknown number of records. The records are ordinary variables, with room for
+    as many as there may be; mechanisms use the present ones only. Short for ``pt.arange(size) <
+    n``.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def present(n: Variable | int, size: int) -> TensorVariable:
     Returns
     -------
     TensorVariable of bool, shape (size,)
-        Whether each row is there.
+        Whether each row is present.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def present(n: Variable | int, size: int) -> TensorVariable:
 
 
 def one_number_each(vector: str) -> str:
-    """Say what is wrong with a vector of numbers of records, and what to do."""
+    """Describe the mistake of a vector of numbers of records, and what to do."""
     return (
         f"'{vector}', which has several numbers: SizeStep draws scalars, each given the records of "
         "its group. Give each group a number of its own, as in "
@@ -78,6 +78,6 @@ def _vector_of(n: TensorVariable) -> TensorVariable | None:
         if isinstance(x.owner.op, RandomVariable | SymbolicRandomVariable):
             if x.type.ndim > 0:
                 return x
-            continue  # what it depends on are parameters
+            continue  # its inputs are parameters
         left += x.owner.inputs
     return None

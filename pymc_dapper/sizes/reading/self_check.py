@@ -1,4 +1,4 @@
-"""A numerical check of what was read of a number of records, made before anything is sampled."""
+"""A numerical check of a reading of a number of records, made before sampling."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ class CheckedSizes(NamedTuple):
     """A state of the records at which the log-density at all their numbers is known."""
 
     reading: SizeReading
-    """What was read; that rows are alike is taken back where they aren't."""
+    """The reading; "rows are alike" is corrected if they aren't."""
     point: dict[str, np.ndarray]
     """The state."""
     log_weights: np.ndarray
