@@ -249,7 +249,7 @@ def test_a_regression_shows_a_wrong_volume_element(frames_too):
 
 # A regression: ranks of the truth among the draws, with all steps that there are.
 
-ROWS, CHAINS, THIN, KEPT = 8, 120, 60, 31
+ROWS, CHAINS, THIN, KEPT = 8, 120, 60, 15
 NOISE = 0.1
 
 
