@@ -15,7 +15,8 @@ PAGES = {name: path.read_text("utf-8") for name, path in pages.with_code().items
 
 def long_where_it_compiles(name):
     compiles = re.search(
-        r"sample|rejection_abc|Step\(|assign_steps|study\(|posterior\(", "".join(code_of(name))
+        r"sample|rejection_abc|Step\(|assign_steps|study\(|posterior\(|CountTree\(",
+        "".join(code_of(name)),
     )
     return pytest.param(name, marks=pytest.mark.long if compiles else ())
 

@@ -323,7 +323,7 @@ def test_totals_that_contradict_each_other_are_refused():
         x = pm.Multinomial("x", n=10, p=np.ones(4) / 4)
         invariant("published", x.sum(), 12)
         pm.Normal("released", x, 1.0, observed=np.ones(4))
-        with pytest.raises(ReadingError, match=r"no table of counts .*'published' and 'x' say"):
+        with pytest.raises(ReadingError, match=r"no table of counts .*'published' and 'x' fix"):
             CountStep([x])
 
 

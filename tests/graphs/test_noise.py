@@ -38,7 +38,10 @@ def test_probabilities_of_all_records_are_searched_and_not_compared(leading):
     ],
 )
 def test_a_prior_that_cannot_be_drawn_from(prior):
-    refuse(lambda: with_mechanism(prior()), "the prior of the records 'x' can't be drawn from")
+    refuse(
+        lambda: with_mechanism(prior()),
+        "the records 'x' from their prior, but it can't be drawn from",
+    )
 
 
 @pytest.mark.parametrize(
