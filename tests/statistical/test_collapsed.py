@@ -64,7 +64,7 @@ def any_that_may_be(count):
     return np.abs(ROUNDED - count) < 3
 
 
-def draws_of(step, model, draws=3_000):
+def draws_of(step, model, draws=1_500):
     posterior = pm.sample(
         draws=draws,
         tune=300,
