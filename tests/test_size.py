@@ -110,6 +110,6 @@ def test_modules_and_functions_are_short():
 
 
 def test_comments_docstrings_and_blank_lines_do_not_count():
-    source = '"""A module."""\n\n# A comment.\nx = (\n    1\n)\ndef f():\n    """Docs."""\n    return x\n'
+    source = '"""It."""\n\n# Why.\nx = (\n    1\n)\ndef f():\n    """Docs."""\n    return x\n'
     assert lines_of_code(source) == {4, 5, 6, 7, 9}
     assert dict(functions(source)) == {"f": range(7, 10)}
