@@ -23,6 +23,8 @@ CHILDREN = {
     "releases": [
         "answers",
         "mechanisms",
+        "quantiles",
+        "selections",
         "offices",
         "your-own-mechanism",
         "budgets",

@@ -261,6 +261,7 @@ VALID = {
     "DiscreteLaplaceMechanism": lambda: {"scale": 2.0},
     "DiscreteGaussianMechanism": lambda: {"sigma": 2.0},
     "TulapMechanism": lambda: {"b": 0.5, "q": 0.0},
+    "IntervalQuantileMechanism": lambda: {"lower": 0, "upper": 3, "alpha": 0.5, "scale": 2.0},
     "KNormMechanism": lambda: {"scale": 2.0, "norm": 2},
     "LInfMechanism": lambda: {"scale": 2.0},
     "NoisyMaxMechanism": lambda: {
@@ -385,6 +386,10 @@ MECHANISMS = {
     "DiscreteLaplaceMechanism": (pmd.DiscreteLaplaceMechanism(2.0), BUDGET),
     "DiscreteGaussianMechanism": (pmd.DiscreteGaussianMechanism(2.0), pmd.ZCDP(1.0)),
     "TulapMechanism": (pmd.TulapMechanism(0.5), BUDGET),
+    "IntervalQuantileMechanism": (
+        pmd.IntervalQuantileMechanism(0, 3, 0.5, 2.0),
+        pmd.PureDP(1.0, neighbours="add_remove"),
+    ),
     "KNormMechanism": (pmd.KNormMechanism(2.0, 2), BUDGET),
     "LInfMechanism": (pmd.LInfMechanism(2.0), BUDGET),
     "NoisyMaxMechanism": (pmd.NoisyMaxMechanism(2.0, 2), BUDGET),
@@ -410,6 +415,8 @@ def of_mechanism(name):
         released = [2.0, 2.0]
     if name == "NoisyMaxMechanism":
         released = [1]
+    if name == "IntervalQuantileMechanism":
+        statistic, released = np.array([1, 0, 2, 1]), 1.5
     if name == "QuantileMechanism":
         statistic, released = np.array([1, 0, 2, 1, 0]), 2.0
     if name == "NoisyStats":
@@ -429,20 +436,28 @@ def of_mechanism(name):
         "times": {"factor": 100.0},
         "in_ranges": {"edges": [1.0]},
         "noisy_range": {"released": np.array(released)},
-        "error_bound": {"k": 2, "beta": 0.1},
+        "error_bound": {"beta": 0.1} | ({} if name == "QuantileMechanism" else {"k": 2}),
         "intercept_scale": {"slope": 1.0},
-        "statistic": {"x": NUMBERS} | ({"y": NUMBERS} if name == "NoisyStats" else {}),
+        "statistic": {"x": CATEGORIES if name == "IntervalQuantileMechanism" else NUMBERS}
+        | ({"y": NUMBERS} if name == "NoisyStats" else {}),
         "scores": {"statistic": statistic},
         "privacy_loss": {
             "NoisyStats": {},
             "RandomizedResponse": {},
             "QuantileMechanism": {"neighbours": "replace"},
+            "IntervalQuantileMechanism": {"neighbours": "replace"},
         }.get(name, {"sensitivity": 1}),
         "from_function": {"law": lambda true: {true: 1.0}, "largest": 7},
         "calibrate": {
             "NoisyStats": {"budget": BUDGET, "n": 4},
             "RandomizedResponse": {"budget": BUDGET, "categories": 2},
             "NoisyMaxMechanism": {"budget": BUDGET, "sensitivity": 1, "candidates": 2},
+            "IntervalQuantileMechanism": {
+                "budget": MECHANISMS[name][1],
+                "lower": 0,
+                "upper": 3,
+                "alpha": 0.5,
+            },
             "KNormMechanism": {"budget": BUDGET, "sensitivity": 1, "norm": 2},
             "QuantileMechanism": {
                 "budget": MECHANISMS[name][1],

@@ -85,6 +85,8 @@ def law_of(query: Query, *, whole: bool, apart: bool = False) -> CellLaw:
             f"'{name}': the noise scale is a variable of a model, and answers without a model need "
             "a number. Add the release to the model by release.potential(...)"
         )
+    if mechanism._why_no_answers:
+        raise ValueError(f"'{name}': {mechanism._why_no_answers}")
     released = mechanism.as_released(name, query.values)
     rows, which = released, np.arange(released.size)
     of_counts = isinstance(mechanism, PerturbedCounts)

@@ -35,6 +35,7 @@ from pymc_dapper.mechanisms.arguments import published_rows
 from pymc_dapper.mechanisms.base import Mechanism
 from pymc_dapper.mechanisms.cell_key import CellKey
 from pymc_dapper.mechanisms.custom import CustomMechanism
+from pymc_dapper.mechanisms.interval_quantile import IntervalQuantileMechanism
 from pymc_dapper.mechanisms.k_norm import KNormMechanism, LInfMechanism
 from pymc_dapper.mechanisms.noisy_max import NoisyMaxMechanism
 from pymc_dapper.mechanisms.noisy_stats import NoisyStats
@@ -49,6 +50,7 @@ __all__ = [
     "DiscreteGaussianMechanism",
     "DiscreteLaplaceMechanism",
     "GaussianMechanism",
+    "IntervalQuantileMechanism",
     "KNormMechanism",
     "LInfMechanism",
     "LaplaceMechanism",

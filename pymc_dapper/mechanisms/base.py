@@ -105,6 +105,11 @@ class Mechanism(ABC):
 
     _why_no_rules: ClassVar[str] = "rules are for noise that is added to each entry by itself"
 
+    @property
+    def _why_no_answers(self) -> str:
+        """Why releases have no answers without a model, and what is known of them; or nothing."""
+        return ""
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:

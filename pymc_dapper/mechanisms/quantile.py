@@ -8,6 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
 from pytensor.tensor.variable import TensorVariable
+from scipy.special import lambertw
 
 from pymc_dapper.budget import PureDP
 from pymc_dapper.checks import about, called_as, choice, finite_number, places, real_numbers, shown
@@ -54,7 +55,8 @@ class QuantileMechanism(Mechanism):
     It is the law of OpenDP's ``make_private_quantile``, of the same ``scale``: with exponential
     noise for the output measure ``max_divergence()``, with Gumbel noise for
     ``zero_concentrated_divergence()``. OpenDP scores in whole numbers, so ``alpha`` is a fraction
-    there (:func:`alpha_of_opendp`); scores and noise are larger by its denominator.
+    there, and scores and noise are larger by its denominator: ``releases.opendp_mechanism`` reads
+    it.
 
     With Gumbel noise that keeps a budget ``PureDP(epsilon)``, the release also keeps
     ``ZCDP(epsilon ** 2 / 8)`` (Cesar and Rogers 2021).
@@ -166,6 +168,37 @@ class QuantileMechanism(Mechanism):
         """
         own = for_either(neighbours, self._sensitivity.among)
         return self._chosen.privacy_loss(sensitivity=own)
+
+    def error_bound(self, beta: float = 0.05) -> float:
+        """Bound on how much worse the released candidate's score is than the best one's.
+
+        Parameters
+        ----------
+        beta : float
+            Probability that it is worse by more, by the union bound.
+
+        Returns
+        -------
+        float
+            The bound, in records: about how far the share of records below is from alpha, times
+            the number of records.
+        """
+        of_each = finite_number(beta, "beta", above=0, below=1) / (len(self.candidates) - 1)
+        bound = -np.log(of_each)
+        if self.noise == "laplace":
+            # Two noises differ by t or more with probability (2 + t) / 4 exp(-t).
+            bound = -2.0 - lambertw(-4.0 * of_each * np.exp(-2.0), -1).real
+        return float(self.scale * max(bound, 0.0))
+
+    @property
+    def _why_no_answers(self) -> str:
+        return (
+            "how far a released quantile is from the true one depends on how all records are "
+            "spread, so it has no answer without a model. Write a model of the records, and add "
+            "the release to it by mechanism.observe(...). All that is known without one: with "
+            f"probability 0.95, its rank is worse than the best candidate's by at most "
+            f"{self.error_bound():.3g} records"
+        )
 
     @property
     def _sensitivity(self) -> Sensitivities:
@@ -304,35 +337,3 @@ def _in_order(candidates: ArrayLike) -> np.ndarray:
             "them and leaves out repeated ones"
         )
     return values
-
-
-OPENDP_DENOMINATOR = 10_000
-"""Denominator of alpha in OpenDP where it doesn't know the number of records."""
-
-
-def alpha_of_opendp(alpha: float, n_records: int | None = None) -> Fraction:
-    """Return the alpha by which OpenDP scores candidates, a fraction.
-
-    OpenDP scores in whole numbers. Alpha is the fraction that it is in floating point if its
-    denominator is small enough. Else it is rounded down to a multiple of 1 / 10,000, or of
-    n / (2^64 - 1) where the number n of records is known
-    (``score_candidates_constants`` of OpenDP 0.16).
-
-    Parameters
-    ----------
-    alpha : float
-        Which quantile, from 0 to 1.
-    n_records : int, optional
-        Number of records, if the input domain has it (``size=``); of a query on a data frame, the
-        largest number of records in a group (``max_length``).
-
-    Returns
-    -------
-    Fraction
-        The alpha.
-    """
-    exact = Fraction(alpha)
-    most = OPENDP_DENOMINATOR if n_records is None else (2**64 - 1) // n_records
-    if exact.denominator < most:
-        return exact
-    return Fraction(int(alpha * float(most)), most)

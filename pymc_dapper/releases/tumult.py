@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pymc_dapper.checks import finite_number, names, shown
-from pymc_dapper.mechanisms import Mechanism
+from pymc_dapper.checks import about, finite_number, names, shown
+from pymc_dapper.mechanisms import IntervalQuantileMechanism, Mechanism
 from pymc_dapper.releases.noise import NOISE
 
 LAWS = {
@@ -16,7 +16,12 @@ LAWS = {
 }
 
 
-def tumult_mechanisms(noise_info: Any, values: str | Sequence[str]) -> dict[str, Mechanism]:
+def tumult_mechanisms(
+    noise_info: Any,
+    values: str | Sequence[str],
+    *,
+    quantiles: Mapping[str, tuple[float, int, int]] | None = None,
+) -> dict[str, Mechanism]:
     """Read the noise of a query that a session of Tumult Analytics evaluated.
 
     Parameters
@@ -26,6 +31,9 @@ def tumult_mechanisms(noise_info: Any, values: str | Sequence[str]) -> dict[str,
         ``noise_parameter`` of each.
     values : str or sequence of str
         The released columns, in the order of the noise.
+    quantiles : mapping of str to tuple, optional
+        For each column that holds quantiles: the ``(quantile, low, high)`` that the query was
+        given. The records must be whole numbers.
 
     Returns
     -------
@@ -35,12 +43,15 @@ def tumult_mechanisms(noise_info: Any, values: str | Sequence[str]) -> dict[str,
     Raises
     ------
     TypeError, ValueError
-        If a noise isn't known, or isn't added to a statistic (as of a quantile); or if there are
-        not as many noises as columns, as for a mean, which is a ratio of two noisy numbers.
+        If a noise isn't known; if a quantile isn't among ``quantiles``, or its limits aren't whole
+        numbers; or if there are not as many noises as columns, as for a mean, which is a ratio of
+        two noisy numbers.
 
     Notes
     -----
-    The parameter of Gaussian noise is sigma squared; of geometric and Laplace noise, the scale.
+    The parameter of Gaussian noise is sigma squared; of geometric and Laplace noise, the scale; of
+    a quantile, epsilon. A quantile is drawn by the exponential mechanism among the intervals
+    between successive records, as of version 0.21.0 with `tmlt.core` 0.20.0.
 
     References
     ----------
@@ -61,10 +72,19 @@ def tumult_mechanisms(noise_info: Any, values: str | Sequence[str]) -> dict[str,
             f"noise_info has {len(told)} noises, but values has {len(columns)} columns: "
             "each column must have one. (A mean is a ratio of two noisy numbers: release both)"
         )
-    return {name: _mechanism(name, each) for name, each in zip(columns, told, strict=True)}
+    asked = {} if quantiles is None else quantiles
+    if not isinstance(asked, Mapping):
+        raise TypeError(f"quantiles must be a dict by column, got {shown(quantiles)}")
+    unknown = [name for name in asked if name not in columns]
+    if unknown:
+        raise ValueError(f"quantiles: {shown(unknown[0])} is none of the columns {columns}")
+    return {
+        name: _mechanism(name, each, asked.get(name))
+        for name, each in zip(columns, told, strict=True)
+    }
 
 
-def _mechanism(name: str, told: Any) -> Mechanism:
+def _mechanism(name: str, told: Any, asked: Any) -> Mechanism:
     for key in ("noise_mechanism", "noise_parameter"):
         if not isinstance(told, Mapping) or key not in told:
             raise ValueError(f"'{name}': '{key}' is missing in noise_info")
@@ -73,7 +93,23 @@ def _mechanism(name: str, told: Any) -> Mechanism:
     number = finite_number(
         told["noise_parameter"], f"'{name}': noise_parameter of noise_info", above=0
     )
+    if kind == "EXPONENTIAL":
+        return _of_quantile(name, number, asked)
+    if asked is not None:
+        raise ValueError(f"quantiles: '{name}' isn't a quantile, as its noise is of kind {kind}")
     if kind not in LAWS:
         raise ValueError(f"'{name}': noise of kind {kind} in noise_info isn't added to a statistic")
     mechanism: Mechanism = NOISE[LAWS[kind]](math.sqrt(number) if "GAUSSIAN" in kind else number)
     return mechanism
+
+
+def _of_quantile(name: str, epsilon: float, asked: Any) -> Mechanism:
+    if not isinstance(asked, tuple | list) or len(asked) != 3:
+        raise ValueError(
+            f"'{name}': a quantile has no noise that is added. Give what the query was given, "
+            f"quantiles={{'{name}': (quantile, low, high)}}"
+        )
+    alpha, low, high = asked
+    with about(f"'{name}': quantile"):
+        finite_number(alpha, "alpha", at_least=0, at_most=1)
+        return IntervalQuantileMechanism(low, high, alpha, 2 * max(alpha, 1 - alpha) / epsilon)

@@ -300,6 +300,10 @@ MISTAKES = [
         "KNormMechanism doesn't release each cell by itself",
     ),
     (
+        lambda: release(20, pmd.QuantileMechanism([10, 20, 30], 0.5, 2.0)).posterior(),
+        "no answer without a model.*best candidate's by at most 7.38 records",
+    ),
+    (
         lambda: pmd.read_release(
             {"district": ["A", "A"], "cases": [1.0, 2.0]},
             values="cases",

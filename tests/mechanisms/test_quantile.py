@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dapper import ZCDP, NoisyMaxMechanism, PureDP, QuantileMechanism
-from pymc_dapper.mechanisms.quantile import alpha_of_opendp
+from pymc_dapper.releases.choices import fraction_of
 
 dp.enable_features("contrib")
 
@@ -46,7 +46,7 @@ def scores_of_opendp(x, alpha, n=None):
 @pytest.mark.parametrize("alpha", [0.0, 0.25, 0.5, 0.9, 1 / 3, 0.30001, 1.0])
 @pytest.mark.parametrize("n", [None, len(RECORDS)])
 def test_scores_and_their_sensitivity_are_those_of_opendp(alpha, n):
-    as_used = alpha_of_opendp(alpha, n)
+    as_used = Fraction(*fraction_of(alpha, n))
     mechanism = QuantileMechanism(CANDIDATES, float(as_used), 1.0)
     of_library, most = scores_of_opendp(RECORDS, alpha, n)
     own = scores(mechanism, RECORDS)
@@ -183,6 +183,19 @@ def test_the_bounded_range_of_gumbel_noise_is_as_the_notes_say():
     )
     epsilon = mechanism.privacy_loss(neighbours="add_remove").epsilon
     assert release.map(1) == pytest.approx(epsilon**2 / 8, rel=1e-12)
+
+
+@pytest.mark.parametrize("noise", ["gumbel", "exponential", "laplace"])
+def test_a_score_is_beyond_its_bound_as_seldom_as_it_says(noise):
+    """All other candidates are worse by the bound, and in the broken twin by half of it."""
+    mechanism = QuantileMechanism(CANDIDATES, 0.0, 3.0, noise)
+    bound = mechanism.error_bound(0.1)
+    probabilities = {}
+    for times in (1.0, 0.5):
+        n = np.ceil(times * bound).astype(int)
+        counts = np.array([0, 0, n, 0, 0, 0, 0, 0, 0])  # all records are above the first candidate
+        probabilities[times] = 1 - np.exp(log_probabilities(mechanism, counts)[0])
+    assert probabilities[1.0] <= 0.1 < probabilities[0.5]
 
 
 def test_a_quantile_of_each_group():

@@ -25,6 +25,7 @@ MECHANISMS = [
     pmd.LaplaceMechanism(2.0).rounded(0.1).times(100).published_if(">=", 1.5),
     pmd.GaussianMechanism(1.5).in_ranges([0, 10, 20.5]),
     pmd.TulapMechanism(0.5, 0.01),
+    pmd.IntervalQuantileMechanism(0, 100, 0.9, 2.0),
     pmd.KNormMechanism(2.0, np.inf),
     pmd.KNormMechanism(2.0, 2),
     pmd.LInfMechanism(2.0),

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def uniform(noise, mechanism, times=1):
 @pytest.mark.parametrize("told", RECORDED, ids=lambda told: f"{told['query']}, {told['budget']}")
 def test_noise_that_tumult_added_has_the_law_that_is_read(told):
     if told["true"] is None:
-        with pytest.raises(ValueError, match=r"'x': noise of kind EXPON|has 2 noises"):
+        with pytest.raises(ValueError, match=r"'x': a quantile has no noise|has 2 noises"):
             tumult_mechanisms(told["noise_info"], "x")
         return
     mechanism = tumult_mechanisms(told["noise_info"], "x")["x"]
@@ -75,7 +76,7 @@ def test_noise_that_tumult_added_has_the_law_that_is_read(told):
 @pytest.mark.parametrize(
     ("told", "error", "message"),
     [
-        (info((Noise.EXPONENTIAL, 1.0)), ValueError, "'a': noise of kind EXPONENTIAL"),
+        (info((Noise.EXPONENTIAL, 1.0)), ValueError, "'a': a quantile has no noise"),
         (info((Noise.LAPLACE, -1.0)), ValueError, "'a': noise_parameter"),
         ([{"noise_mechanism": Noise.LAPLACE}], ValueError, "'a': 'noise_parameter' is missing"),
         (info((Noise.LAPLACE, 1.0), (Noise.LAPLACE, 1.0)), ValueError, "2 noises"),
@@ -90,3 +91,39 @@ def test_wrong_or_incomplete_metadata_is_refused_by_name(told, error, message):
 def test_columns_differ():
     with pytest.raises(ValueError, match="different columns"):
         tumult_mechanisms(info((Noise.LAPLACE, 1.0)) * 2, ["a", "a"])
+
+
+# Made by Tumult Core: `libraries/record_tumult_quantiles.py`.
+QUANTILES = json.loads(
+    (Path(__file__).parent / "data" / "tumult_quantiles.json").read_text("utf-8")
+)["found"]
+
+
+@pytest.mark.parametrize("told", QUANTILES, ids=lambda told: f"{told['quantile']}")
+def test_quantiles_that_tumult_drew_have_the_law_that_is_read(told):
+    """The broken twin has twice the scale."""
+    low, high, records = told["lower"], told["upper"], np.array(told["records"])
+    asked = {"age": (told["quantile"], low, high)}
+    read = tumult_mechanisms(info((Noise.EXPONENTIAL, told["epsilon"])), "age", quantiles=asked)
+    edges = np.unique(np.clip([low, *records, high], low, high))
+    found = np.histogram(told["released"], edges)[0]
+    for times, same in ((1, True), (2, False)):
+        mechanism = replace(read["age"], scale=times * read["age"].scale)
+        logp = mechanism.logp(low + np.arange(high - low) + 0.5, mechanism.statistic(records))
+        by_unit = np.exp(logp.eval(mode="FAST_COMPILE"))
+        expected = np.add.reduceat(by_unit, edges[:-1] - low) * len(told["released"])
+        assert (stats.chisquare(found, expected).pvalue > 1e-4) == same
+
+
+@pytest.mark.parametrize(
+    ("kind", "quantiles", "message"),
+    [
+        ("EXPONENTIAL", {"b": (0.5, 0, 9)}, "quantiles: 'b' is none of the columns"),
+        ("EXPONENTIAL", {"a": (0.5, 0, 9.5)}, "'a': quantile.*upper must be a whole number"),
+        ("EXPONENTIAL", {"a": (5, 0, 9)}, "'a': quantile.*alpha must be"),
+        ("LAPLACE", {"a": (0.5, 0, 9)}, "'a' isn't a quantile"),
+    ],
+)
+def test_quantiles_that_cannot_be_are_refused(kind, quantiles, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        tumult_mechanisms(info((Noise[kind], 1.0)), "a", quantiles=quantiles)
