@@ -75,7 +75,7 @@ def uncompiled():
         patch.setattr(InterweaveStep, "_check_compiled", _nothing)
         patch.setattr(CollapsedStep, "_check_compiled", _nothing)
         patch.setattr(lean_nuts, "_compile", _nothing)
-        patch.setattr(conjugate._Draw, "update", _nothing)
+        patch.setattr(conjugate.ConjugateStep, "_update", _nothing)
         patch.setattr(SizeStep, "_compile", _nothing)
         patch.setattr(CountStep, "_check", lambda *_, **__: Packed(None, None))
         patch.setattr(CompiledCountSweep, "__call__", _nothing)

@@ -19,6 +19,7 @@ from pytensor.tensor.random.type import RandomGeneratorType
 
 from pymc_dapper.backend import accelerate
 from pymc_dapper.backend.accelerate import switch
+from pymc_dapper.backend.generators import by_address
 from pymc_dapper.backend.kept_whole import KEPT_WHOLE
 from pymc_dapper.backend.kernel_key import kernel_key
 
@@ -27,7 +28,8 @@ class JitFunction:
     """A function compiled by PyTensor's numba backend, called directly.
 
     Arrays are passed as they are: in the dtype of the inputs, C-contiguous, and neither copied nor
-    checked. A random generator is advanced in place. Pickling recompiles, from PyTensor's cache.
+    checked. A random generator comes first, and is advanced in place. Pickling recompiles, from
+    PyTensor's cache.
 
     Parameters
     ----------
@@ -37,13 +39,11 @@ class JitFunction:
         The model the graph comes from; its ``check_bounds`` is heeded.
     compile_kwargs : dict
         Passed on to PyMC's ``compile``.
-    overwritten : sequence of Variable, optional
-        Inputs that may be overwritten, which saves copies of them.
 
     Attributes
     ----------
     jitted : callable
-        The same, a little faster to call.
+        What was compiled. It may take a generator's addresses in its place.
     """
 
     def __init__(
@@ -53,16 +53,11 @@ class JitFunction:
         *,
         model: pm.Model,
         compile_kwargs: dict[str, Any],
-        overwritten: Sequence[Variable] = (),
     ):
-        specs = [
-            In(
-                x,
-                borrow=True,
-                mutable=x in overwritten or isinstance(x.type, RandomGeneratorType),
-            )
-            for x in inputs
-        ]
+        takes, outputs = by_address(inputs, outputs)
+        specs = [In(x, borrow=True, mutable=isinstance(x.type, RandomGeneratorType)) for x in takes]
+        self._by_address = bool(takes) and takes[0].type != inputs[0].type
+        self._known: tuple[Any, Any] = (None, None)
         results = [Out(x, borrow=True) for x in outputs]
         with model, warnings.catch_warnings():
             # A distribution that numba can't draw from is drawn from in Python, only slower.
@@ -77,16 +72,25 @@ class JitFunction:
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         """Evaluate the graph's outputs."""
-        return self.jitted(*arguments)
+        if not self._by_address:
+            return self.jitted(*arguments)
+        rng, *others = arguments
+        known, at = self._known
+        if rng is not known:
+            at = accelerate.address_of(rng)
+            self._known = rng, at
+        return self.jitted(at, *others)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the machine code behind; what can't be accelerated here can't be elsewhere."""
-        return {"_function": self._function, "given_up": switch.failed}
+        state = {"_function": self._function, "_by_address": self._by_address}
+        return {**state, "given_up": switch.failed}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Compile again."""
         switch.failed |= state["given_up"]
-        self._function = state["_function"]
+        self._function, self._by_address = state["_function"], state["_by_address"]
+        self._known = (None, None)
         self.jitted = self._function.vm.jit_fn
 
 

@@ -10,7 +10,7 @@ from pymc import Model
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import Interval, Transform, default_transform
-from pymc_dapper.conjugacy import gaussian
+from pymc_dapper.conjugacy import gaussian, kernels
 from pymc_dapper.conjugacy.children import Child, read_children, read_link
 from pymc_dapper.conjugacy.families import Family, check_prior, read_prior
 from pymc_dapper.conjugacy.rules import find_rule
@@ -43,10 +43,17 @@ class Conditional(Reading):
     log_density: Callable[..., float]
     """See :class:`~pymc_dapper.conjugacy.families.Family`. Several parameters are one vector,
     flattened and joined."""
+    kernel: Callable[..., None] | None
+    """See there, too: what draws in compiled code."""
     given: tuple[TensorVariable, ...]
     """Value variables of the other variables that the graphs depend on."""
     present: Present
     """Number of present rows: the conditional is given these alone, others are integrated out."""
+
+    @property
+    def values(self) -> list[TensorVariable]:
+        """What stands for the values of the parameters."""
+        return [self.view.values[self.model.rvs_to_values[rv]] for rv in self.rvs]
 
     def split(self, draw: np.ndarray) -> list[np.ndarray]:
         """Take one vector of all parameters apart."""
@@ -129,20 +136,23 @@ def _read_conditional(
 
     draw: Callable[..., np.ndarray]
     log_density: Callable[..., float]
+    kernel: Callable[..., None] | None
     if isinstance(rvs[0].owner.op, gaussian.NORMAL):
         residuals = gaussian.read_residuals(family, thetas)
         if len(rvs) == 1 and all(r.entries is not None and not r.joint for r in residuals):
             outputs = gaussian.entrywise_normal(residuals, thetas[0])
             draw, log_density = gaussian.draw_entrywise, gaussian.log_density_entrywise
+            kernel = kernels.draw_entrywise
             name = "Normal"
         else:
             outputs = gaussian.joint_normal(residuals, thetas, shapes)
             draw, log_density = gaussian.draw_joint, gaussian.log_density_joint
+            kernel = kernels.draw_joint
             name = "MvNormal"
     else:
         [theta], [prior] = thetas, priors
         outputs, of = _add_to_prior(prior, children, theta, shapes[0])
-        draw, log_density, name = of.draw, of.log_density, of.name
+        draw, log_density, name, kernel = of.draw, of.log_density, of.name, of.kernel
 
     values = view.forward(parameters)
     to_values = None if values == thetas else values
@@ -162,6 +172,7 @@ def _read_conditional(
         thetas=tuple(thetas),
         draw=draw,
         log_density=log_density,
+        kernel=kernel,
         given=view.values_in(graphs),
         present=present,
     )

@@ -17,6 +17,8 @@ from pytensor.tensor.random.basic import (
 )
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.conjugacy import kernels
+from pymc_dapper.conjugacy.kernels import BELOW_ONE, TINY
 from pymc_dapper.conjugacy.names import family_name
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.known import known_value
@@ -42,6 +44,10 @@ class Family:
         ``log_density(theta, *parameters) -> float``: up to a constant, over all entries.
     positive : bool
         Whether theta is positive, so that roots of it are powers of it.
+    kernel : callable, optional
+        For numba: what draws the same in compiled code, ``kernel(rng, width, out, *parameters)``.
+        All arrays are flat there; ``width`` is the length of theta's last axis. Without it, each
+        draw crosses from compiled code to Python and back.
     """
 
     name: str
@@ -49,12 +55,7 @@ class Family:
     draw: Callable[..., np.ndarray]
     log_density: Callable[..., float]
     positive: bool = True
-
-
-TINY = np.finfo(np.float64).tiny
-"""The smallest number that a draw may be: zero would have no logarithm."""
-
-BELOW_ONE = 1.0 - np.finfo(np.float64).epsneg
+    kernel: Callable[..., None] | None = None
 
 
 def _draw_beta(rng: np.random.Generator, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -73,8 +74,6 @@ def _draw_inverse_gamma(
 
 
 def _draw_dirichlet(rng: np.random.Generator, a: np.ndarray) -> np.ndarray:
-    if a.ndim == 1 and np.minimum.reduce(a) > 0.5:
-        return rng.dirichlet(a)  # in half the time
     weights = rng.standard_gamma(a)
     total = np.add.reduce(weights, axis=-1, keepdims=True)
     if np.minimum.reduce(total, axis=None) < 1:
@@ -91,24 +90,28 @@ BETA = Family(
     ("a", "b"),
     _draw_beta,
     lambda p, a, b: float(((a - 1) * np.log(p) + (b - 1) * np.log1p(-p)).sum()),
+    kernel=kernels.draw_beta,
 )
 GAMMA = Family(
     "Gamma",
     ("shape", "rate"),
     _draw_gamma,
     lambda x, shape, rate: float(((shape - 1) * np.log(x) - rate * x).sum()),
+    kernel=kernels.draw_gamma,
 )
 INVERSE_GAMMA = Family(
     "InverseGamma",
     ("shape", "scale"),
     _draw_inverse_gamma,
     lambda x, shape, scale: float((-(shape + 1) * np.log(x) - scale / x).sum()),
+    kernel=kernels.draw_inverse_gamma,
 )
 DIRICHLET = Family(
     "Dirichlet",
     ("a",),
     _draw_dirichlet,
     lambda p, a: float(((a - 1) * np.log(p)).sum()),
+    kernel=kernels.draw_dirichlet,
 )
 
 ReadPrior = Callable[..., tuple[Family, Parameters]]

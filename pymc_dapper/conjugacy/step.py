@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 from pymc.model import Model
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
+from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.generators import Drawn
 from pymc_dapper.backend.internals import (
     PointType,
     RandomGenerator,
@@ -19,6 +23,9 @@ from pymc_dapper.backend.internals import (
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.conjugacy.check import check_conditional
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
+from pymc_dapper.graphs.flat import split
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.view import Reading
 from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
@@ -109,27 +116,30 @@ class ConjugateStep(Step):
         for conditional in conditionals:
             check_conditional(conditional, point)
         self._conditionals = conditionals
-        given = [_given(conditional) for conditional in conditionals]
-        self._givens = given
-        self._when_read(partial(self._compile, options, given, point))
+        in_code = all(conditional.kernel is not None for conditional in conditionals)
+        blocks = [conditionals] if in_code else [[conditional] for conditional in conditionals]
+        self._draws = [(_InCode if in_code else _InPython)(block) for block in blocks]
+        self._givens = [draw.given for draw in self._draws]
+        self._when_read(partial(self._compile, options, point))
 
-    def _compile(self, options: dict[str, Any], given: Sequence[Given], point: PointType) -> None:
-        """Compile the parameters of the conditionals, and draw from each once."""
+    def _compile(self, options: dict[str, Any], point: PointType) -> None:
+        """Compile the draws, and draw once."""
         self._stage("Compiling")
-        self._draws = [
-            _Draw(conditional, each, options)
-            for conditional, each in zip(self._conditionals, given, strict=True)
-        ]
         for draw in self._draws:
-            # PyTensor compiles at the first call. Here, forked workers inherit the result.
-            draw.update(dict(point), np.random.default_rng(0))
+            draw.compile(options)
+        # PyTensor compiles at the first call. Here, forked workers inherit the result.
+        self._update(point, np.random.default_rng(0))
+
+    def _update(self, point: PointType, rng: np.random.Generator) -> PointType:
+        point = point.copy()
+        for draw in self._draws:
+            values = draw(rng, *draw.given(point))
+            point.update(zip(draw.names, values, strict=True))
+        return point
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Draw each block of parameters given the present values of all other variables."""
-        point = dict(point)
-        for draw in self._draws:
-            draw.update(point, self.rng)
-        return point, [{}]
+        return self._update(point, self.rng), [{}]
 
     @property
     def is_one_block(self) -> bool:
@@ -158,17 +168,60 @@ class ConjugateStep(Step):
         return f"<ConjugateStep: {self.describe().replace(chr(10), '; ')}>"
 
 
-class _Draw:
-    """One block of parameters: compiled parameters of its conditional, and a draw from it."""
+class _InCode:
+    """Blocks of parameters that are drawn one after the other by one compiled function."""
 
-    def __init__(self, conditional: Conditional, given: Given, compile_kwargs: dict[str, Any]):
+    def __init__(self, conditionals: Sequence[Conditional]):
+        self.names = [x.name for conditional in conditionals for x in conditional.values]
+        self._rng = rng = random_generator_type("rng")
+        view = conditionals[0].view
+        data: dict[SharedVariable, TensorVariable] = {}
+        drawn: dict[Variable, Variable] = {}
+        for conditional in conditionals:
+            rng, values = _drawn(conditional, rng)
+            drawn.update(zip(conditional.values, rebuild(values, drawn), strict=True))
+            data.update(conditional.data)
+        self._model, self._outputs = view.model, list(drawn.values())
+        listed = ", ".join(_names(conditional) for conditional in conditionals)
+        shared = SharedData(Reading(view, data), f"ConjugateStep for {listed}")
+        self.given = Given(view.values_in(self._outputs), shared)
+        self._inputs = [*view.values_in(self._outputs), *data.values()]
+
+    def compile(self, compile_kwargs: dict[str, Any]) -> None:
+        inputs = [self._rng, *self._inputs]
+        self._function = JitFunction(
+            inputs, self._outputs, model=self._model, compile_kwargs=compile_kwargs
+        )
+
+    def __call__(self, rng: np.random.Generator, *given: np.ndarray) -> Sequence[np.ndarray]:
+        return self._function(rng, *given)
+
+
+def _drawn(conditional: Conditional, rng: Variable) -> tuple[Variable, list[TensorVariable]]:
+    """Draw in compiled code: the generator after that, and new values of value variables."""
+    assert conditional.kernel is not None
+    shapes = conditional.shapes
+    width = shapes[0][-1] if shapes[0] else 1
+    draw = Drawn(conditional.kernel, sum(prod(shape) for shape in shapes), width)
+    rng, flat = draw(rng, *(x.flatten() for x in conditional.parameters))
+    values = conditional.thetas if conditional.to_values is None else conditional.to_values
+    return rng, rebuild(values, dict(zip(conditional.thetas, split(flat, shapes), strict=True)))
+
+
+class _InPython:
+    """A block of parameters of a user's family: compiled parameters of it, and a draw in Python."""
+
+    def __init__(self, conditionals: Sequence[Conditional]):
+        [conditional] = conditionals
         self.conditional = conditional
-        self.given = given
-        model = conditional.model
-        self._value_names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
+        self.names = [x.name for x in conditional.values]
+        shared = SharedData(conditional, f"ConjugateStep for {_names(conditional)}")
+        self.given = Given(conditional.given, shared)
 
+    def compile(self, compile_kwargs: dict[str, Any]) -> None:
+        conditional = self.conditional
         inputs = [*conditional.given, *conditional.data.values()]
-        options: dict[str, Any] = {"model": model, "compile_kwargs": compile_kwargs}
+        options: dict[str, Any] = {"model": conditional.model, "compile_kwargs": compile_kwargs}
         self._parameters = JitFunction(inputs, conditional.parameters, **options)
         self._to_values = None
         if conditional.to_values is not None:
@@ -176,22 +229,10 @@ class _Draw:
                 [*conditional.thetas, *inputs], conditional.to_values, **options
             )
 
-    def update(self, point: PointType, rng: np.random.Generator) -> None:
-        """Replace the point's present values by a draw."""
-        given = self.given(point)
+    def __call__(self, rng: np.random.Generator, *given: np.ndarray) -> Sequence[np.ndarray]:
         conditional = self.conditional
-        values: Sequence[np.ndarray] = conditional.split(
-            conditional.draw(rng, *self._parameters(*given))
-        )
-        if self._to_values is not None:
-            values = self._to_values(*values, *given)
-        point.update(zip(self._value_names, values, strict=True))
-
-
-def _given(conditional: Conditional) -> Given:
-    """Name the variables on which a conditional distribution depends."""
-    data = SharedData(conditional, f"ConjugateStep for {_names(conditional)}")
-    return Given(conditional.given, data)
+        thetas = conditional.split(conditional.draw(rng, *self._parameters(*given)))
+        return thetas if self._to_values is None else self._to_values(*thetas, *given)
 
 
 def _present(conditional: Conditional) -> list[tuple[TensorVariable, TensorVariable]]:

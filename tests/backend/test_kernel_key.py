@@ -291,11 +291,10 @@ def test_constants_that_cannot_be_identified_are_reported():
 def test_kernels_overload_nothing():
     """Numba would find an overload by types, where the key follows names.
 
-    What is called by its address has a key of all that has it called so (`LOWERED_BY`). Noise by a
-    generator's addresses is drawn by a function that no other calls, in a cache of its file's own.
+    What is called by its address, and what draws, has a key of all that lowers it (`LOWERED_BY`).
     """
-    folder = PACKAGE / "backend" / "accelerate"
-    known = {folder / name for name in ("addresses.py", "generators.py")}
+    names = ("accelerate/addresses.py", "accelerate/generators.py", "draws.py")
+    known = {PACKAGE / "backend" / name for name in names}
     for file in {*PACKAGE.rglob("*.py")} - known:
         assert not re.search(r"\b(overload\w*|intrinsic)\(", file.read_text()), file
 

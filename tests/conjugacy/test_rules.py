@@ -51,8 +51,8 @@ def test_a_rule_and_a_prior_of_ones_own(registry):
         return link.total(1.0), link.total(pt.log(link.value / m))
 
     step = ConjugateStep([model["tail"]], model=model)
-    [draw] = step._draws
-    shape, rate = draw._parameters()
+    [conditional] = step._conditionals
+    shape, rate = (x.eval(mode="FAST_COMPILE") for x in conditional.parameters)
     np.testing.assert_allclose(shape, [2, 3])
     np.testing.assert_allclose(rate, 0.25 + np.log([1.4, 6.0 * 2.2]))
 

@@ -9,6 +9,7 @@ from pymc.step_methods.state import equal_dataclass_values
 from pytensor.graph.basic import Constant
 
 from pymc_dapper.conjugacy.step import ConjugateStep
+from pymc_dapper.graphs.evaluation import compile_in_python
 from tests.conjugacy.judge import Judge
 from tests.models import N_APPLICANTS, admissions_model
 
@@ -156,9 +157,14 @@ def test_shared_data_are_read_again_when_a_chain_starts(model, step):
         assert abs(before["mu"][2]) < 3
         judge = Judge(model)
         other = {**after, "mu": after["mu"] + [0.0, 0.0, 1.0]}
-        draw = step._draws[0]
-        parameters = draw._parameters(*draw.given(after))
-        ours = [draw.conditional.log_density(x["mu"], *parameters) for x in (after, other)]
+        [of_mu] = [x for x in step._conditionals if x.rvs[0].name == "mu"]
+        data = [shared.get_value() for shared in of_mu.data]
+        values = [after[x.name] for x in of_mu.given]
+        of_graph = compile_in_python(
+            model, [*of_mu.given, *of_mu.data.values()], list(of_mu.parameters)
+        )
+        parameters = of_graph(*values, *data)
+        ours = [of_mu.log_density(x["mu"], *parameters) for x in (after, other)]
         np.testing.assert_allclose(np.diff(ours), judge(other) - judge(after), rtol=1e-10)
 
         with model:
@@ -180,7 +186,7 @@ def test_no_array_as_long_as_the_records_is_compiled_in():
     """Such a constant is kept twice, by the graph and by what was compiled of it."""
     model = admissions_model()
     [draw] = ConjugateStep([model["p"]], model=model)._draws
-    variables = draw._parameters._function.maker.fgraph.variables
+    variables = draw._function._function.maker.fgraph.variables
     constants = [x for x in variables if isinstance(x, Constant)]
     assert constants
     assert all(np.size(x.data) < N_APPLICANTS for x in constants)

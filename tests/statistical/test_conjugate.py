@@ -7,6 +7,7 @@ which is independent of it, where the data are large: there theta's law isn't th
 test must fail on rules with one fault each.
 """
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
@@ -21,7 +22,7 @@ from scipy import stats
 from pymc_dapper.conjugacy import rules
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.names import family_name
-from pymc_dapper.conjugacy.step import ConjugateStep
+from pymc_dapper.conjugacy.step import ConjugateStep, _InCode
 from tests.evaluated_in_python import REWRITTEN
 from tests.quadrature import Tabulated, linear_gaussian, marginals, normals
 from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, compare
@@ -339,9 +340,18 @@ def test_mean_and_variance_of_normal_data():
     assert_agrees(compare(model, [step], exact))
 
     # Written back without the logarithm.
-    *_, of_v = step._draws
-    of_v._to_values = None
-    assert_disagrees(compare(model, [step], exact, draws=FEW))
+    of_mu, of_v = step._conditionals
+    broken = with_conditionals(step, of_mu, replace(of_v, to_values=None))
+    assert_disagrees(compare(model, [broken], exact, draws=FEW))
+
+
+def with_conditionals(step, *conditionals):
+    """A copy of a step that draws from others."""
+    twin = copy.copy(step)
+    [draw] = twin._draws = [_InCode(conditionals)]
+    twin._givens = [draw.given]
+    draw.compile({})
+    return twin
 
 
 def test_regression_coefficients():
@@ -358,15 +368,11 @@ def test_regression_coefficients():
     exact = {"b": normals(mean, cov)}
     assert_agrees(compare(model, [step], exact, draws=2_000, tune=0))
     # The residual of a wrong covariate.
-    [draw] = step._draws
-    parameters = draw._parameters
-
-    def rolled(*given):
-        [rows] = parameters(*given)
-        return [np.vstack([rows[:-1], np.roll(rows[-1], 1)])]
-
-    draw._parameters = rolled
-    assert_disagrees(compare(model, [step], exact, draws=FEW, tune=0))
+    [conditional] = step._conditionals
+    [rows] = conditional.parameters
+    wrong = pt.concatenate([rows[:-1], pt.roll(rows[-1], 1)[None]])
+    broken = with_conditionals(step, replace(conditional, parameters=(wrong,)))
+    assert_disagrees(compare(model, [broken], exact, draws=FEW, tune=0))
 
 
 def test_rate_beside_a_variable_that_pymc_samples():

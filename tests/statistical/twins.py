@@ -7,7 +7,6 @@ decisions on it are told.
 import copy
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 
 from pymc_dapper.backend.jit import JitFunction
 from tests.sweep_parts import parts_of
@@ -32,14 +31,13 @@ def with_decide(step, fault, function=JitFunction):
 
 
 def with_half_the_log_ratio(step):
-    """A copy of a step that decides by half the log ratio, in the code that the step compiled."""
-    compiled, k = step.sweep.function.jitted, len(step._reading.randomness.inputs)
+    """A copy of a step that decides by half the log ratio."""
 
-    def faulty(*arguments):
-        # A proposal is accepted if the ratio is above minus an exponential variate.
-        return compiled(*arguments[:k], 2 * arguments[k], *arguments[k + 1 :])
+    def half(decide, records, proposals, log_uniforms, given):
+        # A proposal is accepted if the ratio is above the logarithm of a uniform variate.
+        return decide(*records, *proposals, 2 * log_uniforms, *given)
 
-    return _with(step, replace(step.sweep, function=SimpleNamespace(jitted=faulty)))
+    return with_decide(step, half)
 
 
 def _with(step, parts):

@@ -16,7 +16,7 @@ What each relies on, and what it gains in CPU seconds:
   25 instead of 6.9, example 2 23 instead of 6.1.
 - `second_process`: Linux, and numba's events. No CPU time; by the clock example 2 takes 2.9 instead
   of 5.3 seconds on two idle cores.
-- `generators`: numba's type of a generator. A sweep's noise takes a third of the time.
+- `generators`: numba's type of a generator. A draw of a small model takes half of the time.
 - `kept`: the class by which numba writes files. No time; a bit that flips on disk is noticed.
 
 ``PYMC_DAPPER_PLAIN=1`` turns all of them off. One is off by itself if a name that it imports is
@@ -42,11 +42,12 @@ from pymc_dapper.backend.accelerate.switch import accelerated, is_on, once_more_
 __all__ = [
     "Given",
     "Outside",
-    "fill_with_normals",
+    "address_of",
     "given_function",
     "in_two_processes",
     "is_on",
     "load_kernels",
+    "load_normals",
     "once_more_without",
     "outermost",
     "whole_graphs",
@@ -109,13 +110,17 @@ def load_kernels(function: Any) -> None:
             accelerated("addresses").load(outside)
 
 
-def fill_with_normals(rng: np.random.Generator, noise: np.ndarray) -> None:
-    """Draw what ``rng.standard_normal(out=noise)`` does."""
+def address_of(rng: np.random.Generator) -> np.ndarray:
+    """Tell where a generator lies, for functions that take its address."""
+    at: np.ndarray = accelerated("generators").address_of(rng)
+    return at
+
+
+def load_normals() -> None:
+    """Have in memory what draws many normal numbers."""
     module = accelerated("generators")
-    if module and module.is_known(rng):
-        module.fill_with_normals(rng, noise)
-    else:
-        rng.standard_normal(out=noise)
+    if module:
+        module.load_normals()
 
 
 def in_two_processes[R](tasks: Sequence[Callable[[], R]]) -> list[R]:

@@ -16,11 +16,12 @@ from pymc import compile as pymc_compile
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable, equal_computations
 from pytensor.graph.op import Op
+from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.generators import NOISE, Drawn, drawn_noise
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.rewrites import rewritten
-from pymc_dapper.graphs.noise import Randomness
 from pymc_dapper.graphs.prior import as_rows
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.records.compiled import truncated_counts  # noqa: F401  (registers its draws)
@@ -56,18 +57,15 @@ from pymc_dapper.records.reading.rows_by_value import differing_columns, value_i
 class CompiledSweep:
     """A sweep as compiled functions."""
 
-    randomness: Randomness
-    """The sources of the proposals' random numbers."""
-    n_decisions: int
-    """Number of proposals that may be refused: none if all come from the conditional distribution,
-    otherwise one for each record."""
     function: JitFunction
-    """``function(*randomness, *exponentials, *records, *parameters, *data) -> (*records, outcome,
+    """``function(rng, n_present, least, *records, *parameters, *data) -> (*records, outcome,
     *accepted)``. See :meth:`update`."""
     as_written: JitFunction | None
     """``as_written(*records, *parameters, *data) -> (log_density,)``: the log-density of all
     factors as the model computes it, to detect lost digits; None if the sweep's can't lose
     digits."""
+    n_records: np.ndarray
+    """Number of records."""
 
     def update(
         self,
@@ -87,12 +85,8 @@ class CompiledSweep:
         share of accepted proposals among the present records, and the log-density, after the sweep,
         of all factors that depend on the records except their prior.
         """
-        noise = self.randomness.draw(rng)
-        if self.n_decisions > 0:
-            n = self.n_decisions if n_present is None else n_present
-            # The negative logarithm of a uniform variate is exponential.
-            noise.append(rng.standard_exponential(n))
-        return self.function.jitted(*noise, *records, *given)
+        n = self.n_records if n_present is None else np.array(n_present)
+        return self.function(rng, n, LIKELY_ENOUGH, *records, *given)
 
     def refuse(
         self,
@@ -104,10 +98,11 @@ class CompiledSweep:
 
         Parameters and returns are those of :meth:`update`.
         """
-        noise = self.randomness.draw(rng)
-        if self.n_decisions > 0:
-            noise.append(np.full(self.n_decisions, -np.inf))
-        return self.function(*noise, *records, *given)
+        return self.function(rng, self.n_records, NEVER, *records, *given)
+
+
+LIKELY_ENOUGH, NEVER = np.array(-np.inf), np.array(np.inf)
+"""What the gain of a proposal has to be above, besides what chance decides."""
 
 
 class SweepGraph(NamedTuple):
@@ -142,18 +137,23 @@ def compile_sweep(
     outcome = pt.stack([_share(sweep, reading), sweep.log_density])
     outputs = [*sweep.updated, outcome, *([sweep.accepted] if tell_accepted else [])]
 
-    given = [*reading.parameters, *reading.data.values()]
+    rng, n_present, least = random_generator_type("rng"), pt.lscalar("n_present"), pt.dscalar()
+    after_noise, values = rng, {}
+    for noise in reading.randomness.noise:
+        after_noise, values[noise.variable] = drawn_noise(noise.kind, noise.shape, after_noise)
+    if not isinstance(reading.plan, NothingToDecide):
+        # The negative logarithm of a uniform variate is exponential.
+        after_noise, exponentials = Drawn(NOISE["standard_exponential"])(after_noise, n_present)
+        values[sweep.exponentials] = pt.minimum(exponentials, -least)
+    if reading.randomness.rng is not None:
+        values[reading.randomness.rng] = after_noise
     from_proposals = dict(zip(sweep.proposed, reading.proposals, strict=True))
-    exponentials = [] if isinstance(reading.plan, NothingToDecide) else [sweep.exponentials]
-    noise = [noise.variable for noise in reading.randomness.noise]
+    given = [*reading.parameters, *reading.data.values()]
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs}
     return CompiledSweep(
-        randomness=reading.randomness,
-        n_decisions=reading.n_records * len(exponentials),
         function=JitFunction(
-            [*reading.randomness.inputs, *exponentials, *reading.records, *given],
-            rebuild(outputs, from_proposals),
-            overwritten=[*noise, *exponentials],
+            [rng, n_present, least, *reading.records, *given],
+            rebuild(rebuild(outputs, from_proposals), values),
             **options,
         ),
         as_written=JitFunction(
@@ -163,6 +163,7 @@ def compile_sweep(
         )
         if any(factor.expanded for factor in reading.additive_factors)
         else None,
+        n_records=np.array(reading.n_records),
     )
 
 

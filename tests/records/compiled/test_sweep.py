@@ -29,8 +29,7 @@ RECORDS = np.array([1.0, 2.0, 3.0, 4.0])
 
 def after_nothing(sweep, *given, records=RECORDS):
     """Records and log-density after a sweep in which every proposal ought to be rejected."""
-    never = np.full(4, -np.inf)  # exponential variates, if there were such ones
-    new, (_, logp) = sweep.function(np.zeros(4), never, records, *given)
+    new, (_, logp) = sweep.refuse(np.random.default_rng(0), [records], given)
     return new, logp
 
 
@@ -160,11 +159,10 @@ def test_records_that_are_not_there_are_not_decided_on(build):
     for n in range(room + 1):
         point = model.initial_point(random_seed=n) | {"n": np.array(n)}
         given = step._given(point)
-        exponentials = np.random.default_rng(n).exponential(size=room)
 
-        def swept(decided, point=point, given=given, seed=n, exponentials=exponentials):
-            noise = step._reading.randomness.draw(np.random.default_rng(seed))
-            return step.sweep.function(*noise, exponentials[:decided], point["x"], *given)
+        def swept(decided, point=point, given=given, seed=n):
+            rng = np.random.default_rng(seed)
+            return step.sweep.update(rng, [point["x"]], given, decided)
 
         x, (share, logp), accepted = swept(n)
         all_x, (_, all_logp), all_accepted = swept(room)

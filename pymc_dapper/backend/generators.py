@@ -1,0 +1,137 @@
+"""Random numbers drawn in compiled code, from the generator that a chain has."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.op import Op
+from pytensor.graph.replace import graph_replace
+from pytensor.graph.traversal import applys_between
+from pytensor.tensor.random.type import RandomGeneratorType, random_generator_type
+
+from pymc_dapper.backend import accelerate
+from pymc_dapper.backend.draws import exponentials, many_normals, normals, uniforms
+from pymc_dapper.backend.in_python import KernelOp
+from pymc_dapper.backend.numba_ops import compiles, numba_njit
+
+
+class Drawn(KernelOp):
+    """Random numbers from a generator, drawn by a kernel.
+
+    Inputs are the generator, the number of draws if ``length`` doesn't say it, and vectors of
+    float64. Outputs are the generator, and a vector. What draws after it takes that output: so it
+    is known what is drawn first.
+
+    Parameters
+    ----------
+    kernel : callable
+        For numba: ``kernel(rng, width, out, *vectors)`` fills ``out``, by `backend.draws`.
+    length : int, optional
+        How many numbers are drawn.
+    width : int
+        Handed to the kernel: how many numbers belong together.
+    """
+
+    __props__ = ("kernel", "length", "width")
+
+    def __init__(self, kernel: Callable, length: int | None = None, width: int = 1):
+        self.kernel, self.length, self.width = kernel, length, width
+
+    def make_node(self, rng: Variable, *inputs: Variable) -> Apply:
+        """Apply to a generator and what the draws depend on."""
+        vectors = [pt.as_tensor(x) for x in inputs]
+        drawn = pt.tensor("drawn", dtype="float64", shape=(self.length,))
+        return Apply(self, [rng, *vectors], [random_generator_type(), drawn])
+
+
+MANY = 150
+"""From so many normal draws on it pays to have a function for them."""
+
+
+def drawn_noise(kind: str, shape: tuple[int, ...], rng: Variable) -> tuple[Variable, Variable]:
+    """Draw standard noise as a method of NumPy's generators does: the generator, and an array."""
+    n = int(np.prod(shape))
+    kernel = NOISE[kind]
+    if kernel is normals and n >= MANY:
+        kernel = many_normals
+    rng, flat = Drawn(kernel, n)(rng)
+    return rng, flat.reshape(shape)
+
+
+NOISE: dict[str, Callable] = {
+    "random": uniforms,
+    "standard_normal": normals,
+    "standard_exponential": exponentials,
+}
+"""Kernels by the method of NumPy's ``Generator`` that draws the same."""
+
+
+@compiles(Drawn)
+def _drawn(op: Drawn) -> Callable:
+    fill, length, width = op.kernel, op.length, op.width
+    if fill is many_normals:
+        accelerate.load_normals()
+    if length is None:
+
+        @numba_njit
+        def drawn(rng, length, *vectors):  # type: ignore[no-untyped-def]
+            out = np.empty(length.item())
+            fill(rng, width, out, *vectors)
+            return rng, out
+    else:
+
+        @numba_njit
+        def drawn(rng, *vectors):  # type: ignore[no-untyped-def]
+            out = np.empty(length)
+            fill(rng, width, out, *vectors)
+            return rng, out
+
+    return drawn
+
+
+class GeneratorAt(Op):
+    """The generator that lies at an address: in compiled code, the address."""
+
+    __props__ = ()
+
+    def make_node(self, address: Variable) -> Apply:
+        """Apply to the address."""
+        return Apply(self, [address], [random_generator_type()])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Addresses are for compiled code alone."""
+        raise NotImplementedError
+
+
+@compiles(GeneratorAt)
+def _generator_at(op: GeneratorAt) -> Callable:
+    @numba_njit
+    def generator_at(address):  # type: ignore[no-untyped-def]
+        return address.item()
+
+    return generator_at
+
+
+def by_address(
+    inputs: Sequence[Variable], outputs: Sequence[Variable]
+) -> tuple[list[Variable], list[Variable]]:
+    """Have a function take addresses in the place of generators, where all draws are `Drawn`.
+
+    What numba can't draw itself it hands to Python, which needs the generator.
+    """
+    taking = [
+        node.op
+        for node in applys_between(inputs, outputs)
+        if any(isinstance(x.type, RandomGeneratorType) for x in node.inputs)
+    ]
+    if not accelerate.is_on("generators") or not all(isinstance(op, Drawn) for op in taking):
+        return list(inputs), list(outputs)
+    new: dict[Variable, Variable] = {
+        x: pt.scalar("address", dtype="uint64")
+        for x in inputs
+        if isinstance(x.type, RandomGeneratorType)
+    }
+    at: Any = {x: GeneratorAt()(address) for x, address in new.items()}
+    return [new.get(x, x) for x in inputs], graph_replace(outputs, at, strict=False)
