@@ -42,9 +42,7 @@ KERNELS = {
 }
 """Loops that are compiled as a whole."""
 LONGER_FUNCTIONS = KERNELS | {
-    "collapsing/reading/model.py: read_collapsed",
     "counts/step.py: __init__",
-    "interweaving/reading/model.py: read_non_centred",
     "plots/contraction.py: plot_contraction",
     "plots/study.py: plot_study",
     "releases/census.py: read_census",

@@ -19,7 +19,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.counts.reading.model import CountReading, check_counts, read_factors
 from pymc_dapper.graphs.errors import NotCollapsibleError
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.graphs.view import Reading, view_of
+from pymc_dapper.graphs.view import ModelView, Reading, view_of
 
 NATURAL: dict[type, Callable[..., tuple[Variable, Variable]]] = {
     BinomialRV: lambda n, p: (pt.log(p) - pt.log1p(-p), n),
@@ -110,29 +110,12 @@ def read_collapsed(
     factors = view.dependent_factors(parameters)
     others = [graph.sum() for name, graph in factors.items() if name not in seen]
 
-    naturals, largest, at_anchors, start = [], [], {}, 0
     anchors = pt.lvector("anchors")
-    own = [view.values[value] for value in counts]
-    for rv, value in zip(rvs, own, strict=True):
-        shape = value.type.shape
-        parameters_of = view.at_values(rv.owner.op.dist_params(rv.owner))
-        natural, most = NATURAL[type(rv.owner.op)](*parameters_of)
-        followed = set(own).intersection(explicit_graph_inputs([natural]))
-        if followed:
-            names = ", ".join(f"'{x.name}'" for x, y in zip(rvs, own, strict=True) if y in followed)
-            raise refused(names, f"the distribution of '{rv.name}' depends on them")
-        if view.values_in([most]):
-            raise refused(f"'{rv.name}'", "its n isn't known")
-        naturals.append(pt.broadcast_to(natural.astype("float64"), shape).ravel())
-        largest.append(pt.broadcast_to(most.astype("float64"), shape).ravel())
-        stop = start + int(np.prod(shape))
-        at_anchors[value] = anchors[start:stop].reshape(shape).astype(value.dtype)
-        start = stop
+    naturals, largest, at_anchors = _laws(view, rvs, anchors)
     prior = pt.add(*(seen[rv.name].sum() for rv in rvs))
     [prior_at_anchors] = rebuild([prior], at_anchors)
     log_density = pt.add(prior_at_anchors, *others)
     written = pt.add(*(graph.sum() for graph in seen.values()), *others)
-    naturals, largest = pt.concatenate(naturals), pt.concatenate(largest)
     if {x.name for x in view.values_in([naturals])}.isdisjoint(x.name for x in parameters):
         raise refused(
             ", ".join(f"'{name}'" for name in priors),
@@ -151,6 +134,30 @@ def read_collapsed(
         written=written,
         parameters=view.values_in([naturals, log_density]),
     )
+
+
+def _laws(
+    view: ModelView, rvs: Sequence[TensorVariable], anchors: TensorVariable
+) -> tuple[TensorVariable, TensorVariable, dict[Variable, Variable]]:
+    """Return the counts' natural parameters and largest values, and the counts at anchors."""
+    naturals, largest, at_anchors, start = [], [], {}, 0
+    own = [view.values[view.model.rvs_to_values[rv]] for rv in rvs]
+    for rv, value in zip(rvs, own, strict=True):
+        shape = value.type.shape
+        parameters_of = view.at_values(rv.owner.op.dist_params(rv.owner))
+        natural, most = NATURAL[type(rv.owner.op)](*parameters_of)
+        followed = set(own).intersection(explicit_graph_inputs([natural]))
+        if followed:
+            names = ", ".join(f"'{x.name}'" for x, y in zip(rvs, own, strict=True) if y in followed)
+            raise refused(names, f"the distribution of '{rv.name}' depends on them")
+        if view.values_in([most]):
+            raise refused(f"'{rv.name}'", "its n isn't known")
+        naturals.append(pt.broadcast_to(natural.astype("float64"), shape).ravel())
+        largest.append(pt.broadcast_to(most.astype("float64"), shape).ravel())
+        stop = start + int(np.prod(shape))
+        at_anchors[value] = anchors[start:stop].reshape(shape).astype(value.dtype)
+        start = stop
+    return pt.concatenate(naturals), pt.concatenate(largest), at_anchors
 
 
 def _check_noise(noise: CountReading, model: Model) -> None:

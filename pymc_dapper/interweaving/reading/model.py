@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
@@ -61,7 +62,18 @@ def read_non_centred(
     if not moved:
         raise ReadingError(_nothing_moves(model, everything, rvs))
     numbers = {x: seen for x, seen in numbers.items() if not set(seen.rvs).isdisjoint(moved)}
+    left_alone = [x for x in everything if x not in (*moving, *numbers)]
+    names = tuple(model.values_to_rvs[x].name for x in left_alone)
+    return replace(_read_moved(view, moving, moved, numbers), left_alone=names)
 
+
+def _read_moved(
+    view: ModelView,
+    moving: Sequence[TensorVariable],
+    moved: Sequence[TensorVariable],
+    numbers: Mapping[TensorVariable, Seen],
+) -> NonCentredModel:
+    """Read the records that parameters move, and the numbers of these records."""
     own, own_numbers = (tuple(view.values[x] for x in each) for each in (moving, numbers))
     proposed, proposed_numbers = (
         [x.type(name=f"{x.name}_proposed") for x in each] for each in (own, own_numbers)
@@ -76,7 +88,61 @@ def read_non_centred(
     there = {
         rv: new_numbers[view.values[value]] for value, seen in numbers.items() for rv in seen.rvs
     }
-    uniforms, noise, finite, normal = [], [], [], []
+    written = _write_records(view, moved, new, there)
+    first_rows = {
+        name: factor
+        for seen in numbers.values()
+        for name, factor in factors_of_first_rows(seen).items()
+    }
+    log_density, factors = _without_priors(view, moved, new | new_numbers, first_rows)
+    room = [n <= seen.room for seen, n in zip(numbers.values(), proposed_numbers, strict=True)]
+    # A statistic that clips its records would take an infinite one for a large one.
+    possible = reduce(pt.and_, [*written.finite, *room], prior_is_valid(view, moved, new))
+    log_density = pt.switch(possible, log_density, -np.inf)
+    moved_values = [view.values[view.model.rvs_to_values[rv]] for rv in moved]
+    graphs = [*written.noise, *written.records, log_density]
+    return NonCentredModel(
+        view=view,
+        data=view.data_in(graphs),
+        parameters=own,
+        left_alone=(),
+        records=tuple(moved_values),
+        uniforms=tuple(written.uniforms),
+        noise=tuple(written.noise),
+        proposed=tuple(proposed),
+        moved_records=tuple(written.records),
+        log_density=log_density,
+        log_law=None,
+        factors=tuple(factors),
+        given=view.values_in(graphs, but=(*own, *own_numbers, *moved_values)),
+        numbers=own_numbers,
+        proposed_numbers=tuple(proposed_numbers),
+        is_normal=written.is_normal,
+    )
+
+
+class _Written(NamedTuple):
+    """Records as functions of parameters and noise."""
+
+    uniforms: list[TensorVariable]
+    noise: list[TensorVariable]
+    records: list[TensorVariable]
+    finite: list[TensorVariable]
+    is_normal: bool
+
+
+def _write_records(
+    view: ModelView,
+    moved: Sequence[TensorVariable],
+    new: dict[Variable, Variable],
+    there: Mapping[TensorVariable, TensorVariable],
+) -> _Written:
+    """Write each variable of the records with the proposed parameters, and add it to ``new``.
+
+    ``there`` says how many rows of a variable are present, if that isn't all of them.
+    """
+    model = view.model
+    uniforms, noise, records, finite, normal = [], [], [], [], []
     for rv in moved:
         value, node = view.values[model.rvs_to_values[rv]], rv.owner
         present = view.at_values(parameters_of(node))
@@ -95,42 +161,9 @@ def read_non_centred(
             record = transform.forward(record, *rebuild(view.at_values(node.inputs), new))
         seen_rows = record[: there[rv]] if rv in there else record
         finite.append(pt.isfinite(seen_rows).all())
-        new[value] = pt.specify_shape(record, value.type.shape).astype(value.dtype)
-
-    first_rows = {
-        name: factor
-        for seen in numbers.values()
-        for name, factor in factors_of_first_rows(seen).items()
-    }
-    log_density, factors = _without_priors(view, moved, new | new_numbers, first_rows)
-    # A statistic that clips its records would take an infinite one for a large one.
-    possible = reduce(pt.and_, finite, prior_is_valid(view, moved, new))
-    for seen, n in zip(numbers.values(), proposed_numbers, strict=True):
-        possible = possible & (n <= seen.room)
-    log_density = pt.switch(possible, log_density, -np.inf)
-    moved_values = [view.values[model.rvs_to_values[rv]] for rv in moved]
-    moved_records = [new[value] for value in moved_values]
-    graphs = [*noise, *moved_records, log_density]
-    return NonCentredModel(
-        view=view,
-        data=view.data_in(graphs),
-        parameters=own,
-        left_alone=tuple(
-            model.values_to_rvs[x].name for x in everything if x not in (*moving, *numbers)
-        ),
-        records=tuple(moved_values),
-        uniforms=tuple(uniforms),
-        noise=tuple(noise),
-        proposed=tuple(proposed),
-        moved_records=tuple(moved_records),
-        log_density=log_density,
-        log_law=None,
-        factors=tuple(factors),
-        given=view.values_in(graphs, but=(*own, *own_numbers, *moved_values)),
-        numbers=own_numbers,
-        proposed_numbers=tuple(proposed_numbers),
-        is_normal=all(normal),
-    )
+        records.append(pt.specify_shape(record, value.type.shape).astype(value.dtype))
+        new[value] = records[-1]
+    return _Written(uniforms, noise, records, finite, all(normal))
 
 
 def _read_alone(view: ModelView, parameters: Sequence[TensorVariable]) -> NonCentredModel:
