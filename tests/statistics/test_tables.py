@@ -11,8 +11,8 @@ from pytensor.graph.traversal import ancestors
 from pymc_dapper.mechanisms import LaplaceMechanism
 from pymc_dapper.reading import ReadingError, read_model
 from pymc_dapper.records.reading import self_check
-from pymc_dapper.records.reading.contributions import RowsByBlock
 from pymc_dapper.records.reading.plan import ByEntries
+from pymc_dapper.records.reading.rows_by_cell import RowsByCell
 from pymc_dapper.records.reading.self_check import check_reading
 from pymc_dapper.statistics import (
     count_where,
@@ -104,9 +104,9 @@ def test_many_categories_are_read_without_an_array_of_records_times_categories(m
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 8 * n * k / 2
-    # Nor does the sweep need one: it goes by blocks of records, entry by entry of the table.
+    # Nor does the sweep need one: it looks up in which cell each record is.
     assert isinstance(reading.plan, ByEntries)
-    assert isinstance(reading.plan.rows, RowsByBlock)
+    assert isinstance(reading.plan.rows, RowsByCell)
 
 
 def test_a_misreading_is_found_by_blocks_of_records_too(monkeypatch):

@@ -17,6 +17,7 @@ from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
 from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, numba_njit
 from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
+from pymc_dapper.records.kernels.cell_sweep import Cells, check_cells, sweep_by_cell
 from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
 from pymc_dapper.records.kernels.full_sweep import sweep_by_full_evaluation
 from pymc_dapper.records.kernels.record_sweep import decide_by_sums
@@ -120,6 +121,20 @@ class ValueSweep(_Sweep):
         self.density = density
 
 
+class CellSweep(_Sweep):
+    """Updates of records that are each counted in one cell of each of several tables.
+
+    Inputs are the numbers of values of each variable, the parts of
+    :class:`~pymc_dapper.records.kernels.cell_sweep.Cells`, log_removed, log_added, log_uniforms,
+    and the context of the log-density.
+    """
+
+    __props__ = ("density",)
+
+    def __init__(self, density: LogDensity):
+        self.density = density
+
+
 class FullSweep(_Sweep):
     """Updates against a log-density that is evaluated from all records.
 
@@ -191,6 +206,25 @@ def _value_sweep(op: ValueSweep) -> Callable:
         return accepted, np.asarray(final)
 
     return value_sweep
+
+
+@compiles(CellSweep)
+def _cell_sweep(op: CellSweep) -> Callable:
+    log_term = _compiled(op.density)
+
+    @numba_njit
+    def cell_sweep(  # type: ignore[no-untyped-def]
+        sizes, cells, starts, columns, strides, present, proposed,
+        log_removed, log_added, log_uniforms, context,
+    ):  # fmt: skip
+        check_cells(sizes, present, proposed)
+        values = Cells(cells, starts, columns, strides, present, proposed)
+        accepted, final = sweep_by_cell(
+            log_term, context, values, log_removed, log_added, log_uniforms
+        )
+        return accepted, np.asarray(final)
+
+    return cell_sweep
 
 
 @compiles(FullSweep)

@@ -26,6 +26,7 @@ from pymc_dapper.graphs.prior import as_rows
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.records.compiled import truncated_counts  # noqa: F401  (registers its draws)
 from pymc_dapper.records.compiled.op import (
+    CellSweep,
     ComputedRows,
     FullSweep,
     LogDensity,
@@ -50,6 +51,7 @@ from pymc_dapper.records.reading.plan import (
     EachByItself,
     NothingToDecide,
 )
+from pymc_dapper.records.reading.rows_by_cell import RowsByCell, indices, seen_columns
 from pymc_dapper.records.reading.rows_by_value import differing_columns, value_index
 
 
@@ -255,6 +257,13 @@ def _decide(
             index = before_and_after(value_index(reading.records, values))
             values_of = (table, *index, differing_columns(table))
             accepted, logp = density.decide(ValueSweep(density.graph), *values_of, *deciding)
+        case ByEntries(rows=RowsByCell() as rows):
+            density = density_of_sums(reading, mode)
+            changes = before_and_after(indices(reading.records, rows.low))
+            places = (rows.sizes, rows.cells, rows.starts, *seen_columns(rows.strides))
+            accepted, logp = density.decide(
+                CellSweep(density.graph), *map(pt.constant, places), *changes, *deciding
+            )
         case ByEntries(rows=rows) | BySums(rows=rows):
             density = density_of_sums(reading, mode)
             match rows:

@@ -13,6 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.rebuild import frontier
 from pymc_dapper.graphs.scalars import read_entries
 from pymc_dapper.records.reading.factors import RecordSum
+from pymc_dapper.records.reading.rows_by_cell import RowsByCell
 from pymc_dapper.records.reading.rows_by_value import rows_by_value
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
 
@@ -56,7 +57,7 @@ class RowsAtOnce:
     """Rows of all records are computed before the sweep."""
 
 
-RowMaker = RowsByValue | RowsByBlock | RowsAtOnce
+RowMaker = RowsByValue | RowsByCell | RowsByBlock | RowsAtOnce
 
 
 def read_rows(

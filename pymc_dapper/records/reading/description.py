@@ -27,6 +27,7 @@ from pymc_dapper.records.reading.plan import (
     EachByItself,
     Plan,
 )
+from pymc_dapper.records.reading.rows_by_cell import RowsByCell
 
 MAX_FORMULA = 100
 
@@ -163,6 +164,8 @@ def _added(rows: RowMaker) -> str:
     match rows:
         case RowsByValue(values=values):
             how = f"looked up among its {len(values)} possible values"
+        case RowsByCell(starts=starts):
+            how = f"one in a cell of each of {len(starts)} tables, looked up by its values"
         case RowsByBlock(places=None):
             how = f"computed for {rows.records_in_block} records at a time"
         case RowsByBlock():

@@ -25,7 +25,13 @@ from pymc_dapper.records.reading.factors import (
     read_factors,
     sums_of,
 )
-from pymc_dapper.records.reading.finite import FiniteLaw, Prior, conditional_law, possible_values
+from pymc_dapper.records.reading.finite import (
+    FiniteLaw,
+    Prior,
+    conditional_law,
+    possible_values,
+    support,
+)
 from pymc_dapper.records.reading.plan import Plan, read_plan
 from pymc_dapper.records.reading.possible import read_possible
 
@@ -201,6 +207,7 @@ def read_model(
 
     separable = [factor for factor in factors if isinstance(factor, SeparableFactor)]
     untransformed = all(model.rvs_to_transforms[rv] is None for rv in rvs)
+    supports = [support(rv) if untransformed else None for rv in rvs]
     finite = possible_values(rvs) if untransformed else None
     priors_as_written = log_priors(view, rvs)
     possible, valid_parameters = read_possible(view, rvs, records, priors_as_written)
@@ -227,7 +234,13 @@ def read_model(
         possible_values=finite,
         conditional=conditional,
         factors=tuple(factors),
-        plan=read_plan(records, factors, finite, proposes_conditionally=conditional is not None),
+        plan=read_plan(
+            records,
+            factors,
+            finite,
+            supports=supports,
+            proposes_conditionally=conditional is not None,
+        ),
         parameters=view.values_in(graphs, but=records),
     )
 

@@ -13,6 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.records.reading.contributions import RECORDS_IN_BLOCK, RowMaker, read_rows
 from pymc_dapper.records.reading.entrywise import EntrywiseDensity, read_entrywise
 from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor, sums_of
+from pymc_dapper.records.reading.rows_by_cell import rows_by_cell
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def read_plan(
     possible_values: np.ndarray | None,
     *,
     proposes_conditionally: bool,
+    supports: Sequence[range | None] = (),
     records_in_block: int = RECORDS_IN_BLOCK,
 ) -> Plan:
     """Plan the sweep over a model's records.
@@ -70,6 +72,9 @@ def read_plan(
     additive = [factor for factor in factors if isinstance(factor, AdditiveFactor)]
     if not additive:
         return NothingToDecide() if proposes_conditionally else EachByItself()
-    rows = read_rows(records, sums_of(additive), possible_values, records_in_block)
     density = read_entrywise(additive)
+    by_cell = None
+    if density is not None and possible_values is None:
+        by_cell = rows_by_cell(records, supports, sums_of(additive))
+    rows = by_cell or read_rows(records, sums_of(additive), possible_values, records_in_block)
     return BySums(rows) if density is None else ByEntries(density, rows)

@@ -1,0 +1,93 @@
+"""Records that are each counted in one cell of a table, for several tables of few variables."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.known import known_value
+from pymc_dapper.records.reading.factors import RecordSum
+from pymc_dapper.records.reading.rows_by_value import rows_by_value
+
+LARGEST_TABLE = 10_000_000
+"""Contributions at all values of a table's variables that are looked at."""
+
+
+@dataclass(frozen=True)
+class RowsByCell:
+    """A record adds one to one cell of each sum, or to none.
+
+    Which cell follows from some of its variables: it is looked up by their joint value.
+    """
+
+    low: np.ndarray
+    sizes: np.ndarray
+    """Ints, shape (number of record variables,): the lowest value of each, and how many it has."""
+    strides: np.ndarray
+    """Ints, shape (number of sums, number of record variables): what a step of a variable adds to
+    the place of a joint value; 0 of those that the sum doesn't see."""
+    starts: np.ndarray
+    """Ints, shape (number of sums,): where the places of each sum start."""
+    cells: np.ndarray
+    """Ints: the cell at each place, numbered through all sums; -1 for none."""
+
+
+def rows_by_cell(
+    records: Sequence[TensorVariable],
+    supports: Sequence[range | None],
+    sums: Sequence[RecordSum],
+) -> RowsByCell | None:
+    """Find in which cell of each sum records are counted; None if some contribute otherwise."""
+    known = [values for values in supports if values is not None]
+    if len(known) < len(records):
+        return None
+    strides = np.zeros((len(sums), len(records)), dtype=np.int64)
+    starts, cells, n_cells = [], [np.zeros(0, dtype=np.int64)], 0
+    for k, sum_ in enumerate(sums):
+        seen = set(ancestors([sum_.contributions]))
+        own = [j for j, record in enumerate(records) if record in seen]
+        size, n_values = prod(sum_.contributions.type.shape[1:]), prod(len(known[j]) for j in own)
+        if size * n_values > LARGEST_TABLE:
+            return None
+        values = np.array(list(product(*(known[j] for j in own)))).reshape(n_values, len(own))
+        rows = rows_by_value(sum_.contributions, [records[j] for j in own], values)
+        table = None if rows is None else known_value(rows)
+        if table is None:
+            return None
+        table = table.reshape(n_values, size)
+        if not np.isin(table, (0, 1)).all() or np.any(table.sum(axis=1) > 1):
+            return None
+        for place, j in enumerate(own):
+            strides[k, j] = prod(len(known[i]) for i in own[place + 1 :])
+        starts.append(sum(map(len, cells)))
+        cells.append(np.where(table.any(axis=1), n_cells + table.argmax(axis=1), -1))
+        n_cells += size
+    return RowsByCell(
+        low=np.array([values[0] for values in known]),
+        sizes=np.array([len(values) for values in known]),
+        strides=strides,
+        starts=np.array(starts),
+        cells=np.concatenate(cells),
+    )
+
+
+def indices(records: Sequence[TensorVariable], low: np.ndarray) -> TensorVariable:
+    """Put the values of all record variables side by side, from 0 on; int32, shape (n, k)."""
+    columns = [
+        (record - int(least)).astype("int32") for record, least in zip(records, low, strict=True)
+    ]
+    return pt.stack(columns, axis=1)
+
+
+def seen_columns(strides: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Say how many variables each sum sees, and which; and the strides of these."""
+    seen = strides > 0
+    width = seen.sum(axis=1).max()
+    columns = np.argsort(~seen, axis=1, kind="stable")[:, :width]
+    counted = np.column_stack([seen.sum(axis=1), columns])
+    return counted, np.take_along_axis(strides, columns, axis=1)
