@@ -19,7 +19,7 @@ NO_CODE = {
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 }
-LINES = 41_000
+LINES = 42_000
 """The package's lines at most: who adds some finds others that nobody needs."""
 FUNCTION, MODULE = 60, 400
 LONGER_MODULES = {
@@ -48,8 +48,6 @@ LONGER_FUNCTIONS = KERNELS | {
     "releases/census.py: read_census",
     "sampling.py: sample",
     "studies/study.py: study",
-    "tabulation/at_cells.py: _public_rows",
-    "tabulation/fewer.py: with_few_records",
 }
 
 

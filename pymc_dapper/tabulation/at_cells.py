@@ -190,22 +190,30 @@ class AtCells:
             raise TabulationError(f"{x} has no entry for each record along its axis {axis}")
         if node is None:
             return self._leaf(x, axis)
-        op, inputs = node.op, list(node.inputs)
-        ndim = x.type.ndim
-
-        def with_inputs(made: Sequence[Variable]) -> TensorVariable:
-            return node.clone_with_new_inputs(list(made), strict=False).outputs[
-                node.outputs.index(x)
-            ]
-
-        if isinstance(op, ARange):
+        if isinstance(node.op, ARange):
             raise TabulationError("records are told apart by their numbers")
+        inputs = self._picked(node, axis) or self._treated(node, axis)
+        if inputs is not None:
+            made = node.clone_with_new_inputs(list(inputs), strict=False)
+            return made.outputs[node.outputs.index(x)]
+        if isinstance(action_of(node.op, node), Keeps):
+            return self._rows(node.inputs[0], axis)
+        if known_value(x) is not None:
+            return self._leaf(x, axis)
+        raise TabulationError(
+            f"{_shown(x)} may mix records: the operation {describe(node)} isn't known to "
+            "treat each record by itself"
+        )
+
+    def _picked(self, node: Apply, axis: int) -> Sequence[Variable] | None:
+        """Return inputs at the cells, if an operation repeats, orders, or picks entries."""
+        op, inputs = node.op, list(node.inputs)
         if isinstance(op, Alloc):
-            inner = axis + inputs[0].type.ndim - ndim
+            inner = axis + inputs[0].type.ndim - node.out.type.ndim
             value = inputs[0] if inner < 0 else self._aligned(inputs[0], inner)
-            return with_inputs([value, *self._lengths(inputs[1:], axis)])
+            return [value, *self._lengths(inputs[1:], axis)]
         if isinstance(op, DimShuffle):
-            return with_inputs([self._rows(inputs[0], op.new_order[axis])])
+            return [self._rows(inputs[0], op.new_order[axis])]
         if isinstance(op, Subtensor):
             indices = indices_from_subtensor(inputs[1:], op.idx_list)
             # The axis of the array that this axis of the slice is.
@@ -215,42 +223,41 @@ class AtCells:
                 if k >= len(indices) or isinstance(indices[k], slice)
             ]
             if kept[axis] >= len(indices) or indices[kept[axis]] == slice(None):
-                return with_inputs([self._rows(inputs[0], kept[axis]), *inputs[1:]])
+                return [self._rows(inputs[0], kept[axis]), *inputs[1:]]
         if isinstance(op, AdvancedSubtensor):
             indices = indices_from_subtensor(inputs[1:], op.idx_list)
             leading = all(
                 isinstance(index, TensorVariable) and index.type.ndim <= 1 for index in indices
             )
             if leading and axis == 0:
-                at = (self._aligned(i, 0) if i.type.ndim else i for i in inputs[1:])
-                return with_inputs([inputs[0], *at])
+                return [inputs[0], *(self._aligned(i, 0) if i.type.ndim else i for i in inputs[1:])]
         if isinstance(op, Reshape) and axis == 0 and inputs[0].type.shape[0] == self._n:
             shape = pt.set_subtensor(pt.as_tensor(inputs[1])[0], self._n_cells)
-            return with_inputs([self._rows(inputs[0], 0), shape])
-        match action_of(op, node):
-            case Keeps():
-                return self._rows(inputs[0], axis)
-            case Multiplies() if ndim == 2:
-                made = list(inputs)
-                made[axis] = self._rows(inputs[axis], axis)
-                return with_inputs(made)
+            return [self._rows(inputs[0], 0), shape]
+        return None
+
+    def _treated(self, node: Apply, axis: int) -> Sequence[Variable] | None:
+        """Return inputs at the cells, if an operation is known to treat each record by itself."""
+        inputs = list(node.inputs)
+        match action_of(node.op, node):
+            case Multiplies() if node.out.type.ndim == 2:
+                inputs[axis] = self._rows(inputs[axis], axis)
+                return inputs
             case Maps(inputs=None):
-                return with_inputs([self._aligned(i, axis + i.type.ndim - ndim) for i in inputs])
-            case Moves(inputs=[_, _, *_]) if not isinstance(op, JoinDims) and hasattr(op, "axis"):
-                if op.axis % ndim != axis:
-                    return with_inputs([self._aligned(i, axis) for i in inputs])
+                ndim = node.outputs[0].type.ndim
+                return [self._aligned(i, axis + i.type.ndim - ndim) for i in inputs]
+            case Moves(inputs=[_, _, *_]) if not isinstance(node.op, JoinDims) and hasattr(
+                node.op, "axis"
+            ):
+                if node.op.axis % node.out.type.ndim != axis:
+                    return [self._aligned(i, axis) for i in inputs]
             case AlongAxes(axes=axes, dropped=dropped) if len(inputs) == 1:
                 inner = axis
                 for k in sorted(axes) if dropped else ():
                     inner += k <= inner
                 if inner not in axes:
-                    return with_inputs([self._rows(inputs[0], inner)])
-        if known_value(x) is not None:
-            return self._leaf(x, axis)
-        raise TabulationError(
-            f"{_shown(x)} may mix records: the operation {describe(node)} isn't known to "
-            "treat each record by itself"
-        )
+                    return [self._rows(inputs[0], inner)]
+        return None
 
 
 def _rows_of(node: Apply, roles: Sequence[Role]) -> Rows:

@@ -1,6 +1,7 @@
 """A model of the same form with few records, small enough to be evaluated."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pymc as pm
@@ -33,6 +34,45 @@ def few_records(rows: DistinctRows) -> np.ndarray:
     return np.repeat(rows.first[chosen], OF_EACH if len(chosen) > 1 else OF_EACH * ROWS)
 
 
+class _Shorter(NamedTuple):
+    """Rewrites graphs of n records for some of them."""
+
+    n: int
+    chosen: np.ndarray
+
+    def values(self, values: np.ndarray) -> np.ndarray:
+        """Cut axes of length n to the chosen records."""
+        for axis in (k for k, length in enumerate(values.shape) if length == self.n):
+            values = values.take(self.chosen, axis=axis)
+        return values
+
+    def length(self, x: Variable) -> Variable:
+        """Replace n by the number of chosen records in a constant length."""
+        if not isinstance(x, Constant) or not np.any(np.equal(x.data, self.n)):
+            return x
+        data = np.where(np.equal(x.data, self.n), len(self.chosen), x.data)
+        return pt.constant(data.astype(x.dtype))
+
+    def node(self, node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+        """Apply an operation to inputs of the new length."""
+        lengths: range | tuple[int, ...] = ()
+        match node.op:
+            case OpFromGraph() if not isinstance(node.op, SymbolicRandomVariable):
+                # Operations that wrap a graph are for arrays of the old length.
+                inner = node.op.fgraph
+                outputs = inner.bind(dict(zip(inner.inputs, node.inputs, strict=True)))
+                at = dict(zip(node.inputs, inputs, strict=True))
+                return rebuild(outputs, at, self.node)
+            case RandomVariable() | Reshape():
+                lengths = (1,)
+            case Alloc() | SpecifyShape():
+                lengths = range(1, len(inputs))
+            case MakeVector():
+                lengths = range(len(inputs))
+        inputs = [self.length(x) if k in lengths else x for k, x in enumerate(inputs)]
+        return with_inputs(node, inputs)
+
+
 def with_few_records(model: Model, n: int, chosen: np.ndarray) -> Model:
     """Write the model again with some of its n records.
 
@@ -40,36 +80,7 @@ def with_few_records(model: Model, n: int, chosen: np.ndarray) -> Model:
     numbers stay, such as the divisor of a total. An observed variable whose distribution is a graph
     becomes a Potential.
     """
-    m = len(chosen)
-
-    def cut(values: np.ndarray) -> np.ndarray:
-        for axis in (k for k, length in enumerate(values.shape) if length == n):
-            values = values.take(chosen, axis=axis)
-        return values
-
-    def at_new_length(x: Variable) -> Variable:
-        if not isinstance(x, Constant) or not np.any(np.equal(x.data, n)):
-            return x
-        return pt.constant(np.where(np.equal(x.data, n), m, x.data).astype(x.dtype))
-
-    def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
-        shapes: range | tuple[int, ...] = ()
-        match node.op:
-            case OpFromGraph() if not isinstance(node.op, SymbolicRandomVariable):
-                # Operations that wrap a graph are for arrays of the old length.
-                inner = node.op.fgraph
-                outputs = inner.bind(dict(zip(inner.inputs, node.inputs, strict=True)))
-                at = dict(zip(node.inputs, inputs, strict=True))
-                return rebuild(outputs, at, replace_node)
-            case RandomVariable() | Reshape():
-                shapes = (1,)
-            case Alloc() | SpecifyShape():
-                shapes = range(1, len(inputs))
-            case MakeVector():
-                shapes = range(len(inputs))
-        inputs = [at_new_length(x) if k in shapes else x for k, x in enumerate(inputs)]
-        return with_inputs(node, inputs)
-
+    shorter = _Shorter(n, chosen)
     values = [model.rvs_to_values[rv] for rv in model.observed_RVs]
     densities = {
         rv: pm.logp(rv, value)
@@ -79,12 +90,12 @@ def with_few_records(model: Model, n: int, chosen: np.ndarray) -> Model:
     variables = [*model.basic_RVs, *model.potentials, *model.deterministics, *values]
     variables += densities.values()
     new: dict[Variable, Variable] = {
-        old: at_new_length(length) for old, length in view_of(model).dims.items()
+        old: shorter.length(length) for old, length in view_of(model).dims.items()
     }
     few = Model(model=None, check_bounds=model.check_bounds)
 
     def written(x: Variable) -> Variable:
-        return rebuild([x], new, replace_node)[0]
+        return rebuild([x], new, shorter.node)[0]
 
     def untold(x: Variable) -> Variable:
         """Remove what mechanisms store with a release: it refers to all records."""
@@ -95,10 +106,10 @@ def with_few_records(model: Model, n: int, chosen: np.ndarray) -> Model:
     with few:
         for x in ancestors(variables):
             if isinstance(x, Constant) and n in getattr(x.type, "shape", ()):
-                new[x] = pt.constant(cut(x.data), dtype=x.dtype)
+                new[x] = pt.constant(shorter.values(x.data), dtype=x.dtype)
         for data in model.data_vars:
             if isinstance(data, SharedVariable):
-                new[data] = pm.Data(data.name, cut(data.get_value(borrow=True)))
+                new[data] = pm.Data(data.name, shorter.values(data.get_value(borrow=True)))
         for rv in model.basic_RVs:
             if rv in densities:
                 pm.Potential(rv.name, untold(written(densities[rv])))
@@ -109,7 +120,7 @@ def with_few_records(model: Model, n: int, chosen: np.ndarray) -> Model:
                 else written(x)
                 for x in rv.owner.inputs
             ]
-            made = untold(replace_node(rv.owner, inputs)[rv.owner.outputs.index(rv)])
+            made = untold(shorter.node(rv.owner, inputs)[rv.owner.outputs.index(rv)])
             if rv in model.observed_RVs:
                 observed = written(model.rvs_to_values[rv])
                 observed = observed.data if isinstance(observed, Constant) else observed
