@@ -1,6 +1,6 @@
 """Bayesian inference from privacy-protected data, in PyMC.
 
-What is public, and where it is, `__init__.pyi` says. A name is imported when it is first used.
+`__init__.pyi` lists the public names and their modules. A name is imported when it is first used.
 """
 
 from typing import Any

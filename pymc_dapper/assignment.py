@@ -1,7 +1,7 @@
 """Which step takes which variable: the defaults a user wants.
 
-Steps for counts are imported where a model has counts: that takes as long as a twentieth of what is
-done before the first draw of a model that was compiled before.
+Steps for counts are imported only if a model has counts: the import takes a twentieth of the time
+before the first draw of a cached model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -53,25 +53,25 @@ from pymc_dapper.steps.progress import LOGGER, progress, stage
 from pymc_dapper.steps.variables import count_values, record_values
 
 type UnbuiltNuts = partial[NUTS]
-"""PyMC compiles NUTS as soon as it is built."""
+"""PyMC compiles NUTS when it is built."""
 
 JOINT_NORMAL_LIMIT = 100
 """Normal parameters are drawn jointly up to this many entries: the cost is their number's cube."""
 
 
 FEW_PARAMETERS = 16
-"""Up to so many entries, slices of a distribution that is fitted to them have three to forty times
-as many effective draws in a second as NUTS; twice as many take longer to fit than chains tune."""
+"""Up to this number of entries, slices of a fitted distribution have three to forty times as many
+effective draws per second as NUTS; with twice as many, the fit takes longer than chains tune."""
 
 
 FEW_VALUES = 100_000
-"""Values of a model of which two processes may hold copies at once."""
+"""Number of values in a model of which two processes may have copies at once."""
 
 
 class Readings:
-    """What is read of a model to choose its steps, each reading once.
+    """Readings of a model for the choice of its steps, each made once.
 
-    Nothing of the model may change meanwhile, but for where its chains start.
+    The model must not change meanwhile, except for where its chains start.
     """
 
     def __init__(self, model: Model):
@@ -81,7 +81,7 @@ class Readings:
         self._made: dict[tuple[Any, ...], Any] = {}
 
     def records(self, rvs: Sequence[TensorVariable]) -> ModelReading:
-        """Read how the model sees records."""
+        """Read how the model depends on records."""
         values = [self.model.rvs_to_values[rv] for rv in rvs]
         with telling_of_memory("DapperStep", rvs):
             return self._once(("records", *rvs), lambda: read_model(self.model, values, self.point))
@@ -89,7 +89,7 @@ class Readings:
     def counts(
         self, rvs: Sequence[TensorVariable], integrated: Sequence[Conditional] = ()
     ) -> CountReading:
-        """Read how the model sees counts, with some parameters integrated out."""
+        """Read how the model depends on counts, with some parameters integrated out."""
         values = [self.model.rvs_to_values[rv] for rv in rvs]
         with telling_of_memory("CountStep", rvs):
             return self._once(
@@ -103,13 +103,13 @@ class Readings:
             return self._once(("sizes",), lambda: find_sizes(self.model))
 
     def size(self, rv: TensorVariable) -> SizeReading:
-        """Read how the model sees a number of records."""
+        """Read how the model depends on a number of records."""
         value = self.model.rvs_to_values[rv]
         with telling_of_memory("SizeStep", [rv]):
             return self._once(("size", rv), lambda: read_size(self.model, value))
 
     def can_be_counted(self, rv: TensorVariable) -> bool:
-        """Say whether a variable is a count, which something else in the model depends on."""
+        """Whether a variable is a count on which something else in the model depends."""
         try:
             check_counts(self.model, [rv])
             self.counts([rv])
@@ -120,7 +120,7 @@ class Readings:
     def conditionals(
         self, rvs: Sequence[TensorVariable], present: Present | None = None
     ) -> list[Conditional]:
-        """Read the conditionals of parameters; empty where there are none to draw from."""
+        """Read the conditionals of parameters; empty if none can be drawn from."""
         present = present or {}
         if not rvs:
             return []
@@ -161,41 +161,41 @@ def assign_steps(
 
     - :class:`DapperStep` takes the records.
     - :class:`SizeStep` takes an unknown number of records (:func:`present`).
-    - :class:`CountStep` takes the counts, and the parameters above them that can be integrated out.
-    - :class:`ConjugateStep` takes the parameters whose conditional distribution it can draw from.
-    - NUTS takes the other continuous parameters. If these are above Binomial or Poisson counts with
-      noise of their own, :class:`CollapsedStep` takes both, and sums the counts out.
-    - :class:`InterweaveStep` moves the continuous parameters that the records follow once more,
-      together with the records, so that the chain mixes at small privacy budgets. If all records
-      are integrated out (:func:`tabulate`), it takes up to 16 parameters by itself.
-    - ``pm.sample`` chooses the steps of what is left: discrete parameters.
+    - :class:`CountStep` takes the counts, and their parameters that can be integrated out.
+    - :class:`ConjugateStep` takes the parameters with a known conditional distribution.
+    - NUTS takes the other continuous parameters. If these have Binomial or Poisson counts with
+      separate noise, :class:`CollapsedStep` takes both, and sums the counts out.
+    - :class:`InterweaveStep` also moves the continuous parameters of the records, together with the
+      records, so that the chain mixes at small privacy budgets. If all records are integrated out
+      (:func:`tabulate`), it takes up to 16 parameters alone.
+    - ``pm.sample`` chooses the steps of the rest: discrete parameters.
 
     Parameters
     ----------
     records : variable or sequence of variables, optional
-        The latent records. If neither they nor counts are given, they are found where the model
-        leaves no doubt: the free variables that a mechanism sees and that aren't counts, if all
-        have the same number of entries along their first axis. Variables padded for an unknown n
-        may differ in length. What else is latent of each record and linked to these belongs to it:
-        a class, an ability, a true value behind an error, a column that no mechanism sees.
-        Continuous variables that public data of each record depend on stay parameters. PyMC's log
-        warns of what has as many entries and isn't taken.
+        The latent records. If neither they nor counts are given, they are found if the model leaves
+        no doubt: the free variables in a mechanism's statistic that aren't counts, if all have the
+        same number of entries along their first axis. Variables padded for an unknown n may differ
+        in length. Other latent variables of each record that are linked to these belong to it: a
+        class, an ability, a true value behind an error, a column without a mechanism. Continuous
+        variables on which public data of each record depend stay parameters. PyMC's log warns of
+        other variables with as many entries.
     model : Model, optional
         The model. Taken from the context if not given.
     counts : variable or sequence of variables, optional
-        Latent counts, such as the cells of a table. If neither they nor records are given, they
-        are found among what the mechanism sees: Multinomial and DirichletMultinomial variables,
-        scalar counts (a DiscreteUniform of 17 values or more is one, too), and vectors of counts
-        that the mechanism sees in another way than by sums over their first axis; and the latent
-        counts that are the totals of these.
+        Latent counts, such as the cells of a table. If neither they nor records are given, they are
+        found in the mechanism's statistic: Multinomial and DirichletMultinomial variables, scalar
+        counts (including a DiscreteUniform of 17 values or more), and vectors of counts that enter
+        the statistic otherwise than by sums over their first axis; and the latent counts that are
+        totals of these.
     conjugate : bool, default True
-        Whether to look for conjugate parameters. Without, NUTS moves all continuous parameters
-        together: better where a conjugate one depends strongly on one that isn't.
+        Whether to look for conjugate parameters. Otherwise NUTS moves all continuous parameters
+        together, which is better if a conjugate one depends strongly on another one.
     interweave : bool, default True
-        Whether to add an :class:`InterweaveStep` where the records' distribution has a map that it
-        knows. It chooses in tuning how many moves are worth their cost, none at a large budget.
+        Whether to add an :class:`InterweaveStep` if it knows a map for the records' distribution.
+        Tuning chooses how many moves are worth their cost, none at a large budget.
     collapse : bool, default True
-        Whether counts are summed out of what NUTS moves, where they can be. Without,
+        Whether NUTS moves parameters with counts summed out, if possible. Otherwise
         :class:`CountStep` and NUTS move them in turn.
     dapper : dict, optional
         Passed on to :class:`DapperStep`, such as ``{"track_records": True}``.
@@ -204,8 +204,8 @@ def assign_steps(
     compile_kwargs : dict, optional
         Passed on to all steps.
     progressbar : bool, default True
-        Whether a line says what is done, and how long it has taken; where there is no terminal or
-        notebook, PyMC's log.
+        Whether a line shows the present stage and its time; without a terminal or notebook, PyMC's
+        log.
 
     Returns
     -------
@@ -215,13 +215,13 @@ def assign_steps(
     Raises
     ------
     ReadingError
-        If records aren't given and the model leaves doubt about which they are, or if the model
-        can't be read (see :class:`DapperStep`).
+        If records aren't given and the model leaves doubt about them, or if the model can't be read
+        (see :class:`DapperStep`).
 
     Notes
     -----
-    The privacy mechanism is left out of what NUTS evaluates at each leapfrog step, where it doesn't
-    depend on what NUTS moves. Its stat ``lp`` is then the log-density without the mechanism.
+    NUTS doesn't evaluate the privacy mechanism at each leapfrog step if it doesn't depend on the
+    moved variables. Its stat ``lp`` is then the log-density without the mechanism.
 
     Examples
     --------
@@ -257,7 +257,7 @@ class Latent:
     records: list[TensorVariable]
     counts: list[TensorVariable]
     tabulated: int | None = None
-    """How many records some of the counts stand for."""
+    """Return the number of records that some of the counts represent."""
 
     @property
     def sizes(self) -> dict[TensorVariable, list[TensorVariable]]:
@@ -270,11 +270,10 @@ class Latent:
 
     @property
     def present(self) -> dict[TensorVariable, TensorVariable]:
-        """Records of which parameters are drawn given the present rows alone, and their number.
+        """Return records whose parameters are drawn given the present rows alone, and their number.
 
-        Right if all that such rows hold is drawn anew before anything looks at them. That is what
-        :class:`DapperStep` does where it has all their variables, unless there are draws that it
-        can't take.
+        This is right if all variables of absent rows are drawn again before another step uses them.
+        :class:`DapperStep` does so if it has all their variables, unless it may refuse such draws.
         """
         return {
             rv: size
@@ -308,9 +307,9 @@ def find_latent(
     *,
     in_place_of_records: Sequence[TensorVariable] = (),
 ) -> Latent:
-    """Find latent records and counts where neither are given.
+    """Find latent records and counts if neither are given.
 
-    Counts in the place of records are known already.
+    Counts that replace records are known already.
 
     Raises
     ------
@@ -325,7 +324,7 @@ def find_latent(
             return Latent(readings, [], [])
         counts = list(dict.fromkeys([*in_place_of_records, *find_tables(readings)]))
         others = set(records_seen(model)) - set(counts) - set(readings.sizes())
-        # Scalars aren't records: a mechanism may see parameters, too.
+        # Scalars aren't records: a mechanism may depend on parameters, too.
         no_records = all(rv.type.ndim == 0 and _is_continuous(rv) for rv in others)
         if no_records and others and not counts:
             return Latent(readings, [], [])
@@ -387,7 +386,7 @@ def read_steps(
     dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
     options = {"model": model, "compile_kwargs": options_of(compile_kwargs, "compile_kwargs")}
     left = [rv for rv in model.free_RVs if rv not in (*latent.all, *latent.sizes)]
-    # Variables of a row with a step each aren't drawn anew together.
+    # Variables of a row in different steps aren't drawn together.
     present = latent.present if dapper.get("blocked", True) else {}
     steps: list[Step | UnbuiltNuts] = []
     for records in latent.groups:
@@ -427,8 +426,8 @@ def read_steps(
                 CountStep.of_reading(of_counts, latent.counts, integrate=parameters, **options)
             )
     of_parameters = _parameter_steps(readings, left, conjugate, nuts, options, present)
-    # What is drawn given present records alone comes before those that aren't are drawn anew; all
-    # else looks at all of them, and comes after that.
+    # Steps given present records alone come before absent ones are drawn again; all other steps use
+    # all records, and come after.
     steps = [*of_parameters, *steps] if present else [*steps, *of_parameters]
     if interweave:
         steps += _interweave_steps(latent, left, options)
@@ -436,7 +435,7 @@ def read_steps(
 
 
 def find_tables(readings: Readings) -> list[TensorVariable]:
-    """Find the tables of counts that a mechanism sees, and the latent totals above them."""
+    """Find the tables of counts in a mechanism's statistic, and their latent totals."""
     model = readings.model
     others = [rv for rv in records_seen(model) if rv not in readings.sizes()]
     tables = [rv for rv in others if _is_table(readings, rv)]
@@ -466,7 +465,7 @@ def _is_table(readings: Readings, rv: TensorVariable) -> bool:
         reading = readings.records([rv])
     except ReadingError:
         return True
-    # What is latent of each record besides is no mechanism.
+    # Further latent variables of each record have no mechanism.
     latent = {x.name for x in readings.model.free_RVs}
     mechanisms = [factor for factor in reading.factors if factor.name not in latent]
     return len(reading.additive_factors) < len(mechanisms)
@@ -485,7 +484,7 @@ def assign_parameter_steps(
     Parameters
     ----------
     values : sequence of TensorVariable
-        Value variables of the records: what is not to be moved.
+        Value variables of the records, which aren't moved.
     model : Model
         The model.
     conjugate, nuts, compile_kwargs
@@ -512,7 +511,7 @@ def _compiled(steps: Sequence[Step | UnbuiltNuts], *, shared: bool = False) -> l
 
 
 def _seconds(step: Step | UnbuiltNuts) -> float:
-    """Tell about how long a new model's step takes to compile, beside others."""
+    """Return the approximate relative time to compile a new model's step."""
     known = {InterweaveStep: 3.0, DapperStep: 2.5, ConjugateStep: 0.5}
     return known.get(type(step), 1.5)
 
@@ -584,7 +583,7 @@ def _moved_by_nuts(
 def _conjugate_blocks(
     readings: Readings, rvs: Sequence[TensorVariable], present: Present | None = None
 ) -> list[list[Conditional]]:
-    """Group the parameters that can be drawn from their conditionals by what is drawn together."""
+    """Group the parameters with known conditionals by joint draws."""
     single = {rv: found for rv in rvs if (found := readings.conditionals([rv], present))}
     normal = [rv for rv in single if isinstance(rv.owner.op, NORMAL)]
     blocks = [found for rv, found in single.items() if rv not in normal]
@@ -620,7 +619,7 @@ def _interweave_steps(
 def _alone(
     readings: Readings, left: Sequence[TensorVariable], interweave: bool, nuts: Mapping[str, Any]
 ) -> NonCentredModel | None:
-    """Read parameters that are all that is latent, where they are few: else NUTS is better."""
+    """Read the parameters if nothing else is latent and they are few; otherwise NUTS is better."""
     values = [readings.model.rvs_to_values[rv] for rv in left]
     size = sum(np.size(readings.point[x.name]) for x in values)
     if not interweave or nuts or size > FEW_PARAMETERS or not all(map(_is_continuous, values)):
@@ -643,8 +642,8 @@ def find_records(model: Model) -> list[TensorVariable]:
     Returns
     -------
     list of TensorVariable
-        The free random variables that a mechanism sees and that aren't tables of counts, where all
-        have a first axis of the same length; and what else is latent of each record.
+        The free variables in a mechanism's statistic that aren't tables of counts, if all have a
+        first axis of the same length; and other latent variables of each record.
 
     Raises
     ------
@@ -687,7 +686,7 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
 
 
 def _with_linked(readings: Readings, seen: list[TensorVariable]) -> list[TensorVariable]:
-    """Add what is latent of each record, if the model can be read so."""
+    """Add other latent variables of each record, if the model can be read with them."""
     n = length(readings.model, seen[0])
     assert n is not None
     linked = with_linked(readings.model, seen, n)
@@ -732,7 +731,7 @@ def _told_length(rv: TensorVariable, length: int | None) -> str:
 
 
 def _why_none(model: Model) -> str:
-    """Say why nothing that is free is seen by a release."""
+    """Say why no free variable is in a release."""
     releases = [(x, [x]) for x in model.potentials]
     releases += [(rv, rv.owner.inputs) for rv in model.observed_RVs if hasattr(rv.tag, "mechanism")]
     if not releases:
@@ -756,7 +755,7 @@ def _why_none(model: Model) -> str:
 
 
 def _check_generated(model: Model) -> None:
-    """Refuse releases that aren't known yet, unless the model goes on with the noisy value."""
+    """Refuse releases that aren't known yet, unless the model continues with the noisy value."""
     for rv in model.free_RVs:
         mechanism = getattr(rv.tag, "mechanism", None)
         if mechanism is None:

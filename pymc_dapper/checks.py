@@ -1,4 +1,4 @@
-"""Checks of what a user passes: each returns the value in plain form, or says what to write."""
+"""Checks of a user's arguments: each returns the value in plain form, or says what to write."""
 
 import inspect
 import math
@@ -14,7 +14,7 @@ import numpy as np
 
 @contextmanager
 def about(what: str) -> Iterator[None]:
-    """Say what it is about where an error is raised of what a user passed."""
+    """Add the argument's name to an error about it."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -109,7 +109,7 @@ def real_numbers(
 
 
 def as_array(value: Any) -> np.ndarray:
-    """Make an array; one of objects where rows have different lengths."""
+    """Make an array; of objects if rows have different lengths."""
     try:
         return np.asarray(value)
     except ValueError:
@@ -169,7 +169,7 @@ def function(value: Any, name: str, signature: str) -> Callable[..., Any]:
 
 
 def no_comparison(value: Any, name: str) -> None:
-    """Refuse a truth value of Python's: what ``==`` makes of a variable."""
+    """Refuse a Python bool, which ``==`` makes of a variable."""
     if isinstance(value, bool):
         raise TypeError(
             f"{name} is {value}: Python compares variables as objects, so that x == 1 is False. "
@@ -178,9 +178,9 @@ def no_comparison(value: Any, name: str) -> None:
 
 
 def called_as[F: Callable[..., Any]](example: str) -> Callable[[F], F]:
-    """Make a method say what to write where it is called with other arguments than it takes.
+    """Make a method say what to write if it is called with wrong arguments.
 
-    Python itself would name the class that a method was inherited from. ``{owner}`` stands in the
+    Python itself would name the class from which a method is inherited. ``{owner}`` stands in the
     example for the class, or the class of the object, whose method is called.
     """
 
@@ -204,7 +204,7 @@ def called_as[F: Callable[..., Any]](example: str) -> Callable[[F], F]:
 
 
 def random_generator(value: Any, name: str) -> np.random.Generator:
-    """Make a generator of a seed; a generator is taken as it is."""
+    """Make a generator from a seed; a generator stays itself."""
     expected = f"{name} must be a whole number of at least 0, a NumPy Generator or None"
     if isinstance(value, bool | np.bool_ | np.random.RandomState):
         raise TypeError(f"{expected}, got {shown(value)}")
@@ -215,9 +215,9 @@ def random_generator(value: Any, name: str) -> np.random.Generator:
 
 
 def places(chosen: Any) -> str:
-    """Say how many entries of an array are chosen, and where the first is.
+    """Return how many entries of an array are chosen, and where the first is.
 
-    For messages about confidential data: they must not say which values these are.
+    For messages about confidential data, which must not contain the values.
     """
     chosen = np.asarray(chosen)
     if chosen.size == 0:
@@ -232,7 +232,7 @@ def places(chosen: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Show what was passed, in a message: single numbers and words as they are.
+    """Format an argument for a message: single numbers and words as they are.
 
     Of anything else the type only, and the shape: it may hold confidential values.
     """

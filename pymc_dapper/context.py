@@ -16,7 +16,7 @@ def the_model(model: Any = None) -> Model:
     Parameters
     ----------
     model : Model, optional
-        What a user passed as ``model``.
+        The user's ``model``.
 
     Returns
     -------
@@ -26,7 +26,7 @@ def the_model(model: Any = None) -> Model:
     Raises
     ------
     TypeError
-        If there is none, or if what was passed isn't one.
+        If there is none, or if the argument isn't one.
     ValueError
         If PyTensor, or the model, is in single precision.
     """

@@ -1,4 +1,4 @@
-"""Searches for garbage, which Python begins by itself, kept short."""
+"""Fewer searches for garbage, which Python starts by itself."""
 
 import gc
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ _searched_less: ContextVar[bool] = ContextVar("searched_less", default=False)
 
 @contextmanager
 def searching_new_garbage_only() -> Iterator[None]:
-    """Leave what exists already out of searches for garbage.
+    """Leave existing objects out of searches for garbage.
 
-    Graphs are made of so many objects that Python searches again and again, and a search through
-    all libraries takes longer than what is done in between. Few of them are garbage: those are
-    searched many at a time, and once.
+    Graphs have so many objects that Python searches again and again, and a search through all
+    libraries takes longer than the work in between. Few of the objects are garbage: they are
+    searched in large batches, and once.
     """
     # As somebody decided already; to count how much takes as long as a search does.
     if _searched_less.get() or gc.get_freeze_count() > 0:
@@ -26,12 +26,12 @@ def searching_new_garbage_only() -> Iterator[None]:
     token = _searched_less.set(True)
     newest, *older = gc.get_threshold()
     gc.freeze()
-    if 0 < newest < SEARCHED:  # not where nothing is searched
+    if 0 < newest < SEARCHED:  # not if searches are turned off
         gc.set_threshold(SEARCHED, *older)
     try:
         yield
     finally:
         gc.set_threshold(newest, *older)
-        gc.freeze()  # what was made is as old as all else
+        gc.freeze()  # new objects now count as old ones
         gc.unfreeze()
         _searched_less.reset(token)

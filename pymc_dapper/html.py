@@ -1,4 +1,4 @@
-"""What notebooks show: tables, and text that unfolds."""
+"""HTML for notebooks: tables, and text that unfolds."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -22,5 +22,5 @@ def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def unfolding(summary: str, text: str) -> str:
-    """Return a line that unfolds to a text, whose lines are kept."""
+    """Return a line that unfolds to a text, with the text's line breaks."""
     return f"<details><summary>{escape(summary)}</summary><pre>{escape(text)}</pre></details>"

@@ -49,11 +49,11 @@ def plan(
         ``draw(rng)`` returns two dicts: a guess at the confidential statistics, by query; and the
         true values of parameters behind it, in the shapes of the model's variables of their names.
     model : callable
-        ``model(release)`` returns the ``pm.Model`` of the analysis of a `Release`, of which the
-        queries have the names of the statistics.
+        ``model(release)`` returns the ``pm.Model`` that analyses a `Release`; its queries have the
+        names of the statistics.
     mechanisms : mapping of str to callable
-        What there is to choose from, by a name: ``mechanism(epsilon)`` returns a mechanism, or a
-        dict of them by query.
+        The choices, by name: ``mechanism(epsilon)`` returns a mechanism, or a dict of them by
+        query.
     epsilons : sequence of float
         Budgets to try: the numbers that the mechanisms are made from.
     replicates : int, default 20
@@ -64,13 +64,13 @@ def plan(
     Returns
     -------
     Plan
-        Shown as a table of widths and coverage; in a notebook with its figure, of which
-        ``.figure.savefig("plan.png")`` makes a file.
+        A table of widths and coverage; in a notebook with its figure.
+        ``.figure.savefig("plan.png")`` writes it to a file.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument can't be used, or as of `study`.
+        If an argument can't be used, or as for `study`.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class Plan:
         figure = self.figure.viz["figure"].item()
         picture = BytesIO()
         figure.savefig(picture, format="png", bbox_inches="tight")
-        # A notebook would show what pyplot holds a second time.
+        # A notebook would show pyplot's figure a second time.
         pyplot.close(figure)
         code = b64encode(picture.getvalue()).decode()
         return f'{written}<img src="data:image/png;base64,{code}" alt="{self._title()}">'
@@ -128,7 +128,7 @@ class Plan:
         return f"Width and coverage of {100 * self.study.attrs['prob']:g} % intervals"
 
     def _rows(self) -> list[tuple[str, ...]]:
-        """Tell of each parameter the mean over its entries and over replicates."""
+        """Return each parameter's mean over its entries and over replicates."""
         done = self.study.dataset["status"] == "done"
         rows: list[tuple[str, ...]] = []
         for name in self.study.children:
@@ -147,7 +147,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Planned:
-    """What a study calls."""
+    """The functions of a study."""
 
     draw: Draw
     model: Model
@@ -165,7 +165,7 @@ class _Planned:
         return released, truth
 
     def build(self, released: Mapping[str, Any], mechanism: str, epsilon: float) -> pm.Model:
-        """Write the model of what was released."""
+        """Write the model of a release."""
         by_query = self._by_query(mechanism, epsilon, list(released))
         return self.model(
             Release([Query(name, values, by_query[name]) for name, values in released.items()])

@@ -1,4 +1,4 @@
-"""For those who teach the readers an operation, or a distribution's map: see docs/operations.md."""
+"""Names for teaching the readers an operation, or a distribution's map: see docs/operations.md."""
 
 from pymc_dapper.graphs.errors import NotAdditiveError, ReadingError
 from pymc_dapper.graphs.ops import (

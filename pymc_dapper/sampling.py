@@ -33,7 +33,7 @@ from pymc_dapper.tabulation.choice import Table, table_if_cheaper
 
 
 def _check_passed_on(given: Mapping[str, Any]) -> None:
-    """Check before anything is compiled what ``pm.sample`` looks at after that, or never."""
+    """Check before compilation what ``pm.sample`` checks after it, or never."""
     if "step" in given:
         raise TypeError(
             "pmd.sample chooses the steps itself. To choose some, use "
@@ -65,7 +65,7 @@ def _kept(var_names: Any, model: Model) -> list[str]:
 
 
 def _left_out(steps: Sequence[BlockedStep]) -> list[str]:
-    """Name the records: what is latent and not a count that something sees by itself."""
+    """Name the records: latent variables that aren't counts used one by one."""
     names: list[str] = []
     for step in steps:
         if isinstance(step, DapperStep):
@@ -92,7 +92,7 @@ def _check_log_densities(
 
 
 def _check_chains(result: DataTree) -> None:
-    """Log what PyMC logs of free variables, of a result that holds computed ones only."""
+    """Log PyMC's convergence notes on free variables, for a result with computed ones only."""
     from arviz_stats import ess, rhat
 
     n_chains, n_draws = (result["posterior"].sizes[dim] for dim in ("chain", "draw"))
@@ -118,7 +118,7 @@ def _table(
     var_names: Sequence[str] | None,
     given: Mapping[str, Any],
 ) -> Table | None:
-    """Return the table to be sampled in the place of the records, if there is one."""
+    """Return the table to sample in place of the records, if there is one."""
     of_records = ("initvals", "idata_kwargs", "trace")
     if any(given.get(name) is not None for name in of_records):
         return None
@@ -163,17 +163,17 @@ def sample(
         The latent records and counts; see :func:`assign_steps`.
     keep_records : bool, default False
         Whether draws of the records are kept. Recording 10,000 values costs more than sampling
-        them. Counts are always kept: latent tables, and variables of whole numbers (other than
-        categories) that a mechanism sees entry by entry. PyMC's log names the variables left out.
+        them. Counts are always kept: latent tables, and whole-number variables (other than
+        categories) that a mechanism uses entry by entry. PyMC's log names the variables left out.
         PyMC's ``compute_log_likelihood`` and ``compute_log_prior`` need the records, too.
     conjugate : bool, default True
         Whether to draw conjugate parameters directly. Without, NUTS moves all continuous ones.
     interweave : bool, default True
         Whether to add an :class:`InterweaveStep`, which keeps chains mixing at small budgets.
     collapse : bool, default True
-        Whether to sum counts out of the log-density that NUTS sees, if possible.
+        Whether to sum counts out of NUTS' log-density, if possible.
     tabulate : bool, default True
-        Whether records of few values may be sampled as the table of their counts, if a sweep over
+        Whether records with few values may be sampled as the table of their counts, if a sweep over
         its cells takes fewer operations: see :func:`tabulate`. PyMC's log says so. Draws of the
         records, their start or options of :class:`DapperStep` turn it off.
     dapper : dict, optional
@@ -275,7 +275,7 @@ def sample(
             return pm.sample(draws, step=steps, model=sampled, var_names=var_names, **kwargs)
 
     with telling_of_damage():
-        # PyMC compiles what it records, too, with the first draw.
+        # PyMC compiles the recorded variables, too, at the first draw.
         result = once_more_without(sampling)
     if isinstance(result, DataTree):
         if computed_only and checked:

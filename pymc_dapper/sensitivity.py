@@ -13,7 +13,7 @@ Neighbours = Literal["replace", "add_remove"]
 Norm = Literal["l1", "l2", "linf"]
 
 CHANGE = {"replace": "one person changes", "add_remove": "one person joins or leaves"}
-"""What makes two data sets neighbours, in words."""
+"""Neighbouring data sets in words."""
 
 _NAMES = {"l1": "L1", "l2": "L2", "linf": "L-infinity"}
 
@@ -26,8 +26,8 @@ _TOO_LARGE = (
 class Sensitivity(float):
     """How far one record can move a statistic, in some norm.
 
-    A number that can be used wherever a float can. What is computed from it is a plain float, which
-    has forgotten the norm.
+    A number that can be used like a float. Results of computations are plain floats, without the
+    norm.
 
     Parameters
     ----------
@@ -39,10 +39,10 @@ class Sensitivity(float):
         Whether some pair of neighbouring data sets is that far apart, to the precision of a float
         (rounded up). Otherwise no pair is farther apart, but perhaps none is as far.
     neighbours : {"replace", "add_remove"}
-        Which data sets are neighbours, as of `Sensitivities`.
+        Neighbouring data sets, as in `Sensitivities`.
     if_joined : Sensitivity, optional
-        The one for ``"add_remove"``, if nobody has said yet which data sets are neighbours. The
-        number itself is then for ``"replace"``.
+        The value for ``"add_remove"``, if the neighbours aren't decided yet. The number itself is
+        then for ``"replace"``.
     """
 
     __slots__ = ("exact", "if_joined", "neighbours", "norm")
@@ -54,7 +54,7 @@ class Sensitivity(float):
     neighbours: Neighbours
     """Which data sets are neighbours."""
     if_joined: "Sensitivity | None"
-    """The one for one person who joins or leaves, if nobody has said who neighbours are."""
+    """The value for one person who joins or leaves, if the neighbours aren't decided."""
 
     def __new__(
         cls,
@@ -100,7 +100,7 @@ class Sensitivity(float):
         return Sensitivity(scaled, **self._options(if_joined=joined))
 
     def among(self, neighbours: Neighbours) -> "Sensitivity":
-        """Return the one for some neighbours, if nobody had said which; else this one."""
+        """Return the value for given neighbours, if they weren't decided; else this one."""
         if self.if_joined is None:
             return self
         if neighbours == "add_remove":
@@ -110,7 +110,7 @@ class Sensitivity(float):
 
 @dataclass(frozen=True, repr=False)
 class Sensitivities:
-    """How far a statistic's values for two neighbouring data sets can lie apart.
+    """Largest distances of a statistic between two neighbouring data sets.
 
     Mechanisms and `pymc_dapper.budget` take it whole, and pick the norm that they need. If the
     statistic was made without ``neighbours=``, it holds the numbers for both relations: a
@@ -125,8 +125,8 @@ class Sensitivities:
     linf : Sensitivity
         Largest difference of a single entry: for L-infinity noise.
     neighbours : {"replace", "add_remove"}
-        Which data sets are neighbours: those that differ in the values of one record, or those of
-        which one has one record more. ``"replace"`` if nobody has said it.
+        Neighbouring data sets: they differ in the values of one record, or in the presence of one
+        record. By default ``"replace"``.
     """
 
     l1: Sensitivity
@@ -145,7 +145,7 @@ class Sensitivities:
         return f"Sensitivities({'; '.join(parts)})"
 
     def among(self, neighbours: Neighbours) -> "Sensitivities":
-        """Return those for some neighbours, if nobody had said which; else these."""
+        """Return the sensitivities for given neighbours, if they weren't decided; else these."""
         if self.l1.if_joined is None:
             return self
         l1, l2, linf = (one.among(neighbours) for one in (self.l1, self.l2, self.linf))
@@ -169,7 +169,7 @@ class Sensitivities:
 def for_either(
     neighbours: Neighbours | None, of: Callable[[Neighbours], Sensitivities]
 ) -> Sensitivities:
-    """Return a statistic's sensitivities for some neighbours; for both, if nobody says which."""
+    """Return a statistic's sensitivities for given neighbours; for both if they aren't given."""
     if neighbours is not None:
         return of(check_neighbours(neighbours))
     changed, joined = of("replace"), of("add_remove")
@@ -191,7 +191,7 @@ def check_neighbours(neighbours: Any) -> Neighbours:
 
 
 def neighbours_of(sensitivity: Any) -> Neighbours | None:
-    """Which data sets a sensitivity compares; None if nobody has said, as of a plain number."""
+    """Return the neighbours of a sensitivity; None if undecided, as for a plain number."""
     one = sensitivity.l1 if isinstance(sensitivity, Sensitivities) else sensitivity
     said = isinstance(one, Sensitivity) and one.if_joined is None
     return one.neighbours if said else None
@@ -208,8 +208,8 @@ def as_l1(sensitivity: Any) -> Any:
 def in_norm(sensitivity: Any, norm: Norm, owner: str) -> Any:
     """Take a sensitivity in the norm that a noise needs, which ``owner`` has.
 
-    It is taken of all of a statistic's. A plain number is taken as it is, and so is what isn't a
-    sensitivity; one in another norm is refused, and so is a statistic.
+    Picked from a statistic's sensitivities. Plain numbers and objects that aren't sensitivities are
+    returned unchanged; a number in another norm is refused, and so is a statistic.
     """
     if isinstance(sensitivity, Sensitivities):
         return getattr(sensitivity, norm)
@@ -260,7 +260,7 @@ def _round_up(value: Fraction) -> float:
 
 def _root_up(square: Fraction) -> float:
     """Smallest float that isn't below a root."""
-    # A root in whole numbers, of 64 bits or more: where it isn't exact, the next one is above it.
+    # A root in integers of 64 bits or more, rounded up if it isn't exact.
     shift = max(0, 64 - (square.numerator.bit_length() - square.denominator.bit_length()) // 2)
     scaled, rest = divmod(square.numerator << 2 * shift, square.denominator)
     root = math.isqrt(scaled)

@@ -1,7 +1,7 @@
-"""What knows the internals of PyTensor's numba backend, and of PyMC. It imports nothing of ours.
+"""Code that depends on internals of PyTensor's numba backend and of PyMC; imports nothing of ours.
 
-Names that aren't promised to stay are imported here alone (`internals`), and
-``tests/backend/test_internals.py`` says of each what it is needed for.
+Names that may change are imported only here (`internals`), and ``tests/backend/test_internals.py``
+says why each is needed.
 
 **Operations with a kernel.** A kernel calls the model's compiled log-density. numba's own disk
 cache identifies a kernel by its source, not by the function that it is given, and could serve code
@@ -9,15 +9,15 @@ of another model. So a sweep is a PyTensor operation with its own numba dispatch
 compiled together with the log-density. Its key (`kernel_key`) is of the graph, and of the bytecode
 and constants of each function that the kernel reaches. A new kernel has nothing to list.
 
-**Kernels by themselves.** A large kernel that holds nothing of a model, such as the cdf of counts,
-is kept on disk by itself (`kept_on_disk`), under a key of its source and all that this refers to.
+**Separate kernels.** A large kernel that doesn't depend on a model, such as the cdf of counts, is
+kept on disk separately (`kept_on_disk`). Its key depends on its source and all that this refers to.
 
 **Calls.** ``vm.jit_fn`` of a compiled function skips the overhead of PyTensor's call (`jit`). It
 neither copies nor checks its arguments, so these must have the right dtype and layout. numba takes
 a NumPy ``Generator`` as an argument and advances it in place.
 
 **Named dimensions.** A model of `pymc.dims` is lowered once, as a whole, by PyTensor's own rewrites
-(`lowered_dims`). Values keep their names and data stay shared; readers see plain tensors.
+(`lowered_dims`). Values keep their names and data stay shared; readers get plain tensors.
 
 The linker of whole graphs, `pymc_dapper.one_function`, is used unless the user chose a mode.
 `pmd.sample` has PyMC compile its functions by it, too.

@@ -40,7 +40,7 @@ class EntryOf(ps.ScalarOp):
         return performed(self.node, arrays).item()
 
     def __eq__(self, other: object) -> bool:
-        """Tell it from that of another operation."""
+        """Return a key that identifies the operation."""
         same = isinstance(other, EntryOf) and self.op == other.op
         return same and self.types == other.types  # type: ignore[attr-defined]
 
@@ -52,8 +52,8 @@ class EntryOf(ps.ScalarOp):
 class LookUp(ps.ScalarOp):
     """An entry of a constant array, by its indices.
 
-    As an operation on numbers it acts entry by entry, as readers of models know it. Who makes the
-    indices keeps them within the array.
+    As an operation on numbers it acts entry by entry, which readers of models know. The caller
+    keeps indices within the array.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class LookUp(ps.ScalarOp):
         return self.at(*(int(k) for k in indices))
 
     def at(self, *indices: Any) -> Any:
-        """Look up what stands at numbers, or at arrays of them."""
+        """Look up entries at numbers, or at arrays of them."""
         return self.table[indices]
 
     @cached_property
@@ -79,7 +79,7 @@ class LookUp(ps.ScalarOp):
         return self.table.shape, self.table.dtype.str, self.table.tobytes()
 
     def __eq__(self, other: object) -> bool:
-        """Tell it from that of another array."""
+        """Return a key that identifies the array."""
         return type(other) is type(self) and self._content == other._content
 
     def __hash__(self) -> int:
@@ -88,12 +88,12 @@ class LookUp(ps.ScalarOp):
 
 
 class CellOf(LookUp):
-    """The cell that a number lies in: how many of some cuts aren't above it.
+    """The cell of a number: how many of some cuts aren't above it.
 
     Parameters
     ----------
     cuts : ndarray of float64, shape (k,)
-        Where cells begin that have one below them, increasing.
+        Increasing starts of the cells, except the first.
     """
 
     def __init__(self, cuts: np.ndarray):

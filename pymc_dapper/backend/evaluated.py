@@ -1,6 +1,6 @@
 """Graphs evaluated in Python, operation by operation, with nothing compiled or rewritten.
 
-For what is evaluated a few times at most: PyTensor's functions take four times as long to make.
+For graphs that are evaluated a few times: making PyTensor's functions takes four times as long.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ from pymc_dapper.backend.entries import LookUp
 from pymc_dapper.backend.internals import CheckParameterValue
 
 NUMPY_OPERANDS = 32
-"""As many inputs and outputs a function of NumPy's has at most; PyTensor refuses others."""
+"""Largest number of inputs and outputs of a NumPy function; PyTensor refuses others."""
 IN_TURN: dict[type[ps.ScalarOp], np.ufunc] = {
     ps.Add: np.add,
     ps.Mul: np.multiply,
@@ -36,7 +36,7 @@ IN_TURN: dict[type[ps.ScalarOp], np.ufunc] = {
 """Operations of any number of operands, by NumPy's of two."""
 
 type Cell = list[Any]
-"""Holds the value of a variable, as long as it is needed."""
+"""Stores the value of a variable as long as it is needed."""
 type Evaluation = Callable[[list[Any], list[Cell]], Any]
 """Given the values of an operation's inputs, puts those of its outputs into cells."""
 
@@ -69,9 +69,9 @@ def _needs_linker(op: Op) -> bool:
 class Evaluated:
     """A function of a graph that :func:`can_be_evaluated`, called with values of its inputs.
 
-    It returns a list of the outputs' values, which are the caller's own. Shared variables, and what
-    a variable stands for (``tag.stands_for``), are read at each call. A log-density with
-    invalid parameters is minus infinity; without ``check_bounds``, parameters go unchecked.
+    It returns a list of the outputs' values, which belong to the caller. Shared variables, and
+    stand-ins (``tag.stands_for``), are read at each call. A log-density with invalid parameters is
+    minus infinity; without ``check_bounds``, parameters aren't checked.
 
     Raises
     ------
@@ -135,7 +135,7 @@ class Evaluated:
                 cell[0] = None
 
     def _own(self) -> Iterator[Any]:
-        """Copy outputs that share memory with what isn't the caller's, or with each other."""
+        """Copy outputs that share memory with each other, or with arrays of somebody else."""
         shared = {id(cell[0]) for cell in self._kept}
         for cell in self._outputs:
             value = cell[0]
@@ -148,7 +148,7 @@ class Evaluated:
 
 
 def _filter(kind: Type) -> Callable[[Any], Any]:
-    """Take what can be a value of a type, and refuse others."""
+    """Accept values of a type, and refuse others."""
     if not isinstance(kind, ps.ScalarType):
         return kind.filter
     number = np.dtype(kind.dtype).type
@@ -184,10 +184,10 @@ def _evaluation(node: Apply, check_bounds: bool) -> Evaluation:
 
 
 class Elementwise:
-    """A function of NumPy's, in the place of PyTensor's own way to call it.
+    """A NumPy function, which replaces PyTensor's own way to call it.
 
-    Which function that is, and with what, PyTensor finds out anew at each call: that takes longer
-    than the call itself does.
+    PyTensor looks the function and its arguments up at each call, which takes longer than the call
+    itself.
     """
 
     def __init__(self, node: Apply):
@@ -238,7 +238,7 @@ def _in_turn(node: Apply, inputs: list[Any], outputs: list[Cell]) -> None:
 
 
 def _clamped(dtype: str, inputs: list[Any], outputs: list[Cell]) -> None:
-    """Clamp all entries at once, where PyTensor calls Python for each."""
+    """Clamp all entries at once; PyTensor would call Python for each."""
     x, lower, upper = inputs
     clamped = np.where(x < lower, lower, np.where(x > upper, upper, x))
     outputs[0][0] = np.asarray(clamped, dtype=dtype)

@@ -1,7 +1,7 @@
 """PyTensor's settings, and others of a process, changed for a while.
 
-They are one process's, not one thread's. PyTensor puts back what it found, which may be what
-another thread has set meanwhile, and would then stay.
+Flags belong to a process, not to a thread. PyTensor restores the value that it found, which another
+thread may have set meanwhile, and which would then stay.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from pytensor import config
 
 _lock = Lock()
 _changed: dict[tuple[Any, str], tuple[Any, int]] = {}
-"""By setting, and what it is one of: what it was before anybody changed it, and how many have."""
+"""By setting: its original value, and how many contexts have changed it."""
 
 
 def changed_flag(name: str, value: Any) -> AbstractContextManager[None]:
@@ -23,7 +23,7 @@ def changed_flag(name: str, value: Any) -> AbstractContextManager[None]:
 
 @contextmanager
 def changed(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Change a setting until the last of all that change it has come to its end.
+    """Change a setting until the last context that changed it ends.
 
     All set it to the same value, in whichever thread.
     """

@@ -24,7 +24,7 @@ from pymc_dapper.backend.numba_ops import MODEL_PARTS, numba_function
 
 
 class KernelOp(Op):
-    """An operation whose numba function is registered by `compiles`."""
+    """An operation whose numba function `compiles` registers."""
 
     def prepare_node(
         self, node: Apply, storage_map: Any, compute_map: Any, impl: str | None
@@ -43,7 +43,7 @@ class KernelOp(Op):
 
 
 def in_python(function: Any, made: dict[Callable, Callable] | None = None) -> Callable:
-    """Make a function of Python's of one for numba, and of all that it calls.
+    """Make a Python function of a numba function and all functions that it calls.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def _names(code: CodeType) -> set[str]:
 
 
 def _function_of(part: FrozenFunctionGraph | Composite) -> Callable:
-    """Evaluate a part of a model as `function_of` does; a single output is returned by itself."""
+    """Evaluate a part of a model like `function_of`; a single output is returned itself."""
     if isinstance(part, Composite):
         return part.impl
     graph = part.unfreeze()

@@ -1,6 +1,6 @@
 """Names of PyMC's, PyTensor's and numba's that aren't promised to stay.
 
-The rest of the package imports them from here, and the tests say of each what it is needed for.
+The rest of the package imports them from here, and the tests say why each is needed.
 """
 
 from collections.abc import Sequence
@@ -34,12 +34,12 @@ except ImportError as error:
 type PointType = dict[str, np.ndarray]
 """A point of a model: values by the names of value variables."""
 type StatsType = list[dict[str, Any]]
-"""What a step tells of a draw."""
+"""Type of a step's statistics of a draw."""
 type _Seed = int | Sequence[int] | np.ndarray | np.random.Generator | None
 type RandomGenerator = _Seed | np.random.BitGenerator
-"""What steps take as a generator."""
+"""Types that steps accept as a generator."""
 type RandomState = _Seed | np.random.RandomState
-"""What PyMC's functions take as a seed."""
+"""Types that PyMC's functions accept as a seed."""
 
 __all__ = [
     "CheckParameterValue",

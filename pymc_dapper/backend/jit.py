@@ -96,10 +96,10 @@ class JitFunction:
 
 @cache
 def kept_on_disk(kernel: Any) -> Callable:
-    """Make a function of a kernel whose machine code is kept on disk by itself, for all models.
+    """Make a function of a kernel whose machine code is cached on disk separately, for all models.
 
-    For a large kernel that no model's function is compiled into. Called from Python, too, where
-    models are checked: for each entry of an array, that would be too slow by the kernel's source.
+    For a large kernel that isn't compiled into a model's function. Python calls it, too, when
+    models are checked: running its source for each entry of an array would be too slow.
     """
     names = ", ".join(signature(kernel.py_func).parameters)
     function = compile_numba_function_src(
@@ -152,7 +152,7 @@ def cache_folder(error: Exception) -> Path | None:
         if file.parts[-3:] != ("numba", "core", "caching.py"):
             continue
         holder: Any = frame.f_locals.get("self")
-        # Loading needs what is on disk to be right; all else is reading and writing files.
+        # Loading needs correct files; all other errors are of reading and writing.
         is_load = frame.f_code.co_name in ("_load_overload", "_load_index")
         if (is_load or isinstance(error, OSError)) and hasattr(holder, "_cache_path"):
             return Path(holder._cache_path)

@@ -1,8 +1,8 @@
-"""PyTensor's numba backend, where functions are kept on disk as a whole, and none of their parts.
+"""PyTensor's numba backend, with whole functions cached on disk, without their parts.
 
-PyTensor keeps each operation by itself, too: that is a second function around each, which numba
-optimises with all that it calls, and a file. Models have few operations in common. Those that are
-alike in a process are one function here.
+PyTensor also caches each operation: that means a second function around each, which numba optimises
+with all that it calls, and a file. Models have few operations in common. Here equal operations in a
+process are one function.
 """
 
 from typing import Any
@@ -32,11 +32,11 @@ except ImportError:  # then each operation is a function of its own
     fgraph_to_python = None
 
 ALIKE: WeakValueDictionary[tuple, Any] = WeakValueDictionary()
-"""Functions of operations, by PyTensor's keys and what they are applied to."""
+"""Functions of operations, by PyTensor's keys and the types of their inputs."""
 
 
 def of_graph(graph: Any, name: str, **options: Any) -> tuple[Any, str | None]:
-    """Make a numba function of a graph, and what identifies it, as PyTensor's backend does."""
+    """Make a numba function of a graph, and its cache key, as PyTensor's backend does."""
     function, key = numba_funcify_and_cache_key(graph, fgraph_name=name, **options)
     if fgraph_to_python is None:
         return function, key

@@ -1,9 +1,9 @@
-"""What identifies a function that numba compiles, in PyTensor's cache on disk.
+"""The key of a function that numba compiles, in PyTensor's cache on disk.
 
-Machine code depends on a function's bytecode, on the constants that it refers to, and on all
-functions that it calls. The key is a hash of just these, as they are when the function is compiled.
-So no code is served in the place of other code, be a kernel, a constant or a distribution edited
-or, in a test, replaced; and nobody has to keep a list of them.
+Machine code depends on a function's bytecode, on the constants to which it refers, and on all
+functions that it calls. The key is a hash of these at the time of compiling. So no outdated code is
+used after a kernel, a constant or a distribution was edited or, in a test, replaced; and nobody has
+to keep a list of them.
 """
 
 import sys
@@ -20,10 +20,10 @@ from numba.extending import is_jitted
 from pymc_dapper.backend.accelerate import Given, Outside
 
 MODEL_KEYS: WeakKeyDictionary[Callable, str | None] = WeakKeyDictionary()
-"""Functions that PyTensor made of graphs, with their keys; None of what can't be cached."""
+"""Functions that PyTensor made of graphs, with their keys; None for those that can't be cached."""
 
 _LIBRARIES = {"numba", "numpy", "pytensor", *sys.stdlib_module_names}
-"""What belongs to these is known by its name."""
+"""Packages whose functions are identified by name."""
 
 
 def kernel_key(function: Callable) -> str | None:
@@ -42,14 +42,14 @@ def kernel_key(function: Callable) -> str | None:
     Raises
     ------
     TypeError
-        If the function refers to something of which it isn't known what identifies it.
+        If the function refers to an object without a known identity.
     """
     contents = [content for _, content in called_functions(function)]
     return None if None in contents else sha256(repr(contents).encode()).hexdigest()
 
 
 def called_functions(function: Callable) -> list[tuple[Callable, Any]]:
-    """Find what is compiled together with a function: itself, and all that it calls in turn.
+    """Find all functions that are compiled together: this one, and those that it calls.
 
     Parameters
     ----------
@@ -58,8 +58,7 @@ def called_functions(function: Callable) -> list[tuple[Callable, Any]]:
 
     Returns
     -------
-    list of (callable, content)
-        The functions, and what identifies each. It refers to others by their place in the list.
+    The functions, and the content of each, which refers to others by their place in the list.
     """
     found = [function]
     return [(each, _content(each, found)) for each in found]  # the list grows on the way
@@ -82,14 +81,14 @@ def _content(function: Callable, found: list[Callable]) -> Any:
     )
     try:
         own = [_of_code(code) for code in codes]
-        # What is on disk is found by module, so code of a module that was renamed isn't loaded.
+        # Files on disk are found by module, so code of a renamed module isn't loaded.
         return plain.__module__, own, _identity(refers_to, used, found)
     except TypeError as error:
         raise TypeError(f"'{plain.__qualname__}' refers to {error}") from None
 
 
 def _of_code(code: CodeType) -> Any:
-    """Tell all of a code object but where it stands, and its docstring, which isn't loaded."""
+    """Return the contents of a code object, without its position and its docstring."""
     loaded = [code.co_consts[place] for place in _loaded(code)]
     constants = [each for each in loaded if not isinstance(each, CodeType)]
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
@@ -110,12 +109,12 @@ def _loaded(code: CodeType) -> list[int]:
 
 
 def _identity(value: Any, used: set[str], found: list[Callable]) -> Any:
-    """Tell a value from all others; of a module, what is used of it.
+    """Return the identity of a value; for a module, of its used parts.
 
     Parameters
     ----------
     value : object
-        What a function refers to.
+        An object to which a function refers.
     used : set of str
         Names in the function's code.
     found : list of callable

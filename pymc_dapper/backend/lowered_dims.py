@@ -1,8 +1,8 @@
 """The same model without named dimensions (`pymc.dims`).
 
-PyTensor lowers operations on named dimensions to those on axes before it compiles a graph. Here
-that is done to a whole model before it is read, so that readers see plain tensors only. Names,
-dims, coords and shared data stay those of the model: a point of one is a point of the other.
+PyTensor lowers operations on named dimensions to operations on axes before it compiles a graph.
+Here this is done to a whole model before it is read, so that readers get plain tensors only. Names,
+dims, coords and shared data stay the model's: a point of one is a point of the other.
 """
 
 from collections.abc import Iterator, Sequence
@@ -66,7 +66,7 @@ class _Lowered:
                 self._write_as_plain(rv)
 
     def _wanted(self) -> Iterator[Variable]:
-        """Go through all that the plain model needs."""
+        """Visit everything that the plain model needs."""
         model = self._model
         yield from model.named_vars.values()
         for variable in model.named_vars.values():
@@ -79,7 +79,7 @@ class _Lowered:
         return self._graph.outputs[self._place[variable]]
 
     def _plain_end(self, end: Variable) -> Variable:
-        """Make plain what graphs begin with: constants and shared data."""
+        """Convert the inputs of graphs: constants and shared data."""
         if not isinstance(end, XTensorSharedVariable):
             return as_tensor_variable(end.data)
         if end not in self._shared:
@@ -95,8 +95,8 @@ class _Lowered:
     def _write_as_plain(self, rv: Variable) -> None:
         """Write a random variable as one without named dims is: with the lengths of dims as size.
 
-        A transposed one, of single values, is written as drawn in that order. A dim along which a
-        constant array lies has the length of that.
+        A transposed variable of single values is written as drawn in that order. The length of a
+        dim of a constant array is the array's.
         """
         drawn, known = self[rv], self[rv].type.shape
         order = list(range(drawn.type.ndim))
@@ -168,7 +168,7 @@ class _Lowered:
 
 
 def _in_order(parameter: TensorVariable, order: Sequence[int], core: int) -> TensorVariable:
-    """Put the batch axes of a parameter, whose last ones are its core's, in an order."""
+    """Order the batch axes of a parameter; its last axes are its core's."""
     n_batch = parameter.type.ndim - core
     missing = len(order) - n_batch  # axes that broadcast, which come first
     batch = ["x" if axis < missing else axis - missing for axis in order]

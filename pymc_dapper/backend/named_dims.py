@@ -1,4 +1,4 @@
-"""Tensors of named dimensions (`pymc.dims`), told from plain ones without importing anything."""
+"""Detect tensors of named dimensions (`pymc.dims`) without importing anything."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ def has_named_dims(variable: Any) -> bool:
 
 
 def as_plain(variable: Any) -> Any:
-    """Return a variable as a plain tensor, with its dimensions in their order; others as it is."""
+    """Return a variable as a plain tensor, with its dimensions in order; others unchanged."""
     return variable.values if has_named_dims(variable) else variable
 
 

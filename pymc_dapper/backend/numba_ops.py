@@ -26,7 +26,7 @@ from pymc_dapper.backend.kernel_key import MODEL_KEYS, kernel_key
 __all__ = ["compiles", "draws", "from_source", "function_of", "numba_function", "numba_njit"]
 
 MODEL_PARTS: WeakKeyDictionary[Callable, FrozenFunctionGraph | Composite] = WeakKeyDictionary()
-"""What the functions of a model's graphs were made of."""
+"""Contents of the functions of a model's graphs."""
 
 
 @singledispatch
@@ -36,7 +36,7 @@ def numba_function(op: Op) -> Callable:
 
 
 def compiles[F: Callable[[Any], Callable]](op_type: type[Op]) -> Callable[[F], F]:
-    """Register what makes the numba function of an operation.
+    """Register the function that makes an operation's numba function.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ def function_of(part: FrozenFunctionGraph | Composite, name: str = "scalar") -> 
     Parameters
     ----------
     part : FrozenFunctionGraph or Composite
-        What it evaluates. A graph is rewritten already for the numba backend. A single output is
-        returned by itself.
+        The graph to evaluate, already rewritten for the numba backend. A single output is returned
+        itself.
     name : str
         Name of a graph's function.
     """
@@ -112,7 +112,7 @@ def from_source(source: str, name: str, **names: Any) -> Callable:
     name : str
         Its name.
     **names
-        What it refers to.
+        Objects to which it refers.
     """
     defined = {"__name__": __name__, **names}
     exec(compile(source, f"<{name}>", "exec"), defined)
@@ -152,7 +152,7 @@ def _cell_of(op: CellOf) -> Callable:
 
     @numba_njit
     def cell_of(x):  # type: ignore[no-untyped-def]
-        # Without a branch: in a search, which way it goes is as random as the records are.
+        # Branch-free: in a search, the direction is as random as the records.
         cell = np.int64(0)
         for k in range(n_cuts):
             cell += cuts[k] <= x

@@ -1,6 +1,6 @@
-"""The plain model of each model with named dimensions (`pymc.dims`), which is what readers take.
+"""The plain model of each model with named dimensions (`pymc.dims`), for the readers.
 
-Nothing of `pymc.dims` is imported for models without them: it takes a second.
+`pymc.dims` is imported only for models that use it: it takes a second.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ _named_models: WeakKeyDictionary[Model, ref[Model]] = WeakKeyDictionary()
 def plain_model(model: Model) -> Model:
     """Return a model without named dimensions: itself, if it has none.
 
-    The plain model of a model is the same one each time, as long as nothing is added to it and
-    chains start where they did.
+    A model always has the same plain model, unless something is added to it or its initial point
+    changes.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ def plain_model(model: Model) -> Model:
 
 
 def plain_variable(variable: Any, model: Model) -> Any:
-    """Return what a variable is in a plain model, if it is one of the model with named dims.
+    """Return the plain counterpart of a variable of a model with named dims.
 
-    Others are returned as they are.
+    Other variables are returned unchanged.
     """
     named_one = _named_models[model]() if model in _named_models else None
     if named_one is None or not has_named_dims(variable):
@@ -64,9 +64,9 @@ def plain_variable(variable: Any, model: Model) -> Any:
 
 
 def parts_of(model: Model) -> list[Any]:
-    """List what a model is made of: other objects once something is added, or it starts elsewhere.
+    """List the contents of a model; they change if something is added or its initial point changes.
 
-    Data that are set anew are the same objects.
+    Data with new values are the same objects.
     """
     of_variables = (model.rvs_to_values, model.rvs_to_transforms, model.rvs_to_initial_values)
     return [*model.named_vars.values(), *(x for each in of_variables for x in each.values())]

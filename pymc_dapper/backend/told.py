@@ -1,8 +1,8 @@
-"""What mechanisms tell of their variables: kept as tags, which PyMC copies as they are.
+"""Information that mechanisms store with their variables: tags, which PyMC copies unchanged.
 
-A copy of a model (`pm.do`, `pm.observe`, `freeze_dims_and_data`, one without named dims) has tags
-whose statistic, release and unknown scales are those of the model that it was made from. They are
-put in terms of the copy before it is read; else checks would look at another model's data.
+In a copied model (`pm.do`, `pm.observe`, `freeze_dims_and_data`, one without named dims), tags
+refer to the statistic, release and unknown scales of the original model. They are replaced by the
+copy's before it is read; otherwise checks would use the other model's data.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from pytensor.graph.traversal import ancestors
 
 
 def told_by(variable: Variable) -> list[Variable]:
-    """Return the graphs that a variable's mechanism tells of, if it has one."""
+    """Return the graphs in the tags of a variable, if it has a mechanism."""
     mechanism = getattr(variable.tag, "mechanism", None)
     if mechanism is None:
         return []
@@ -25,7 +25,7 @@ def told_by(variable: Variable) -> list[Variable]:
 
 
 def tell(variable: Variable, graphs: Sequence[Variable], released: Variable | None) -> None:
-    """Tell anew, by other graphs in the order of :func:`told_by`, and by what was released."""
+    """Store new graphs, in the order of :func:`told_by`, and the released values."""
     statistic, *unknown = graphs
     mechanism = variable.tag.mechanism
     mechanism = mechanism._with_unknown(unknown[: len(mechanism.unknown)])
@@ -39,9 +39,9 @@ def tell(variable: Variable, graphs: Sequence[Variable], released: Variable | No
 
 
 def tell_of_copies(model: Model) -> None:
-    """Put what the variables of a copied model tell in terms of the copy.
+    """Make the tags of a copied model's variables refer to the copy.
 
-    An observed variable tells of what it is observed as, which `pm.observe` may have changed.
+    An observed variable refers to its observed values, which `pm.observe` may have changed.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def tell_of_copies(model: Model) -> None:
         graphs = told_by(variable)
         if not graphs:
             continue
-        # Where a release was added, its statistic may have been given its name.
+        # When a release is added, its statistic may get a name.
         own = {
             x: model[x.name]
             for x in ancestors(graphs)

@@ -10,27 +10,26 @@ Three kinds of budget say how much a release may tell about one record. From the
     (epsilon, delta)-differential privacy.
 
 A mechanism that keeps a stronger kind keeps a weaker one, too. ``PureDP.to_zcdp``,
-``PureDP.to_approx`` and ``ZCDP.to_approx`` say which, so they state what a release guarantees.
-``ApproxDP.to_zcdp`` goes the other way: it finds a stronger budget that is enough, so it serves to
-choose noise and never to describe a release.
+``PureDP.to_approx`` and ``ZCDP.to_approx`` compute it: they state what a release guarantees.
+``ApproxDP.to_zcdp`` goes the other way: it finds a stronger budget that is enough. Use it to choose
+noise, never to describe a release.
 
-This is the only place where a privacy loss becomes a noise scale: `laplace_scale`,
-`discrete_laplace_scale`, `gaussian_sigma` and `analytic_gaussian_sigma`. For each there is a
-function that goes back, from the noise to the budget.
+Privacy losses become noise scales only here: `laplace_scale`, `discrete_laplace_scale`,
+`gaussian_sigma` and `analytic_gaussian_sigma`. Each has an inverse, from the noise to the budget.
 
 Between zCDP and approximate differential privacy there are two bounds. "simple" is a closed form.
 "tight" promises more for the same noise, and needs less noise for the same promise. Both hold, so
-whoever states an approximate budget has to say by which bound it is. "simple" is the default: it
-takes the more noise, and it never promises more than the other.
+an approximate budget should come with the name of its bound. "simple" is the default: it takes more
+noise, and never promises more than "tight".
 
-A budget says which data sets it compares: those that differ in the values of one record
-(``neighbours="replace"``, the default), or those of which one has one record more
-(``neighbours="add_remove"``). `to_replace` says what the latter promises to a replaced record.
-Budgets for different neighbours don't add up.
+A budget is for a kind of neighbouring data sets: those that differ in the values of one record
+(``neighbours="replace"``, the default), or in the presence of one record
+(``neighbours="add_remove"``). `to_replace` converts the latter to the former. Budgets for different
+neighbours don't add up.
 
-A sensitivity may be a plain number, in the norm that the noise needs; or the `sensitivity` of a
-statistic as a whole, of which that norm is picked. One of its numbers in another norm is refused,
-and so is one for other neighbours than the budget's. A plain number is taken for the budget's own.
+A sensitivity is a plain number, in the norm of the noise; or the whole `sensitivity` of a
+statistic, from which the norm is picked. A number known to be in another norm is refused, and so is
+one for other neighbours than the budget's. A plain number is for the budget's own neighbours.
 
 Throughout, log is the natural logarithm, and a privacy loss is measured in its units (nats).
 

@@ -22,7 +22,7 @@ def _mills(x: float) -> float:
 
 
 def log_delta(ratio: float, epsilon: float) -> float:
-    """Log of the Gaussian's exact delta, where `ratio` is sensitivity / sigma."""
+    """Log of the Gaussian's exact delta, with `ratio` = sensitivity / sigma."""
     a = epsilon / ratio - ratio / 2
     b = a + ratio
     if a > 100:  # Below any float, so only its order matters.
@@ -46,7 +46,7 @@ def smallest_epsilon(ratio: float, log_inverse_delta: float) -> float:
     if excess(0.0) <= 0:
         return 0.0
     simple = ratio * ratio / 2 + ratio * math.sqrt(2 * log_inverse_delta)
-    if excess(simple) >= 0:  # Only by rounding, where epsilon is beyond 1e15 or so.
+    if excess(simple) >= 0:  # only by rounding, if epsilon is beyond about 1e15
         return simple
     return root(excess, 0.0, simple, xtol=TINY)
 
@@ -58,7 +58,7 @@ def largest_ratio(epsilon: float, log_inverse_delta: float, *, at_least: float) 
         return log_delta(math.exp(log_ratio), epsilon) + log_inverse_delta
 
     low = math.log(at_least)
-    if excess(low) >= 0:  # Only by rounding, where epsilon is beyond 1e15 or so.
+    if excess(low) >= 0:  # only by rounding, if epsilon is beyond about 1e15
         return at_least
     high = low + 0.5
     while excess(high) < 0:

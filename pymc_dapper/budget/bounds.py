@@ -9,9 +9,9 @@ convex with derivative (2 beta + 1) rho - epsilon - log(1 + 1 / beta), so the be
 
     (2 beta + 1) rho = epsilon + log(1 + 1 / beta),   and there   L = rho beta^2 + log(1 + beta).
 
-In these two no terms cancel, so u = log(beta) is found from them. With it, delta follows from the
-second. Epsilon and rho follow from (*): there an error in u enters only squared, and whatever u
-is, the result is a guarantee.
+In these two no terms cancel, so they determine u = log(beta). Then the second gives delta, and (*)
+gives epsilon and rho: there an error in u only enters squared, and the result is a guarantee for
+any u.
 """
 
 import math
@@ -28,7 +28,7 @@ def _simple_epsilon(rho: float, log_inverse_delta: float) -> float:
 
 
 def _simple_log_delta(rho: float, epsilon: float) -> float:
-    """Solve ``rho + 2 sqrt(rho L) = epsilon`` for -L; 0 where epsilon is below rho."""
+    """Solve ``rho + 2 sqrt(rho L) = epsilon`` for -L; 0 if epsilon is below rho."""
     root_of_level = max(epsilon - rho, 0.0) / math.sqrt(rho) / 2
     return -root_of_level * root_of_level
 
@@ -40,7 +40,7 @@ def _simple_rho(epsilon: float, log_inverse_delta: float) -> float:
 
 
 def _tight_epsilon(rho: float, log_inverse_delta: float) -> float:
-    """Smallest epsilon by the tight bound; negative or 0 where epsilon = 0 holds at this delta."""
+    """Smallest epsilon by the tight bound; negative or 0 if epsilon = 0 holds at this delta."""
     level = log_inverse_delta
 
     def excess(u: float) -> float:
@@ -56,7 +56,7 @@ def _tight_epsilon(rho: float, log_inverse_delta: float) -> float:
 
 
 def _tight_log_delta(rho: float, epsilon: float) -> float:
-    """Log of the smallest delta by the tight bound; 0 where that is 1 to within rounding."""
+    """Log of the smallest delta by the tight bound; 0 if delta is 1 up to rounding."""
     if rho - epsilon > 600:  # Then log(1 + 1 / beta) is larger still, and delta above 1 - 1e-260.
         return 0.0
 
@@ -105,9 +105,9 @@ class Conversion(NamedTuple):
     """
 
     epsilon: Callable[[float, float], float]
-    """Of rho and L; not above 0 where epsilon = 0 holds."""
+    """A function of rho and L; not positive if epsilon = 0 holds."""
     log_delta: Callable[[float, float], float]
-    """Of rho and epsilon; 0 where nothing holds."""
+    """A function of rho and epsilon; 0 if nothing holds."""
     rho: Callable[[float, float], float]
     """Of epsilon and L."""
 

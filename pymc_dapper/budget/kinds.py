@@ -1,4 +1,4 @@
-"""The kinds of budget: what they promise, how one implies another, and how they add up."""
+"""The kinds of budget: their promises, conversions between them, and sums."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -30,19 +30,19 @@ class _Unsaid(str):
 
 
 UNSAID: Any = _Unsaid("replace")
-"""What a budget is for by default. It is told from "replace" only where the choice matters."""
+"""Default neighbours of a budget. Distinguished from "replace" only where the choice matters."""
 
 _NEIGHBOURS: Any = field(default=UNSAID, kw_only=True)
 
 
 class _Budget:
-    """What the kinds of budget share: amounts that add up over releases, and the neighbours."""
+    """Shared base of the kinds of budget: amounts that add up over releases, and the neighbours."""
 
     neighbours: Neighbours
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Say what a budget is made of where something else was given, such as a delta."""
+        """Refuse wrong arguments, such as a delta, and list the right ones."""
         known = {one.name: not one.kw_only for one in fields(cls)}
         unknown = [name for name in kwargs if name not in known]
         if unknown or len(args) > sum(known.values()):
@@ -62,13 +62,13 @@ class _Budget:
         Parameters
         ----------
         parts : int or sequence of float
-            How many equal parts; or positive weights, one for each part, of which only the ratios
-            count.
+            Number of equal parts; or positive weights, one for each part, of which only the ratios
+            matter.
 
         Returns
         -------
         tuple of budgets
-            Of the same kind. By `compose` they add up to this budget, but for rounding.
+            Of the same kind. By `compose` they add up to this budget, up to rounding.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class _Budget:
         return table(type(self).__name__, (), [*rows, ("if", CHANGE[self.neighbours])])
 
     def _shown(self, form: str, neighbours: Neighbours | None = None) -> str:
-        """Show the amounts, and in words what changes; or as it is typed for some neighbours."""
+        """Show the amounts, and in words what changes; or as typed, for given neighbours."""
         parts = [
             f"{one.name}={amount!r}" if form == "r" else f"{one.name}={amount:{form}}"
             for one, amount in zip(_amount_fields(self), _amounts(self), strict=True)
@@ -123,7 +123,7 @@ class _Budget:
         return f"{type(self).__name__}({', '.join([*parts, told])})"
 
     def among(self, neighbours: Neighbours | None) -> Self:
-        """Return the budget for some neighbours, as ``neighbours=`` of a calibration says.
+        """Return the budget for given neighbours, as ``neighbours=`` of a calibration.
 
         Raises
         ------
@@ -150,9 +150,9 @@ class PureDP(_Budget):
     epsilon : float
         Privacy loss, positive and finite.
     neighbours : {"replace", "add_remove"}
-        What it is to change one record: to give it other values, or to add or remove it. If it
-        isn't given, the budget is for ``"replace"``, and a calibration by a statistic whose
-        sensitivity depends on it is refused.
+        What changes between neighbouring data sets: one record's values, or its presence. By
+        default the budget is for ``"replace"``, but a calibration is refused if the statistic's
+        sensitivity depends on the neighbours.
 
     Raises
     ------
@@ -179,7 +179,7 @@ class PureDP(_Budget):
         object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
 
     def to_replace(self) -> Self:
-        """Return what it promises to one replaced record: 2 epsilon, by removing and adding.
+        """Return the budget for one replaced record: 2 epsilon, as removing and adding one.
 
         Returns
         -------
@@ -227,8 +227,8 @@ class PureDP(_Budget):
     def to_approx(self, *, delta: float) -> "ApproxDP":
         """Return the approximate budget that every mechanism with this budget keeps.
 
-        Epsilon stays as it is, and any delta will do. It serves to `compose` a pure budget with an
-        approximate one: as the deltas add up, take a small one.
+        Epsilon stays the same, for any delta. Use it to `compose` a pure budget with an approximate
+        one. Deltas add up, so take a small one.
 
         Parameters
         ----------
@@ -263,9 +263,9 @@ class ZCDP(_Budget):
     rho : float
         Privacy loss, positive and finite.
     neighbours : {"replace", "add_remove"}
-        What it is to change one record: to give it other values, or to add or remove it. If it
-        isn't given, the budget is for ``"replace"``, and a calibration by a statistic whose
-        sensitivity depends on it is refused.
+        What changes between neighbouring data sets: one record's values, or its presence. By
+        default the budget is for ``"replace"``, but a calibration is refused if the statistic's
+        sensitivity depends on the neighbours.
 
     Raises
     ------
@@ -294,7 +294,7 @@ class ZCDP(_Budget):
         object.__setattr__(self, "rho", positive(self.rho, "rho"))
 
     def to_replace(self) -> Self:
-        """Return what it promises to one replaced record: 4 rho, by removing and adding.
+        """Return the budget for one replaced record: 4 rho, as removing and adding one.
 
         Returns
         -------
@@ -345,8 +345,8 @@ class ZCDP(_Budget):
         Returns
         -------
         ApproxDP
-            With the delta, or the epsilon, that was given. Where the other could be 0, or is too
-            small for a float, it is `TINY`.
+            With the given delta or epsilon. If the other one is 0, or too small for a float, it is
+            `TINY`.
 
         Raises
         ------
@@ -384,11 +384,11 @@ class ApproxDP(_Budget):
     epsilon : float
         Privacy loss, positive and finite.
     delta : float
-        Above 0 (not below 2.2e-308, where floats lose precision) and below 1.
+        Above 0 (at least 2.2e-308, below which floats lose precision) and below 1.
     neighbours : {"replace", "add_remove"}
-        What it is to change one record: to give it other values, or to add or remove it. If it
-        isn't given, the budget is for ``"replace"``, and a calibration by a statistic whose
-        sensitivity depends on it is refused.
+        What changes between neighbouring data sets: one record's values, or its presence. By
+        default the budget is for ``"replace"``, but a calibration is refused if the statistic's
+        sensitivity depends on the neighbours.
 
     Raises
     ------
@@ -417,7 +417,7 @@ class ApproxDP(_Budget):
         object.__setattr__(self, "delta", probability(self.delta, "delta"))
 
     def to_replace(self) -> Self:
-        """Return what it promises to one replaced record, by removing and adding.
+        """Return the budget for one replaced record, as removing and adding one.
 
         Epsilon is doubled, and delta is ``(1 + exp(epsilon)) delta``.
 
@@ -453,13 +453,13 @@ class ApproxDP(_Budget):
     def to_zcdp(self, *, bound: Bound = "simple") -> ZCDP:
         """Return the largest zCDP budget that is enough for this budget.
 
-        A mechanism that keeps the zCDP budget keeps this one. The converse doesn't hold: use this
-        to choose noise, not to describe a release of which only epsilon and delta are known.
+        A mechanism that keeps the zCDP budget keeps this one. The converse is false: use this to
+        choose noise, not to describe a release with known epsilon and delta only.
 
         Parameters
         ----------
         bound : {"simple", "tight"}
-            As in `ZCDP.to_approx`, of which this is the inverse.
+            As in `ZCDP.to_approx`; this is its inverse.
 
         Returns
         -------
@@ -483,7 +483,7 @@ Budget = PureDP | ZCDP | ApproxDP
 
 
 def check_budget(budget: Any) -> None:
-    """Refuse what is no budget; None is none."""
+    """Refuse anything but a budget or None."""
     if budget is not None and not isinstance(budget, Budget):
         number = isinstance(budget, int | float) and not isinstance(budget, bool)
         instead = f": write pmd.PureDP({budget})" if number else ""
@@ -504,7 +504,7 @@ def compose[B: _Budget](*budgets: B) -> B:
     Returns
     -------
     PureDP, ZCDP or ApproxDP
-        Of the same kind: what all the releases together spend.
+        Of the same kind: the total that the releases spend.
 
     Raises
     ------
@@ -579,7 +579,7 @@ def check_alike(budgets: Iterable[_Budget]) -> None:
 
 
 def needed(budget: _Budget, sensitivity: Any, norm: Norm, owner: str) -> Any:
-    """Take a sensitivity in a norm, for a budget's neighbours. A plain number is taken as it is.
+    """Return a sensitivity in a norm, for a budget's neighbours; plain numbers are unchanged.
 
     Raises
     ------
@@ -634,7 +634,7 @@ def _differs(one: Sensitivity) -> str:
 
 
 def check_replace(budget: _Budget, owner: str, why: str) -> None:
-    """Refuse a budget for added or removed records where nothing is known to keep it."""
+    """Refuse a budget for added or removed records if nothing is known to keep it."""
     if budget.neighbours != "replace":
         raise ValueError(
             f"{owner} keeps no budget for neighbours of which {CHANGE[budget.neighbours]}, got "
@@ -662,7 +662,7 @@ def approx_budget(
     delta, epsilon : float or None
         One of them is None.
     owner : str
-        What has this budget, for messages.
+        Name of the budget's owner, for messages.
     neighbours : {"replace", "add_remove"}
         Which data sets it compares.
     """
@@ -696,12 +696,12 @@ def _amount_fields(budget: _Budget) -> list[Field[Any]]:
 
 
 def _amounts(budget: _Budget) -> tuple[float, ...]:
-    """Return what adds up."""
+    """Return the amounts that add up."""
     return tuple(getattr(budget, one.name) for one in _amount_fields(budget))
 
 
 def _divisors(parts: object) -> list[float]:
-    """Return what to divide a budget by to get each of its parts."""
+    """Return the divisors of a budget for its parts."""
     if isinstance(parts, int | np.integer) and not isinstance(parts, bool):
         if parts < 1:
             raise ValueError(f"parts must be at least 1, got {parts}.")

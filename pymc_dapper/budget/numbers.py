@@ -1,4 +1,4 @@
-"""The numbers of budgets and of noise: what a user passes checked, and results that floats hold."""
+"""Numbers of budgets and of noise: checks of arguments, and results that floats can hold."""
 
 import math
 import sys
@@ -8,7 +8,7 @@ from numbers import Integral
 from pymc_dapper.checks import finite_number
 
 TINY = sys.float_info.min
-"""Smallest float of full precision, 2.2e-308. It stands for a smaller epsilon or delta."""
+"""Smallest float of full precision, 2.2e-308. It replaces a smaller epsilon or delta."""
 
 _ADVICE = {
     "epsilon": "It bounds a log ratio of probabilities: the smaller, the more noise.",
@@ -41,7 +41,7 @@ def probability(value: object, name: str) -> float:
 
 
 def _limited(value: object, name: str, below: float | None = None) -> float:
-    """Return a number above 0; of another say what the number is."""
+    """Return a positive number; for other values, say what the number must be."""
     try:
         return finite_number(value, name, above=0, below=below)
     except (TypeError, ValueError) as error:

@@ -15,9 +15,9 @@ def root(
 
 
 def root_below(function: Callable[[float], float], high: float) -> float:
-    """Solve ``function(x) = 0`` below a point where it isn't negative, or go to -700.
+    """Solve ``function(x) = 0`` below a point where it is non-negative, or go down to -700.
 
-    Going down from there in growing steps finds a point where it isn't positive.
+    Growing steps downwards find a point where it isn't positive.
     """
     low, step = high, 1.0
     while low > -700 and function(low) > 0:

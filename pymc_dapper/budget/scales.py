@@ -179,8 +179,8 @@ def gaussian_sigma(
         L2 sensitivity: the most that changing one record can change the statistic, in Euclidean
         distance. In units of the statistic.
     bound : {"simple", "tight"}
-        Which bound takes an approximate budget to zCDP; see `ApproxDP.to_zcdp`. Without effect on a
-        zCDP budget.
+        The bound that converts an approximate budget to zCDP; see `ApproxDP.to_zcdp`. No effect on
+        a zCDP budget.
 
     Returns
     -------
@@ -270,9 +270,9 @@ def gaussian_budget(sigma: float, *, sensitivity: float | Sensitivities) -> ZCDP
 def analytic_gaussian_sigma(budget: ApproxDP, *, sensitivity: float | Sensitivities) -> float:
     """Smallest sigma of continuous Gaussian noise that keeps an approximate budget.
 
-    It goes by the exact (epsilon, delta) of the Gaussian, not by a bound that holds for every
-    mechanism of the same zCDP budget, so it is below `gaussian_sigma`. Discrete noise isn't
-    covered, and several releases are still best composed as zCDP.
+    It uses the exact (epsilon, delta) of the Gaussian, not a bound for every mechanism with the
+    same zCDP budget, so it is below `gaussian_sigma`. It doesn't cover discrete noise, and several
+    releases are best composed as zCDP.
 
     Parameters
     ----------
@@ -339,8 +339,8 @@ def analytic_gaussian_budget(
     Returns
     -------
     ApproxDP
-        With the delta, or the epsilon, that was given. Where the other could be 0, or is too small
-        for a float, it is `TINY`.
+        With the given delta or epsilon. If the other one is 0, or too small for a float, it is
+        `TINY`.
 
     Raises
     ------

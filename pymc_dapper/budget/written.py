@@ -39,7 +39,7 @@ def budget_from_dict(content: Any) -> Budget | None:
 
 
 def kind_of(content: Any, kinds: Mapping[str, Any], what: str) -> tuple[Any, dict[str, Any]]:
-    """Return of what kind a thing is that was written as a dict, and its arguments.
+    """Return the kind of an object that was written as a dict, and its arguments.
 
     Raises
     ------
@@ -60,10 +60,10 @@ class ReleaseBudgets:
     """The factors through which records act, and the budgets of those that are mechanisms."""
 
     budgets: dict[str, Budget | None]
-    """Budget that each release's mechanism was calibrated to, by the release's name; None where the
-    mechanism doesn't say."""
+    """Budget to which each release's mechanism was calibrated, by the release's name; None if it
+    wasn't."""
     other_factors: tuple[str, ...]
-    """Names of the factors that the records enter and that aren't mechanisms known as such."""
+    """Names of the records' factors that aren't known to be mechanisms."""
 
     def to_json(self) -> str:
         """Write as text."""
@@ -81,7 +81,7 @@ class ReleaseBudgets:
 
 
 def budgets_of_releases(model: Model, factors: Sequence[str]) -> ReleaseBudgets:
-    """Find out which factors are mechanisms, and what they were calibrated to.
+    """Find the factors that are mechanisms, and the budgets to which they were calibrated.
 
     The factors are those that the records enter, by name, their prior not included.
     """

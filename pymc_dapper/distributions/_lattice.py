@@ -1,4 +1,4 @@
-"""What laws on the integers with a real-valued location share."""
+"""Shared code of laws on the integers with a real-valued location."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def as_parameter(value: Any) -> TensorVariable:
 
 
 def as_location(value: Any) -> TensorVariable:
-    """Turn a location into floats or, where it is integers by its type, leave it as it is."""
+    """Convert a location to floats; integer types stay as they are."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_WHOLE:
         raise ValueError(_TOO_LARGE)
     tensor = pt.as_tensor_variable(value)
@@ -45,7 +45,7 @@ _TOO_LARGE = "mu must be within 2^62 in size, where it is an integer: else diffe
 
 
 def _as_whole(tensor: TensorVariable) -> TensorVariable:
-    """64-bit integers; floats of what may not fit into them."""
+    """Convert to 64-bit integers; to floats if values may not fit."""
     known = known_value(tensor)
     beyond = known is not None and np.any((known > MAX_WHOLE) | (known < -MAX_WHOLE))
     if beyond or (known is None and tensor.dtype == "uint64"):
@@ -71,7 +71,7 @@ def known_value(tensor: TensorVariable) -> np.ndarray | None:
 
 
 def split_location(mu: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
-    """Nearest integer of a location and what remains, from -1/2 to 1/2.
+    """Nearest integer of a location, and the remainder, from -1/2 to 1/2.
 
     A location of an integer type has nothing that remains, and graphs get simpler.
     """
@@ -82,7 +82,7 @@ def split_location(mu: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
 
 
 def steps_from(value: TensorVariable, origin: TensorVariable) -> TensorVariable:
-    """``value - origin`` as floats, subtracted as 64-bit integers where both are integers."""
+    """``value - origin`` as floats, subtracted as 64-bit integers if both are integers."""
     value, origin = (_as_whole(x) if is_integral(x) else x for x in (value, origin))
     return (value - origin).astype(pytensor.config.floatX)
 
@@ -95,7 +95,7 @@ def whole_steps_from(value: TensorVariable, nearest: TensorVariable) -> TensorVa
 def start_of_smaller_tail(
     steps: TensorVariable, remainder: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable]:
-    """Which of P(X <= k) and P(X > k) is the smaller tail, and where that one starts.
+    """Return which of P(X <= k) and P(X > k) is the smaller tail, and where it starts.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def start_of_smaller_tail(
     Returns
     -------
     is_lower : TensorVariable
-        True where k + 1/2 <= mu. Then P(X <= k) is at most 1/2, else P(X > k) is.
+        True if k + 1/2 <= mu. Then P(X <= k) is at most 1/2, otherwise P(X > k) is.
     start : TensorVariable
         From the integer nearest to mu to the tail's first integer, which is k or k + 1.
     """
@@ -122,7 +122,7 @@ def nearest_integer(rv: TensorVariable, size: Any, mu: Any, spread: Any) -> Tens
 
 
 def only_integers(value: TensorVariable, logp: TensorVariable) -> TensorVariable:
-    """Minus infinity where the value isn't an integer."""
+    """Minus infinity if the value isn't an integer."""
     if is_integral(value):
         return logp
     return pt.switch(pt.eq(value, pt.floor(value)), logp, -np.inf)

@@ -1,4 +1,4 @@
-"""What noise laws share: draws of checked parameters, and both tails from the smaller one."""
+"""Shared code of noise laws: draws with checked parameters, and both tails from the smaller one."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -16,7 +16,7 @@ class NoiseRV(RandomVariable):
     """Random variable of a noise law."""
 
     expected: str
-    """What parameters must be, for the message about others."""
+    """Conditions on parameters, for the message about violations."""
 
     @staticmethod
     @abstractmethod
@@ -26,7 +26,7 @@ class NoiseRV(RandomVariable):
     @staticmethod
     @abstractmethod
     def draw(rng: np.random.Generator, *parameters: Any) -> np.ndarray:
-        """Draw with valid parameters, of which the last is the shape."""
+        """Draw with valid parameters; the last argument is the shape."""
 
     @classmethod
     def rng_fn(cls, rng: np.random.Generator, *parameters: Any) -> np.ndarray:
@@ -60,7 +60,7 @@ def log_tails(smaller_tail: Callable[..., tuple], checked: _Graph) -> tuple[_Gra
         Of a value and the parameters: whether P(X <= value) is the smaller tail, else P(X > value)
         is; and that one's logarithm.
     checked : callable
-        Of a result and the parameters: the result, where these are valid.
+        Takes a result and the parameters; returns the result where these are valid.
     """
 
     def logcdf(value: TensorVariable, *parameters: TensorVariable) -> TensorVariable:

@@ -1,10 +1,10 @@
 r"""Probabilities of continuous noise that was rounded or clamped, in logarithms that keep digits.
 
-Noise X is around 0 and symmetric. Clamped, it needs P(X <= x), and rounded P(d - w/2 < X < d + w/2)
-with a width w and d >= 0, given by the two ends, as d loses digits where one of them is near 0. A
-difference of cdfs has no digits left where the noise is wide: at a scale of 1e8 and w = 1, its
-terms agree in eight of them, and the last of d + w/2 are lost if d is large. So each law says for
-itself what its cell weighs.
+Noise X is symmetric around 0. Clamping needs P(X <= x), and rounding P(d - w/2 < X < d + w/2) with
+a width w and d >= 0. The interval is given by its ends, since d loses digits if one of them is near
+0. If the noise is wide, a difference of cdfs has no digits left: at a scale of 1e8 and w = 1, its
+terms agree to eight digits, and d + w/2 loses the last ones if d is large. So each law has its own
+formula for a cell.
 
 Laplace, h = w / (2 scale), y = d / scale
     From d = w/2 on exp(-(y - h)) (1 - exp(-2h)) / 2. Before that the cell contains 0, and
@@ -68,9 +68,9 @@ def laplace_log_tail(limit: TensorVariable, scale: TensorVariable) -> TensorVari
 def laplace_between(
     near: TensorVariable, far: TensorVariable, width: Any, scale: TensorVariable
 ) -> TensorVariable:
-    """Log-probability of Laplace noise between two ends, of which ``near`` is not farther from 0.
+    """Log-probability of Laplace noise between two ends; ``near`` is the one closer to 0.
 
-    ``far`` is positive; ``near`` is negative where the cell contains 0.
+    ``far`` is positive; ``near`` is negative if the cell contains 0.
     """
     near, far = near / scale, far / scale
     # Around 0. Each part is the mass between 0 and an end of the cell.
@@ -101,7 +101,7 @@ def gaussian_between(
         return by_tails
     x, h = 0.5 * (near + far) / sigma, 0.5 * width / sigma
     narrow = (h <= 0.5 / WIDE_FROM) & (x * h <= 1.0)
-    # What isn't chosen is kept finite: its derivative is multiplied by zero.
+    # Keep the branch that isn't chosen finite: its derivative is multiplied by zero.
     slope = pt.minimum(x * h, 1.0)
     curve = -0.5 * pt.sqr(pt.minimum(h, 0.25))
     mean = sum(
@@ -148,7 +148,7 @@ def discrete_laplace_range(first: TensorVariable, n: Any, scale: TensorVariable)
     first = _mirrored(first, n)
     last = first + (n - 1)
     t = 1.0 / scale
-    # Those from 0 on, and those below it; and what is beside the range.
+    # Those from 0 on, and those below; then the part outside of the range.
     up, down = pt.maximum(last, 0) + 1, pt.maximum(-first, 0)
     inside = -pt.expm1(-up / scale) - pt.exp(-t) * pt.expm1(-down / scale)
     outside = pt.exp(-up / scale) + pt.exp(-(down + 1) / scale)
@@ -161,7 +161,7 @@ def discrete_laplace_range(first: TensorVariable, n: Any, scale: TensorVariable)
 
 
 MOST_INTEGERS = 4096
-"""Ranges of so many integers are narrow at most: wider ones are differences of tails."""
+"""Ranges of up to this number of integers count as narrow; wider ones are differences of tails."""
 
 
 def discrete_gaussian_range(first: TensorVariable, n: Any, sigma: TensorVariable) -> TensorVariable:
@@ -175,7 +175,7 @@ def discrete_gaussian_range(first: TensorVariable, n: Any, sigma: TensorVariable
     near, far = log_tail(pt.maximum(first, 1)), log_tail(last + 1)
     left = log_tail(pt.maximum(-first, 0) + 1)
     around = pt.log1p(-pt.minimum(pt.exp(far) + pt.exp(left), 0.9))
-    # Where both are minus infinity, or close to each other, it isn't chosen, or nothing is left.
+    # If both are minus infinity, or nearly equal, it isn't chosen, or nothing is left.
     gap = pt.switch(near > far, far - near, -1.0)
     beside = near + pt.log1mexp(gap)
     by_tails = pt.switch(first > 0, beside, around)

@@ -129,7 +129,7 @@ PLANA_NODES, PLANA_WEIGHTS = _plana_rule(PLANA_POINTS)
 """Quadrature of 2 g(y) / (exp(2 pi y) - 1) over y > 0, for odd functions g."""
 
 SMALLEST_SIGMA = 1e-150
-"""Up to this sigma, the nearest integer has all probability, shared where there are two."""
+"""Up to this sigma, the nearest integer has all probability; two nearest ones share it."""
 REJECTION_FROM = 1.0
 """Draws invert the cumulative weights below this sigma, and reject from a normal from it on."""
 INVERSION_REACH = 9
@@ -138,7 +138,7 @@ INVERSION_REACH = 9
 
 @register_jitable
 def _propose(remainder, sigma, normal):  # type: ignore[no-untyped-def]  # for numba, too
-    """Round a normal variate to an integer, and say what accepting it costs.
+    """Round a normal variate to an integer, and return the cost of accepting it.
 
     Let y be the integer's distance from mu, d what rounding moved, at most 1/2, and sigma^2 + c
     the normal's variance. As (y + d)^2 <= (1 + c / sigma^2) y^2 + (1 + sigma^2 / c) d^2,
@@ -276,7 +276,7 @@ def _checked(res: TensorVariable, mu: TensorVariable, sigma: TensorVariable) -> 
 def _log_weight(
     steps: TensorVariable, remainder: TensorVariable, sigma: TensorVariable
 ) -> TensorVariable:
-    """Log weight of an integer so many steps from the nearest, relative to the nearest's."""
+    """Log weight of an integer some steps from the nearest, relative to the nearest's."""
     res = -0.5 * (steps / sigma) * ((steps - 2.0 * remainder) / sigma)
     known = known_value(sigma)
     if known is not None and np.all(known >= SMALLEST_SIGMA):
@@ -348,7 +348,7 @@ def _tail_sum(distance: TensorVariable, sigma: TensorVariable) -> TensorVariable
 
 
 def _tail_by_terms(slope: TensorVariable, sigma: TensorVariable) -> TensorVariable:
-    """Add terms up, one by one: so readers see that entries don't mix. The first is 1."""
+    """Add terms one by one, so that readers see that entries don't mix. The first term is 1."""
     h = 0.5 / pt.sqr(sigma)
     return 1.0 + sum(pt.exp(-n * (slope + n * h)) for n in np.arange(1.0, DIRECT_TERMS))
 
@@ -367,7 +367,7 @@ def _tail_by_integrals(slope: TensorVariable, sigma: TensorVariable) -> TensorVa
 class DiscreteGaussian(Discrete):
     r"""Discrete Gaussian distribution.
 
-    A Gaussian's density, restricted to the integers and normalised anew (Canonne, Kamath & Steinke
+    A Gaussian's density, restricted to the integers and renormalised (Canonne, Kamath & Steinke
     2020): the noise of the discrete Gaussian mechanism. It isn't a rounded Gaussian.
 
     .. math::
@@ -387,15 +387,16 @@ class DiscreteGaussian(Discrete):
     ----------
     mu : tensor_like of float or int
         Location, any real number. The normaliser depends on its fractional part. An integer type
-        says that there is none, and makes the log-density cheaper where sigma is small.
+        has none, which makes the log-density cheaper if sigma is small.
     sigma : tensor_like of float
         Scale (sigma > 0): the standard deviation of the Gaussian with the same weights. Some
         libraries ask for its square.
 
     Notes
     -----
-    For sigma from 1e-3 to 1e8 the log-normaliser is right to 1e-12, relative. ``logcdf`` and
-    ``logccdf`` are right in both tails. The module's docstring says why. There is no ``icdf``.
+    For sigma from 1e-3 to 1e8 the log-normaliser has a relative error of at most 1e-12. ``logcdf``
+    and ``logccdf`` are accurate in both tails; for the reason see the module's docstring. There is
+    no ``icdf``.
 
     References
     ----------
@@ -420,7 +421,7 @@ class DiscreteGaussian(Discrete):
     support_point = nearest_integer
 
     def logp(value: TensorVariable, mu: TensorVariable, sigma: TensorVariable) -> TensorVariable:
-        """Log-probability; minus infinity of what isn't an integer."""
+        """Log-probability; minus infinity for values that aren't integers."""
         known = known_value(sigma)
         if known is not None and np.all(known >= NO_WAVES_FROM):
             distance = steps_from(value, mu) / sigma

@@ -86,7 +86,7 @@ def _excess(steps: TensorVariable, remainder: TensorVariable) -> TensorVariable:
 
 
 def _log_sides(remainder: TensorVariable, scale: TensorVariable) -> TensorVariable:
-    """Log of what both sides of mu weigh, in units of the side of the nearest integer."""
+    """Log of the weight of both sides of mu, relative to the side of the nearest integer."""
     return pt.log1p(pt.exp(-(1.0 - 2.0 * pt.abs(remainder)) / scale))
 
 
@@ -121,7 +121,7 @@ class DiscreteLaplace(Discrete):
     ----------
     mu : tensor_like of float or int
         Location, any real number. The normaliser depends on its fractional part. An integer type
-        says that there is none, and makes the log-density cheaper.
+        has none, which makes the log-density cheaper.
     scale : tensor_like of float
         Scale (scale > 0). For epsilon-differential privacy it is sensitivity / epsilon. A trap: the
         rate of the geometric series, which some libraries ask for, is 1 / scale. Nor is it the
@@ -153,7 +153,7 @@ class DiscreteLaplace(Discrete):
     support_point = nearest_integer
 
     def logp(value: TensorVariable, mu: TensorVariable, scale: TensorVariable) -> TensorVariable:
-        """Log-probability; minus infinity of what isn't an integer."""
+        """Log-probability; minus infinity for values that aren't integers."""
         nearest, remainder = split_location(mu)
         excess = _excess(steps_from(value, nearest), remainder)
         res = -excess / scale + pt.log1mexp(-1.0 / scale) - _log_sides(remainder, scale)

@@ -97,7 +97,7 @@ def _smaller_tail(
 ) -> tuple[TensorVariable, TensorVariable]:
     """Whether P(X <= value) is the smaller tail, else P(X > value), and that one's logarithm."""
     log_tail = _log_tail(pt.abs(value - m), b)
-    # Where exp(-700) or less is left a truncation has cut it off, unless there is none.
+    # If at most exp(-700) is left, truncation has removed it, unless there is no truncation.
     cut = 0.5 * q * pt.exp(-pt.maximum(log_tail, -700.0))
     inside = pt.lt(cut, 1.0)
     kept = log_tail + pt.log1p(-pt.switch(inside, cut, 0.0)) - pt.log1p(-q)
@@ -105,7 +105,7 @@ def _smaller_tail(
 
 
 def _tail_quantile(tail: TensorVariable, b: TensorVariable) -> TensorVariable:
-    """Distance below m beyond which this much probability lies, without truncation."""
+    """Distance below m beyond which the noise has this probability, without truncation."""
     log_b = pt.log(b)
     log_scaled = pt.log(tail) + pt.log1p(b)
     cell = pt.maximum(pt.floor(log_scaled / log_b), 0.0)
@@ -152,9 +152,9 @@ class Tulap(Continuous):
 
     Notes
     -----
-    The density is constant but for jumps at m plus the half-integers. Its gradient is no help to a
-    sampler that uses it. Where the cdf is only just above its lower end, it is as exact as the
-    difference of two nearly equal numbers can be.
+    The density is constant except for jumps at m plus the half-integers, so its gradient doesn't
+    help a sampler. Just above its lower end, the cdf is as exact as the difference of two nearly
+    equal numbers can be.
 
     References
     ----------

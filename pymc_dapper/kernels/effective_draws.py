@@ -7,14 +7,13 @@ from numpy.typing import NDArray
 def effective_draws(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Estimate the number of effective draws of each column, shape (k,), of (n, k) draws.
 
-    It is n over the sum of autocorrelations, up to the first pair of them that isn't positive
-    (Geyer, 1992, "Practical Markov chain Monte Carlo", section 3.3). nan for what is constant or
-    not finite.
+    It is n over the sum of autocorrelations, up to their first pair that isn't positive (Geyer,
+    1992, "Practical Markov chain Monte Carlo", section 3.3). nan for constant or infinite columns.
     """
     n = len(values)
     with np.errstate(all="ignore"):
         centred = values - values.mean(axis=0)
-        # Rounding makes nothing of a constant.
+        # Rounding errors of a constant become zero.
         varies = np.ptp(values, axis=0) > 1e-12 * np.abs(values).max(axis=0)
         spectrum = np.abs(np.fft.rfft(centred, 2 * n, axis=0)) ** 2
         covariance = np.fft.irfft(spectrum, axis=0)[:n]
@@ -26,7 +25,7 @@ def effective_draws(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def effective_if_autoregressive(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Estimate what :func:`effective_draws` does for an autoregression: n (1 - r) / (1 + r).
+    """Estimate :func:`effective_draws` for an autoregression: n (1 - r) / (1 + r).
 
     By the autocorrelation r of successive draws alone.
     """

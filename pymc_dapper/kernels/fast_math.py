@@ -1,4 +1,4 @@
-"""What can be asked of a number under PyTensor's fast arithmetic."""
+"""Checks of a number that hold under PyTensor's fast arithmetic."""
 
 import numpy as np
 from numba import njit
@@ -8,7 +8,6 @@ from numba import njit
 def is_finite(x: float) -> bool:
     """Whether a number is neither infinite nor nan.
 
-    By comparing. ``np.isfinite`` asks whether x - x is zero, which fast arithmetic takes for
-    granted.
+    It compares. ``np.isfinite`` asks whether x - x is zero, which fast arithmetic assumes.
     """
     return -np.inf < x < np.inf

@@ -1,8 +1,8 @@
 """Draws of a count within bounds, by inversion.
 
-Poisson, binomial and negative binomial probabilities obey p(k + 1) / p(k) = a + b / (k + 1)
-(Panjer's class). All weights are relative to that of the likeliest count within the bounds, so no
-digits are lost however far out in a tail these lie.
+Poisson, binomial and negative binomial probabilities satisfy p(k + 1) / p(k) = a + b / (k + 1)
+(Panjer's class). All weights are relative to the likeliest count within the bounds, so no digits
+are lost even far out in a tail.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ LARGEST = 2.0**46
 
 @njit
 def truncated_count(u: float, lower: float, upper: float, a: float, b: float) -> float:
-    """Count to which a uniform number points, where only those within bounds are possible.
+    """Return the count for a uniform number, by inversion within bounds.
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ def truncated_count(u: float, lower: float, upper: float, a: float, b: float) ->
     Returns
     -------
     float
-        The count, or nan where the parameters are impossible, or likely counts above
-        :data:`LARGEST`. A count takes as many steps as there are likely ones.
+        The count, or nan if the parameters are impossible, or if likely counts are above
+        :data:`LARGEST`. Each likely count takes a step.
     """
     lower, upper = np.ceil(lower), np.floor(upper)
     if lower < 0:

@@ -1,4 +1,4 @@
-"""Lines of source, in nested loops; each expression is put where its operands are known."""
+"""Lines of source in nested loops; an expression is placed where its operands are known."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ class Term(NamedTuple):
     text: str
     """A name or a literal."""
     depth: int = 0
-    """In how many of the open loops it is known."""
+    """The number of open loops in which it is known."""
 
 
 @dataclass
@@ -31,12 +31,12 @@ class Code:
         self._blocks = [Block()]
         self._count = 0
         self.names: dict[str, Any] = {}
-        """What the source refers to."""
+        """Objects to which the source refers."""
         self.keys: dict[str, str | None] = {}
-        """What identifies each of these; None of what can't be cached."""
+        """Cache keys of these; None for objects that can't be cached."""
         self._referred: dict[tuple[str, str | None], str] = {}
         self.in_python: dict[str, Any] = {}
-        """What stands for functions that only numba can call, where the source is run in Python."""
+        """Replacements for functions that only numba can call, to run the source in Python."""
 
     @property
     def lines(self) -> list[str]:
@@ -64,7 +64,7 @@ class Code:
         return name
 
     def add(self, line: str, depth: int | None = None) -> None:
-        """Write a line, in the innermost loop unless told."""
+        """Write a line, by default in the innermost loop."""
         self._blocks[self.depth if depth is None else depth].lines.append(line)
 
     def once(self, line: str, depth: int = 0) -> None:

@@ -39,7 +39,7 @@ def number(value: Value) -> int | Term:
 def select(
     code: Code, shape: Sequence[Length], entries: Sequence[Any]
 ) -> tuple[list[Length], Origin]:
-    """Find the shape of what an index takes, and where each entry comes from.
+    """Find the shape of an indexed array, and the origin of each entry.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def _looked_up(code: Code, array: Value, length: Length, ndim: int) -> Callable:
 
 
 def _wrapped(code: Code, at: int | Term, length: Length) -> Term:
-    """Count from the end where negative; raise if it's out of bounds."""
+    """Count negative indices from the end; raise if out of bounds."""
     if isinstance(at, int) and isinstance(length, int):
         if not -length <= at < length:
             code.once("raise IndexError('index out of bounds')")

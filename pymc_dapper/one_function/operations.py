@@ -1,7 +1,7 @@
-"""What operations on arrays are, in scalars and loops.
+"""Operations on arrays, in scalars and loops.
 
-`written` is a table by the type of an operation. It raises `NotWrittenError` where one is better
-called as PyTensor's own function.
+`written` is a table by the type of an operation. It raises `NotWrittenError` for operations that
+are better called as PyTensor's own functions.
 """
 
 from collections.abc import Callable, Sequence
@@ -70,9 +70,9 @@ from pymc_dapper.one_function.values import (
 )
 
 UNROLLED = 8
-"""A sum of products of at most so many terms is an expression, not a loop."""
+"""A sum of at most this number of products is an expression, not a loop."""
 REGISTERS = 16
-"""Of so many sums at most, each is a number of its own while rows are gone through."""
+"""Up to this number of sums, each is a separate number in a loop over rows."""
 NOTHING = Term("0")
 
 
@@ -82,7 +82,7 @@ class NotWrittenError(Exception):
 
 @singledispatch
 def written(op: Op, node: Apply, code: Code, inputs: list[Value]) -> Value | list[Value]:
-    """Write an operation: its output, or all of them where it has several.
+    """Write an operation; returns its output, or all of them if there are several.
 
     Parameters
     ----------
@@ -91,9 +91,9 @@ def written(op: Op, node: Apply, code: Code, inputs: list[Value]) -> Value | lis
     node : Apply
         Its application.
     code : Code
-        Where it's written.
+        Where it is written.
     inputs : list of Value
-        What it's applied to.
+        Its inputs.
     """
     raise NotWrittenError
 
@@ -132,7 +132,7 @@ def _elemwise(op: Elemwise, node: Apply, code: Code, inputs: list[Value]) -> Val
 
 
 def _longest(shape: Sequence[Length]) -> int:
-    """Axis with the most entries, the last of several; one of unknown length is taken for that."""
+    """Return the longest axis, the last of equals; unknown lengths count as longest."""
     lengths = [n if isinstance(n, int) else np.inf for n in shape]
     return max(range(len(shape)), key=lambda k: (lengths[k], k))
 
@@ -158,7 +158,7 @@ def _dim_shuffle(op: DimShuffle, node: Apply, code: Code, inputs: list[Value]) -
 
 
 def _view(x: Value, shape: Any, entry: Any, fast: int | None = None, dtype: str = "") -> Value:
-    """Take entries of an array, of which a number of its own is one with a name."""
+    """Take entries of an array; a separate number among them has a name."""
     if not len(shape):
         with x.code.outside():
             return single(x.code, dtype or x.dtype, entry(()))
@@ -433,7 +433,7 @@ def _inc_subtensor(op: Any, node: Apply, code: Code, inputs: list[Value]) -> Val
 
 
 def _spread(code: Code, length: Length, over: Length) -> Callable[[Term], Term]:
-    """Tell the entry of new values that belongs to an entry of an axis."""
+    """Return the entry of new values for an entry of an axis."""
     if length == over:
         return lambda k: k
     if length == 1:
@@ -540,7 +540,7 @@ def _reduce_few(
 
 
 def _numbers(code: Code, dtype: str, shape: list[Length], terms: list[Term]) -> Value:
-    """Take an array whose entries are numbers each with a name."""
+    """Index an array whose entries are separate, named numbers."""
     if not shape:
         return single(code, dtype, terms[0])
     vector = _of_terms(code, dtype, terms)
@@ -706,7 +706,7 @@ def _matrix_by_vector(code: Code, x: Value, y: Value, inner: Length, product: An
     matrix, vector = (x, y) if n == 1 else (y, x)
     vector.ready()
     name = empty(code, (m, n), "float64")
-    if matrix.fast == (1 if n == 1 else 0):  # the sum goes along rows in memory
+    if matrix.fast == (1 if n == 1 else 0):  # the sum runs along contiguous rows
         with Loops(code, (m, n)) as [i, j]:
             total = code.new_name("s")
             code.add(f"{total} = 0.0")

@@ -24,7 +24,7 @@ def in_pieces(
     name : str
         Of the function.
     arguments, lines : sequence of str
-        What it takes, and its body. Names are a letter and a number.
+        Its arguments, and its body. Names are a letter and a number.
     returned : str
         The expression that it returns.
     """

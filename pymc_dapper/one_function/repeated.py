@@ -1,9 +1,9 @@
 """Parts of a graph that are alike: written and compiled once, and called for each.
 
-Ten columns of a data set with priors of the same form are ten times the same operations, of other
-arrays. Parts are found from their last operations on: those of the same operation on what is made
-alike, of graph inputs of the same types. From there they grow upwards, as long as what they hold
-belongs to one of them, and nothing that they take depends on what they give.
+Ten columns of a data set with priors of the same form are the same operations ten times, on
+different arrays. Parts are found from their last operations: equal operations on equally made
+arrays, from graph inputs of the same types. From there they grow upwards, as long as their
+operations belong to one part only, and none of their inputs depends on their outputs.
 """
 
 from collections import defaultdict
@@ -20,10 +20,10 @@ from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.type import DenseTensorType
 
 FUNCTION, CALL, NUMBER = 8.0, 0.5, 0.1
-"""What a function takes numba, a call of it, and an operation that needs no loop, where others take
-1."""
+"""Costs for numba of a function, of a call of it, and of an operation without a loop, if others
+cost 1."""
 IN_SOURCE = 16
-"""Constants of integers tell parts apart if they have so many entries at most: shapes, axes."""
+"""Integer constants with at most this number of entries distinguish parts: shapes, axes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Call:
     """One of several parts that are alike."""
 
     graph: FunctionGraph
-    """What all of them do."""
+    """The function that all of them compute."""
     inputs: list[Variable]
     outputs: list[Variable]
 
@@ -42,10 +42,10 @@ type Alike = tuple[Any, ...]
 
 
 def steps_of(graph: AbstractFunctionGraph) -> Sequence[Step]:
-    """List what a graph does, in order: operations, and calls of parts that there are several of.
+    """List the operations of a graph in order, with calls of repeated parts.
 
-    Where an operation overwrites what it is given, all are left in the order that they have; what
-    is of numbers only is in an inner loop, where calls would take long.
+    If an operation overwrites its inputs, the order isn't changed. Operations on numbers only stay
+    in an inner loop, where calls would be slow.
     """
     nodes = graph.toposort()
     of_numbers = all(isinstance(x.type, ScalarType) for node in nodes for x in node.outputs)
@@ -68,7 +68,7 @@ def _cost(node: Apply) -> float:
 
 
 def _same_operations(nodes: Sequence[Apply]) -> Iterator[list[Apply]]:
-    """Group operations on arrays that are the same, of what is made alike; the last come first."""
+    """Group equal operations on equally made arrays; the last come first."""
     kinds: dict[Any, int] = {}
     of: dict[Variable, int] = {}
     groups: dict[int, list[Apply]] = defaultdict(list)
@@ -197,7 +197,7 @@ def _outputs(alike: Alike) -> Iterator[Alike]:
 
 
 def _grown(last: Alike, order: _Order) -> dict[Alike, None]:
-    """Find what the parts hold that end in these operations."""
+    """Find the contents of the parts that end in these operations."""
     outside = 0
     while True:
         found: dict[Alike, None] = {last: None}

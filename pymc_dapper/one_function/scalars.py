@@ -58,7 +58,7 @@ def cast(text: str, old: str, new: str) -> str:
 
 
 def _number(text: str) -> Any:
-    """Return the number that a literal stands for; None if it is none."""
+    """Return the number of a literal; None for other expressions."""
     text = text.removeprefix("np.float32")
     if not _LITERAL.fullmatch(text):  # as most aren't, and to parse one takes long
         return None
@@ -69,7 +69,7 @@ def _number(text: str) -> Any:
 
 
 def weight(op: ps.ScalarOp) -> int:
-    """Tell how long an operation takes, where an addition takes 1."""
+    """Return the relative time of an operation; an addition has 1."""
     return 1 if isinstance(op, _CHEAP) else 10
 
 

@@ -16,15 +16,15 @@ Length = int | str
 Index = Sequence[Term]
 
 SMALL = 16
-"""Entries of an array of so many at most are numbers, each with a name."""
+"""Entries of an array with at most this number are separate, named numbers."""
 FREE = 4
 """An entry of this weight at most is worked out again rather than stored."""
 DEEPEST = 30
-"""Through so many arrays at most an entry is worked out before one of them is settled."""
+"""An entry is computed through at most this number of arrays; then one of them is stored."""
 
 
 class Value:
-    """An array, or a number, as it is known while the source is written.
+    """An array, or a number, while the source is written.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Value:
     weight : int
         How long an entry takes to work out; 0 if it's only read.
     fast : int, optional
-        The axis along which entries lie side by side in memory.
+        The contiguous axis.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Value:
         return self
 
     def through(self, inputs: Sequence["Value"]) -> None:
-        """Say what the array is made of; it's settled here if entries would take too many steps."""
+        """Define the array's entries; it is stored here if they would take too many steps."""
         self.depth = 1 + max((x.depth for x in inputs), default=-1)
         if self.depth <= DEEPEST:
             return
@@ -163,7 +163,7 @@ class Loops:
 
 @cache
 def copying(ndim: int) -> tuple[Callable, Callable]:
-    """Make a function that writes an array of so many axes into another, from an index on.
+    """Make a function that writes an array with some number of axes into another, from an index on.
 
     For numba, and in Python.
     """
@@ -228,7 +228,7 @@ def in_memory(code: Code, name: str, dtype: str, shape: Sequence[Length]) -> Val
 
 
 def constant(code: Code, data: np.ndarray) -> Value:
-    """Take a constant: numbers in the source, but for longer arrays, which it refers to."""
+    """Write a constant as numbers in the source; longer arrays are referred to."""
     dtype = data.dtype.name
     if data.size and (data == data.flat[0]).all() and not _negative_zero(data):
         only = Term(literal(data.flat[0]))

@@ -32,11 +32,11 @@ from pymc_dapper.one_function.repeated import Call, Step, steps_of
 from pymc_dapper.one_function.values import Value, constant, in_memory, read, single
 
 MOST_WEIGHT = 100
-"""An array whose entries take longer to work out is stored, however often they are used."""
+"""An array whose entries cost more is stored, however often they are used."""
 
 
 class Other:
-    """What isn't an array or a number: a generator, a slice, nothing."""
+    """Values that aren't arrays or numbers: a generator, a slice, nothing."""
 
     def __init__(self, name: str):
         self.name = name
@@ -49,9 +49,9 @@ class Written:
     functions: dict[str, str]
     """By their names; the last one calls the others."""
     names: dict[str, Any]
-    """What the source refers to."""
+    """Objects to which the source refers."""
     in_python: dict[str, Any]
-    """The same where the source is run in Python."""
+    """The same when the source is run in Python."""
     key: str | None
     """Identifies the machine code; None if it can't be cached."""
 
@@ -67,11 +67,11 @@ def write(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> 
     Parameters
     ----------
     graph : AbstractFunctionGraph
-        Rewritten for the backend. No input is overwritten, but for generators.
+        Already rewritten for the backend. No input is overwritten, except generators.
     name : str
         Of the function.
     squeeze : bool, optional
-        Return a single output by itself, not as a tuple.
+        Whether to return a single output itself, not as a tuple.
     """
     code = Code()
     arguments = [f"x{k}" for k in range(len(graph.inputs))]
@@ -85,7 +85,7 @@ def write(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> 
     functions = in_pieces(name, arguments, code.lines, returned)
     key = None
     if None not in code.keys.values():
-        # With this module's name: what numba has cached looks for the module that it was made in.
+        # In this module's name: numba's cache looks for the module of a function.
         identity = (functions, sorted(code.keys.items()), bool(config.numba__fastmath), __name__)
         key = sha256(repr(identity).encode()).hexdigest()
     usual = {"np": np, "__name__": __name__}
@@ -93,7 +93,7 @@ def write(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> 
 
 
 def compiled(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> tuple[Any, Any]:
-    """Make a numba function of a graph, and what identifies it, as PyTensor's backend does."""
+    """Make a numba function of a graph, and its cache key, as PyTensor's backend does."""
     text = write(graph, name, squeeze=squeeze)
     return _for_numba(text), text.key
 
@@ -224,7 +224,7 @@ def _is_inlined(node: Apply) -> bool:
 def _function_of(code: Code, node: Apply) -> str:
     """Refer to PyTensor's function of an operation."""
     function, key = numba_funcify_ensure_cache(node.op, node=node)
-    if key is not None:  # PyTensor's is of the operation, whatever that is applied to
+    if key is not None:  # PyTensor's key is of the operation, whatever its inputs
         key = f"{key} {[(x.type.ndim, x.type.dtype) for x in _arrays(node)]}"
     return code.refer("f", function, key, _performed(node))
 

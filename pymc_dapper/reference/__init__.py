@@ -1,8 +1,9 @@
 """Slow or special methods: independent answers that judge the samplers, and serve small problems.
 
-Nothing here imports a kernel or a step: an answer that shares code with what it judges would share
-its mistakes. NumPy and SciPy only, but for rejection ABC from a ``pm.Model``, for the densities of
-mechanisms, which are the package's own, and for numba, which compiles the reversible jumps.
+Nothing here imports a kernel or a step: an answer that shares code with what it checks would share
+its mistakes. Only NumPy and SciPy are used, with three exceptions: rejection ABC from a
+``pm.Model``, the package's own densities of mechanisms, and numba, which compiles the reversible
+jumps.
 
 Oracles, exact answers that samplers are judged by:
 

@@ -16,7 +16,7 @@ _TINY = 1e-16
 
 
 def log_normaliser(noise: Any, elimination: Elimination) -> float:
-    """Log of what the product of the cells' densities adds up to, where A e = 0.
+    """Log of the total of the product of the cells' densities where A e = 0.
 
     For noise of whole numbers that is P(A e = 0). For continuous noise it is the integral over the
     free cells: the density of A e at 0 divided by that of the solved cells' change of variables.
@@ -33,7 +33,7 @@ def log_normaliser(noise: Any, elimination: Elimination) -> float:
 
 
 def _independent_rows(elimination: Elimination) -> FloatArray:
-    """As many rows of A as its rank, so that none says again what others say."""
+    """Return linearly independent rows of A, as many as its rank."""
     chosen = independent_columns(elimination.matrix.T, whole=elimination.whole)
     return np.asarray(elimination.matrix[chosen])
 

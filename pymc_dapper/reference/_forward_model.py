@@ -24,12 +24,12 @@ class ForwardModel:
     """Draws of a model's free variables from their prior, with its factors evaluated there.
 
     The factors are the model's Potentials, which come first, and the log-densities of its observed
-    variables. A batch is a compiled loop over the model's own graph, so that whatever the graph
-    does to one draw it does to each.
+    variables. A batch is a compiled loop over the model's own graph, so each draw is computed by
+    the same graph.
 
-    Returned are the variables of the given names, or all free and deterministic ones. Raises
-    ValueError if the model has no factor or no free variable, if a name isn't of such a variable,
-    or if the model's prior isn't what its forward graph draws from.
+    Returns the named variables, by default all free and deterministic ones. Raises ValueError if
+    the model has no factor or no free variable, if a name isn't of such a variable, or if the
+    model's forward graph doesn't draw from its prior.
     """
 
     def __init__(self, model: pm.Model, var_names: Sequence[str] | None = None) -> None:
@@ -56,7 +56,7 @@ class ForwardModel:
     def _compile(self, variables: list[TensorVariable], factors: list[TensorVariable]) -> None:
         outputs = [*variables, *(factor.sum() for factor in factors)]
         updates = collect_default_updates(outputs=outputs)
-        # Generators of our own: the model's are left as they are.
+        # Separate generators: the model's aren't changed.
         self._generators = [pytensor.shared(np.random.default_rng()) for _ in updates]
 
         def one_draw(*generators: Variable) -> list[Variable]:
@@ -87,7 +87,7 @@ class ForwardModel:
         return draws, np.stack(outputs[n:], axis=1)
 
     def released(self, factor: str) -> NDArray[Any] | None:
-        """Values that a mechanism released, where the model keeps them under the factor's name."""
+        """Return a mechanism's released values, if the model has them under the factor's name."""
         variable = self.model.named_vars[factor]
         if variable in self.model.observed_RVs:
             data = self.model.rvs_to_values[variable]

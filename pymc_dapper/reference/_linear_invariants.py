@@ -1,4 +1,4 @@
-"""Noise that keeps linear equalities, A e = 0: which cells are free, and what the others are."""
+"""Noise with linear equalities, A e = 0: the free cells, and the others as functions of them."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,7 +27,7 @@ class Elimination:
     whole: bool
 
     def complete(self, noise: FloatArray) -> NDArray[np.bool_]:
-        """Overwrite the solved cells' noise, in place, by what the free cells' demands.
+        """Overwrite the solved cells' noise, in place, by the values that the free cells imply.
 
         Returned is for each row whether there is a solution: with noise of whole numbers there may
         be none.
@@ -46,9 +46,9 @@ def eliminate(
 ) -> Elimination:
     """Choose cells to solve for, or check those that were chosen.
 
-    The rows of the equalities A, shape (m, cells), may depend on each other. With noise of whole
-    numbers A must be whole, too, and the elimination is exact: it pivots on coefficients of 1 and
-    -1 where there are any, so that the others can be solved for in whole numbers.
+    The rows of the equalities A, shape (m, cells), may be linearly dependent. With whole-number
+    noise A must be whole, too, and the elimination is exact: it pivots on coefficients of 1 and -1
+    if there are any, so that the other cells can be solved for in whole numbers.
     """
     matrix = np.zeros((0, cells)) if equalities is None else np.array(equalities, dtype=float)
     if matrix.ndim != 2 or matrix.shape[1] != cells or not np.all(np.isfinite(matrix)):

@@ -1,8 +1,7 @@
 """Observed information by Louis' formula, from a weighted sample.
 
-The observed information is the mean of the complete data's information, given what is released,
-less the covariance of their score (Louis 1982, Journal of the Royal Statistical Society B 44,
-226-233).
+The observed information is the mean of the complete data's information, given the release, less the
+covariance of the score (Louis 1982, Journal of the Royal Statistical Society B 44, 226-233).
 """
 
 from dataclasses import dataclass
@@ -42,7 +41,7 @@ class LouisMoments:
 
     @property
     def zero_mc_se(self) -> FloatArray:
-        """Monte Carlo standard error of the zero of the score; nan where there is none."""
+        """Monte Carlo standard error of the zero of the score; nan if there is none."""
         if not self.regular:
             return np.full(len(self.score), np.nan)
         inverse = np.linalg.inv(self.information)

@@ -20,14 +20,14 @@ def mechanism_log_bound(mechanism: Mechanism, released: ArrayLike) -> float:
     """Largest log-density of a release, over everything that the statistic could be.
 
     Additive noise, K-norm noise and randomised response are most likely to release the statistic
-    itself. What was clamped or suppressed has probability 1 if the statistic is far beyond.
+    itself. Clamped or suppressed values have probability 1 if the statistic is far beyond.
 
     Parameters
     ----------
     mechanism : Mechanism
         One that adds noise, or randomised response.
     released : array_like
-        What was released.
+        The released values.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def mechanism_log_bound(mechanism: Mechanism, released: ArrayLike) -> float:
             "upper bound of its log-density at this release, over all statistics, and give that."
         )
     if isinstance(mechanism, AdditiveNoise):
-        # Noise is symmetric, and likeliest to stay in the middle of where the value lay.
+        # Noise is symmetric, so the middle of the value's span is likeliest.
         lowest, highest = mechanism.noisy_range(values)
         is_open = np.isinf(lowest) | np.isinf(highest)
         middle = np.where(is_open, 0.0, (lowest + highest) / 2)
@@ -63,7 +63,7 @@ def mechanism_log_bound(mechanism: Mechanism, released: ArrayLike) -> float:
 
 
 def _as_numbers(mechanism: Mechanism, released: ArrayLike) -> np.ndarray:
-    """Make an array of a release, with minus infinity where entries are suppressed."""
+    """Make an array of a release; suppressed entries become minus infinity."""
     return with_suppressed("released", released) if mechanism.suppresses else np.asarray(released)
 
 
@@ -71,7 +71,7 @@ def mechanism_log_density(mechanism: Mechanism, released: ArrayLike) -> Callable
     """Log-density of a release as a function of statistics.
 
     It maps statistics of shape ``(size, *shape)`` to log-densities of shape ``(size,)``, and raises
-    ValueError where the shape isn't that of the release.
+    ValueError if the shape isn't the release's.
     """
     values = _as_numbers(mechanism, released)
     mechanism.check_released("released", values)

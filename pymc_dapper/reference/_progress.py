@@ -8,10 +8,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 
 class Report(Protocol):
-    """Say how far a run has come."""
+    """Show the progress of a run."""
 
     def __call__(self, completed: float, note: str) -> None:
-        """Take the amount of work done so far, and what to write beside the bar."""
+        """Update the amount of work done, and the text beside the bar."""
 
 
 @contextmanager

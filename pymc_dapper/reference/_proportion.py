@@ -1,4 +1,4 @@
-"""What the methods for a private proportion share: checks, Laplace noise, tests by their tails."""
+"""Shared code of the methods for a private proportion: checks, Laplace noise, tests by tails."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Interval(NamedTuple):
     """A confidence interval."""
 
     lower: FloatArray
-    """Lower ends, in the shape of what was released."""
+    """Lower ends, in the shape of the release."""
     upper: FloatArray
     """Upper ends."""
 
@@ -36,12 +36,12 @@ class ProportionTest:
     theta0 : float
         Proportion under the null hypothesis.
     alternative : {"greater", "less", "two-sided"}
-        What is taken for true where the null hypothesis is rejected.
+        The alternative hypothesis.
     level : float
         Level that was asked for.
     lower, upper : float
-        Rejected is where the released value is at most `lower` or at least `upper`; nan if the test
-        isn't of this form.
+        The test rejects if the released value is at most `lower` or at least `upper`; nan if the
+        test has another form.
     rejection : (n + 1,) array
         Probability of rejection given that x = 0..n of the records have the property.
     """
@@ -121,9 +121,9 @@ def tail_test(
 ) -> ProportionTest:
     """Test that rejects in one tail of the released value, or in both with half the level each.
 
-    `critical` gives the value above which, under the null hypothesis, lies a given probability
-    (nominally). `exceeds` maps a value to the probabilities that the release exceeds it, given x =
-    0..n.
+    `critical` gives the value that the release exceeds with a given probability (nominally) under
+    the null hypothesis. `exceeds` maps a value to the probabilities that the release exceeds it,
+    given x = 0..n.
     """
     choice(alternative, "alternative", get_args(Alternative))
     tail = finite_number(level, "level", above=0, below=1) / (
@@ -136,7 +136,7 @@ def tail_test(
 
 
 def proportion_scale(n: int, budget: PureDP) -> float:
-    """Scale of Laplace noise on a proportion of n records, one of which is replaced."""
+    """Scale of Laplace noise on a proportion of n records, for one replaced record."""
     scale = laplace_scale(budget, sensitivity=1 / check_n(n))
     check_replace(budget, "a release of a proportion", "the number of records is public")
     return scale

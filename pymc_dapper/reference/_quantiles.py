@@ -1,4 +1,4 @@
-"""Quantiles of a law whose distribution function is known."""
+"""Quantiles from a distribution function."""
 
 from collections.abc import Callable
 

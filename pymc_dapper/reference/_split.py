@@ -30,7 +30,7 @@ class BackwardKernel(NamedTuple):
     log_probability: FloatArray
     probability: FloatArray
     previous: NDArray[np.intp]
-    """Row of the kernel before, i.e. the index of s - c; 0 where the probability is 0."""
+    """Row of the previous kernel, that is, the index of s - c; 0 if the probability is 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class SplitLaw:
 
 
 def log_sum_exp(terms: FloatArray) -> FloatArray:
-    """Log of the sum of exponentials over the last axis; -inf where every term is -inf."""
+    """Log of the sum of exponentials over the last axis; -inf if every term is -inf."""
     top = terms.max(axis=-1, keepdims=True)
     top[np.isneginf(top)] = 0.0
     with np.errstate(divide="ignore"):
@@ -109,8 +109,8 @@ def log_convolve(a: FloatArray, b: FloatArray, size: int) -> FloatArray:
 def log_marginal_weights(log_weights: FloatArray) -> FloatArray:
     """Unnormalised log marginal law of each cell's count, by leave-one-out convolutions.
 
-    Given are log weights of each count in each cell, shape (K, N + 1) with K >= 2, and so is what
-    is returned. Its rows all add up, as exponentials, to the total weight of the splits of N.
+    Input and result are log weights of each count in each cell, shape (K, N + 1) with K >= 2. The
+    rows of the result all add up, as exponentials, to the total weight of the splits of N.
     """
     size = log_weights.shape[1]
 
@@ -137,7 +137,7 @@ def latent_split(log_weights: FloatArray, pmf: FloatArray) -> SplitLaw:
     kernels = []
     start, log_prefix = low[0], log_weights[0, counts[0]]
     for k in range(1, len(counts)):
-        # What the first k + 1 cells can hold, given what the others can.
+        # The possible counts of the first k + 1 cells, given the others.
         smallest = max(low[: k + 1].sum(), total - high[k + 1 :].sum())
         largest = min(high[: k + 1].sum(), total - low[k + 1 :].sum())
         previous = np.arange(smallest, largest + 1)[:, None] - counts[k] - start
@@ -157,7 +157,7 @@ def latent_split(log_weights: FloatArray, pmf: FloatArray) -> SplitLaw:
 
 
 def known_split(counts: FloatArray) -> SplitLaw:
-    """Law that puts all probability on one split, whose counts needn't be whole numbers."""
+    """Law that puts all probability on one split, whose counts may be fractional."""
     certain = BackwardKernel(np.zeros((1, 1)), np.ones((1, 1)), np.zeros((1, 1), dtype=np.intp))
     return SplitLaw(
         supports=tuple(np.array([count]) for count in counts),

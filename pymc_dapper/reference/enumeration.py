@@ -1,8 +1,7 @@
 """Brute force for tiny problems: every confidential data set that could be, one by one.
 
-With K possible values for each of n records there are K^n data sets. For each of them the mechanism
-is asked for its log-likelihood, whatever function it may be; no structure is used, so that nothing
-can be misused.
+With K possible values for each of n records there are K^n data sets. The mechanism's log-likelihood
+is evaluated at each of them, whatever function it is; no structure is used.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,11 +1,11 @@
-r"""A regression on noisy counts: what the naive fit does, and the exact likelihood.
+r"""A regression on noisy counts: the naive fit, and the exact likelihood.
 
 The curator holds n pairs (x, y) with x ~ Poisson(rate) and y = a + b x + N(0, sd^2), and releases
 each x and each y with Laplace noise of its own, of scale 1 / epsilon.
 
-**The naive fit** takes the noisy pairs as true. The noise in y adds to its residuals. The noise in
-x does harm: the noisy x has variance Var(x) + 2 / epsilon^2 and the same covariance with y, so that
-the least squares slope goes to
+**The naive fit** uses the noisy pairs as if exact. The noise in y only adds to its residuals. The
+noise in x biases the slope: the noisy x has variance Var(x) + 2 / epsilon^2 and the same covariance
+with y, so the least squares slope converges to
 
     b Var(x) / (Var(x) + 2 / epsilon^2)
 
@@ -50,11 +50,11 @@ TERMS = 2_000_000
 """Largest number of terms of the likelihood that are held at a time."""
 
 HALVINGS = 60
-"""By so many halvings the terms of a sum have become negligible."""
+"""Number of halvings until the terms of a sum are negligible."""
 
 
 def attenuation(variance: float, scale: float) -> float:
-    """By what the least squares slope shrinks where the covariate has Laplace noise.
+    """Factor by which the least squares slope shrinks if the covariate has Laplace noise.
 
     Parameters
     ----------

@@ -74,11 +74,11 @@ class FiducialProportion:
     draws : (..., chain, draw) array
         Independent draws, in chains for ArviZ's sake; leading axes are those of `released`.
     released : ndarray
-        What they are given.
+        The given values.
     n : int
         Number of records.
     budget : PureDP or None
-        What the release spent; None if it is the confidential proportion.
+        Budget of the release; None for the confidential proportion.
     mixing : {"jeffreys", "uniform", "flat-prior"}
         The rule.
     """
@@ -164,10 +164,10 @@ def fiducial_proportion(
     n : int
         Number of records.
     budget : PureDP or None
-        What the release spent. None: there is no noise, and `released` is the true proportion.
+        Budget of the release. None: there is no noise, and `released` is the true proportion.
     mixing : {"jeffreys", "uniform", "flat-prior"}
-        Where between the order statistics theta lies: D ~ Beta(1/2, 1/2), D ~ Beta(1, 1), or the
-        law Beta(n t + 1, n (1 - t) + 1).
+        Law of theta's place between the order statistics: D ~ Beta(1/2, 1/2), D ~ Beta(1, 1), or
+        the law Beta(n t + 1, n (1 - t) + 1).
     draws, chains : int
         Number of independent draws in each of the chains.
     random_seed : int or Generator, optional
@@ -216,7 +216,7 @@ def fiducial_cdf(
     Parameters
     ----------
     theta : float
-        Where.
+        Points of evaluation.
     released, n, budget
         As for `fiducial_proportion`, of a single release.
     mixing : {"jeffreys", "flat-prior"}
@@ -243,7 +243,8 @@ def fiducial_cdf(
     if theta >= 1:
         return 1.0
     scale, shift, centre = proportion_scale(n, budget), _BETA_SHIFT[mixing], float(released)
-    # Panels on either side of the kink at what was released, no wider than the beta cdf's rise.
+    # Panels on either side of the kink at the released value, at most as wide as the beta cdf's
+    # rise.
     kink = min(max(centre, 0.0), 1.0)
     total = laplace.sf(centre, scale=scale)  # t < 0: the noise is above the released value.
     for low, high in (
@@ -280,14 +281,14 @@ def fiducial_test(
     theta0 : float
         Proportion under the null hypothesis, within (0, 1).
     budget : PureDP
-        What the release spends.
+        Budget of the release.
     mixing : {"jeffreys", "flat-prior"}
         A rule with a closed form.
     alternative : {"greater", "less", "two-sided"}
-        What is taken for true where the null hypothesis is rejected.
+        The alternative hypothesis.
     level : float
         Nominal size. The exact one is ``ProportionTest.size``. One minus that of the two-sided test
-        is the coverage of the interval where theta0 is the truth.
+        is the interval's coverage at theta0.
 
     Returns
     -------
@@ -320,7 +321,7 @@ class Coverage:
     mcse : float
         Standard error of the rate, by the binomial law.
     nominal : float
-        What the rate should be.
+        Nominal value of the rate.
     repeats : int
         How many releases were simulated.
     """

@@ -1,7 +1,7 @@
-r"""Release under invariants: noise conditioned on what must stay true.
+r"""Release under invariants: noise conditioned on exactly published totals.
 
-A mechanism adds independent noise e to confidential cells s. Some functions of s are to be
-published as they are: a total, the votes of an election. So the release s* = s + e is drawn given
+A mechanism adds independent noise e to confidential cells s. Some functions of s are published
+exactly: a total, the votes of an election. So the release s* = s + e is drawn given
 
     A s* = A s     (equalities: the invariants) and B s* >= b     (inequalities, as s* >= 0),
 
@@ -13,7 +13,7 @@ congenial mechanism of Gong and Meng (2020).
 `release_law`
     The exact law of a small release of whole numbers, by enumeration.
 `privacy_loss`
-    The largest log-ratio of two such laws, and with it what invariants do to the privacy guarantee.
+    The largest log-ratio of two such laws, which shows the effect of invariants on privacy.
 `log_likelihood`
     The analyst's side: the likelihood of a release under equalities.
 
@@ -160,8 +160,8 @@ def sample_under_invariants(
 
     Notes
     -----
-    A curator releases one draw, after enough tuning: privacy is that of the chain's limit, and only
-    as far as it is reached. Look at the traces, and at the effective sample size, before.
+    A curator releases one draw, after enough tuning. The privacy guarantee is for the chain's
+    limit, so check the traces and the effective sample size first.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def release_law(
     confidential, noise, equalities, inequalities
         As for `sample_under_invariants`, with a discrete noise.
     radius : int
-        The free cells' noise goes through -radius..radius. What lies beyond is left out.
+        The free cells' noise is enumerated on -radius..radius. Larger noise is neglected.
 
     Returns
     -------
@@ -280,7 +280,7 @@ def privacy_loss(
     Returns
     -------
     float
-        Infinite if the tables differ in an invariant: the release then tells them apart.
+        Infinite if the tables differ in an invariant: the release then distinguishes them.
 
     Examples
     --------
@@ -317,7 +317,7 @@ def log_likelihood(
     inequalities: Inequalities | None = None,
     normalised: bool = True,
 ) -> FloatArray:
-    """Log-likelihood of what was released under equalities, for an analyst.
+    """Log-likelihood of a release under equalities, for an analyst.
 
     The noise is conditioned on A e = 0, whatever the confidential table. So the likelihood is the
     product of the cells' densities, up to a constant, if ``A released = A statistic``, and else 0.
@@ -333,7 +333,7 @@ def log_likelihood(
     equalities : (m, cells) array_like, optional
         Coefficients A of the invariants.
     inequalities : None
-        A place to be told that there is no such likelihood.
+        Exists to explain that there is no such likelihood.
     normalised : bool
         Whether to include the constant. For noise of whole numbers it is minus the log of
         P(A e = 0); for continuous noise it makes this a density over the cells that an elimination
@@ -376,7 +376,7 @@ def log_likelihood(
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """A confidential table, its noise, and what the release must satisfy."""
+    """A confidential table, its noise, and the constraints of the release."""
 
     centre: FloatArray
     noise: Any
@@ -494,7 +494,7 @@ def _is_discrete(law: Any, name: str) -> bool:
 
 
 def _log_density(law: Any, e: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore"):  # Where the density is 0, its log is -inf.
+    with np.errstate(divide="ignore"):  # where the density is 0, its log is -inf
         density = law.logpmf(e) if _is_discrete(law, "noise") else law.logpdf(e)
     return np.asarray(density, dtype=float)
 

@@ -14,17 +14,17 @@ likelihood then most probably rose; if not, M grows and the step is made again. 
 when D + z se is below a tolerance.
 
 **Information.** By Louis (1982) the observed information is the mean, given s_dp, of the complete
-information -d^2 log f less the covariance of the complete score u = d log f. The second term is
-what noise and missing data take away. From a sample at the estimate both are weighted moments.
+information -d^2 log f less the covariance of the complete score u = d log f. The second term is the
+information lost by noise and missing data. Both are weighted moments of a sample at the estimate.
 
-**The last steps.** EM slows down near the maximum, the more so the more information is missing, and
-ends a little short of it. The sample that gives the information I gives the score S, too, so that
-Newton's step I^-1 S goes the rest of the way. It is repeated with new samples until it is no
-larger than its own Monte Carlo error, whose covariance is I^-1 Cov(S) I^-1.
+**The last steps.** Near the maximum EM slows down, more so with more missing information, and stops
+a little short of it. The sample for the information I also gives the score S, so Newton's step I^-1
+S goes the rest of the way. It is repeated with new samples until it is no larger than its own Monte
+Carlo error, whose covariance is I^-1 Cov(S) I^-1.
 
-**Independent blocks.** Where release and model fall apart into K independent parts (each record
-with noise of its own, say), each part has weights of its own. One weight for all parts together
-would rest on a few draws only.
+**Independent blocks.** If release and model split into K independent parts (for example records
+with separate noise), each part has its own weights. One weight for all parts together would depend
+on a few draws only.
 
 References
 ----------
@@ -65,7 +65,7 @@ Seed = int | Sequence[int] | np.random.Generator | None
 Z = 0.6744897501960817
 """Normal quantile of probability 3/4, as Caffo, Jank and Jones have it for all their errors."""
 GROWTH = 1.5
-"""By what the sample grows where a step doesn't count."""
+"""Factor by which the sample grows after a step that doesn't count."""
 FEWEST_EFFECTIVE = 100
 """With fewer effective draws, Monte Carlo errors aren't to be trusted."""
 LARGEST_SHARE = 0.25
@@ -73,7 +73,7 @@ LARGEST_SHARE = 0.25
 NEWTON_ROUNDS = 20
 """Largest number of last steps."""
 NEWTON_ERRORS = 3.0
-"""Newton's steps end when they are shorter than so many of their Monte Carlo standard errors."""
+"""Newton's steps end when they are shorter than this many of their Monte Carlo standard errors."""
 
 TOO_NOISY = (
     "EM stopped: Q still increases by {:.3g}, but with standard error {:.1g} this can't be told "
@@ -136,8 +136,8 @@ class EMIteration(NamedTuple):
 class EMEstimate:
     """A maximum likelihood estimate, with its two kinds of uncertainty.
 
-    `standard_errors` say how far the estimate lies from the truth, as noise and sampling have it;
-    `estimate_mc_se` how far it lies from the exact maximum, as the simulations have it.
+    `standard_errors` measure the distance of the estimate from the truth, by noise and sampling;
+    `estimate_mc_se` the distance from the exact maximum, by simulation.
 
     Attributes
     ----------
@@ -238,9 +238,9 @@ def monte_carlo_em(
     Parameters
     ----------
     simulate : callable
-        ``simulate(theta, size, rng)`` draws `size` confidential data sets (or what of them matters,
-        such as sufficient statistics) from the model at theta, an array of shape (P,). What it
-        returns is handed to the other functions as it is.
+        ``simulate(theta, size, rng)`` draws `size` confidential data sets (or statistics that are
+        sufficient for the other functions) from the model at theta, an array of shape (P,). Its
+        result is passed to the other functions unchanged.
     log_mechanism : callable
         ``log_mechanism(data)`` is the release's log-density for each data set: shape (size,), or
         (size, K) for K independent blocks. Constants may be left out.
@@ -263,8 +263,8 @@ def monte_carlo_em(
     draws : int
         Number of draws in the first E-step. It grows as needed.
     max_draws : int
-        Largest number of draws in an E-step: EM stops there if even these can't tell an increase
-        from noise.
+        Largest number of draws in an E-step: EM stops if even these don't separate an increase from
+        noise.
     max_iterations : int
         Largest number of M-steps.
     final_draws : int
@@ -367,7 +367,7 @@ class _Sample:
 
 @dataclass(frozen=True)
 class _Model:
-    """The user's functions, checked where they are called."""
+    """The user's functions, with checks at each call."""
 
     simulate: Simulate
     log_mechanism: Callable[[Any], ArrayLike]
@@ -478,7 +478,7 @@ def _ascend(
     max_iterations: int,
     report: Report,
 ) -> tuple[FloatArray, list[EMIteration], str]:
-    """Iterate EM by the ascent-based rule; the last value says what went wrong, if anything."""
+    """Iterate EM by the ascent-based rule; the last value is an error message, if there is one."""
     iterations: list[EMIteration] = []
     for done in range(1, max_iterations + 1):
         sample = model.sample(theta, draws)
@@ -492,7 +492,7 @@ def _ascend(
             return new, iterations, ""
         if counted:
             theta = new
-            # So many draws as would tell a gain of this size from noise.
+            # The number of draws that would separate a gain of this size from noise.
             needed = math.ceil(min(draws * (2 * Z * se / gain) ** 2, max_draws))
             draws = max(draws, needed)
         elif draws < max_draws:
@@ -528,7 +528,7 @@ def _gain(
 
 
 def _newton(model: _Model, theta: FloatArray, draws: int) -> tuple[FloatArray, LouisMoments, str]:
-    """Go to where the score is zero but for Monte Carlo error."""
+    """Move to the zero of the score, up to Monte Carlo error."""
     for _ in range(NEWTON_ROUNDS):
         sample = model.sample(theta, draws)
         moments = louis(
@@ -547,7 +547,7 @@ def _newton(model: _Model, theta: FloatArray, draws: int) -> tuple[FloatArray, L
 
 def _is_rough(moments: LouisMoments) -> bool:
     if not moments.regular:
-        return False  # which is worse, and said already
+        return False  # which is worse, and already reported
     standard_errors = np.sqrt(np.diag(np.linalg.inv(moments.information)))
     return bool(np.any(moments.zero_mc_se > LARGEST_SHARE * standard_errors))
 

@@ -249,7 +249,7 @@ class PoissonLaplacePosterior:
         return float(logsumexp(np.append(below, above)) - math.log(2 * self.scale))
 
     def logpdf(self, theta: ArrayLike) -> FloatArray:
-        """Log-density at `theta`, of the shape of `theta`; -inf where it isn't positive."""
+        """Log-density at `theta`, in its shape; -inf for values that aren't positive."""
         points = np.asarray(theta, dtype=float)
         inside = points > 0
         x = np.where(inside, points, 1.0)
@@ -325,7 +325,7 @@ class PoissonLaplacePosterior:
 
 
 def _log_gammainc(a: float, log_x: FloatArray) -> FloatArray:
-    """Logarithm of P(a, x); by its confluent hypergeometric series where P is small."""
+    """Logarithm of P(a, x); by its confluent hypergeometric series if P is small."""
     x = np.exp(log_x)
     small = x < a
     low = np.minimum(x, a)
@@ -336,7 +336,7 @@ def _log_gammainc(a: float, log_x: FloatArray) -> FloatArray:
 
 
 def _log_betainc(a: float, b: float, x: float) -> float:
-    """Logarithm of I(x; a, b); by its hypergeometric series where I underflows."""
+    """Logarithm of I(x; a, b); by its hypergeometric series if I underflows."""
     value = float(betainc(a, b, x))
     if value > 1e-290:
         return math.log(value)

@@ -13,10 +13,10 @@ Of n records, X ~ Binomial(n, theta) have some property.
     Without a trusted curator: every record's answer is randomised. The price is a rate: the error
     due to privacy is of order 1 / (epsilon sqrt(n)), not 1 / (epsilon n).
 
-Of two-sided tests this is the equal-tailed one: twice the smaller one-sided p-value. Z is
+The two-sided test here is the equal-tailed one: twice the smaller one-sided p-value. Z is
 continuous, so at theta0 a one-sided p-value is uniform, and so is this: the size is exact. Each
-interval is a pair of one-sided bounds, and covers with exactly its nominal probability, whatever
-theta. The unbiased test, `umpu_test`, differs where the binomial law is skew.
+interval is a pair of one-sided bounds, and covers with exactly its nominal probability for all
+theta. The unbiased test, `umpu_test`, differs if the binomial law is skew.
 
 References
 ----------
@@ -70,7 +70,7 @@ class UMPProportion:
     n : int
         Number of records.
     budget : PureDP or ApproxDP
-        What the release spent: b = exp(-epsilon) and q = 2 delta b / (1 - b + 2 delta b).
+        Budget of the release: b = exp(-epsilon) and q = 2 delta b / (1 - b + 2 delta b).
 
     Raises
     ------
@@ -138,8 +138,8 @@ class UMPProportion:
         Returns
         -------
         Interval
-            Where no proportion at all agrees with the release (a count far below 0 or above n), the
-            interval is the point 0 or 1.
+            If no proportion agrees with the release (a count far below 0 or above n), the interval
+            is the point 0 or 1.
         """
         tail = (1 - finite_number(prob, "prob", above=0, below=1)) / 2
         return Interval(self._solve(tail), self._solve(1 - tail))
@@ -157,7 +157,7 @@ class UMPProportion:
             middle = (low + high) / 2
             below = self._at_least(middle) < target
             low, high = np.where(below, middle, low), np.where(below, high, middle)
-        # Where every proportion is on one side, that end is exact.
+        # If every proportion is on one side, that end is exact.
         edge = np.where(self._at_least(np.ones_like(low)) < target, 1.0, (low + high) / 2)
         return np.where(self._at_least(np.zeros_like(low)) > target, 0.0, edge)
 
@@ -173,7 +173,7 @@ class NormalProportion:
     n : int
         Number of records.
     budget : PureDP
-        What the release spent.
+        Budget of the release.
 
     Raises
     ------
@@ -224,7 +224,7 @@ class NormalProportion:
         Returns
         -------
         Interval
-            Cut to [0, 1]; the point 0 or 1 where the release is too far outside for any proportion.
+            Cut to [0, 1]; the point 0 or 1 if the release is too far outside for any proportion.
         """
         # (t - theta)^2 = z^2 (theta (1 - theta) / n + 2 scale^2), a quadratic equation in theta.
         z2 = norm.isf((1 - finite_number(prob, "prob", above=0, below=1)) / 2) ** 2
@@ -310,7 +310,7 @@ def umpu_test(
         return noise.cdf(distance - m)
 
     def slope(k: float) -> float:
-        """Return the derivative of the power at theta0, but for a positive factor."""
+        """Return the derivative of the power at theta0, up to a positive factor."""
         return float(pmf @ ((counts - n * theta0) * rejection(k)))
 
     # At k = 0 and k = n the tests are one-sided, and their power rises and falls.
@@ -380,16 +380,16 @@ class RandomizedResponseEstimate:
 def randomized_response(
     yes: int, n: int, budget: PureDP, *, prob: float = 0.95
 ) -> RandomizedResponseEstimate:
-    """Estimate a proportion from answers each of which is true with probability e^eps/(1+e^eps).
+    """Estimate a proportion from answers that are true with probability e^eps/(1+e^eps) each.
 
     Parameters
     ----------
     yes : int
-        How many of the randomised answers say that the record has the property.
+        Number of randomised answers that report the property.
     n : int
         Number of answers.
     budget : PureDP
-        What each answer spends.
+        Budget of each answer.
     prob : float
         Nominal probability that the interval covers.
 
@@ -425,7 +425,7 @@ def randomized_response_sd(theta: ArrayLike, n: ArrayLike, budget: PureDP) -> Fl
     theta, n : array_like
         True proportion and number of records; they broadcast.
     budget : PureDP
-        What each answer spends.
+        Budget of each answer.
     """
     keep = _keep_probability(budget)
     share = np.asarray(theta, dtype=float) * (2 * keep - 1) + 1 - keep

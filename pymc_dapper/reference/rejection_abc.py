@@ -5,10 +5,10 @@ Draw parameters theta from their prior and a statistic s from the model; accept 
     eta(s_dp | s) / sup eta,
 
 where eta is the mechanism's density at the released value s_dp and sup eta its largest value over
-all statistics. What is accepted has density proportional to p(theta) p(s | theta) eta(s_dp | s):
+all statistics. Accepted draws have density proportional to p(theta) p(s | theta) eta(s_dp | s), so
 the accepted theta are independent draws from p(theta | s_dp). Approximate Bayesian computation
-accepts what comes near the data, and its kernel is a choice that makes it approximate. Here the
-kernel is the mechanism, which is known, and nothing is approximate.
+accepts draws near the data, and its kernel is a choice that makes it approximate. Here the kernel
+is the mechanism, which is known, and nothing is approximate.
 
 The price is the acceptance rate, which is p(s_dp) / sup eta: it falls with the number of released
 values and with the privacy budget.
@@ -45,7 +45,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class RejectionDraws:
-    """Independent draws from a posterior, and what they cost.
+    """Independent draws from a posterior, with their cost.
 
     Attributes
     ----------
@@ -56,8 +56,8 @@ class RejectionDraws:
     log_bound : float
         The bound on the mechanism's log-density.
     largest_log_density : float
-        The largest that was seen. Far below the bound, the bound may be needlessly high; a lower
-        valid bound makes for fewer simulations and the same posterior.
+        The largest value found. If it is far below the bound, a lower valid bound would need fewer
+        simulations for the same posterior.
     coords, dims : dict
         Coordinates and dims of the variables, as ArviZ has them.
     """
@@ -137,7 +137,7 @@ def rejection_abc(
         An upper bound of that log-density over all statistics. For mechanism objects it is derived;
         see `mechanism_log_bound`.
     released : array_like, optional
-        What a mechanism object released, of the shape of one statistic.
+        The mechanism object's release, in the shape of one statistic.
     draws : int
         Number of draws wanted.
     max_simulations : int
@@ -247,7 +247,7 @@ def rejection_abc_model(
         The model.
     bounds : mapping of str to float or Mechanism
         For each Potential and each observed variable, an upper bound of its log-density; or the
-        mechanism it was made from by ``potential`` or ``observe``, whose bound is derived.
+        mechanism whose ``potential`` or ``observe`` made it, whose bound is derived.
     var_names : sequence of str, optional
         Variables to keep; all free and deterministic ones by default, records included.
     draws, max_simulations, batch_size, random_seed, progressbar

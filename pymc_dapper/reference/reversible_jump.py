@@ -1,9 +1,9 @@
 r"""Reversible jumps over an unknown number of records, one record at a time.
 
-Where privacy is for added or removed records, the number n of records is itself confidential, and
-the latent data set has an unknown dimension. Data augmentation with jumps goes through cycles of
+If privacy is for added or removed records, the number n of records is itself confidential, and the
+latent data set has an unknown dimension. Data augmentation with jumps repeats cycles of
 
-1. for each record i in turn: draw x_i' from the model given the parameters, and take it with
+1. for each record i in turn: draw x_i' from the model given the parameters, and accept it with
    probability min(1, eta(s_dp | t', n) / eta(s_dp | t, n)), where t is the sum of the records'
    contributions and eta the mechanism's density;
 2. `jumps` times: propose to add a record, drawn from the model, or to delete one that is chosen at
@@ -14,10 +14,10 @@ the latent data set has an unknown dimension. Data augmentation with jumps goes 
 
 3. parameters are drawn given the n records.
 
-What a record's density would add to the ratio of a jump cancels: a new record is proposed from it,
-and as records are exchangeable, so does where it is put. A cycle costs n evaluations of eta, and
-moves n by one at a time: the chain of n takes about as many cycles as the square of n's posterior
-standard deviation to forget where it was.
+A record's density cancels from the ratio of a jump, because new records are proposed from it. The
+place of a new record cancels, too, because records are exchangeable. A cycle costs n evaluations of
+eta, and changes n by at most one. So the autocorrelation time of n is about the square of its
+posterior standard deviation, in cycles.
 
 References
 ----------
@@ -87,19 +87,20 @@ def reversible_jump(
     draw_record : callable
         ``draw_record(rng, parameters, record)`` draws a record into ``record``, of shape (width,).
     contribution : callable
-        ``contribution(record, sums)`` writes what a record adds to the statistic, of shape (sums,).
+        ``contribution(record, sums)`` writes a record's contribution to the statistic, of shape
+        (sums,).
     log_mechanism : callable
-        ``log_mechanism(sums, n)`` is the log-density of all that was released, given the statistic
-        and the number of records.
+        ``log_mechanism(sums, n)`` is the log-density of the release, given the statistic and the
+        number of records.
     log_size : callable
         ``log_size(n)`` is the log-probability of n records, up to a constant.
     draw_parameters : callable
-        ``draw_parameters(rng, records, parameters)`` draws the parameters anew, in place, given the
+        ``draw_parameters(rng, records, parameters)`` draws the parameters, in place, given the
         records, of shape (n, width).
     width, sums : int
         Numbers in a record, and in the statistic.
     start : array_like, shape (k,)
-        Where the parameters start.
+        Start values of the parameters.
     n_start : int
         How many records there are at the start, drawn from the model.
     n_range : (int, int)
@@ -180,7 +181,7 @@ def reversible_jump(
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     import numba
 
-    # A function that is compiled already is taken as it is.
+    # A compiled function is used as it is.
     is_compiled = hasattr(function, "py_func")
     compiled: Callable[..., Any] = function if is_compiled else numba.njit(function)
     return compiled
@@ -204,7 +205,7 @@ def _cycles(
     kept_n: NDArray[np.int64],
     kept_parameters: FloatArray,
 ) -> tuple[int, int, int]:
-    """Go through all cycles; count records proposed, and what was taken, of records and jumps."""
+    """Run all cycles; count proposed and accepted updates of records and jumps."""
     record, adds = np.empty(records.shape[1]), np.empty(added.shape[1])
     total, proposed = np.empty(added.shape[1]), np.empty(added.shape[1])
     for i in range(n):
@@ -213,7 +214,7 @@ def _cycles(
     proposals, in_records, in_jumps = 0, 0, 0
     for cycle in range(tune + len(kept_n)):
         counted = cycle >= tune
-        # Anew in each cycle, so that rounding doesn't add up.
+        # Computed anew in each cycle, so that rounding doesn't add up.
         total[:] = 0.0
         for i in range(n):
             total += added[i]
@@ -256,7 +257,7 @@ def _cycles(
             if math.log(1 - rng.random()) < log_ratio:
                 if add:
                     records[i], added[i] = record, adds
-                else:  # The last one takes its place: their order says nothing.
+                else:  # The last one takes its place: their order doesn't matter.
                     records[i], added[i] = records[m], added[m]
                 total[:] = proposed
                 n, log_density = m, proposed_density

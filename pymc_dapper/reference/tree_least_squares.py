@@ -1,4 +1,4 @@
-"""Generalised least squares of counts on a tree: what normal intervals are made of.
+"""Generalised least squares of counts on a tree, for normal intervals.
 
 All noise is taken as normal, and counts as any numbers, negative and fractional ones among them.
 The best linear unbiased estimates and their variances then take one pass up the tree and one down.
@@ -27,9 +27,9 @@ def tree_least_squares(parent: ArrayLike, released: ArrayLike, sd: ArrayLike) ->
     parent : array_like of int, shape (number of nodes,)
         The parent of each node, -1 for roots.
     released : array_like of float, shape (number of nodes,)
-        Noisy counts; nan where nothing was released.
+        Noisy counts; nan without a release.
     sd : array_like of float, shape (number of nodes,)
-        Standard deviations of their noise; 0 where a count is exact.
+        Standard deviations of their noise; 0 for exact counts.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What all steps share: how they are called and built, shared data, and what they show."""
+"""Shared base of all steps: how they are called and built, shared data, and their output."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -36,7 +36,7 @@ def arrays_of(point: Mapping[str, Any], names: Sequence[str]) -> list[np.ndarray
 
 
 class Given:
-    """What a compiled function takes besides what a step moves: other variables, shared data.
+    """Inputs of a compiled function besides the moved variables: other variables, shared data.
 
     The variables may be anything with the names of value variables.
     """
@@ -51,16 +51,16 @@ class Given:
 
 
 class Step(BlockedStep):
-    """A step of ours, built from what was read of a model.
+    """A step of this package, built from a reading of a model.
 
     Its constructor begins with :meth:`_begin`, takes the reading from :meth:`of_reading` or reads
-    the model itself, and lists in ``_givens`` what its compiled functions take. It refuses all that
-    can be refused before it ends with :meth:`_when_read`, which compiles. A chain begins with
+    the model itself, and lists the other inputs of its compiled functions in ``_givens``. It makes
+    all refusals before it ends with :meth:`_when_read`, which compiles. A chain begins with
     :meth:`_data_changed` and :meth:`_start_chain`.
     """
 
     _takes: ClassVar[str] = "parameters"
-    """What its variables are to it, for messages."""
+    """What its variables are called in messages."""
     _n_by_position: ClassVar[int] = 0
     """How many arguments may be passed by position after the variables."""
     _column: ClassVar[tuple[str, str, str] | None] = None
@@ -74,7 +74,7 @@ class Step(BlockedStep):
     _left: Callable[[], None] | None = None
 
     def __new__(cls, vars: Variable | Sequence[Variable] = (), *args: Any, **kwargs: Any) -> Any:
-        """Refuse what PyMC's own constructor would choke on."""
+        """Refuse arguments on which PyMC's own constructor would fail."""
         check_call(cls.__name__, vars, args[cls._n_by_position :], kwargs, cls._takes)
         return super().__new__(cls, vars, *args, **kwargs)
 
@@ -82,13 +82,13 @@ class Step(BlockedStep):
     def of_reading(
         cls, reading: Any, vars: Sequence[TensorVariable], *args: Any, **kwargs: Any
     ) -> Self:
-        """Build a step of what was read already, which its constructor would read again.
+        """Build a step from an existing reading, which its constructor would read again.
 
         The reading is of these variables; the constructor takes the other arguments. Nothing is
         compiled before :meth:`compile` is called, so that other steps can refuse the model first.
         """
         step: Self = cls.__new__(cls, vars, *args, **kwargs)
-        # Otherwise they are several steps, built already, each of which has read what it takes.
+        # Otherwise they are several steps, each built from its own reading.
         if isinstance(step, cls):
             step._reading, step._waits = reading, True
             step.__init__(vars, *args, **kwargs)  # type: ignore[misc]
@@ -116,7 +116,7 @@ class Step(BlockedStep):
             once_more_without(compile_all)
 
     _values = staticmethod(parameter_values)
-    """Turns what a user passes as its variables into value variables."""
+    """Converts a user's variables to value variables."""
 
     def _begin(
         self,
@@ -127,7 +127,7 @@ class Step(BlockedStep):
         compile_kwargs: Mapping[str, Any] | None,
         initial_point: PointType | None,
     ) -> tuple[Model, dict[str, Any], PointType]:
-        """Check what all steps take: the model, options for compilation, and a whole point.
+        """Check the arguments of all steps: model, options for compilation, and a complete point.
 
         The model returned is the one to read.
         """
@@ -141,12 +141,12 @@ class Step(BlockedStep):
         return model, compile_kwargs, complete_point(model, initial_point)
 
     def _will_move(self, values: Sequence[TensorVariable]) -> None:
-        """Say what the step moves: value variables of the model to read, and of the one given."""
+        """Return the value variables that the step moves, of the read and of the given model."""
         self._moved = list(values)
         self.vars = same_named(self._given_values, self._moved)
 
     def _stage(self, doing: str) -> None:
-        """Tell what is done from now on to build the step, such as "Compiling"."""
+        """Report the present stage of building the step, such as "Compiling"."""
         stage(f"{doing} {self._built}")
 
     def _add_stat(self, name: str, dtype: type, *shape: int) -> None:
@@ -158,20 +158,20 @@ class Step(BlockedStep):
         ]
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
-        """Start a chain: take its generator, forget what was learnt, read shared data anew.
+        """Start a chain: use its generator, forget tuning, read shared data.
 
         Raises
         ------
         ValueError
             If shared data changed since the step was built in more than their values: in shape, or
-            in what they say about the structure of the model.
+            in the model structure that they define.
         """
         super().setup_chain(rng, tune, draws)
         self._data_changed([x for given in self._givens for x in given.data.read()])
         self._start_chain(tune, draws)
 
     def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
-        """Check what was read of shared data when the step was built; nothing may have changed."""
+        """Check shared data that determined the reading; none of them may have changed."""
 
     def _start_chain(self, tune: int, draws: int) -> None:
         """Forget the last chain."""
@@ -183,7 +183,7 @@ class Step(BlockedStep):
         if cls._column is None:
             return [], {}
         stat, written, heading = cls._column
-        # Other columns give way in a narrow terminal: a heading of three letters tells nothing.
+        # Other columns are cut in a narrow terminal, to headings of three letters.
         table_column = Column(heading, no_wrap=True, min_width=len(heading))
         column = TextColumn(f"{{task.fields[{stat}]:{written}}}", table_column=table_column)
         return [column], {stat: [0] * n_chains}
@@ -195,7 +195,7 @@ class Step(BlockedStep):
 
 
 def miscompiled(what: str, compiled: float, expected: float) -> ReadingError:
-    """Say that a compiled log-density isn't the model's, as PyMC has it.
+    """Make the error that a compiled log-density isn't the model's.
 
     The message begins with ``what``, such as "the compiled log-density is".
     """

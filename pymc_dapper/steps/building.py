@@ -1,4 +1,4 @@
-"""Steps say why they can't be built, where the model isn't to blame."""
+"""Errors while a step is built that aren't the model's fault."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ REMEDIES = {
     "SizeStep": "It holds what the first 0, 1, ..., N records add to each sum: give the records "
     "less room, or take a statistic with fewer entries",
 }
-"""What needs less memory than a step does, by the step."""
+"""Advice on memory, by step."""
 
 
 class OutOfMemoryError(MemoryError):
@@ -43,11 +43,11 @@ class CacheFolderError(OSError):
 
 
 def tells_why[**P](build: Callable[P, None]) -> Callable[P, None]:
-    """Let a step's constructor say that memory ran out, or that compiled code on disk is damaged.
+    """Make a step's constructor report exhausted memory, or damaged compiled code on disk.
 
-    Where memory ran out, for what, and what would need less. ``build`` takes the step and its
-    variables first; it raises :class:`OutOfMemoryError`, :class:`DamagedCacheError` or
-    :class:`CacheFolderError` there. It is called within :func:`building`.
+    The error names the step, its variables, and what would need less memory. ``build`` takes the
+    step and its variables first; it raises :class:`OutOfMemoryError`, :class:`DamagedCacheError` or
+    :class:`CacheFolderError`. It is called within :func:`building`.
     """
 
     @wraps(build)
@@ -62,14 +62,14 @@ def tells_why[**P](build: Callable[P, None]) -> Callable[P, None]:
 
 @contextmanager
 def telling_why(step: str, variables: Sequence[Any]) -> Iterator[None]:
-    """Say that memory ran out, for which step, or that compiled code on disk is damaged."""
+    """Report the step for which memory ran out, or damaged compiled code on disk."""
     with telling_of_memory(step, variables), telling_of_damage():
         yield
 
 
 @contextmanager
 def telling_of_memory(step: str, variables: Sequence[Any]) -> Iterator[None]:
-    """Say for which step and variables memory ran out, and what would need less."""
+    """Name the step and variables for which memory ran out, and what would need less."""
     try:
         yield
     except OutOfMemoryError:
@@ -107,7 +107,7 @@ def telling_of_damage() -> Iterator[None]:
 def building(*, own_mode: bool) -> Iterator[None]:
     """Read models and compile steps without work that would be done again, or for nothing.
 
-    ``own_mode`` says whether a user may want functions compiled in another way than ours.
+    ``own_mode`` says whether a user may want functions compiled in another mode.
     """
     with (
         searching_new_garbage_only(),
@@ -120,10 +120,10 @@ def building(*, own_mode: bool) -> Iterator[None]:
 
 @contextmanager
 def without_traces() -> Iterator[None]:
-    """Let variables of a graph forget where they were made: a tenth of the time to make them.
+    """Don't record where variables of a graph are made: saves a tenth of the time to make them.
 
-    PyTensor's errors tell those lines. Ours would say nothing to a user; what a model was written
-    with keeps its own.
+    PyTensor's errors show these lines, but ours would mean nothing to a user. The model's own lines
+    are kept.
     """
     with changed_flag("traceback__limit", 0):
         yield
@@ -131,7 +131,7 @@ def without_traces() -> Iterator[None]:
 
 @contextmanager
 def without_c_compiler(*, unless: bool = False) -> Iterator[None]:
-    """Evaluate in Python what is evaluated once, not by a C compiler that PyTensor calls for each.
+    """Evaluate one-time graphs in Python instead of by PyTensor's C compiler.
 
     Half a second for each operation: constants of a graph, and loops in that of an initial point.
     Functions that a user wants compiled in another way than ours may need it.
@@ -145,7 +145,7 @@ def without_c_compiler(*, unless: bool = False) -> Iterator[None]:
 
 @contextmanager
 def whole_graphs(*, unless: bool = False) -> Iterator[None]:
-    """Have PyMC compile each graph as one function, too: what records draws, above all.
+    """Make PyMC compile each graph as one function, too; mainly the one that records draws.
 
     PyTensor's backend, with a function for each operation, takes up to ten times as long. A mode
     that a user has chosen stays.
@@ -165,7 +165,7 @@ def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
 
 def _message(step: str, variables: Sequence[Any], error: MemoryError) -> str:
     listed = ", ".join(_described(variable) for variable in variables)
-    # What PyTensor adds to it is about its graph.
+    # PyTensor appends information about its graph.
     reason = str(error).partition("\n")[0]
     return (
         f"memory ran out while {step} was built for {listed}"

@@ -9,7 +9,7 @@ from pymc_dapper.graphs.view import Reading, dim_lengths
 class SharedData:
     """Values of the shared data (``pm.Data``) that a compiled function depends on.
 
-    It was compiled from ``reading``, and is used by what ``step`` names in messages.
+    ``reading`` is what it was compiled from, and ``step`` its name in messages.
     """
 
     def __init__(self, reading: Reading, step: str = "the step"):
@@ -21,8 +21,8 @@ class SharedData:
     def read(self) -> list[SharedVariable]:
         """Take over the present values; return the data that changed.
 
-        Refused are other lengths of dims or shapes of data than what the function was compiled for,
-        and data that a mechanism can't have released.
+        Refused are lengths of dims or shapes of data other than the compiled ones, and data that a
+        mechanism can't have released.
         """
         self._check_dims()
         values = self._present()

@@ -28,7 +28,7 @@ Draw = Callable[[np.random.Generator, Mapping[str, np.ndarray]], Mapping[str, An
 
 @dataclass_state
 class FunctionStepState(StepMethodState):
-    """Nothing but the generator: what a user's function remembers isn't known."""
+    """The generator only: what a user's function remembers isn't known."""
 
 
 class FunctionStep(Step):
@@ -61,9 +61,9 @@ class FunctionStep(Step):
     Raises
     ------
     ValueError
-        If the function, tried at the initial point, fails or returns what isn't a draw of the
-        variables: another set of names, a wrong shape, values outside their support, or a point of
-        zero density.
+        If the function, tried at the initial point, fails or doesn't return a draw of the
+        variables: other names, a wrong shape, values outside their support, or a point with zero
+        density.
 
     Notes
     -----
@@ -115,7 +115,7 @@ class FunctionStep(Step):
             raise ValueError(f"tried at the initial point, {error}") from error.__cause__
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
-        """Let the function draw, and check what it returns."""
+        """Call the function, and check its draw."""
         return {**point, **self._drawn(point, self.rng)}, [{}]
 
     def _drawn(self, point: PointType, rng: np.random.Generator) -> PointType:
@@ -132,7 +132,7 @@ class FunctionStep(Step):
         return self._checked.to_values(drawn, point)
 
     def __repr__(self) -> str:
-        """Say what is drawn."""
+        """Describe what is drawn."""
         return f"<FunctionStep: {self._checked.names}>"
 
 
@@ -149,7 +149,8 @@ class _CheckedDraw:
         self._shapes = {rv.name: view.shape(rv) for rv in rvs}
         self._dtypes = {rv.name: np.dtype(rv.dtype) for rv in rvs}
 
-        # From a draw to the chain's values, and to the log-density of all that depends on it.
+        # From a draw to the chain's values, and to the log-density of everything that depends on
+        # it.
         thetas = [rv.type(name=rv.name) for rv in rvs]
         instead = dict(zip(rvs, thetas, strict=True))
         new = view.forward(instead)
@@ -159,7 +160,7 @@ class _CheckedDraw:
         at_new = rebuild(list(factors.values()), dict(zip(own, new, strict=True)))
         checks = [*new, *(x.sum().astype("float64") for x in at_new)]
 
-        # From the chain's values to natural ones, where PyMC transforms a variable.
+        # From the chain's values to natural ones, if PyMC transforms a variable.
         transformed = [rv for rv in model.free_RVs if model.rvs_to_transforms[rv] is not None]
         self._transformed = [rv.name for rv in transformed]
         self._untransformed = [

@@ -1,4 +1,4 @@
-"""NUTS that evaluates only what depends on the variables it moves."""
+"""NUTS that evaluates only factors of the variables that it moves."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ from pymc_dapper.steps.progress import stage
 class NUTS(pm.NUTS):
     """PyMC's, without NumPy's warnings of energies that aren't finite.
 
-    A trajectory that comes there diverges, which PyMC counts and tells of.
+    A trajectory that reaches it diverges; PyMC counts and reports that.
     """
 
     def astep(self, *args: Any) -> Any:
@@ -40,10 +40,10 @@ def lean_nuts(
 ) -> NUTS:
     """Build PyMC's NUTS for some variables, without the factors that don't depend on them.
 
-    PyMC's own evaluates the model's whole log-density at each leapfrog step, the privacy mechanism
-    among it, even where that depends on nothing that NUTS moves. The stat ``lp`` is the log-density
-    of the factors that this one evaluates, of records with ``present`` rows for these alone. The
-    model's own initial point is taken if none is given, and options are passed on to ``pm.NUTS``.
+    PyMC's NUTS evaluates the model's whole log-density at each leapfrog step, including the privacy
+    mechanism, even if that doesn't depend on the moved variables. Here the stat ``lp`` is the
+    log-density of the evaluated factors, for records with ``present`` rows of these alone. By
+    default the model's own initial point is used, and options are passed on to ``pm.NUTS``.
     """
     point = initial_point(model) if point is None else point
     factors = present_factors(model, dependent_factors(model, values), present or {})
@@ -63,13 +63,13 @@ def nuts_on(
 ) -> NUTS:
     """Build PyMC's NUTS for some variables, with a log-density of one's own.
 
-    What it depends on ``besides`` the values is taken by name from the points that NUTS gets, such
-    as this one. NUTS calls what ``around`` makes of its function, if that is given.
+    Its other inputs, ``besides``, are taken by name from NUTS' points, such as this one. If
+    ``around`` is given, NUTS calls its result for the function.
     """
     values = list(values)
     stage(f"Compiling NUTS for {', '.join(f"'{model.values_to_rvs[x].name}'" for x in values)}")
     inputs = set(explicit_graph_inputs([cost]))
-    # Where nothing besides enters, NUTS would take all of the point for its own variables.
+    # Without other inputs, NUTS would take the whole point as its own variables.
     besides = [x for x in besides if x not in values]
     entering = [x for x in besides if x in inputs] or besides[:1]
     others = {x: point[x.name] for x in entering}

@@ -1,4 +1,4 @@
-"""What is done before the first draw, told while it is done: on a line, or in PyMC's log."""
+"""Stages before the first draw, shown while they run: on a line, or in PyMC's log."""
 
 import logging
 from collections.abc import Iterator
@@ -14,30 +14,30 @@ from rich.live import Live
 from rich.text import Text
 
 LOGGER = logging.getLogger("pymc.dapper")
-"""A part of PyMC's log, which shows what ``pm.sample`` does."""
+"""A child of PyMC's logger, which shows what ``pm.sample`` does."""
 
 NOTICEABLE = 1.0
 """Seconds that something has to take to leave a trace, after it is done."""
 
 PER_SECOND = 4
-"""How often the line is written anew."""
+"""Seconds between updates of the line."""
 
 
 class _Display(Protocol):
-    """What stages are told to."""
+    """Receives stages."""
 
     def stage(self, doing: str) -> None:
-        """Take what is done from now on."""
+        """Begin a stage."""
 
     def close(self, *, done: bool) -> None:
-        """End; ``done`` says that there was no error."""
+        """End; ``done`` means without an error."""
 
 
 _DISPLAY: ContextVar[_Display | None] = ContextVar("display", default=None)
 
 
 def stage(doing: str) -> None:
-    """Tell what is done from now on, such as "Reading the model", where it is shown."""
+    """Report a new stage, such as "Reading the model", if stages are shown."""
     display = _DISPLAY.get()
     if display is not None:
         display.stage(doing)
@@ -45,11 +45,11 @@ def stage(doing: str) -> None:
 
 @contextmanager
 def progress(*, show: bool, console: Console | None = None) -> Iterator[None]:
-    """Show the stages of what is done in the context, and how long it has taken.
+    """Show the stages within the context, with their times.
 
-    In a terminal or a notebook on one line that changes. Elsewhere each stage that took a second is
-    told in PyMC's log when it is over. Without ``show``, stages are told to nobody, whatever is
-    shown around. The console is that of the standard output if not given.
+    In a terminal or a notebook on one line that changes. Otherwise PyMC's log gets each stage that
+    took a second, when it is over. Without ``show`` stages aren't shown, whatever the outer
+    context. The console is that of the standard output by default.
     """
     outer = _DISPLAY.get()
     if show and outer is not None:
@@ -73,7 +73,7 @@ def _display(console: Console) -> _Display:
 
 
 class _Line:
-    """One line that changes. It goes if it was short-lived, or ended in an error."""
+    """One line that changes. It disappears if it was short or ended in an error."""
 
     def __init__(self, console: Console):
         self._began = perf_counter()

@@ -1,4 +1,4 @@
-"""Sampler statistics that are read again after sampling, or told to the user."""
+"""Sampler statistics that are read after sampling, or reported to the user."""
 
 import logging
 import re
@@ -12,14 +12,14 @@ ACCEPT_STAT = "dapper_accept"
 """Share of the records whose proposal was accepted in a sweep."""
 
 RECORD_STAT = "dapper_accept_by_record"
-"""Whether each record's proposal was accepted: what the names of such statistics begin with."""
+"""Prefix of the names of statistics that say whether each record's proposal was accepted."""
 
 
 def record_stat(place: int, name: str) -> str:
     """Name a step's statistic by its first record variable, and that one's place in the model.
 
-    PyMC stacks statistics of the same name, which it can't where steps have records in different
-    numbers; and it doesn't keep their order.
+    PyMC stacks statistics of the same name, which fails if steps have different numbers of records,
+    and it doesn't keep their order.
     """
     return f"{RECORD_STAT}_{place}_{name}"
 
@@ -35,14 +35,14 @@ EXCHANGE_STAT = "dapper_exchange_accept"
 """Share of a sweep's exchanges between two records that were made, if there are exchanges."""
 
 WARNING_STAT = "warning"
-"""What PyMC logs when a draw has it, also from other processes, and leaves out of its result."""
+"""PyMC logs it at a draw that has it, also from other processes, and leaves it out of results."""
 
 WARNING_TYPE: tuple[type, None] = (SamplerWarning, None)
-"""Dtype and shape of that statistic: None but at draws with something to tell."""
+"""Dtype and shape of that statistic: None except at draws with a warning."""
 
 
 def warning_of(message: str) -> SamplerWarning:
-    """Return what a chain tells of variables that never moved in it, or hardly.
+    """Return a chain's warning about variables that never moved, or hardly moved.
 
     The message says what, with its name, why that matters, and what to do.
     """
@@ -59,7 +59,7 @@ def told_once() -> Iterator[None]:
         told.add(message)
         return len(told) > known
 
-    logger = logging.getLogger("pymc.stats.convergence")  # where PyMC logs that statistic
+    logger = logging.getLogger("pymc.stats.convergence")  # the logger of that statistic in PyMC
     logger.addFilter(is_new)
     try:
         yield

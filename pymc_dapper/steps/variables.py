@@ -21,8 +21,8 @@ def check_call(
 ) -> None:
     """Check a step's call, before PyMC's own constructor would choke on it.
 
-    ``others`` were passed by position, where everything but the variables goes by name; ``what`` is
-    what these are to the step, such as "records".
+    ``others`` were passed by position, though only the variables may be; ``what`` is the step's
+    name for them, such as "records".
     """
     if others:
         raise TypeError(
@@ -48,7 +48,7 @@ def check_given(variables: Any, given: str, expected: str) -> None:
 
 
 def chain_generator(rng: Any) -> np.random.Generator:
-    """Make the generator of a step of what a user, or PyMC, passes as ``rng``."""
+    """Make a step's generator from the user's or PyMC's ``rng``."""
     random_generator(rng, "rng")
     return get_random_generator(rng)
 
@@ -56,7 +56,7 @@ def chain_generator(rng: Any) -> np.random.Generator:
 def record_values(
     variables: Variable | str | Sequence[Variable | str], model: Model
 ) -> list[TensorVariable]:
-    """Turn what a user passes as records into value variables of the model.
+    """Convert a user's records to value variables of the model.
 
     They pass free random variables, or their value variables; anything else is refused.
     """
@@ -66,14 +66,14 @@ def record_values(
 def count_values(
     variables: Variable | str | Sequence[Variable | str], model: Model
 ) -> list[TensorVariable]:
-    """Turn what a user passes as counts into value variables, likewise."""
+    """Convert a user's counts to value variables, likewise."""
     return _free_values(variables, model, "the latent counts that it depends on")
 
 
 def parameter_values(
     variables: Variable | str | Sequence[Variable | str], model: Model
 ) -> list[TensorVariable]:
-    """Turn what a user passes as parameters into value variables, likewise."""
+    """Convert a user's parameters to value variables, likewise."""
     return _free_values(variables, model, "the parameters of its distribution")
 
 

@@ -1,4 +1,4 @@
-"""Synthetic data sets from a posterior, and what an analysis that is repeated on them says."""
+"""Synthetic data sets from a posterior, and how to combine analyses of them."""
 
 from pymc_dapper.synthetic.combining import Combined, combine
 from pymc_dapper.synthetic.data import synthetic_data

@@ -12,12 +12,12 @@ from pymc_dapper.checks import choice, finite_number, places, real_numbers
 Rule = Literal["synthetic", "records", "mixture"]
 
 BISECTIONS = 60
-"""Each halves the interval that a quantile of a mixture lies in."""
+"""Number of bisections for a quantile of a mixture."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Combined:
-    """What an analysis says that was repeated on several data sets.
+    """The combined result of an analysis that was repeated on several data sets.
 
     Attributes
     ----------
@@ -79,10 +79,10 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, rule: Rule = "synthet
     variances : array_like, shape (sets, ...)
         The squared standard error from each data set, as the analysis reports it.
     rule : {"synthetic", "records", "mixture"}
-        What the data sets are, and how they are combined:
+        The kind of data sets, and their combining rule:
 
-        - ``"synthetic"``: each set is drawn anew from the posterior predictive distribution
-          (:func:`synthetic_data` as it comes), of any size;
+        - ``"synthetic"``: each set is a draw from the posterior predictive distribution
+          (:func:`synthetic_data` by default), of any size;
         - ``"records"``: each set holds the latent records of one posterior draw
           (:func:`synthetic_data` with ``latent=True``);
         - ``"mixture"``: sets from the posterior predictive distribution that are many times as
@@ -97,9 +97,9 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, rule: Rule = "synthet
     Raises
     ------
     TypeError, ValueError
-        If the arrays don't have the same shape, hold fewer than two sets, a variance isn't
-        positive, or if the sets are too few or too small for the rule ``"synthetic"``: their
-        spread is then smaller than what chance alone makes of it.
+        If the arrays don't have the same shape, have fewer than two sets, or a variance isn't
+        positive; or if the sets are too few or too small for the rule ``"synthetic"``: their spread
+        is then smaller than chance alone explains.
 
     Notes
     -----

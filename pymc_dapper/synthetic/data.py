@@ -44,7 +44,7 @@ def synthetic_data(
     Parameters
     ----------
     idata : DataTree
-        What ``pmd.sample`` returned.
+        The result of ``pmd.sample``.
     model : Model, optional
         The model that was sampled. Taken from the context if not given.
     sets : int, default 20
@@ -66,8 +66,8 @@ def synthetic_data(
     Returns
     -------
     list of pandas.DataFrame
-        With a column for each record variable; ``name[label]`` for those with several numbers per
-        record. Where labels are those of a dim, the column has its name.
+        With a column for each record variable; ``name[label]`` for variables with several numbers
+        per record. If the labels are those of a dim, the column has the dim's name.
 
     Raises
     ------
@@ -82,12 +82,12 @@ def synthetic_data(
     -----
     UserWarning
         If a Potential that isn't a mechanism's depends on the records: new people are drawn without
-        it, which is wrong where it is a part of their distribution.
+        it, which is wrong if it is part of their distribution.
 
     Notes
     -----
-    Of a model with an unknown number of records (:func:`present`), each set has as many rows as its
-    draw says.
+    In a model with an unknown number of records (:func:`present`), each set has the number of rows
+    of its draw.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def _at_draws(posterior: Dataset, at: np.ndarray) -> Dataset:
 def _new_people(model: Model, draws: Dataset, found: Latent, rng: np.random.Generator) -> Dataset:
     names = [rv.name for rv in found.records]
     with warnings.catch_warnings():
-        # People who aren't those of the release: it says nothing else of them.
+        # New people aren't those of the release: it doesn't concern them otherwise.
         warnings.filterwarnings("ignore", message="The effect of Potentials")
         drawn = pm.sample_posterior_predictive(
             draws.drop_vars(names, errors="ignore"),
@@ -224,7 +224,7 @@ def _checked_labels(labels: Any, names: Sequence[str]) -> Mapping[str, Sequence[
 
 
 def _dims_of_categories(model: Model, rvs: Sequence[TensorVariable]) -> dict[str, str]:
-    """Return the dim of each variable's categories, where it has labels and is of no other."""
+    """Return the dim of each variable's categories, if it has labels and belongs to no other."""
     found: dict[str, str] = {}
     for rv in rvs:
         name = named_probabilities(model, rv)

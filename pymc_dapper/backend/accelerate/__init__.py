@@ -1,11 +1,11 @@
-"""What makes models compile in less time than numba and PyTensor take for them by themselves.
+"""Accelerations: models compile in less time than by numba and PyTensor alone.
 
-All else asks here. Each answer has a plain one behind it, with the same draws, by what numba and
-PyTensor document: it is given if :mod:`~pymc_dapper.backend.accelerate.switch` says that an
-acceleration is off. Each acceleration is a module of this folder, whose docstring says how it
-works. All that imports ``numba.core`` or ``llvmlite`` is here.
+All other code asks here. Each answer has a plain alternative with the same draws, by documented
+means of numba and PyTensor. It is used if :mod:`~pymc_dapper.backend.accelerate.switch` says that
+an acceleration is off. Each acceleration is a module of this folder; its docstring says how it
+works. Only this folder imports ``numba.core`` or ``llvmlite``.
 
-What each relies on, and what it gains in CPU seconds:
+What each depends on, and its gain in CPU seconds:
 
 - `optimised_once`: numba's class of code libraries, and six of its functions. Example 3 with an
   empty cache takes 6.7 instead of 10.4.
@@ -19,13 +19,13 @@ What each relies on, and what it gains in CPU seconds:
 - `generators`: numba's type of a generator. A draw of a small model takes half of the time.
 - `kept`: the class by which numba writes files. No time; a bit that flips on disk is noticed.
 
-``PYMC_DAPPER_PLAIN=1`` turns all of them off. One is off by itself if a name that it imports is
-gone, or if the source of a function that it replaces isn't the one it was written for: a digest of
-each is in its ``LOOKED``, checked in 4 milliseconds. A model that can't be compiled with an
-acceleration is compiled once more without (`once_more_without`), and PyMC's log says so. So another
-version of numba costs time, and neither a draw nor an error. ``tests/test_nothing_changed.py``
-checks that numba, PyTensor and PyMC are left as they were. What gained less than a tenth of a first
-draw was taken out again; ``docs/evidence/upstream.md`` says what of it would be good for everybody.
+``PYMC_DAPPER_PLAIN=1`` turns all of them off. An acceleration is off by itself if a name that it
+imports is gone, or if the source of a function that it replaces has changed: ``LOOKED`` has a
+digest of each, checked in 4 milliseconds. A model that can't be compiled with an acceleration is
+compiled again without (`once_more_without`), and PyMC's log says so. So another version of numba
+costs time, but changes no draws and causes no errors. ``tests/test_nothing_changed.py`` checks that
+numba, PyTensor and PyMC are left unchanged. Accelerations that gained less than a tenth of a first
+draw were removed; ``docs/evidence/upstream.md`` says which changes would help everybody.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,13 +55,13 @@ __all__ = [
 
 
 def outermost(function: Any) -> Any:
-    """Have a function of numba's, which Python calls, optimised with all that it calls at once."""
+    """Make numba optimise a function that Python calls together with all that it calls."""
     module = accelerated("optimised_once")
     return module.outermost(function) if module else function
 
 
 def given_function(kernel: Any, function: Any, of: Any, signature: Any, key: str) -> Any:
-    """Give a kernel a function of a model's, where the kernel is compiled once for all models.
+    """Pass a model's function to a kernel that is compiled once for all models.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def given_function(kernel: Any, function: Any, of: Any, signature: Any, key: str
     function : callable
         For numba. It takes these arrays as a tuple, and then all else.
     of, signature : Signature
-        What the function and the kernel take besides, and return.
+        The other arguments of function and kernel, and their result.
     key : str
         Identifies the kernel's machine code.
 
@@ -83,7 +83,7 @@ def given_function(kernel: Any, function: Any, of: Any, signature: Any, key: str
     if module:
         return module.given_function(kernel, function, of, signature, key)
 
-    # Inlined before anything is compiled: else what calls which would be optimised again each time.
+    # Inlined before compiling: otherwise each caller would be optimised again each time.
     inlined = njit(kernel.py_func, inline="always")
     names = {"kernel": inlined, "given_to_it": function}
     if _passed_by_type():
@@ -94,7 +94,7 @@ def given_function(kernel: Any, function: Any, of: Any, signature: Any, key: str
 
 @cache
 def _passed_by_type() -> bool:
-    """Whether numba knows a type that says which function is passed."""
+    """Whether numba knows a type that identifies the passed function."""
     try:
         import_module("pymc_dapper.backend.accelerate.given")
     except (ImportError, AttributeError, TypeError):
@@ -111,13 +111,13 @@ def load_kernels(function: Any) -> None:
 
 
 def address_of(rng: np.random.Generator) -> np.ndarray:
-    """Tell where a generator lies, for functions that take its address."""
+    """Return a generator's address, for functions that take it."""
     at: np.ndarray = accelerated("generators").address_of(rng)
     return at
 
 
 def load_normals() -> None:
-    """Have in memory what draws many normal numbers."""
+    """Load the function that draws many normal numbers."""
     module = accelerated("generators")
     if module:
         module.load_normals()

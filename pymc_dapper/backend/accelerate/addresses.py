@@ -1,13 +1,13 @@
 """Functions that are compiled by themselves, and called by their addresses.
 
-numba compiles a function anew for each function that it is given. So a kernel that calls a model's
-log-density would be compiled for each model. It is compiled once where the log-density comes as an
-address (`by_address`), with a signature that all models have in common. And what calls a kernel has
-all of its machine code linked in and optimised once more. It has not where the kernel is `Outside`:
-machine code refers to it by a symbol, and has it loaded before it is loaded itself.
+numba compiles a function again for each function that it is passed. So a kernel that calls a
+model's log-density would be compiled for each model. It is compiled only once if it gets the
+log-density as an address (`by_address`), with a signature that all models share. Also, a caller of
+a kernel links all of its machine code and optimises it again. It doesn't if the kernel is
+`Outside`: the machine code then refers to it by a symbol, and loads it first.
 
 Arrays among the arguments have one dimension and are contiguous. They are passed as pointer and
-length, a third of what numba passes. The function that is called mustn't keep them.
+length, a third of what numba passes. The called function must not keep them.
 
 Relies on how numba lowers calls and lays out arrays. Gains four fifths of the compiling of a new
 model with `CountStep`, and a tenth with `InterweaveStep`. Without it, these kernels are compiled
@@ -41,21 +41,21 @@ LOWERED_BY = sha256(Path(__file__).read_bytes()).hexdigest()
 
 
 class Address(types.Type):
-    """Where arrays lie that a function takes before all else. Only that function looks at them."""
+    """Addresses of the arrays that a function takes first. Only that function uses them."""
 
     def __init__(self) -> None:
         super().__init__(name="Address")
 
 
 class FunctionAt(types.Callable):
-    """Where a function lies, of what it takes and returns."""
+    """Type of a function's address, by its arguments and result."""
 
     def __init__(self, signature: Signature):
         self.signature = signature
         super().__init__(name=f"FunctionAt({signature})")
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Signature | None:
-        """Take what can be converted to what the function takes."""
+        """Accept arguments that can be converted to the function's."""
         if kws or len(args) != len(self.signature.args):
             return None
         return self.signature.replace(recvr=self)
@@ -81,7 +81,7 @@ KNOWN: dict[str, Outside] = {}
 def given_function(
     kernel: Any, function: Any, of: Signature, signature: Signature, key: str
 ) -> Callable:
-    """Give a kernel a model's function by its address; see :func:`accelerate.given_function`."""
+    """Pass a model's function to a kernel by its address; see :func:`accelerate.given_function`."""
     outside = by_itself(kernel, of, signature, key)
     names = {"kernel": outside, "function": function, "passed": by_address(of)}
     body = "f, at = passed(function, context); return kernel(f, at, {})"
@@ -113,21 +113,21 @@ def by_itself(kernel: Any, of: Signature, signature: Signature, key: str) -> Out
 
 
 def load(outside: Outside) -> None:
-    """Have machine code in memory, where machine code that calls it finds it."""
+    """Load machine code, where its callers find it."""
     if llvm.address_of_symbol(outside.symbol) is None:
         llvm.add_symbol(outside.symbol, _finding(outside)())
 
 
 @cache
 def _finding(outside: Outside) -> Callable[[], int]:
-    """Make what returns a kernel's address: a function that is kept on disk with the kernel."""
+    """Make a function that returns a kernel's address, and is cached on disk with the kernel."""
     function = compile_numba_function_src(
         "def kept(): return at(kernel)",
         "kept",
         {"__name__": __name__, "at": _address_maker(outside.signature), "kernel": outside.kernel},
         cache_key=outside.symbol,
     )
-    # Nothing is taken over from what is just being compiled.
+    # Don't use anything of the function that is being compiled.
     return outermost(
         numba_njit(
             function,
@@ -153,18 +153,18 @@ def _outside(context: Any, builder: Any, typ: FunctionAt, value: Outside) -> Any
 
 
 def by_address(at: Signature) -> Callable[..., Any]:
-    """Make what passes a model's function by its address, with arrays of the model's.
+    """Make a function that passes a model's function by its address, with arrays of the model's.
 
     Parameters
     ----------
     at : Signature
-        What the function takes besides these arrays, which come first, and what it returns.
+        Further arguments, after these arrays, and the result.
 
     Returns
     -------
     callable
-        Of a function and a tuple of arrays; it returns both as they are passed to a kernel, which
-        calls one with the other as the first argument. In Python that's both as they are.
+        Takes a function and a tuple of arrays, and returns both in the form for a kernel, which
+        calls the one with the other as the first argument. In Python both stay unchanged.
     """
     with_context = at.return_type(address, *at.args)
 
@@ -193,7 +193,7 @@ def by_address(at: Signature) -> Callable[..., Any]:
 
 
 def _address_maker(at: Signature) -> Any:
-    """Make what returns a function's address as a number."""
+    """Make a function that returns a function's address as a number."""
 
     @intrinsic
     def number(typing, function):  # type: ignore[no-untyped-def]
@@ -216,7 +216,7 @@ def _call_type(typing: Any, function: Any, arguments: Any, at: Signature) -> Sig
 
 
 def _flat(arguments: Any) -> list[types.Type]:
-    """Types of what is passed: of arrays, where they start and how long they are."""
+    """Types of the passed values; an array is its start and length."""
     found: list[types.Type] = []
     for each in arguments:
         is_array = isinstance(each, types.Array)
@@ -227,7 +227,7 @@ def _flat(arguments: Any) -> list[types.Type]:
 def _entry(
     cg: Any, module: Any, function: Any, call: Signature, at: Signature, context: Any
 ) -> Any:
-    """Write the function that is called: it makes arrays of what is passed, and calls another."""
+    """Write the called function: it makes arrays from the passed values, and calls another."""
     passed = _flat(at.args)
     name = module.get_unique_name("called_by_address")
     entry = ir.Function(module, cg.call_conv.get_function_type(at.return_type, passed), name)
@@ -257,7 +257,7 @@ def _array(cg: Any, builder: Any, of: types.Array, data: Any, length: Any) -> An
 
 
 def _borrowed(cg: Any, builder: Any, of: Any, value: Any) -> Any:
-    """Don't count references to arrays, which belong to who called the kernel; all else stays."""
+    """Don't count references to arrays, which belong to the kernel's caller."""
     if isinstance(of, types.BaseTuple):
         kinds: Any = of
         parts = cgutils.unpack_tuple(builder, value)

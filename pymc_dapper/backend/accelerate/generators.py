@@ -1,8 +1,8 @@
 """Generators that compiled code is handed by their addresses, and NumPy's functions that draw.
 
-Numba looks up where a generator's functions lie whenever it is handed one, by Python's means: that
-takes 8 microseconds, as long as 800 draws. And it compiles functions that draw for each model.
-NumPy tells where a generator lies, and its library has functions that draw, for others to call.
+Whenever numba is passed a generator, it looks up the addresses of the generator's functions in
+Python: that takes 8 microseconds, as long as 800 draws. It also compiles drawing functions for each
+model. NumPy gives a generator's address, and its library has drawing functions that others may call.
 
 Normal draws by numba take a third of the time: it has NumPy's algorithm, but chooses the sign
 without a branch, where NumPy guesses it and is wrong every other time. So many of them are drawn by
@@ -44,7 +44,7 @@ def address_of(rng: np.random.Generator) -> np.ndarray:
 
 
 def number_by(name: str, n_parameters: int) -> Any:
-    """Make what calls a function of NumPy's that draws one number, given a generator's address."""
+    """Make a caller of a NumPy function that draws one number, given a generator's address."""
     of = types.float64(types.uint64, *[types.float64] * n_parameters)
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

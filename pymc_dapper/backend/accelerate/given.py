@@ -1,9 +1,9 @@
 """A function that a kernel is given, and that is compiled into it.
 
-numba compiles a function anew for each function that it is given, but refers to that by where it
-lies in this process: what is compiled so isn't kept on disk. Here the type alone says which
-function it is, and nothing is passed. By what numba documents for types of others, but for two of
-its own types: without them, functions are passed as numba passes them.
+numba compiles a function again for each function that it is passed, and refers to the latter by its
+address in this process, so the result can't be cached on disk. Here the type alone identifies the
+function, and nothing is passed. This uses numba's documented extension types, except for two of its
+own types. Without them, functions are passed as numba passes them.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ class GivenType(types.Callable, types.Dummy):
 
     @property
     def key(self) -> Any:
-        """What tells it from others; names don't, once a function is gone."""
+        """Identifies it; names don't, after a function is deleted."""
         return self.of
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
@@ -35,7 +35,7 @@ class GivenType(types.Callable, types.Dummy):
         return self.of.get_call_signatures()
 
     def get_impl_key(self, sig: Any) -> Any:
-        """Return what calls it."""
+        """Return a function that calls it."""
         return self.of.get_impl_key(sig)
 
 

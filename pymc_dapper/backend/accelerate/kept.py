@@ -1,8 +1,8 @@
 """Machine code on disk that is read as it was written: it has a digest.
 
-A bit that flips in numba's own files gives other code, which runs. Relies on the class by which
-numba reads and writes them. Gains no time. What is kept without it, or as PyTensor keeps what it
-compiles by itself, has no digest.
+If a bit flips in numba's own files, the changed code runs. Depends on the class by which numba
+reads and writes them. Gains no time. Files written without it, or by PyTensor's own cache, have no
+digest.
 """
 
 import pickle
@@ -23,10 +23,10 @@ KIND = "with digest"
 
 
 class WithDigest(IndexDataCacheFile):
-    """Files of a function's machine code, each with a digest, beside those that have none."""
+    """Files of a function's machine code, each with a digest; apart from those without."""
 
     def save(self, key: Any, data: Any) -> None:
-        """Save machine code, and what identifies it and its key."""
+        """Save machine code, with its key."""
         content = self._dump(data)
         super().save((KIND, key), (_digest(key, content), content))
 

@@ -1,24 +1,24 @@
-"""numba's functions, optimised together with what calls them, and not before.
+"""numba's functions, optimised together with their caller, and not before.
 
-numba runs all of LLVM's passes over each function, writes its machine code and loads it; then links
-it into every function that calls it, where all passes run over it again. Of a model's function and
-the dozens that it calls only the outermost is ever called from Python. Here the others are kept as
-numba lowered them, and are linked into the outermost one at once, which is then optimised as a
-whole. What it computes is the same.
+numba runs all of LLVM's passes over each function, writes its machine code and loads it. Then it
+links the function into every caller, where all passes run over it again. Of a model's function and
+the dozens that it calls, Python only calls the outermost. Here the others are kept as numba lowered
+them, and linked into the outermost one at once, which is then optimised as a whole. The result is
+the same.
 
 Relies on numba's class of code libraries, from which another is derived, and on five of its
 functions, which are replaced while a function of ours is compiled and numba's own lock is held.
 Gains a quarter to a third of a first draw with an empty cache. Without it, numba compiles as it
 does.
 
-Nothing of numba's stays changed: a function that was kept so is made complete as soon as somebody
-else asks for it, be it numba for a caller of another package's, or Python that calls it, in any
-thread and even while another function is being compiled. Only functions that call each other in
-turns are completed at once, as these find each other under their names.
+Nothing of numba's stays changed. An incomplete function is completed as soon as something else
+needs it: numba for a caller in another package, or Python that calls it, in any thread and even
+while another function is being compiled. Only functions that call each other are completed at once,
+because they find each other by name.
 
-What LLVM may rearrange in sums differs with what it sees at once. So draws can differ by rounding
-from those without; with PyTensor's ``numba__fastmath=False`` they don't. Wrappers by which Python
-and C would call the inner functions aren't written either, a tenth of the time.
+LLVM may reorder sums differently in a larger function. So draws can differ by rounding from those
+without; with PyTensor's ``numba__fastmath=False`` they don't. The inner functions' wrappers for
+Python and C aren't written either, which saves a tenth of the time.
 """
 
 from collections.abc import Callable, Iterator
@@ -58,18 +58,18 @@ LOOKED = kept.LOOKED | {
 """How the code looks that this was written for: the same in numba 0.63 to 0.68."""
 
 ENVIRONMENT = "_ZN08NumbaEnv"
-"""What the names of variables begin with in which machine code looks for its function's globals."""
+"""Prefix of the variables in which machine code looks for its function's globals."""
 
 RECURSIVE = ".numba.unresolved$"
-"""What those begin with by which functions call each other in turns.
+"""Prefix of those by which functions call each other.
 
-Through them, machine code finds a function that is loaded after it, under its own name. So all that
-leads to one is made complete by itself, as numba does.
+Through them, machine code finds a function that is loaded later, by its name. So all functions that
+lead to one are completed separately, as by numba.
 """
 
 
 REPEATED = "repeated"
-"""What the names of functions hold that are called in many places, and aren't copied to each."""
+"""Part of the names of functions that many places call, and that aren't copied to each."""
 
 
 class Whole(JITCodeLibrary):
@@ -83,7 +83,7 @@ class Whole(JITCodeLibrary):
         """Write functions by which Python and C call this one; left to do until it is complete."""
 
     def add_linking_library(self, library: Any) -> None:
-        """Note what is called, as it is."""
+        """Record the called function without linking it."""
         is_recursive = isinstance(library, Whole) and library._is_recursive()
         if is_recursive or not isinstance(library, Whole):
             library._ensure_finalized()
@@ -95,7 +95,7 @@ class Whole(JITCodeLibrary):
             super()._ensure_finalized()
 
     def finalize(self) -> None:
-        """Link all that is called, directly or not; then optimise, and load."""
+        """Link all functions that are called, directly or not; then optimise, and load."""
         while self.wrappers:
             self.wrappers[0]()
             del self.wrappers[0]
@@ -121,12 +121,12 @@ class Whole(JITCodeLibrary):
         return module
 
     def _called(self) -> list[Any]:
-        """List what is linked, callers first: LLVM takes over only what is referred to by then."""
+        """List the functions to link, callers first: LLVM only takes those already referred to."""
         seen, found = set(), []
 
         def visit(library: Any) -> None:
             seen.add(library)
-            # What is complete has in it what it calls.
+            # A complete function contains those that it calls.
             for each in () if library._finalized else library._linking_libraries:
                 if each not in seen:
                     visit(each)
@@ -153,7 +153,7 @@ class _Depth(event.Listener):
 
     @contextmanager
     def outermost(self) -> Iterator[None]:
-        """Compile what Python calls, whatever it is compiled for."""
+        """Compile a function that Python calls, for any target."""
         was, self.now = self.now, 0
         try:
             yield
@@ -166,13 +166,13 @@ DEPTH = _Depth()
 
 @contextmanager
 def optimised_once() -> Iterator[None]:
-    """Compile what is called only to be linked into what is compiled here."""
+    """Compile a function that is only linked into functions compiled here."""
     with ExitStack() as stack:
         stack.enter_context(global_compiler_lock)  # nobody else compiles meanwhile
         stack.enter_context(DEPTH.outermost())
         codegen = cpu_target.target_context.codegen()
         if not is_under_way():
-            # What numba registers once must not be left half done, if something fails here.
+            # numba's one-time registrations must not be left half done if something fails here.
             cpu_target.typing_context.refresh()
             cpu_target.target_context.refresh()
             stack.enter_context(event.install_listener("numba:compile", DEPTH))
@@ -191,7 +191,7 @@ def is_under_way() -> bool:
 
 
 class Incomplete:
-    """What Python calls of a function that may not be complete: it is by then.
+    """The entry by which Python calls a function that may be incomplete; it completes it first.
 
     numba refers to it as long as there is the dispatcher, which isn't kept alive here.
     """
@@ -203,7 +203,7 @@ class Incomplete:
         self._entry: Any = None
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Call the function, and have the dispatcher do so from now on."""
+        """Call the function, and make the dispatcher do so from now on."""
         if self._entry is None:
             with global_compiler_lock:
                 self._complete()
@@ -226,13 +226,13 @@ def _is_incomplete(library: Any) -> bool:
 
 
 def _executable(context: Any, library: Any, described: Any, environment: Any) -> Any:
-    in_python = DEPTH.now < 2 or not described.native  # or what is written in object mode
+    in_python = DEPTH.now < 2 or not described.native  # or one in object mode
     make = EXECUTABLE if in_python or not _is_incomplete(library) else Incomplete
     return make(context, library, described, environment)
 
 
 def _written_later(name: str) -> Callable[..., None]:
-    """Have a wrapper written by what numba writes it with, once the function is complete."""
+    """Write a wrapper by numba's own code, after the function is complete."""
     write = WRAPPERS[name]
 
     def later(context: Any, library: Any, *parts: Any, **options: Any) -> None:
@@ -258,11 +258,11 @@ def _add_overload(dispatcher: Any, result: Any) -> None:
 
 
 INCOMPLETE: WeakSet[Dispatcher] = WeakSet()
-"""Functions of which something was left incomplete."""
+"""Functions with incomplete parts."""
 
 
 def forget_incomplete() -> None:
-    """Have numba compile anew what was left incomplete, as it does by itself."""
+    """Make numba compile incomplete functions again, by itself."""
     for dispatcher in INCOMPLETE:
         known: dict[Any, Any] = dispatcher.overloads
         for arguments, result in [*known.items()]:

@@ -1,4 +1,4 @@
-"""Functions that aren't called as numba calls others: a kernel, and what a kernel is given."""
+"""Functions with another calling convention than numba's: kernels, and functions passed to them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import Any
 
 @dataclass(frozen=True, eq=False)
 class Outside:
-    """A kernel that is compiled by itself, and kept on disk; `addresses` says how it is called."""
+    """A kernel that is compiled separately and cached on disk; for calls see `addresses`."""
 
     kernel: Any
     """The kernel."""
     signature: Any
-    """What it takes and returns."""
+    """Its arguments and result."""
     symbol: str
-    """What machine code refers to it by."""
+    """The symbol by which machine code refers to it."""
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the kernel."""
@@ -23,7 +23,7 @@ class Outside:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """A function that a kernel is given; `given` says how it is passed."""
+    """A function that is passed to a kernel; see `given`."""
 
     function: Any
     """The function, for numba."""
@@ -34,10 +34,10 @@ class Given:
 
 
 def written_out(body: str, signature: Any, each: str = "{}", **names: Any) -> Callable:
-    """Define a function of a context and of as many arguments as a signature has.
+    """Define a function of a context and of the arguments in a signature.
 
-    ``*arguments`` would make a tuple of all that a kernel is called with: of a function among it,
-    numba then makes one that it can't keep on disk.
+    ``*arguments`` would make a tuple of all arguments of a kernel; if one is a function, numba
+    couldn't cache the result on disk.
     """
     arguments = [f"x{k}" for k in range(len(signature.args))]
     body = body.format(", ".join(map(each.format, arguments)))

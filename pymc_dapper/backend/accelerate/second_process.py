@@ -1,13 +1,13 @@
-"""A second process, which compiles some of what is needed and leaves it in the cache on disk.
+"""A second process that compiles some functions and leaves them in the cache on disk.
 
 numba compiles one function at a time, on one core, whatever the number of threads. A process forked
 from this one has the same graphs in memory, and compiles some of them at the same time. Nothing is
-handed over: what it compiled is found on disk, as what any earlier process left there is, and what
-isn't found is compiled here. So a process that fails changes nothing but the time.
+passed back: its results are found on disk, like those of any earlier process, and missing ones are
+compiled here. So if the process fails, only time is lost.
 
-Relies on Linux, whose forks are safe here, and on numba's events. Gains a third to a half of a new
-model's first draw by the clock where two cores are idle, and no CPU time. Without it, steps are
-compiled one after the other.
+Depends on Linux, where forks are safe here, and on numba's events. With two idle cores, a new
+model's first draw takes a third to a half less time by the clock; CPU time stays the same. Without
+it, steps are compiled one after the other.
 
 It is begun at the first function that isn't on disk: if all are, it would only cost time. Each
 process takes the next step from a pipe until none is left, those that take longest first. The
@@ -41,10 +41,10 @@ from pytensor.link.numba import cache
 from pymc_dapper.backend.accelerate.optimised_once import is_under_way
 
 CLOSED = -1
-"""In the place of an end of a pipe."""
+"""Stands in for an end of a pipe."""
 
 MOST_SHARED = 256
-"""Tasks whose number is a byte; any more are done by this process alone."""
+"""Number of tasks that fit into a byte; further ones are done by this process alone."""
 
 PATIENCE = 2.0
 """Seconds without any work after which the second process is given up."""
@@ -56,13 +56,13 @@ def in_two_processes[R](tasks: Sequence[Callable[[], R]]) -> list[R]:
     Parameters
     ----------
     tasks : sequence of callable
-        What to do, in any order. They are begun with from the end.
+        The tasks, in any order. They are begun from the end.
 
     Returns
     -------
     list
-        What they return. All are done by this process, each once: those that the second one has
-        done before find their machine code on disk.
+        Their results. This process does all tasks, each once; it finds on disk what the second one
+        has compiled.
     """
     done: dict[int, R] = {}
     if len(tasks) > 1 and can_be_shared():
@@ -153,8 +153,8 @@ class _SecondProcess(event.Listener):
                 return
 
     def _work(self) -> None:
-        """Do tasks, in the second process, of which nobody hears."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # who interrupts is heard by the first one
+        """Do tasks in the second process, silently."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process handles interrupts
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         self._left = 0
         logging.disable()
@@ -170,7 +170,7 @@ class _SecondProcess(event.Listener):
 
 
 def _to_the_end(save: Callable[..., None]) -> Callable[..., None]:
-    """Have what is being written written, before the process is terminated."""
+    """Finish writing files before the process is terminated."""
 
     def saved(*arguments: Any) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})

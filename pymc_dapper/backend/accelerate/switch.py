@@ -1,9 +1,8 @@
 """Which accelerations are on.
 
-None is where ``PYMC_DAPPER_PLAIN=1`` is set. One is off by itself where it can't be imported, or
-where what it overrides or replaces doesn't look as it did: a version number alone decides nothing.
-All are off for the rest of the process once a model couldn't be compiled with them and could be
-without.
+All are off if ``PYMC_DAPPER_PLAIN=1`` is set. One is off by itself if it can't be imported, or if
+the code that it overrides or replaces has changed; a version number alone decides nothing. All are
+off for the rest of the process after a model that couldn't be compiled with them could be without.
 """
 
 import os
@@ -30,10 +29,10 @@ MODULES = {
     "second_process": "pymc_dapper.backend.accelerate.second_process",
     "one_function": "pymc_dapper.one_function.linker",
 }
-"""All of them. They are imported by name, so that nothing else fails where one can't be."""
+"""All of them. They are imported by name, so that a failing one affects nothing else."""
 
 GO_WITH = "numba 0.63 to 0.68 and PyTensor 3.3.6 to 3.3.8"
-"""What they are tested with."""
+"""The versions with which they are tested."""
 
 LOGGER = getLogger("pymc")
 PACKAGE, HERE = Path(__file__).parents[2], Path(__file__).parent
@@ -60,7 +59,7 @@ def _all_off() -> bool:
 
 @cache
 def _found() -> dict[str, ModuleType | None]:
-    """Import all of them, once in a process, and say which don't go with what is installed."""
+    """Import all of them, once in a process, and say which don't fit the installed versions."""
     found: dict[str, ModuleType | None] = {}
     missing = []
     for name, module in MODULES.items():
@@ -102,12 +101,12 @@ def _tell(why: str) -> None:
 
 
 def once_more_without[R](work: Callable[[], R]) -> R:
-    """Do what compiles a model; once more without accelerations, if it fails within one of them.
+    """Do work that compiles a model; again without accelerations, if it fails in one of them.
 
     Raises
     ------
     Exception
-        What the work raises, with accelerations and without.
+        The work's own error, with accelerations and without.
     """
     global failed
     try:
@@ -142,7 +141,7 @@ def _failed_within(error: Exception) -> bool:
 
 
 def _forget_incomplete() -> None:
-    """Have numba compile anew what an acceleration has left incomplete."""
+    """Make numba compile again what an acceleration has left incomplete."""
     module = _found()["optimised_once"]
     if module is not None:
         module.forget_incomplete()

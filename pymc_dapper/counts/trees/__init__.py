@@ -4,21 +4,21 @@ Counts are sums of one another along a tree, and noise is independent. A message
 node on a window of counts, given all below it. Nodes are in post-order with two children at most,
 and extra nodes sum many children two by two (`nodes`), so that a subtree is a slice.
 
-- *Windows.* `messages.bound_neglected` bounds what windows neglect. They are widened until the
-  bound is below 1e-12. A sum's noise limits its parts far beyond its own window; the bound heeds
-  that.
+- *Windows.* `messages.bound_neglected` bounds the share of the posterior that windows cut off.
+  Windows are widened until the bound is below 1e-12. The noise of a sum limits its parts far beyond
+  the sum's own window; the bound accounts for that.
 - *Memory.* Subtrees are independent given the message of their root. `forest` keeps that message
   and sums that took long, and does the rest of a subtree again on the way down.
-- *Convolutions* of two messages are written out, which keeps the digits of tails (`convolution`).
-  Many children are summed at once by Fourier transforms where that takes fewer operations
-  (`spectra`). Messages are first tilted by exp(tilt * count), so that the sum that is known is a
+- *Convolutions* of two messages are computed directly, which keeps the digits of tails
+  (`convolution`). Many children are summed at once by Fourier transforms if that takes fewer
+  operations (`spectra`). Messages are first tilted by exp(tilt * count), so that a known sum is a
   likely one. Errors of rounding and wrapping are bounded from the transforms' magnitudes; a sum
-  whose bound is too large is written out.
+  whose bound is too large is computed directly.
 
 The counts of a model use the same messages. `tables` evaluates the model's compiled terms on
 windows, relative to a possible table, and tilts them by the Lagrange multipliers of the most likely
-table, so that sums and parts agree on where that is. `model` widens windows until what they neglect
-is bounded, or, where parts have no upper end, until no sum beyond them is likelier than all within.
-Derivatives of the log-sum over all tables are expectations of the terms' derivatives under the
-marginals.
+table, so that sums and parts have the same likely counts. `model` widens windows until the
+neglected share is bounded, or, if parts have no upper end, until no sum beyond is likelier than all
+within. Derivatives of the log-sum over all tables are expectations of the terms' derivatives under
+the marginals.
 """

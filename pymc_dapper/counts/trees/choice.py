@@ -1,4 +1,4 @@
-"""Whether counts on a tree are drawn anew, by numbers of operations."""
+"""Whether counts on a tree are drawn jointly, by numbers of operations."""
 
 from collections.abc import Sequence
 
@@ -14,22 +14,22 @@ from pymc_dapper.counts.trees.spectra import COST
 from pymc_dapper.counts.trees.tables import Tables
 
 EVALUATIONS = 8
-"""Tables that a move looks at, about."""
+"""Approximate number of tables that a move evaluates."""
 TERM = 20
 """Multiplications that take as long as a term of a log-density."""
 SHARE = 0.3
-"""Effective draws of a sweep, of what has the fewest: a half to twice that, mostly."""
+"""Effective draws per sweep of the slowest count: mostly half to twice this number."""
 CALL = 5e5
-"""Multiplications that take as long as what is done once for each draw, and more: of small tables
-moves cost so little that kernels for trees aren't worth to be loaded."""
+"""Fixed cost of a draw, in multiplications. For small tables moves are so cheap that loading the
+kernels for trees doesn't pay."""
 GAIN = 2.0
-"""How much less a draw must cost, to make up for what these numbers don't say."""
+"""How much cheaper a draw must be, since these numbers are rough."""
 DRAWS = 2_000
 """Typical number of a chain's draws: work done once must not cost more than they do."""
 
 
 def may_pay(tree: TreeReading, moves: Moves, structure: Structure) -> bool:
-    """Say whether draws on a tree can cost less, before anything is known of windows."""
+    """Whether draws on a tree can cost less, before windows are known."""
     return GAIN * (CALL + TERM * tree.parent.size) < sweep_cost(moves, structure)
 
 
@@ -40,7 +40,7 @@ def pays(
     moves: Moves,
     structure: Structure,
 ) -> bool:
-    """Say whether draws of which messages are passed up once cost less than moves."""
+    """Whether draws with messages computed once cost less than moves."""
     cost = sweep_cost(moves, structure)
     if solve_cost(tree.left, tree.right, tree.tables(counts, given)) > DRAWS * cost:
         return False

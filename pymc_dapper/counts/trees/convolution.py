@@ -18,7 +18,7 @@ def convolve(a: np.ndarray, b: np.ndarray, first: int, out: np.ndarray) -> None:
     i = max(0, first - m + 1)
     end = min(a.size, first + n)
     while i + 4 <= end:
-        # Where four rows overlap they are added at once: the sum is loaded and stored once.
+        # Four overlapping rows are added at once: the sum is loaded and stored once.
         begin, stop = max(0, i + 3 - first), min(n, m + i - first)
         if stop - begin < 8:
             begin = stop = 0

@@ -1,4 +1,4 @@
-"""Messages down a tree: what the rest of the tree says of each count, and so its marginal pmf."""
+"""Downward messages of a tree: from the rest of the tree to each count; they give marginals."""
 
 import math
 
@@ -24,17 +24,16 @@ def descend(nodes: Nodes, messages: Messages, downward: np.ndarray) -> tuple[np.
     messages : Messages
         All of their messages up.
     downward : ndarray of float64
-        What is known of the last node from the rest of the tree, on its window; of other roots
-        nothing is.
+        The message of the rest of the tree to the last node, on its window; other roots have none.
 
     Returns
     -------
     values : ndarray of float64
-        What the rest of the tree says about each count, where ``messages`` has its own message: the
+        The message of the rest of the tree to each count, stored at the places of ``messages``: the
         product of both is the marginal pmf, up to a factor.
     error : float
-        Bound on the share by which a marginal is off where sums were done by transform, for each
-        convolution that it saved.
+        Bound on the relative error of a marginal from sums by transform, for each convolution
+        saved.
     """
     n = nodes.left.size
     starts, widths, lowest = messages.starts, messages.widths, messages.lowest
@@ -138,17 +137,17 @@ def summarise(
     Parameters
     ----------
     messages, values
-        Messages up, and what :func:`descend` returned.
+        Upward messages, and the result of :func:`descend`.
     which : ndarray of int64, shape (n,)
         The nodes.
     shares : ndarray of float64, shape (number of quantiles,)
         Which quantiles.
     at : ndarray of int64, shape (n,) or (0,)
-        Counts, of which the probability of fewer and that of as many or fewer are wanted.
+        Counts for which P(fewer) and P(this many or fewer) are computed.
     means, sds : ndarray of float64, shape (n,)
         Are written: mean and standard deviation.
     quantiles : ndarray of int64, shape (n, number of quantiles)
-        Are written: the least counts up to which there is so much.
+        Written: the smallest counts with these cumulative probabilities.
     below : ndarray of float64, shape (n, 2) or (0, 2)
         Is written.
     """

@@ -1,9 +1,8 @@
 """Draws down a tree: each count is split between its two children, from the root on.
 
-Given a total n, the left child's count a has probability proportional to left[a] * right[n - a].
-A draw from one message is accepted with the probability of the other's value over its largest.
-Where that takes too long, all possible counts are gone through instead; a draw has the same
-distribution however it came about.
+Given a total n, the left child's count a has probability proportional to left[a] * right[n - a]. A
+draw from one message is accepted with the probability of the other's value over its largest. If
+that takes too long, all possible counts are enumerated; the distribution is the same.
 """
 
 import numpy as np
@@ -13,16 +12,16 @@ from pymc_dapper.counts.trees.messages import Messages
 from pymc_dapper.counts.trees.nodes import Nodes
 
 ATTEMPTS = 16
-"""So many draws are tried at most before all counts are gone through."""
+"""Number of trials before all counts are enumerated."""
 FEW = 8
 """With fewer counts than that, they are gone through at once."""
 REPEATED = 4
-"""From so many draws on, a table is made to draw from a message."""
+"""From this number of draws on, a table is made to draw from a message."""
 
 
 @njit
 def _guide(p: np.ndarray, cumulative: np.ndarray, guide: np.ndarray) -> None:
-    """Make a table to draw from a pmf: where in its cumulative sums to begin to look."""
+    """Make a table to draw from a pmf: the start of the search in its cumulative sums."""
     done = 0.0
     for j in range(p.size):
         done += p[j]
@@ -58,7 +57,7 @@ def draw_from(rng: np.random.Generator, p: np.ndarray, lowest: int, out: np.ndar
 def draw_roots(
     rng: np.random.Generator, roots: np.ndarray, messages: Messages, counts: np.ndarray
 ) -> None:
-    """Draw the counts of roots, of which nothing else is known.
+    """Draw the counts of roots without further information.
 
     Parameters
     ----------
@@ -110,7 +109,7 @@ def split_draws(
     nodes, messages
         The nodes, and all of their messages up.
     counts : ndarray of int64, shape (number of nodes, number of draws)
-        Those of the roots are there, all others are written.
+        The roots' counts are given, all others are written.
     """
     starts, widths, lowest = messages.starts, messages.widths, messages.lowest
     n_draws = counts.shape[1]
@@ -126,8 +125,8 @@ def split_draws(
             for d in range(n_draws):
                 counts[left, d] = counts[i, d]
             continue
-        # The narrower is drawn, the wider decides: its largest value is the smaller one. For few
-        # draws it makes no difference: these mustn't hang on rounding, where both are the same.
+        # The narrower message is drawn, the wider one decides: its maximum is smaller. For few
+        # draws the choice is fixed, so that it doesn't depend on rounding if both are equal.
         if n_draws >= REPEATED and messages.log_largest[left] < messages.log_largest[right]:
             left, right = right, left
         a = messages.values[starts[left] : starts[left] + widths[left]]

@@ -1,8 +1,8 @@
 """A forest of counts, solved in parts: subtrees are independent given their roots' messages.
 
-Of each subtree only the message of its root is kept, so that memory stays bounded. The tree of
-what is above them takes these as leaves. What it says about their roots goes back to the subtrees,
-which are then done again, and for good.
+Of each subtree only the message of its root is kept, so that memory stays bounded. These are leaves
+of the tree above. Its downward messages go back to the subtrees, which are then computed again,
+completely.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,13 +29,13 @@ from pymc_dapper.counts.trees.priors import Prior, to_tables
 from pymc_dapper.counts.trees.weights import NONE, OF_TABLE
 
 LARGEST_DROP = 690.0
-"""Logarithm of what windows cut off at most: float64 ends there."""
+"""Largest logarithm of what windows cut off: the limit of float64."""
 SUBTREE = 1024
 """Nodes of a subtree, at most: their messages stay in a processor's caches."""
 
 
 class ContradictionError(Exception):
-    """No counts could have led to what was released at a node and below it."""
+    """No counts fit the release at a node and below it."""
 
     def __init__(self, node: int):
         super().__init__(node)
@@ -43,12 +43,12 @@ class ContradictionError(Exception):
 
 
 class Releases(NamedTuple):
-    """What was released of each node; arrays of shape (number of nodes,)."""
+    """The releases of the nodes; arrays of shape (number of nodes,)."""
 
     kinds: np.ndarray
     """Int64: kinds of noise, as in :mod:`pymc_dapper.counts.trees.weights`."""
     values: np.ndarray
-    """Float64: the released value, or the number of a table; 0 where nothing was released."""
+    """Float64: the released value, or the number of a table; 0 without a release."""
     scales: np.ndarray
     """Float64: scales of the noise."""
 
@@ -61,7 +61,7 @@ class Settings(NamedTuple):
 
 
 class Root(NamedTuple):
-    """What is known of a subtree's root from the subtree."""
+    """The upward message of a subtree's root."""
 
     lowest: int
     message: np.ndarray
@@ -74,7 +74,7 @@ class Root(NamedTuple):
 
 
 class DownwardMessage(NamedTuple):
-    """What the rest of the tree says of the count of a subtree's root, on a window."""
+    """The message of the rest of the tree to a subtree's root, on a window."""
 
     lowest: int
     values: np.ndarray
@@ -88,7 +88,7 @@ class DownwardMessage(NamedTuple):
 
 
 def said_of(messages: Messages, values: np.ndarray, i: int) -> DownwardMessage:
-    """Return what ``values``, of messages down, have of a node."""
+    """Return the part of ``values``, downward messages, that belongs to a node."""
     return DownwardMessage(
         int(messages.lowest[i]), values[messages.starts[i] :][: messages.widths[i]]
     )
@@ -111,13 +111,13 @@ class Summaries(NamedTuple):
 
 
 def room_for(n: int, asked: Asked) -> Summaries:
-    """Allocate summaries of so many nodes."""
+    """Allocate summaries of ``n`` nodes."""
     quantiles = np.empty((n, asked.shares.size), dtype=np.int64)
     return Summaries(np.empty(n), np.empty(n), quantiles, np.empty((n if asked.at.size else 0, 2)))
 
 
 class Solved(NamedTuple):
-    """A forest of which all messages up are known."""
+    """A forest with all upward messages."""
 
     settings: Settings
     top: Nodes
@@ -126,7 +126,7 @@ class Solved(NamedTuple):
     most: float
     total: float
     largest: dict[int, float]
-    """Logarithm of a bound on what the rest says about a count, for nodes that aren't in parts."""
+    """Logarithm of a bound on the message from the rest, for nodes that aren't in parts."""
     sums: list[Sums]
     """Of each part."""
 
@@ -134,9 +134,9 @@ class Solved(NamedTuple):
 def with_subtrees(
     most: float, total: float, largest: Sequence[float] | np.ndarray, roots: Sequence[Root]
 ) -> tuple[float, float]:
-    """Add what is neglected in subtrees: the largest bound of a window, and the sum of all.
+    """Add the neglected shares of subtrees: the largest bound of a window, and the sum of all.
 
-    ``largest`` are logarithms of bounds on what the rest of the tree says of their roots.
+    ``largest`` are logarithms of bounds on the messages of the rest of the tree to their roots.
     """
     for at_most, root in zip(largest, roots, strict=True):
         most = max(most, at_most + root.most)
@@ -233,14 +233,14 @@ def draws_of(
 
 
 class Forest:
-    """A forest of counts, with all that is known of them.
+    """A forest of counts, with their releases and priors.
 
     Parameters
     ----------
     parent : ndarray of int64, shape (number of nodes,)
         The parent of each node, -1 for roots.
     releases : Releases
-        What was released of each node.
+        The release of each node.
     prior : Prior
         The prior of each node; of those with children it is passed over. Its tables are those of
         releases, too.
@@ -282,8 +282,8 @@ class Forest:
         self._stops = np.flatnonzero(ends) + 1
         self._starts = self._stops - sizes[self._stops - 1]
         self.size = parent.size
-        # As wide as can be: what is released of a sum mustn't cut its parts closer than itself, or
-        # the sum's message would know nothing of what was cut off.
+        # As wide as possible: the release of a sum must not cut its parts more than itself, or the
+        # cut would be missing from the sum's message.
         at = limit(self.nodes, LARGEST_DROP)
         self.endless = None if at < 0 else self._name(at)
         """A node that has no limit, None if there is none."""
@@ -304,7 +304,7 @@ class Forest:
         Raises
         ------
         ContradictionError
-            If no counts could have led to what was released at a node.
+            If no counts fit the release at a node.
         """
         settings: Settings | None = Settings(DROP, True)
         while settings is not None:
@@ -341,14 +341,14 @@ class Forest:
         )
 
     def _places_above(self) -> np.ndarray:
-        """Where nodes are that aren't below a subtree's root."""
+        """Return the places of nodes that aren't below a subtree's root."""
         inside = np.zeros(self.nodes.left.size + 1, dtype=np.int64)
         np.add.at(inside, self._starts, 1)
         np.add.at(inside, self._stops - 1, -1)
         return np.flatnonzero(inside[:-1].cumsum() == 0)
 
     def _top(self, roots: Sequence[Root]) -> tuple[Nodes, np.ndarray]:
-        """Make the tree above subtrees, which are its leaves; and tell where its nodes are."""
+        """Make the tree above subtrees, which are its leaves; return it with its nodes' places."""
         nodes, at = self.nodes, self._places_above()
         place = np.full(nodes.left.size + 1, -1, dtype=np.int64)
         place[at] = np.arange(at.size)
@@ -356,7 +356,7 @@ class Forest:
         top = nodes.at(at)
         top.between[leaves], top.noise[leaves], top.prior[leaves] = False, NONE, OF_TABLE
         top.first[leaves] = len(nodes.table_lowest) + np.arange(leaves.size)
-        top.second[leaves] = 0.0  # what windows leave out is counted in the parts
+        top.second[leaves] = 0.0  # the parts account for what windows cut off
         starts, lowest, tables = tables_of(roots)
         return top._replace(
             left=place[top.left],
@@ -389,7 +389,7 @@ class Forest:
         executor: Executor | None = None,
         downward: DownwardMessage | None = None,
     ) -> Summaries:
-        """Summarise the marginal pmfs of all nodes, given what is known of a root from outside."""
+        """Summarise the marginal pmfs of all nodes, given an outside message to a root."""
         found = room_for(self.size, asked)
 
         def put(numbers: np.ndarray, part: Summaries) -> None:

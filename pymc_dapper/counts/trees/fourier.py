@@ -1,9 +1,9 @@
-"""Fourier transforms whose length is a power of 2 or 3 times one, as rows times columns.
+"""Fourier transforms of length 2^k or 3 * 2^k, as rows times columns.
 
-A vector is a table of rows and columns. Columns are transformed all at once, in loops along the
-rows, which a processor's vectors take; entries are turned, the table is transposed, and the same is
-done again. Frequencies come out in an order of their own, which nobody needs to change: products
-are taken entry by entry, and the way back begins where the way there ended.
+A vector is a table of rows and columns. All columns are transformed at once, in loops along the
+rows, which the compiler vectorises. Then entries are multiplied by roots of unity, the table is
+transposed, and the same is done again. Frequencies come out in a permuted order, which doesn't
+matter: products are entrywise, and the inverse starts from the same order.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 LEVEL_ERROR = 5 * 2.0**-53
-"""Each of the log2 levels adds so much at most, relative to the sum of absolute entries.
+"""Error bound of each of the log2 levels, relative to the sum of absolute entries.
 
 A sum has a relative error of 2^-53, a product of complex numbers of 5^0.5 times that (Brent,
 Percival and Zimmermann 2007, Mathematics of Computation 76), and the factor was rounded, too.
@@ -21,7 +21,7 @@ Percival and Zimmermann 2007, Mathematics of Computation 76), and the factor was
 
 
 class Plan(NamedTuple):
-    """What transforms of a length have in common."""
+    """The constants of transforms of one length."""
 
     rows: int
     cosines: np.ndarray
@@ -29,9 +29,9 @@ class Plan(NamedTuple):
     """Float64, shape (length,): of the angles of all roots of unity."""
     turn_cosines: np.ndarray
     turn_sines: np.ndarray
-    """Float64, shape (length,): by what entries are turned, where the table is transposed."""
+    """Float64, shape (length,): factors of the entries when the table is transposed."""
     places: np.ndarray
-    """Int64, shape (length,): where each frequency is."""
+    """Int64, shape (length,): the place of each frequency."""
 
 
 @njit
@@ -92,7 +92,7 @@ def _apart(
 def _together(
     ur: np.ndarray, ui: np.ndarray, vr: np.ndarray, vi: np.ndarray, x: float, y: float
 ) -> None:
-    """Undo that, but for a factor of 2."""
+    """Invert that, up to a factor of 2."""
     for q in range(ur.size):
         a, b, c, d = ur[q], ui[q], vr[q], vi[q]
         e, f = c * x + d * y, d * x - c * y
@@ -172,7 +172,7 @@ def forward(
 def backward(
     plan: Plan, re: np.ndarray, im: np.ndarray, to_re: np.ndarray, to_im: np.ndarray
 ) -> None:
-    """Transform back, but for a factor of the length; what is transformed is overwritten."""
+    """Transform back, up to a factor of the length; the input is overwritten."""
     rows = plan.rows
     columns = re.size // rows
     _columns(plan, re, im, columns, True)

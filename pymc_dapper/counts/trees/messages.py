@@ -1,11 +1,11 @@
 """Messages up a tree: the pmf of each count given the releases at it and below it.
 
 The message of a node is a pmf on a window of counts: the convolution of its children's messages
-times the noise's density at what was released. Windows are cut where little is left, and noise ends
-where it is negligible. What that neglects is bounded for each node, as a share of the posterior:
-what is cut from a message times the most that the rest of the tree can say about a count, by what
-it says of all. As both are known when the messages are, a tree whose releases contradict each
-other, so that the posterior lies in tails, is found out, and done again with wider windows.
+times the likelihood of its release. Windows are cut where little is left, and noise ends where it
+is negligible. The neglected share of the posterior is bounded for each node: the probability cut
+from a message, times the largest message of the rest of the tree, over the total. If releases
+contradict each other, the posterior lies in tails. The bound shows that, and the tree is computed
+again with wider windows.
 """
 
 import math
@@ -43,13 +43,13 @@ from pymc_dapper.counts.trees.weights import (
 TAIL_MASS = 1e-12
 """Largest share of the posterior that a window, or a sum by transform, may neglect."""
 DROP = 50.0
-"""Logarithm of what windows cut off at first."""
+"""First logarithm of what windows cut off."""
 LARGEST_EXPONENT = 700.0
-"""Of what float64 holds; more than what windows ever cut off."""
+"""Limit of float64 as a logarithm; windows never cut off more."""
 
 
 class Sums(NamedTuple):
-    """Messages of nodes whose children were summed by transform, to be used again."""
+    """Messages of nodes whose children were summed by transform, for reuse."""
 
     at: np.ndarray
     """Int64, shape (number of sums,): the nodes, in order; and likewise:"""
@@ -70,7 +70,7 @@ class Messages(NamedTuple):
     """Messages of some nodes."""
 
     starts: np.ndarray
-    """Int64, shape (number of nodes,): where each begins among the values."""
+    """Int64, shape (number of nodes,): the start of each among the values."""
     widths: np.ndarray
     """Int64, shape (number of nodes,): how many counts its window has."""
     lowest: np.ndarray
@@ -78,12 +78,12 @@ class Messages(NamedTuple):
     values: np.ndarray
     """Float64: probabilities; those of the last node only, unless all are kept."""
     log_totals: np.ndarray
-    """Float64, shape (number of nodes,): logarithm of what each was divided by."""
+    """Float64, shape (number of nodes,): logarithm of each message's divisor."""
     log_neglected: np.ndarray
-    """Float64, shape (number of nodes,): logarithm of a bound on what its window cuts off."""
+    """Float64, shape (number of nodes,): logarithm of a bound on the part cut off."""
     log_shares: np.ndarray
-    """Float64, shape (number of nodes,): logarithm of the mean weight that the noise gave, where
-    the largest that it gives to any count is 1."""
+    """Float64, shape (number of nodes,): logarithm of the mean likelihood of the release, relative
+    to its maximum over counts."""
     log_sums: np.ndarray
     """Float64, shape (number of nodes,): logarithm of the sum of the noise's weights, by that."""
     log_largest: np.ndarray
@@ -93,13 +93,13 @@ class Messages(NamedTuple):
     tilts: np.ndarray
     """Float64, shape (number of nodes,): how they were tilted for it."""
     wrapped: np.ndarray
-    """Float64, shape (number of nodes,): bound on what it wraps around."""
+    """Float64, shape (number of nodes,): bound on the error of wrapping."""
     errors: np.ndarray
     """Float64, shape (number of nodes,): bound on each entry's relative error by it."""
     impossible: int
     """A node that no count is possible at, or only with less than the windows hold; -1 if none."""
     sums: Sums
-    """What is worth to be kept, unless all messages are."""
+    """The messages to keep, unless all are kept."""
 
 
 @njit
@@ -160,7 +160,7 @@ def _multiplications(
 
 @njit
 def _with_room(values: np.ndarray, used: int, needed: int) -> np.ndarray:
-    """Return an array with room for so much, in which what is used stays."""
+    """Return an array with enough room, which keeps its used part."""
     if needed <= values.size:
         return values
     more = np.empty(2 * needed)
@@ -184,8 +184,8 @@ def _untilt(
     Returns
     -------
     error, absolute : float
-        Largest relative error of entries of which it is ``allowed``, where entries may be
-        ``wrong`` by so much; and the weight of the errors of all others.
+        The largest relative error of entries, if each may be ``wrong`` by an absolute amount, among
+        those where it is ``allowed``; and the total weight of errors of all others.
     """
     error = absolute = 0.0
     for j in range(out.size):
@@ -200,7 +200,7 @@ def _untilt(
 
 @njit
 def _ends(out: np.ndarray, most: float) -> tuple[int, int, float]:
-    """Cut at most so much from either end; return where the rest begins and ends, and what was."""
+    """Cut at most ``most`` from either end; return the range of the rest, and the part cut off."""
     begin, end, below, above = 0, out.size, 0.0, 0.0
     while below + out[begin] <= most:
         below += out[begin]
@@ -220,12 +220,12 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
     nodes : Nodes
         The nodes, with their largest counts.
     drop : float
-        Windows end where weights are some exp(-drop) of all.
+        Windows end where weights are about exp(-drop) of the total.
     transforms : bool
         Whether Fourier transforms may be used.
     keep : bool
-        Whether all messages are kept, or only the last. Nodes in between have none where their
-        sum was done by transform.
+        Whether all messages are kept, or only the last. Intermediate nodes have none if their sum
+        was by transform.
     known : Sums
         Those that are known already.
     """
@@ -239,7 +239,7 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
     values, room, weights = np.empty(4096), np.empty(4096), np.empty(4096)
     used, impossible = 0, -1
     cut = math.exp(-drop)
-    # Of what isn't right in relative terms; the less the wider windows have to be.
+    # Allowed absolute error; smaller for wider windows.
     absolutely = TAIL_MASS * math.exp(DROP - drop)
     family, plan = np.empty((3, n + 1), dtype=np.int64), plan_of(SHORTEST)
     sum_nodes, sum_starts = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
@@ -247,7 +247,7 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
     n_sums, sums_used, n_known = 0, 0, 0
     for head in range(n):
         if nodes.between[head]:
-            continue  # they come with the node whose children they sum
+            continue  # they are computed with the node whose children they sum
         if n_known < known.at.size and known.at[n_known] == head:
             x, n_known = n_known, n_known + 1
             starts[head], widths[head], lowest[head] = used, known.widths[x], known.lowest[x]
@@ -300,7 +300,7 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
                     impossible = i
                     break
 
-            # What comes from below times the noise's weights, each in relation to some largest.
+            # The children's message times the likelihood, each relative to a maximum.
             outside, error, absolute = 1.0, 0.0, 0.0
             if left < 0:
                 log_priors(nodes, i, first, out)
@@ -355,7 +355,7 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
                 impossible = i
                 break
 
-            # What the ends have less of than the share that may be cut.
+            # Ends with less than the share that may be cut.
             begin, end, neglected = _ends(out, cut * total)
             neglected += absolute
             # Weights are relative to the best that is here.
@@ -376,7 +376,7 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
                 for x in between:
                     widths[x] = 0
 
-            # Where they aren't kept, the children's room is free.
+            # If messages aren't kept, the children's memory is free.
             start = used
             if not keep and left >= 0:
                 start = starts[children[0]] if how.size else starts[left]
@@ -440,7 +440,7 @@ def add_between(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Add messages of nodes in between that sums by transform left out, for draws.
 
-    Messages of the children are tilted there: of given sums they say the same.
+    Messages of the children are tilted there; given the sum, tilting changes nothing.
 
     Returns
     -------
@@ -489,19 +489,19 @@ def add_between(
 
 @njit
 def bound_neglected(nodes: Nodes, messages: Messages) -> tuple[np.ndarray, float, float]:
-    """Bound what windows neglect of the posterior.
+    """Bound the share of the posterior outside of windows.
 
     Returns
     -------
     largest : ndarray of float64, shape (number of nodes,)
-        Logarithm of a bound on what the rest of the tree says about a count of a node, where what
-        it says of the node's message is 1.
+        Logarithm of a bound on the message of the rest of the tree to a node, relative to its mean
+        under the node's message.
     most, total : float
-        Logarithm of the largest bound of a window, and the sum of all. They are for roots of
-        which nothing else is known; what is known from above multiplies them by its largest value.
+        Logarithm of the largest bound of a window, and the sum of all. They hold for roots without
+        further information; a message from above multiplies them by its largest value.
     """
     n = nodes.left.size
-    # Of what the rest of the tree says about a node's count: the largest value, and the sum.
+    # Of the message of the rest of the tree to a node: the maximum, and the sum.
     largest, sums = np.zeros(n), np.full(n, np.inf)
     most, total = -np.inf, 0.0
     for i in range(n - 1, -1, -1):
@@ -511,7 +511,7 @@ def bound_neglected(nodes: Nodes, messages: Messages) -> tuple[np.ndarray, float
         left, right = nodes.left[i], nodes.right[i]
         if left < 0:
             continue
-        # With what was released here.
+        # Include this node's release.
         top = largest[i] - messages.log_shares[i]
         sum_ = min(largest[i] + messages.log_sums[i], sums[i] - messages.log_shares[i])
         for child, other in ((left, right), (right, left)):

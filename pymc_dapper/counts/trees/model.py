@@ -1,4 +1,4 @@
-"""A model's counts on a tree: drawn anew, all at once, and summed out."""
+"""A model's counts on a tree: drawn jointly, and summed out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -45,7 +45,7 @@ class NoTreeError(ReadingError):
 
 
 class SolvedCounts(NamedTuple):
-    """What is known of all sums from below, given parameters."""
+    """The upward messages of all sums, given parameters."""
 
     near: np.ndarray
     """Int64, shape (number of nodes,): the possible counts that weights are relative to."""
@@ -60,12 +60,12 @@ class SolvedCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelTree:
-    """The tree of a model's counts, with the compiled tables of what its terms say of them.
+    """The tree of a model's counts, with compiled tables of its terms.
 
     Attributes
     ----------
     reading : CountReading
-        How the model sees its counts.
+        The reading of the counts.
     tree : TreeReading
         The tree of the sums.
     left, right : ndarray of int64, shape (number of nodes in post-order,)
@@ -84,7 +84,7 @@ class ModelTree:
     """Int64, shape (number of leaves,): their cells, in the order of ``places``."""
     places: np.ndarray
     roots: np.ndarray
-    """Int64: where leaves are, and roots."""
+    """Int64: the places of leaves, and of roots."""
     _tabulate: JitFunction
     _expect: JitFunction | None
 
@@ -101,7 +101,7 @@ class ModelTree:
         Parameters
         ----------
         counts : ndarray of int64, shape (number of cells,)
-            Possible counts. What is found doesn't depend on which.
+            Possible counts. The result doesn't depend on the choice.
         given : sequence of ndarray
             Parameters and data.
         transforms : bool, default True
@@ -110,8 +110,8 @@ class ModelTree:
         Raises
         ------
         NoTreeError
-            If the tables of log-weights would be too large, or a sum's log-weights grow without an
-            end, or what windows neglect can't be bounded.
+            If the tables of log-weights would be too large, if a sum's log-weights have no maximum,
+            or if the neglected share can't be bounded.
         """
         settings: Settings | None = Settings(DROP, transforms)
         at, near = -1, self.members @ counts
@@ -153,7 +153,7 @@ class ModelTree:
     def derivatives(
         self, solved: SolvedCounts, given: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the derivatives of the log-sum by what terms depend on, and that."""
+        """Return the derivatives of the log-sum by the terms' inputs, and the inputs."""
         assert self._expect is not None
         messages, nodes = solved.messages, solved.nodes
         downward, error = descend(nodes, messages, np.ones(messages.widths[-1]))
@@ -173,7 +173,7 @@ class ModelTree:
         counts, given
             As in :meth:`solve`.
         drop : float
-            Windows end where log-weights are that much below the largest, or more.
+            Windows end where log-weights are at least this far below the maximum.
 
         Raises
         ------
@@ -252,14 +252,14 @@ def compile_tree(
     moved: Sequence[TensorVariable] = (),
     compile_kwargs: dict[str, Any] | None = None,
 ) -> ModelTree:
-    """Compile what draws a model's counts on their tree.
+    """Compile the draws of a model's counts on their tree.
 
     Parameters
     ----------
     reading : CountReading
-        How the model sees its counts.
+        The reading of the counts.
     tree : TreeReading
-        The tree of the sums that it sees.
+        The tree of its sums.
     moved : sequence of TensorVariable, optional
         Value variables by which derivatives of the log-sum are wanted.
     compile_kwargs : dict, optional
@@ -316,7 +316,7 @@ def compile_tree(
 def _members(
     left: np.ndarray, right: np.ndarray, places: np.ndarray, cells: np.ndarray, n_cells: int
 ) -> sparse.csr_array:
-    """Say which cells are in each node's sum."""
+    """Return which cells are in each node's sum."""
     inside: list[list[int]] = [[] for _ in left]
     for leaf, cell in zip(places, cells, strict=True):
         inside[leaf] = [int(cell)]
@@ -335,7 +335,7 @@ def _derivatives(
     nodes: np.ndarray,
     slopes: np.ndarray,
 ) -> tuple[tuple[TermFunction, ...], Derivatives]:
-    """Write the derivatives of terms by what depends on parameters."""
+    """Write the derivatives of terms by inputs that depend on parameters."""
     names = {x.name for x in moved}
     functions: list[TermFunction] = []
     which: list[np.ndarray] = []

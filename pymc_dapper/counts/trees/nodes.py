@@ -1,8 +1,8 @@
-"""What a tree of counts is to the kernels: nodes in post-order, with two children at most.
+"""A tree of counts in the kernels' form: nodes in post-order, with two children at most.
 
-A node's children come before it, and all that is below it lies in one run before it. So a pass up
-is a loop, a pass down the same loop backwards, and a subtree is a slice. A node of many children
-has nodes in between, of which nothing was released, that sum them two by two.
+A node's children come before it, and its whole subtree is the run before it. So an upward pass is a
+loop, a downward pass the same loop backwards, and a subtree is a slice. A node with many children
+has intermediate nodes, without releases, which sum the children two by two.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class Nodes(NamedTuple):
 
     left: np.ndarray
     right: np.ndarray
-    """Int64: children; -1 where there is none."""
+    """Int64: children; -1 for none."""
     between: np.ndarray
     """Bool: which are in between, and only sum two others."""
     noise: np.ndarray
@@ -32,16 +32,16 @@ class Nodes(NamedTuple):
     """Float64: parameters of the prior; or the number of a table, and the sum of the weights of
     counts beyond it, which it leaves out."""
     highest: np.ndarray
-    """Int64: largest count that what is above leaves possible."""
+    """Int64: largest count that is possible given the sums above."""
     table_starts: np.ndarray
-    """Int64, shape (number of tables + 1,): where each table starts."""
+    """Int64, shape (number of tables + 1,): the start of each table."""
     table_lowest: np.ndarray
     """Int64, shape (number of tables,): the count that it starts with."""
     tables: np.ndarray
     """Float64: log-weights; of counts beyond a table it is -inf."""
 
     def at(self, places: np.ndarray | slice) -> "Nodes":
-        """Return some of the nodes, whose children are still those of all."""
+        """Return some of the nodes; their children still refer to all nodes."""
         own, tables = self[:10], self[10:]
         return Nodes(*(x[places].copy() for x in own), *tables)  # type: ignore[call-arg]
 
@@ -55,7 +55,7 @@ class Nodes(NamedTuple):
 
 @njit
 def in_post_order(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Bring a forest into post-order, with nodes in between where there are many children.
+    """Bring a forest into post-order, with intermediate nodes for many children.
 
     Parameters
     ----------
@@ -82,10 +82,10 @@ def in_post_order(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
         children[place[parent[i] + 1]] = i
         place[parent[i] + 1] += 1
 
-    # Backwards: a node, all that is below it on the right, and all that is on the left.
+    # Backwards: a node, its right subtree, its left subtree.
     left, right = np.full(2 * n, -1, dtype=np.int64), np.full(2 * n, -1, dtype=np.int64)
     origin, at = np.empty_like(left), 2 * n
-    # What is left to do: runs of a node's children, whose sum is a child itself; and on which side.
+    # The stack: runs of a node's children, whose sum is itself a child, and its side.
     runs, height = np.empty((n + 1, 5), dtype=np.int64), 0
     for k in range(begins[1]):
         runs[k] = np.array([children[k], begins[children[k] + 1], begins[children[k] + 2], -1, 0])
@@ -114,7 +114,7 @@ def in_post_order(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 @njit
 def cut(left: np.ndarray, right: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cut a forest into subtrees of so many nodes at most.
+    """Cut a forest into subtrees of limited size.
 
     Returns
     -------

@@ -32,13 +32,13 @@ class OfTerms(KernelOp):
 
 
 class TabulateTree(OfTerms):
-    """Tables: takes what :func:`tabulate` does, the context, and the arrays of :class:`Terms`.
+    """Tables, from the arguments of :func:`tabulate`, the context, and arrays of :class:`Terms`.
 
     The outputs are the fields of :class:`Tables`, the last two in one vector.
     """
 
     def make_node(self, *inputs: Variable) -> Apply:
-        """Apply to what :func:`tabulate` takes."""
+        """Apply the operation to the arguments of :func:`tabulate`."""
         integers, numbers = pt.lvector, pt.dvector
         kinds = (integers, integers, numbers, numbers, numbers, integers, integers)
         return Apply(self, list(inputs), [kind() for kind in kinds])
@@ -48,7 +48,7 @@ class ExpectDerivatives(OfTerms):
     """Expectations: as it takes pmfs, the context, and the arrays of :class:`Derivatives`."""
 
     def make_node(self, *inputs: Variable) -> Apply:
-        """Apply to what :func:`expect_derivatives` takes."""
+        """Apply the operation to the arguments of :func:`expect_derivatives`."""
         return Apply(self, list(inputs), [pt.dvector(), pt.dvector()])
 
 

@@ -8,7 +8,7 @@ from pymc_dapper.checks import as_array, real_numbers, shown
 from pymc_dapper.counts.trees.weights import ENDLESS, FLAT, NEGATIVE_BINOMIAL, OF_TABLE, POISSON
 
 TAIL = 1e-20
-"""Tail of a law that a table leaves out, where nothing else ends it."""
+"""Tail of a law that a table leaves out, if nothing else limits it."""
 MOST_ENTRIES = 10**8
 """Of all tables of a tree together."""
 
@@ -45,7 +45,7 @@ def read_prior(prior: Any, n_leaves: int, largest: np.ndarray) -> Prior:
     n_leaves : int
         Number of leaves.
     largest : ndarray of int64, shape (number of leaves,)
-        Counts that what was released leaves possible, at most.
+        Largest counts that are possible given the releases.
     """
     zeros = np.zeros(n_leaves)
     if isinstance(prior, str):
@@ -93,7 +93,7 @@ def _of_scipy(prior: Any, n_leaves: int, largest: np.ndarray) -> Prior:
             "one for each leaf in the order of the nodes"
         ) from None
     valid = np.broadcast_to(law._argcheck(*parameters[:-1]), n_leaves)
-    # Where a rate is 0, scipy is right that it is a law, but not all laws of scipy's say so.
+    # With rate 0 it is a law, but not all laws of scipy accept that.
     if not valid.all() or not all(np.isfinite(x).all() for x in parameters):
         leaf = int(np.flatnonzero(~valid | ~np.isfinite(np.sum(parameters, axis=0)))[0])
         raise ValueError(

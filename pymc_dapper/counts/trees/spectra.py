@@ -1,10 +1,10 @@
 """Sums of many counts by Fourier transform, right in relative terms.
 
-A transform's errors are small beside the largest entries of what it returns, not beside small
-ones. So the pmfs of the parts are tilted first: each entry x is multiplied by exp(tilt * x). That
-changes nothing given the sum, and where the tilt makes the sum that is known the expected one, the
-entries that matter are the largest. Errors are bounded at each frequency, from the magnitudes that
-are there; and the transform is short, as what it wraps around is bounded, too.
+The errors of a transform are small relative to the largest entries of its result, not to small
+ones. So the pmfs of the parts are tilted first: each entry x is multiplied by exp(tilt * x). Given
+the sum, that changes nothing. If the tilt makes the known sum the expected one, the relevant
+entries are the largest. Errors are bounded at each frequency, from the magnitudes there. The
+transform is short, because the error of wrapping is bounded, too.
 
 References
 ----------
@@ -21,16 +21,17 @@ from numba import njit
 from pymc_dapper.counts.trees.fourier import LEVEL_ERROR, Plan, backward, forward
 
 COST = 2.5
-"""Multiplications of a convolution written out that take as long as an entry's transform, and what
-is done with it, at each of the log2 levels."""
+"""Cost of an entry's transform at each of the log2 levels, in multiplications of a direct
+convolution."""
 BELOW = 2.0
 """Standard deviations by which the tilted sum is expected below its window.
 
-What is wrapped around comes from above, and is the less the lower that is; but precision is lost.
-Where the window is wider than a standard deviation, more of it than that: there it stays.
+Wrapped entries come from above, and are smaller if the expected sum is lower; but that loses
+precision. If the window is wider than a standard deviation, the expected sum stays that far below
+it.
 """
 LOG_WRAPPED = -36.0
-"""Logarithm of what a transform may wrap around."""
+"""Largest logarithm of the wrapped part."""
 SHORTEST = 64
 STEPS = 8
 """Of Newton's method, to find a tilt: any is right, and only precision is lost with a bad one."""
@@ -46,7 +47,7 @@ class Tilted(NamedTuple):
     log_total: float
     """Logarithm of the expectation of exp(tilt * sum)."""
     wrapped: float
-    """Bound on an entry's error by what is wrapped around."""
+    """Bound on an entry's error from wrapping."""
 
 
 DIRECTLY = Tilted(0, 0.0, 0.0, 0.0)
@@ -236,7 +237,7 @@ def _err(error: np.ndarray, size: np.ndarray, other: np.ndarray, by: float) -> N
 
 @njit(fastmath={"reassoc", "contract", "nsz"})
 def _mean(x: np.ndarray) -> float:
-    """Mean over all frequencies, of which there are half."""
+    """Mean over all frequencies; half of them are stored."""
     total = 0.0
     for f in range(x.size):
         total += x[f]
@@ -302,16 +303,16 @@ def all_others(
     first: int,
     out: np.ndarray,
 ) -> float:
-    """Write what is known of each part from the sum and all other parts.
+    """Write the message to each part, from the sum and all other parts.
 
     Parameters
     ----------
     plan, values, starts, widths, how
         As above.
     known : ndarray of float64
-        What is known of the sum, times exp(-tilt * sum), from ``first`` on; adds up to 1.
+        The message to the sum, times exp(-tilt * sum), from ``first`` on; adds up to 1.
     first : int
-        Where it begins.
+        Its start.
     out : ndarray of float64
         Is written at the places of ``values``, times exp(tilt * count).
 
@@ -374,7 +375,7 @@ def all_others(
 
 @njit
 def tilt_parts(values: np.ndarray, starts: np.ndarray, widths: np.ndarray, how: Tilted) -> None:
-    """Tilt the parts' own pmfs, for draws: of given sums they say the same."""
+    """Tilt the parts' own pmfs, for draws: given the sum, that changes nothing."""
     for k in range(starts.size):
         p = values[starts[k] : starts[k] + widths[k]]
         total = 0.0
@@ -403,7 +404,7 @@ def partial_sums(
     plan, values, starts, widths, how
         As above.
     left, right : ndarray of int64, shape (number of sums,)
-        What is added up: parts by their numbers, and sums, which are numbered after them.
+        The operands: parts by their numbers, and sums, which are numbered after them.
     out : ndarray of float64, shape (number of sums, length)
         Is written.
     """

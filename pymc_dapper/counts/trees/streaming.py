@@ -1,8 +1,8 @@
 """Trees that are larger than memory: a Parquet file for each subtree, and results likewise.
 
-Subtrees are independent given what is known of their roots. So a worker reads one file, and writes
-the message of its root. What is above them is solved here. A second round writes the results, a
-file for each. What is written stays: who calls again, after a worker or all was killed, goes on.
+Subtrees are independent given the messages of their roots. So a worker reads one file, and writes
+the message of its root. The tree above is solved here. A second round writes the results, a file
+for each. Written files stay: if a worker or everything was killed, another call continues.
 """
 
 import hashlib
@@ -43,15 +43,15 @@ from pymc_dapper.counts.trees.tree import CountTree, read_quantiles, read_releas
 TOP = "_top.parquet"
 RUN = "_run.json"
 ROOTS = "_roots"
-"""Begin with an underscore: what reads a directory of Parquet files passes over them."""
+"""Begin with an underscore: readers of a directory of Parquet files skip such files."""
 WRITTEN_AT_ONCE = 2**22
-"""Numbers in a row group of results, about: so many draws are in memory."""
+"""Approximate number of values in a row group of results, which is how many draws are in memory."""
 PACKED = ("quantiles", "draws")
-"""Columns of whole numbers, in as many bits as they need: a fifth of the time of a dictionary."""
+"""Integer columns, with as many bits as needed: a fifth of the time of a dictionary encoding."""
 
 
 class TreeSummary(NamedTuple):
-    """What is known of a tree in files as a whole."""
+    """Results for a whole tree in files."""
 
     log_evidence: float
     """As :meth:`CountTree.log_evidence`."""
@@ -62,7 +62,7 @@ class TreeSummary(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What a worker needs to know."""
+    """The input of a worker."""
 
     source: Path
     target: Path
@@ -71,7 +71,7 @@ class Task(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What results are to hold."""
+    """The requested contents of results."""
 
     quantiles: np.ndarray
     draws: int
@@ -120,15 +120,15 @@ def solve_tree_files(
     Raises
     ------
     ValueError
-        If the files aren't those of a tree, if ``target`` has results of other files or settings,
-        or if no counts can have led to what was released.
+        If the files don't form a tree, if ``target`` has results of other files or settings, or if
+        no counts fit the release.
     RuntimeError
-        If workers failed. Finished files are kept, and another call goes on from there.
+        If workers failed. Finished files are kept, and another call continues from there.
 
     Notes
     -----
-    A worker holds the nodes of one file, the messages of some thousand nodes, and some million
-    numbers of what it writes.
+    A worker's memory has the nodes of one file, the messages of some thousand nodes, and some
+    million values of its output.
     """
     source, target = folder(source, "source"), folder(target, "target")
     wanted = Wanted(read_quantiles(quantiles), whole_number(draws, "draws", at_least=0))
@@ -188,7 +188,7 @@ def subtree_files(source: Path) -> list[str]:
 
 
 def import_arrow() -> ModuleType:
-    """Import what reads and writes Parquet."""
+    """Import the reader and writer of Parquet."""
     try:
         import_module("pyarrow.parquet")
         return import_module("pyarrow")
@@ -232,7 +232,7 @@ def begin(
 
 
 def replace(file: Path, content: bytes) -> None:
-    """Write a file that is there as a whole or not at all."""
+    """Write a file completely or not at all."""
     beside = file.with_name(f".{file.name}-{os.getpid()}")
     beside.write_bytes(content)
     os.replace(beside, file)
@@ -241,7 +241,7 @@ def replace(file: Path, content: bytes) -> None:
 def everywhere(
     executor: Executor | None, function: Callable[..., None], tasks: Iterable[tuple[Any, ...]]
 ) -> None:
-    """Do all tasks, here or in an executor; raise what went wrong after all have ended."""
+    """Do all tasks, here or in an executor; raise errors after all have ended."""
     if executor is None:
         for task in tasks:
             function(*task)
@@ -280,7 +280,7 @@ def read_nodes(arrow: Any, file: Path) -> dict[str, np.ndarray]:
 
 
 def places(file: str, nodes: dict[str, np.ndarray]) -> np.ndarray:
-    """Return where each node's parent is in its file; -1 if it isn't."""
+    """Return the place of each node's parent in its file; -1 if it isn't there."""
     order = np.argsort(nodes["node"])
     numbers = nodes["node"][order]
     if np.any(numbers[1:] == numbers[:-1]):
@@ -292,7 +292,7 @@ def places(file: str, nodes: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def read_tree(task: Task, name: str) -> tuple[CountTree, dict[str, np.ndarray], int]:
-    """Read the subtree of a file, and where its root is."""
+    """Read the subtree of a file, and the place of its root."""
     nodes = read_nodes(import_arrow(), task.source / name)
     parent = places(name, nodes)
     roots = np.flatnonzero(parent < 0)
@@ -310,12 +310,12 @@ def read_tree(task: Task, name: str) -> tuple[CountTree, dict[str, np.ndarray], 
 
 
 def root_file(task: Task, name: str) -> Path:
-    """Return where the message of a file's root is, made in windows of so much."""
+    """Return the file with the message of a file's root, for one width of windows."""
     return task.target / ROOTS / f"{task.settings.drop:.3f}-{Path(name).stem}.npz"
 
 
 def write_root(task: Task, name: str) -> None:
-    """Write what is known of a root from its subtree."""
+    """Write the message of a subtree's root."""
     tree, nodes, root = read_tree(task, name)
     solved = tree._forest.solve_with(task.settings)
     if isinstance(solved, int):
@@ -342,7 +342,7 @@ def read_root(file: Path) -> tuple[Root, int, int]:
 
 
 class Top:
-    """What is above the subtrees, which are its leaves."""
+    """The tree above the subtrees, which are its leaves."""
 
     def __init__(
         self,
@@ -399,7 +399,7 @@ class Top:
         self.log_evidence = solved.log_evidence + sum(root.log_evidence for root in below)
 
     def impossible(self) -> str:
-        """Say which node no count is possible at."""
+        """Name the node without a possible count."""
         return (
             f"no counts can have led to what was released at node {self._at}, above it and below "
             "it: look for a wrong scale, a wrong parent or a wrong exact count"
@@ -408,7 +408,7 @@ class Top:
     def finish(
         self, wanted: Wanted, rng: np.random.Generator
     ) -> tuple[Summaries, np.ndarray, list[DownwardMessage], list[np.ndarray]]:
-        """Return the results of the top, its draws, what it says of subtrees' roots, and theirs."""
+        """Return results and draws of the top, and of subtrees' roots, with downward messages."""
         asked = Asked(wanted.quantiles, np.zeros(0))
         found = self.forest.summarise(self.solved, asked)
         drawn = np.zeros((0, self.forest.size), dtype=np.int64)
@@ -451,7 +451,7 @@ def write_results(
 ) -> None:
     """Write a file of results, some nodes after the other, so that not all draws are in memory.
 
-    ``parts`` has places of nodes and their draws, none of which is above ``largest``.
+    ``parts`` has places of nodes and their draws, none above ``largest``.
     """
     narrow = np.int32 if largest < 2**31 else np.int64
 

@@ -1,16 +1,17 @@
-"""Tables of log-weights: what a model's terms say of each sum of cells, on windows of counts.
+"""Tables of log-weights: a model's terms of each sum of cells, on windows of counts.
 
-A model's terms may be any functions of counts. So windows are found by looking: from a possible
-table of counts on, uphill, to either side until the log-weight is some ``drop`` below the largest,
-and then at ever greater distances, twice as far each time, whether it rises again. Between what is
-looked at there, it is taken to lie between its values at both ends. (Of a sum's terms that isn't
-done without an end, as terms may cancel but for rounding, which grows with the counts.)
+A model's terms may be any functions of counts. So windows are found by search. It goes uphill from
+a possible table of counts; then to either side until the log-weight is ``drop`` below the maximum;
+then to ever greater distances, twice as far each time, to see whether it rises again. Between
+points evaluated there, the log-weight is taken to lie between its values at both. (For a sum's
+terms the search is limited, because terms may cancel up to rounding errors, which grow with the
+counts.)
 
-Of given sums, log-weights may be tilted: t * sum is taken from what is said of the sum, and t *
-count added to each of its parts. That changes nothing, and makes what is said of sums and of parts
-agree: parts of a total of a million people have the weights exp(x log p) / x! each, which are
-largest at no people, until they are tilted. So each sum is tilted until its log-weight is flat
-where all together have the most likely table, about, and known totals until their parts' are.
+Given the sums, log-weights may be tilted: t * sum is subtracted from a sum's log-weight, and t *
+count is added to each of its parts. That changes nothing, but makes sums and parts agree on likely
+counts. Parts of a total of a million people have weights exp(x log p) / x!, which are largest at 0
+before tilting. So each sum is tilted until its log-weight is flat at the approximately most likely
+table, and known totals until their parts' are.
 """
 
 import math
@@ -23,9 +24,9 @@ from numba import njit
 from pymc_dapper.counts.trees.weights import ENDLESS
 
 FAR = 800.0
-"""What lies that much below the largest log-weight isn't looked beyond."""
+"""The search stops where log-weights are this far below the maximum."""
 FARTHEST = 8
-"""Of sums, it isn't looked beyond that many times the width of what their parts can come to."""
+"""For sums, the search stops at this multiple of the width of their parts' range."""
 CLIMBS = 500
 """Steps uphill, at most."""
 MOST = 2**24
@@ -40,23 +41,23 @@ LEAST_LEFT = 1e-3
 """Share of the precision from below that terms that bend up leave, at least."""
 
 IMPOSSIBLE, TOO_WIDE, GROWS = 1, 2, 3
-"""What can be wrong with a node's log-weights: see :func:`tabulate`."""
+"""Faults of a node's log-weights: see :func:`tabulate`."""
 
 
 class Terms(NamedTuple):
-    """What terms of a log-density see of the nodes of a tree, in post-order."""
+    """Terms of a log-density for the nodes of a tree, in post-order."""
 
     left: np.ndarray
     right: np.ndarray
-    """Int64, shape (number of nodes,): children; -1 where there is none."""
+    """Int64, shape (number of nodes,): children; -1 for none."""
     exact: np.ndarray
-    """Int64, shape (number of nodes,): 1 where a sum is known."""
+    """Int64, shape (number of nodes,): 1 for a known sum."""
     starts: np.ndarray
-    """Int64, shape (number of nodes + 1,): where each node's terms start among these."""
+    """Int64, shape (number of nodes + 1,): the start of each node's terms among these."""
     terms: np.ndarray
     """Int64: the terms."""
     slopes: np.ndarray
-    """Float64, shape (number of terms of the log-density,): by what each multiplies its sum."""
+    """Float64, shape (number of terms of the log-density,): the factor of the sum in each."""
     zeros: np.ndarray
     """Float64, shape (number of terms of the log-density,): zeros."""
     kinds: np.ndarray
@@ -67,7 +68,7 @@ class Terms(NamedTuple):
 
 
 class Window(NamedTuple):
-    """Where log-weights aren't negligible."""
+    """The range in which log-weights aren't negligible."""
 
     lowest: int
     highest: int
@@ -83,25 +84,25 @@ class Tables(NamedTuple):
     """Log-weights of each node on a window of counts, tilted, relative to the largest."""
 
     starts: np.ndarray
-    """Int64, shape (number of nodes + 1,): where each node's table starts; some have none."""
+    """Int64, shape (number of nodes + 1,): the start of each node's table; some have none."""
     lowest: np.ndarray
     """Int64, shape (number of nodes,): the least count of each."""
     values: np.ndarray
     """Float64: log-weights."""
     tops: np.ndarray
-    """Float64, shape (number of nodes,): what was taken from them, beside the log-weight of the
-    possible counts."""
+    """Float64, shape (number of nodes,): the constants subtracted from them, beside the log-weight
+    of the possible counts."""
     beyond: np.ndarray
     """Float64, shape (number of nodes,): a bound on the sum of the weights beyond."""
     highest: np.ndarray
     """Int64, shape (number of nodes,): the largest count that known sums leave possible."""
     fault: int
-    """0, or what is wrong."""
+    """0, or the fault."""
     at: int
-    """And where."""
+    """The node with the fault."""
 
 
-# What calls the log-density is inlined: a function that is passed on as a value can't be cached on
+# Functions that call the log-density are inlined: code with function arguments can't be cached on
 # disk (see `record_sweep`).
 @njit(inline="always")
 def find_window(
@@ -116,14 +117,14 @@ def find_window(
     highest: int,
     drop: float,
 ) -> Window:
-    """Find where a node's log-weights are within ``drop`` of the largest.
+    """Find where a node's log-weights are within ``drop`` of the maximum.
 
     Parameters
     ----------
     log_weight : callable
         ``log_weight(context, terms, i, count) -> float``: the sum of a node's terms at a count.
     context, terms, i
-        What it depends on, and which node.
+        Its other arguments, and the node.
     near : int
         A possible count.
     base, tilt : float
@@ -201,11 +202,11 @@ def find_tilts(
     highest: np.ndarray,
     tilted: bool,
 ) -> np.ndarray:
-    """Find what to add to log-weights, times counts, so that all nodes agree on likely counts.
+    """Find the tilts of log-weights with which all nodes agree on likely counts.
 
-    That is by Newton's method on the most likely table, not in integers: each log-weight is taken
-    as a parabola, so that messages up are means and variances of changes. What comes of it matters
-    for the work only.
+    Newton's method finds the most likely table, not in integers. Each log-weight is approximated by
+    a parabola, so that upward messages are means and variances of changes. The tilts affect the
+    work only, not the result.
 
     Parameters
     ----------
@@ -217,7 +218,7 @@ def find_tilts(
     n = near.size
     present, changes, pulls = near.copy(), np.zeros(n), np.zeros(n)
     means, variances = np.zeros(n), np.zeros(n)  # from below
-    own, left_open = np.zeros(n), np.zeros(n)  # and with what is said of the node itself
+    own, left_open = np.zeros(n), np.zeros(n)  # including the node's own log-weight
     for _ in range(STEPS):
         for i in range(n):
             left, right = terms.left[i], terms.right[i]
@@ -269,7 +270,7 @@ def find_tilts(
                 if not terms.exact[i] and log_weight(context, terms, i, moved) > -np.inf:
                     present[i] = moved
                 continue
-            # What the rest says of the sum pulls at all of its parts.
+            # The message from the rest to the sum acts on all of its parts.
             pull, own_terms = pulls[i], terms.starts[i] < terms.starts[i + 1]
             if (terms.exact[i] or (tilted and own_terms)) and variances[i] > 0:
                 pull = (changes[i] - means[i]) / variances[i]
@@ -300,11 +301,11 @@ def tabulate(
     Parameters
     ----------
     log_weight, context, terms
-        What they are.
+        The log-weights.
     near : ndarray of int64, shape (number of nodes,)
         The possible counts.
     drop : float
-        Windows end where log-weights are that much below the largest.
+        Windows end where log-weights are this far below the maximum.
     tilted : bool
         Whether sums are tilted that aren't known, too. Heavy tails grow without an end if they are.
 
@@ -313,7 +314,7 @@ def tabulate(
     Tables
         The tables; or a fault: ``IMPOSSIBLE``, if a log-weight isn't finite at the possible counts;
         ``TOO_WIDE``, if tables would have too many entries; or ``GROWS``, if a sum's log-weight is
-        larger somewhere beyond what its parts can come to.
+        larger somewhere beyond the range of its parts.
     """
     n = near.size
     highest, base = np.full(n, ENDLESS), np.zeros(n)
@@ -324,7 +325,7 @@ def tabulate(
         for child in (terms.left[i], terms.right[i]):
             if child >= 0:
                 highest[child] = min(highest[child], highest[i])
-        # What is known is a constant.
+        # A known sum is a constant.
         if terms.starts[i] == terms.starts[i + 1] or terms.exact[i]:
             continue
         base[i] = log_weight(context, terms, i, near[i])
@@ -338,7 +339,7 @@ def tabulate(
     starts, lowest = np.zeros(n + 1, dtype=np.int64), np.zeros(n, dtype=np.int64)
     least, most = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     tops, beyond, values = np.zeros(n), np.zeros(n), np.empty(1024)
-    closed = np.ones(n, dtype=np.bool_)  # whether no other counts are possible, whatever the drop
+    closed = np.ones(n, dtype=np.bool_)  # whether no other counts are possible, for any drop
     for i in range(n):
         starts[i + 1] = starts[i]
         if fault:
@@ -401,12 +402,12 @@ def tabulate(
 
 
 class Derivatives(NamedTuple):
-    """Derivatives of terms by what they depend on beside the counts: an entry for each of both."""
+    """Derivatives of terms by their other inputs: an entry for each term and input."""
 
     nodes: np.ndarray
-    """Int64: the node whose sum the term sees."""
+    """Int64: the node whose sum is in the term."""
     slopes: np.ndarray
-    """Float64: by what the term multiplies its sum."""
+    """Float64: the factor of the sum in the term."""
     zeros: np.ndarray
     """Float64: zeros."""
     kinds: np.ndarray
@@ -414,7 +415,7 @@ class Derivatives(NamedTuple):
     contexts: np.ndarray
     """Int64: as in :class:`Terms`."""
     at: np.ndarray
-    """Int64: where in the context that is by which it is the derivative."""
+    """Int64: the place in the context of the input by which it is the derivative."""
 
 
 @njit(inline="always")
@@ -437,7 +438,7 @@ def expect_derivatives(
     derivative : callable
         ``derivative(context, derivatives, entry, count) -> float``.
     context, derivatives
-        What it depends on.
+        Its other arguments.
     near : ndarray of int64, shape (number of nodes,)
         The possible counts.
     starts, widths, lowest, weights : ndarray
@@ -447,7 +448,8 @@ def expect_derivatives(
     Returns
     -------
     expected, here : ndarray of float64, shape (length of the context,)
-        The derivatives, 0 by what has none; and those of the log-weight of the possible counts.
+        The derivatives, 0 for inputs without one; and those of the log-weight of the possible
+        counts.
     """
     expected, here = np.zeros(context.size), np.zeros(context.size)
     for entry in range(derivatives.nodes.size):

@@ -37,8 +37,8 @@ class Marginals(NamedTuple):
     sd: np.ndarray
     """Standard deviation, shape (number of nodes,)."""
     quantiles: np.ndarray
-    """Int64, shape (number of nodes, number of quantiles): the least count up to which the
-    posterior has so much."""
+    """Int64, shape (number of nodes, number of quantiles): the smallest counts with these
+    cumulative probabilities."""
     below: np.ndarray | None
     """Probability of fewer than the counts asked about, shape (number of nodes,)."""
     up_to: np.ndarray | None
@@ -46,7 +46,7 @@ class Marginals(NamedTuple):
 
 
 def _tells_of_memory[**P, R](method: Callable[P, R]) -> Callable[P, R]:
-    """Let a tree's method say that memory ran out, and what needs less of it."""
+    """Make a tree's method report exhausted memory, and what needs less."""
 
     @wraps(method)
     def telling(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -67,20 +67,20 @@ def _tells_of_memory[**P, R](method: Callable[P, R]) -> Callable[P, R]:
 class CountTree:
     """The exact posterior of counts on a tree, given noisy releases at its nodes, without a chain.
 
-    The count of a node is the sum of those of its children: blocks, tracts, counties, a state.
-    Of any node a noisy count may have been released, or the exact one. The posterior is computed by
-    convolving what is known of the children, from the leaves up, and its draws are independent.
-    The cost is linear in the number of nodes.
+    The count of a node is the sum of its children's: blocks, tracts, counties, a state. Any node
+    may have a released noisy count, or an exact one. The posterior is computed by convolving
+    messages from the leaves up, and its draws are independent. The cost is linear in the number of
+    nodes.
 
     Parameters
     ----------
     parent : array_like of int, shape (number of nodes,)
         The parent of each node, -1 for a root. There may be several.
     released : array_like of float, shape (number of nodes,)
-        What was released of each node; nan where nothing was.
+        The released value of each node; nan for none.
     scale : float or array_like, shape (number of nodes,)
         Scale of the noise: sigma of Gaussian noise, as in :class:`DiscreteGaussianMechanism`, or
-        the scale of Laplace noise. Where it is 0 the count is known exactly (an invariant).
+        the scale of Laplace noise. With scale 0, the count is known exactly (an invariant).
     noise : str or array_like of str, default "discrete_gaussian"
         The noise, or that of each node: "discrete_gaussian", "discrete_laplace", "gaussian" or
         "laplace".
@@ -95,14 +95,13 @@ class CountTree:
     Raises
     ------
     ValueError
-        If the parents aren't those of a tree; if a scale is negative; if a released value isn't
-        possible whatever the counts are; or if nothing limits a count.
+        If the parents don't form a tree; if a scale is negative; if a released value is impossible
+        for all counts; or if a count is unbounded.
 
     Notes
     -----
-    Messages are pmfs on windows of counts. A window ends where at most ``tail_mass``, 1e-12, of the
-    posterior is left: a bound that is computed from the messages, and for which windows are widened
-    until it holds.
+    Messages are pmfs on windows of counts. Windows cut off at most ``tail_mass``, 1e-12, of the
+    posterior. This bound is computed from the messages, and windows are widened until it holds.
 
     Several releases of one count are given as a chain: a node with one child has the same count.
     Multinomial counts given their probabilities are Poisson counts given an exact total.
@@ -190,7 +189,7 @@ class CountTree:
         return self._solved
 
     def log_evidence(self, *, executor: Executor | None = None) -> float:
-        """Return the log-probability of all that was released, with counts summed out.
+        """Return the log-probability of the release, with counts summed out.
 
         Parameters
         ----------
@@ -206,7 +205,7 @@ class CountTree:
         Raises
         ------
         ValueError
-            If no counts can have led to what was released: it names the node.
+            If no counts fit the release; names the node.
         """
         return self._up(executor).log_evidence
 
@@ -230,7 +229,7 @@ class CountTree:
         quantiles : array_like of float, default (0.025, 0.5, 0.975)
             Which quantiles, in ascending order.
         at : array_like of int, shape () or (number of nodes,), optional
-            Counts to tell the probability of: 0 for that of an empty block.
+            Counts whose probability is computed: 0 for that of an empty block.
         executor : Executor, optional
             As in :meth:`log_evidence`.
 
@@ -242,7 +241,7 @@ class CountTree:
         Raises
         ------
         ValueError
-            If no counts can have led to what was released: it names the node.
+            If no counts fit the release; names the node.
         """
         shares = read_quantiles(quantiles)
         counts = np.zeros(0)
@@ -276,7 +275,7 @@ class CountTree:
         Raises
         ------
         ValueError
-            If there is no such node; or if no counts can have led to what was released.
+            If there is no such node; or if no counts fit the release.
         """
         node = whole_number(node, "node", at_least=0, at_most=self._forest.size - 1)
         return self._forest.pmf(self._up(None), node)
@@ -304,7 +303,7 @@ class CountTree:
         Raises
         ------
         ValueError
-            If no counts can have led to what was released: it names the node.
+            If no counts fit the release; names the node.
         """
         draws = whole_number(draws, "draws", at_least=1)
         rng = random_generator(random_seed, "random_seed")
@@ -314,7 +313,7 @@ class CountTree:
 def read_releases(
     released: ArrayLike, scale: ArrayLike, noise: Any, n: int, name: Callable[[int], str]
 ) -> Releases:
-    """Check what was released of n nodes, which messages call by their names."""
+    """Check the releases of n nodes; messages use the nodes' names."""
     values = real_numbers(released, "released")
     if values.shape != (n,):
         raise ValueError(f"released must have shape ({n},), one for each node: nan for none")

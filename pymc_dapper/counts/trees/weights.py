@@ -1,4 +1,4 @@
-"""Log-weights of counts: what was released of them, and what the prior says."""
+"""Log-weights of counts: from their releases, and from the prior."""
 
 import math
 
@@ -14,12 +14,12 @@ FLAT, POISSON, NEGATIVE_BINOMIAL, OF_TABLE, NO_PRIOR = range(5)
 """Kinds of priors."""
 
 ENDLESS = 2**53
-"""Largest count: beyond, float64 doesn't tell counts apart."""
+"""Largest count: float64 isn't exact beyond it."""
 
 
 @njit
 def log_normaliser(noise: int, scale: float) -> float:
-    """Log of what the noise's density is divided by."""
+    """Log of the normaliser of the noise's density."""
     if noise == GAUSSIAN:
         return math.log(scale) + 0.5 * math.log(2 * math.pi)
     if noise == LAPLACE:
@@ -74,7 +74,7 @@ def noise_window(nodes: Nodes, i: int, drop: float) -> tuple[int, int]:
 
 @njit
 def log_noise_weights(nodes: Nodes, i: int, lowest: int, logs: np.ndarray) -> float:
-    """Write log-weights of what was released, not normalised, and return the largest."""
+    """Write log-weights from the release, not normalised, and return the largest."""
     noise, released, scale = nodes.noise[i], nodes.released[i], nodes.scale[i]
     if noise == TABLE:
         table = int(released)
@@ -93,7 +93,7 @@ def log_noise_weights(nodes: Nodes, i: int, lowest: int, logs: np.ndarray) -> fl
 
 @njit
 def log_prior(nodes: Nodes, i: int, count: int) -> float:
-    """Log-probability of a count without children, but for priors by tables; 0 if it is flat."""
+    """Log-probability of a count without children, except for tabulated priors; 0 if flat."""
     prior, first, second = nodes.prior[i], nodes.first[i], nodes.second[i]
     if prior == POISSON:
         if first == 0:
@@ -146,8 +146,8 @@ def prior_window(nodes: Nodes, i: int, drop: float) -> tuple[int, int]:
 def limit(nodes: Nodes, drop: float) -> int:
     """Write the largest counts that remain possible; return a node that has no limit, or -1.
 
-    Counts aren't negative, so none is larger than what it is a part of. Where noise limits a sum,
-    its parts may have one more than that: so the sum's message knows that it is cut.
+    Counts aren't negative, so a part is at most its sum. If noise limits a sum, its parts may be
+    larger by one: then the sum's message shows that it is cut.
     """
     for i in range(nodes.left.size - 1, -1, -1):
         _, own = noise_window(nodes, i, drop)
