@@ -2,7 +2,8 @@
 
 Whenever numba is passed a generator, it looks up the addresses of the generator's functions in
 Python: that takes 8 microseconds, as long as 800 draws. It also compiles drawing functions for each
-model. NumPy gives a generator's address, and its library has drawing functions that others may call.
+model. NumPy gives a generator's address, and its library has drawing functions that others may
+call.
 
 Normal draws by numba take a third of the time: it has NumPy's algorithm, but chooses the sign
 without a branch, where NumPy guesses it and is wrong every other time. So many of them are drawn by
