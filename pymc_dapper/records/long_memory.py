@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pymc_dapper.kernels.effective_draws import effective_draws, effective_if_autoregressive
 from pymc_dapper.records.reading.known_totals import KnownTotals
 from pymc_dapper.records.reading.model import ModelReading
-from pymc_dapper.records.reading.seen import Seen
+from pymc_dapper.records.reading.seen import SufficientStatistics
 
 LOOKS = 32
 """Number of times that the sums are recorded, evenly over a chain's draws."""
@@ -35,7 +35,7 @@ class LongMemory:
     def __init__(
         self,
         reading: ModelReading,
-        seen: Seen,
+        seen: SufficientStatistics,
         tune: int,
         draws: int,
         known: KnownTotals | None = None,

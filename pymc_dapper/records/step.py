@@ -48,7 +48,7 @@ from pymc_dapper.records.reading.exchanges import Exchange
 from pymc_dapper.records.reading.factors import AdditiveFactor
 from pymc_dapper.records.reading.local import read_local
 from pymc_dapper.records.reading.model import read_model
-from pymc_dapper.records.reading.seen import Seen
+from pymc_dapper.records.reading.seen import SufficientStatistics
 from pymc_dapper.records.reading.self_check import CheckedState, check_reading
 from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
 from pymc_dapper.steps.building import tells_why
@@ -255,7 +255,7 @@ class DapperStep(Step):
         # For the sweep with walks, if it is needed; large arrays aren't kept.
         self._options, self._checked = options, checked._replace(records=self._records(point))
         self._walk: CompiledSweep | None = None
-        self._seen: Seen | None = None
+        self._seen: SufficientStatistics | None = None
         self.sweep = compile_sweep(
             reading, compile_kwargs=options, tell_accepted=self.track_records
         )
@@ -457,9 +457,9 @@ class DapperStep(Step):
         """Return what the factors depend on, mostly sums of records."""
         return self._what_is_seen()(records, given[: len(self._reading.parameters)])
 
-    def _what_is_seen(self) -> Seen:
+    def _what_is_seen(self) -> SufficientStatistics:
         if self._seen is None:
-            self._seen = Seen(self._reading)
+            self._seen = SufficientStatistics(self._reading)
         return self._seen
 
     def _forget_tuning(self) -> None:

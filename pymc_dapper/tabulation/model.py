@@ -32,7 +32,7 @@ from pymc_dapper.steps.variables import check_given, record_values
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.fewer import few_records, with_few_records
 from pymc_dapper.tabulation.reading import (
-    Seen,
+    SumGraph,
     TableReading,
     read_table,
     variables_maybe_invalid,
@@ -454,7 +454,7 @@ class _Writer:
 
     # -- sums over records -------------------------------------------------------------------------
 
-    def _of_sums(self, seen: Seen) -> Any:
+    def _of_sums(self, seen: SumGraph) -> Any:
         """Return a function of sums over records in terms of the counts."""
         totals = {each.total: self._total(each) for each in seen.sums}
         [graph] = rebuild([seen.graph], totals)

@@ -49,7 +49,7 @@ MOST_VALUES = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class SumGraph:
     """A graph of the model that depends on the records through sums over them."""
 
     graph: TensorVariable
@@ -127,11 +127,11 @@ class TableReading:
     """Of each variable: the probabilities of its values, shape (number of values,) or (n, ...)."""
     read: ReadInTerms
     """Rewrites graphs of the model in terms of placeholders."""
-    seen: dict[str, Seen]
+    seen: dict[str, SumGraph]
     """Potentials and Deterministics that depend on sums, by name."""
-    inputs_seen: dict[str, list[Seen]]
+    inputs_seen: dict[str, list[SumGraph]]
     """Inputs of observed variables whose distribution depends on sums, by name."""
-    statistics: dict[str, Seen]
+    statistics: dict[str, SumGraph]
     """Statistics of mechanisms, by the name of the release."""
     answers: dict[str, Answers]
     """Factors with a value for each record, by name."""
@@ -242,9 +242,9 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
     ]
     for rv, p in zip(rvs, probabilities, strict=True):
         _check_independence(rv, p, read.records)
-    seen: dict[str, Seen] = {}
-    inputs_seen: dict[str, list[Seen]] = {}
-    statistics: dict[str, Seen] = {}
+    seen: dict[str, SumGraph] = {}
+    inputs_seen: dict[str, list[SumGraph]] = {}
+    statistics: dict[str, SumGraph] = {}
     answers: dict[str, Answers] = {}
     for variable in (*model.potentials, *model.deterministics):
         part = _follow(variable.name, read([variable])[0], read.records)
@@ -260,14 +260,16 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
             answers[rv.name] = part
             continue
         inputs_seen[rv.name] = [
-            _as_sums(rv.name, _follow(rv.name, x, read.records)) if _is_tensor(x) else Seen(x, ())
+            _as_sums(rv.name, _follow(rv.name, x, read.records))
+            if _is_tensor(x)
+            else SumGraph(x, ())
             for x in read(rv.owner.inputs)
         ]
     for variable in (*model.potentials, *model.observed_RVs):
         statistic = getattr(variable.tag, "statistic", None)
         if statistic is not None and variable.name in {*seen, *inputs_seen}:
             part = _follow(variable.name, read([statistic])[0], read.records)
-            if isinstance(part, Seen):
+            if isinstance(part, SumGraph):
                 statistics[variable.name] = part
     if not seen and not answers and not inputs_seen:
         listed = ", ".join(f"'{rv.name}'" for rv in rvs)
@@ -295,16 +297,19 @@ def _is_tensor(x: Variable) -> bool:
 
 
 def _sort(
-    name: str, part: Seen | Answers | None, seen: dict[str, Seen], answers: dict[str, Answers]
+    name: str,
+    part: SumGraph | Answers | None,
+    seen: dict[str, SumGraph],
+    answers: dict[str, Answers],
 ) -> None:
     match part:
-        case Seen(sums=[_, *_]):
+        case SumGraph(sums=[_, *_]):
             seen[name] = part
         case Answers():
             answers[name] = part
 
 
-def _as_sums(name: str, part: Seen | Answers) -> Seen:
+def _as_sums(name: str, part: SumGraph | Answers) -> SumGraph:
     if isinstance(part, Answers):
         raise TabulationError(f"'{name}' depends on single records")
     return part
@@ -381,7 +386,9 @@ def _check_independence(
         raise TabulationError(f"the prior of '{rv.name}' ties records together")
 
 
-def _follow(name: str, graph: TensorVariable, records: Sequence[TensorVariable]) -> Seen | Answers:
+def _follow(
+    name: str, graph: TensorVariable, records: Sequence[TensorVariable]
+) -> SumGraph | Answers:
     """Walk through a graph from the records on."""
     graphs = without_loops(inline_symbolic_ops([graph]))
     n = records[0].type.shape[0]
@@ -399,9 +406,9 @@ def _follow(name: str, graph: TensorVariable, records: Sequence[TensorVariable])
         ) from None
     match role:
         case Fixed():
-            return Seen(graph, ())
+            return SumGraph(graph, ())
         case FunctionOfSums():
-            return Seen(followed, tuple(_over_all(each, records) for each in walk.sums))
+            return SumGraph(followed, tuple(_over_all(each, records) for each in walk.sums))
         case Rows(records=None):
             return Answers(walk.per_record(followed, role))
         case Combination():
@@ -503,7 +510,7 @@ def _bounds_of_prior(rv: Variable) -> Bounds | None:
     return None
 
 
-def _all_seen(reading: TableReading) -> list[tuple[str, Seen]]:
+def _all_seen(reading: TableReading) -> list[tuple[str, SumGraph]]:
     found = [*reading.seen.items(), *reading.statistics.items()]
     return found + [(name, x) for name, seen in reading.inputs_seen.items() for x in seen]
 

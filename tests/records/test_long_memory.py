@@ -16,7 +16,7 @@ from pymc_dapper.records.long_memory import (
 )
 from pymc_dapper.records.reading import seen as seen_module
 from pymc_dapper.records.reading.known_totals import find_known_totals
-from pymc_dapper.records.reading.seen import Seen
+from pymc_dapper.records.reading.seen import SufficientStatistics
 from tests.evaluated_in_python import evaluated_in_python
 
 DRAWS, TUNE = 640, 10
@@ -33,7 +33,7 @@ def read(mechanism, prior=pm.Normal, **parameters):
 
 def told(reading, chain, accepted=0.01, known=None):
     """What is said at the end of a chain of states of the records."""
-    watch = LongMemory(reading, Seen(reading), TUNE, len(chain), known)
+    watch = LongMemory(reading, SufficientStatistics(reading), TUNE, len(chain), known)
     messages = [
         watch.look(TUNE + k, [np.asarray(state)], [], accepted)
         for k, state in enumerate(chain, start=1)
@@ -124,7 +124,7 @@ def autoregressions(length, chains, effective):
 )
 def test_most_chains_that_stick_warn_and_hardly_any_other(effective, fewest, most):
     reading, chains = read(OTHERS["a single sum"][0]), 100
-    seen, paths = Seen(reading), autoregressions(DRAWS, chains, effective)
+    seen, paths = SufficientStatistics(reading), autoregressions(DRAWS, chains, effective)
     share = 0.0
     for path in paths.T:
         watch = LongMemory(reading, seen, TUNE, DRAWS)

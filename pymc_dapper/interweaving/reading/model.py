@@ -23,7 +23,7 @@ from pymc_dapper.interweaving.reading.conditional_noise import (
 from pymc_dapper.interweaving.reading.maps import RecordMap, parameters_of, record_map
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 from pymc_dapper.sizes.reading.first_rows import factors_of_first_rows
-from pymc_dapper.sizes.reading.model import Seen, see
+from pymc_dapper.sizes.reading.model import NumberedRecords, see
 
 
 def read_non_centred(
@@ -71,7 +71,7 @@ def _read_moved(
     view: ModelView,
     moving: Sequence[TensorVariable],
     moved: Sequence[TensorVariable],
-    numbers: Mapping[TensorVariable, Seen],
+    numbers: Mapping[TensorVariable, NumberedRecords],
 ) -> NonCentredModel:
     """Read the records that parameters move, and the numbers of these records."""
     own, own_numbers = (tuple(view.values[x] for x in each) for each in (moving, numbers))
@@ -281,7 +281,7 @@ def _tell_apart(
     view: ModelView,
     values: Sequence[TensorVariable],
     records: Sequence[TensorVariable],
-) -> tuple[list[TensorVariable], dict[TensorVariable, Seen]]:
+) -> tuple[list[TensorVariable], dict[TensorVariable, NumberedRecords]]:
     """Separate continuous parameters from numbers of records, with the readings of these."""
     parameters, numbers = [], {}
     for value in values:
@@ -305,7 +305,7 @@ def _tell_apart(
 
 
 def _a_number_alone(
-    numbers: Mapping[TensorVariable, Seen], records: Sequence[TensorVariable]
+    numbers: Mapping[TensorVariable, NumberedRecords], records: Sequence[TensorVariable]
 ) -> str:
     names = ", ".join(
         f"'{seen.view.model.values_to_rvs[value].name}'" for value, seen in numbers.items()

@@ -21,7 +21,7 @@ MOST_AT_ONCE = 1_000_000
 """Records times numbers that are evaluated at once."""
 
 
-class Seen:
+class SufficientStatistics:
     """The numbers through which factors depend on the records: sums, or whole log-densities.
 
     Attributes

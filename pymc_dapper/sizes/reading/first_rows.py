@@ -9,10 +9,10 @@ from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.factors import AdditiveFactor, SeparableFactor, read_factors
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
 from pymc_dapper.sizes.reading.flags import at_flags, is_zero
-from pymc_dapper.sizes.reading.model import Seen
+from pymc_dapper.sizes.reading.model import NumberedRecords
 
 
-def factors_of_first_rows(seen: Seen) -> dict[str, TensorVariable]:
+def factors_of_first_rows(seen: NumberedRecords) -> dict[str, TensorVariable]:
     """Write factors of the present rows so that they don't use the others.
 
     Each factor is a sum, and equals the model's own for numbers of records 0, ..., N. Factors
@@ -27,7 +27,9 @@ def factors_of_first_rows(seen: Seen) -> dict[str, TensorVariable]:
     return written
 
 
-def _of_first_rows(name: str, graph: TensorVariable, seen: Seen) -> TensorVariable | None:
+def _of_first_rows(
+    name: str, graph: TensorVariable, seen: NumberedRecords
+) -> TensorVariable | None:
     [read] = read_factors({name: graph}, [*seen.records, seen.present])
     match read:
         case SeparableFactor(log_densities=rows):
@@ -44,7 +46,7 @@ def _of_first_rows(name: str, graph: TensorVariable, seen: Seen) -> TensorVariab
     return None
 
 
-def _first(rows: TensorVariable, seen: Seen) -> TensorVariable | None:
+def _first(rows: TensorVariable, seen: NumberedRecords) -> TensorVariable | None:
     """Return contributions of the first n rows; None if unknown, or if other rows add, too."""
     there, absent = (at_flags([rows], seen.present, x)[0] for x in (True, False))
     if not is_zero(absent):

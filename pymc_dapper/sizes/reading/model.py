@@ -83,7 +83,7 @@ class SizeReading(Reading):
 
 
 @dataclass(frozen=True)
-class Seen:
+class NumberedRecords:
     """The factors of a number of records, and the records of which they use the first n."""
 
     view: ModelView
@@ -142,7 +142,7 @@ def check_scalars(model: Model, rvs: Sequence[TensorVariable]) -> None:
             )
 
 
-def see(view: ModelView, value: TensorVariable) -> Seen | None:
+def see(view: ModelView, value: TensorVariable) -> NumberedRecords | None:
     """Find how a variable distinguishes rows; None if it doesn't."""
     model, size = view.model, view.values[value]
     written = view.named_log_densities([*model.basic_RVs, *model.potentials])
@@ -172,7 +172,7 @@ def see(view: ModelView, value: TensorVariable) -> Seen | None:
         for x in view.values.values()
         if x.type.shape[:1] == (room,) and x in seen and x not in at_none
     ]
-    return Seen(view, size, by_name, present, records)
+    return NumberedRecords(view, size, by_name, present, records)
 
 
 def read_size(model: Model, value: TensorVariable) -> SizeReading:
@@ -250,7 +250,7 @@ def read_size(model: Model, value: TensorVariable) -> SizeReading:
     )
 
 
-def _check_prior(seen: Seen, name: str) -> None:
+def _check_prior(seen: NumberedRecords, name: str) -> None:
     for rv in seen.rvs:
         if not {seen.size, seen.present}.isdisjoint(ancestors([seen.graphs[rv.name]])):
             raise ReadingError(
@@ -259,7 +259,7 @@ def _check_prior(seen: Seen, name: str) -> None:
             )
 
 
-def _refuse_unmasked(factor: str, records: Sequence[TensorVariable], seen: Seen) -> None:
+def _refuse_unmasked(factor: str, records: Sequence[TensorVariable], seen: NumberedRecords) -> None:
     named = zip(seen.records, seen.rvs, strict=True)
     listed = ", ".join(f"'{rv.name}'" for x, rv in named if x in records)
     name = seen.size.name
@@ -271,7 +271,7 @@ def _refuse_unmasked(factor: str, records: Sequence[TensorVariable], seen: Seen)
 
 
 def _at_all_sizes(
-    factor: str, graph: TensorVariable, seen: Seen, sizes: TensorVariable
+    factor: str, graph: TensorVariable, seen: NumberedRecords, sizes: TensorVariable
 ) -> tuple[TensorVariable, list[tuple[TensorVariable, TensorVariable]]]:
     """Return a factor at all numbers of records, and each row's contribution, present or absent."""
     name = seen.size.name

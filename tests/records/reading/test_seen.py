@@ -7,14 +7,14 @@ import pytest
 
 from pymc_dapper.reading import read_model
 from pymc_dapper.records.reading import seen as seen_module
-from pymc_dapper.records.reading.seen import MOST_NUMBERS, Seen
+from pymc_dapper.records.reading.seen import MOST_NUMBERS, SufficientStatistics
 
 
 def seen_of(mechanism):
     with pm.Model() as model:
         x = pm.Normal("x", shape=3)
         pm.Potential("privacy", mechanism(x))
-    return Seen(read_model(model, model.value_vars, model.initial_point()))
+    return SufficientStatistics(read_model(model, model.value_vars, model.initial_point()))
 
 
 RECORDS = [np.array([1.0, 2.0, 4.0])]
