@@ -11,8 +11,7 @@ from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import applys_between
 from pytensor.tensor.random.type import RandomGeneratorType, random_generator_type
 
-from pymc_dapper.backend import accelerate
-from pymc_dapper.backend.draws import exponentials, many_normals, normals, uniforms
+from pymc_dapper.backend import accelerate, draws
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.numba_ops import compiles, numba_njit
 
@@ -54,16 +53,16 @@ def drawn_noise(kind: str, shape: tuple[int, ...], rng: Variable) -> tuple[Varia
     """Draw standard noise as a method of NumPy's generators does: the generator, and an array."""
     n = int(np.prod(shape))
     kernel = NOISE[kind]
-    if kernel is normals and n >= MANY:
-        kernel = many_normals
+    if kernel is draws.fill_normal and n >= MANY:
+        kernel = draws.fill_many_normals
     rng, flat = Drawn(kernel, n)(rng)
     return rng, flat.reshape(shape)
 
 
 NOISE: dict[str, Callable] = {
-    "random": uniforms,
-    "standard_normal": normals,
-    "standard_exponential": exponentials,
+    "random": draws.fill_uniform,
+    "standard_normal": draws.fill_normal,
+    "standard_exponential": draws.fill_exponential,
 }
 """Kernels by the method of NumPy's ``Generator`` that draws the same."""
 
@@ -71,8 +70,9 @@ NOISE: dict[str, Callable] = {
 @compiles(Drawn)
 def _drawn(op: Drawn) -> Callable:
     fill, length, width = op.kernel, op.length, op.width
-    if fill is many_normals:
-        accelerate.load_normals()
+    by_address = accelerate.accelerated("generators")
+    if by_address and fill is draws.fill_many_normals:
+        by_address.load_normals()
     if length is None:
 
         @numba_njit

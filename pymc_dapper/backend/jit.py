@@ -77,7 +77,7 @@ class JitFunction:
         rng, *others = arguments
         known, at = self._known
         if rng is not known:
-            at = accelerate.address_of(rng)
+            at = accelerate.accelerated("generators").address_of(rng)
             self._known = rng, at
         return self.jitted(at, *others)
 

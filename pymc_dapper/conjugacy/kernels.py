@@ -7,12 +7,7 @@ draws, but for rounding. All arrays are flat; ``width`` numbers of the first one
 import numpy as np
 from numba import njit
 
-from pymc_dapper.backend.draws import (
-    beta,
-    standard_exponential,
-    standard_gamma,
-    standard_normal,
-)
+from pymc_dapper.backend.draws import beta, fill_exponential, fill_normal, standard_gamma
 
 TINY = np.finfo(np.float64).tiny
 """The smallest number that a draw may be: zero would have no logarithm."""
@@ -62,10 +57,12 @@ def draw_dirichlet(rng: np.random.Generator, width: int, out: np.ndarray, a: np.
         # Where all shapes are small, weights are below the smallest number. The total is
         # independent of the shares, so it may decide that these are drawn anew: from logarithms,
         # G(a) ~ G(a + 1) U^(1/a).
+        logs = np.empty(len(out))
         for i in range(len(out)):
-            out[i] = np.log(standard_gamma(rng, a[i] + 1))
+            logs[i] = np.log(standard_gamma(rng, a[i] + 1))
+        fill_exponential(rng, 1, out)
         for i in range(len(out)):
-            out[i] -= standard_exponential(rng) / a[i]
+            out[i] = logs[i] - out[i] / a[i]
         for first in range(0, len(out), width):
             largest = -np.inf
             for i in range(first, first + width):
@@ -85,8 +82,9 @@ def draw_entrywise(
     rng: np.random.Generator, width: int, out: np.ndarray, mean: np.ndarray, sd: np.ndarray
 ) -> None:
     """Draw independent normals."""
+    fill_normal(rng, 1, out)
     for i in range(len(out)):
-        out[i] = mean[i] + sd[i] * standard_normal(rng)
+        out[i] = mean[i] + sd[i] * out[i]
 
 
 @njit(fastmath={"reassoc", "contract"})
@@ -130,9 +128,9 @@ def draw_joint(rng: np.random.Generator, width: int, out: np.ndarray, rows: np.n
         if not abs(x[place]) > 0:
             raise np.linalg.LinAlgError("the precision of a joint normal isn't positive definite")
     # |residuals + slopes' theta| = |R theta + q| but for a constant.
-    for k in range(dim):
-        out[k] = standard_normal(rng) - x[dim * n + k]
+    fill_normal(rng, 1, out)
     for k in range(dim - 1, -1, -1):
+        out[k] -= x[dim * n + k]
         for j in range(k + 1, dim):
             out[k] -= x[j * n + k] * out[j]
         out[k] /= x[k * n + k]

@@ -1,6 +1,6 @@
 """ConjugateStep: exact draws of parameters from their conditional distribution."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -173,39 +173,41 @@ class _InCode:
 
     def __init__(self, conditionals: Sequence[Conditional]):
         self.names = [x.name for conditional in conditionals for x in conditional.values]
-        self._rng = rng = random_generator_type("rng")
+        first = rng = random_generator_type("rng")
         view = conditionals[0].view
         data: dict[SharedVariable, TensorVariable] = {}
         drawn: dict[Variable, Variable] = {}
         for conditional in conditionals:
-            rng, values = _drawn(conditional, rng)
-            drawn.update(zip(conditional.values, rebuild(values, drawn), strict=True))
+            rng, values = _drawn(conditional, rng, drawn)
+            drawn.update(zip(conditional.values, values, strict=True))
             data.update(conditional.data)
         self._model, self._outputs = view.model, list(drawn.values())
         listed = ", ".join(_names(conditional) for conditional in conditionals)
         shared = SharedData(Reading(view, data), f"ConjugateStep for {listed}")
-        self.given = Given(view.values_in(self._outputs), shared)
-        self._inputs = [*view.values_in(self._outputs), *data.values()]
+        others = view.values_in(self._outputs)
+        self.given = Given(others, shared)
+        self._inputs = [first, *others, *data.values()]
 
     def compile(self, compile_kwargs: dict[str, Any]) -> None:
-        inputs = [self._rng, *self._inputs]
-        self._function = JitFunction(
-            inputs, self._outputs, model=self._model, compile_kwargs=compile_kwargs
-        )
+        options: dict[str, Any] = {"model": self._model, "compile_kwargs": compile_kwargs}
+        self._function = JitFunction(self._inputs, self._outputs, **options)
 
     def __call__(self, rng: np.random.Generator, *given: np.ndarray) -> Sequence[np.ndarray]:
         return self._function(rng, *given)
 
 
-def _drawn(conditional: Conditional, rng: Variable) -> tuple[Variable, list[TensorVariable]]:
-    """Draw in compiled code: the generator after that, and new values of value variables."""
+def _drawn(
+    conditional: Conditional, rng: Variable, known: Mapping[Variable, Variable]
+) -> tuple[Variable, list[TensorVariable]]:
+    """Draw in compiled code, given new values of others: the generator after that, and values."""
     assert conditional.kernel is not None
     shapes = conditional.shapes
     width = shapes[0][-1] if shapes[0] else 1
     draw = Drawn(conditional.kernel, sum(prod(shape) for shape in shapes), width)
-    rng, flat = draw(rng, *(x.flatten() for x in conditional.parameters))
+    rng, flat = draw(rng, *(x.flatten() for x in rebuild(conditional.parameters, known)))
+    thetas = dict(zip(conditional.thetas, split(flat, shapes), strict=True))
     values = conditional.thetas if conditional.to_values is None else conditional.to_values
-    return rng, rebuild(values, dict(zip(conditional.thetas, split(flat, shapes), strict=True)))
+    return rng, rebuild(values, {**known, **thetas})
 
 
 class _InPython:

@@ -176,6 +176,33 @@ def test_shared_data_are_read_again_when_a_chain_starts(model, step):
             pm.set_data({"x": [0, 1, 2, 1], "y": Y})
 
 
+def test_each_block_is_drawn_once_given_those_before_it():
+    """What NumPy draws block by block."""
+    with pm.Model() as model:
+        scale = pm.Gamma("scale", 2, 1)
+        v = pm.InverseGamma("v", 3, scale)
+        mu = pm.Normal("mu", 0, 2)
+        pm.Normal("y", mu, pt.sqrt(v), observed=Y)
+    step = ConjugateStep([mu, v, scale], model=model)
+    assert len(step._conditionals) == 3
+    point = new = model.initial_point()
+    step.setup_chain(np.random.default_rng(1), tune=0, draws=2)
+    rng = np.random.default_rng(1)
+    for _ in range(2):
+        new, _ = step.step(new)
+        for conditional in step._conditionals:
+            at = [np.asarray(point[x.name]) for x in conditional.given]
+            parameters = compile_in_python(
+                model, list(conditional.given), list(conditional.parameters)
+            )(*at)
+            [theta] = conditional.split(conditional.draw(rng, *map(np.asarray, parameters)))
+            [value] = conditional.values
+            point = {**point, value.name: theta if conditional.to_values is None else np.log(theta)}
+        for name, expected in point.items():
+            np.testing.assert_allclose(new[name], expected, rtol=1e-9)
+    assert step.rng.bit_generator.state == rng.bit_generator.state
+
+
 def test_only_numba_modes_are_taken():
     model = admissions_model()
     with pytest.raises(ValueError, match="mode 'FAST_COMPILE' doesn't compile with numba"):

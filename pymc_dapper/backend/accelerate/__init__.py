@@ -33,7 +33,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 from numba import njit
 
 from pymc_dapper.backend.accelerate.outside import Given, Outside, written_out
@@ -42,12 +41,11 @@ from pymc_dapper.backend.accelerate.switch import accelerated, is_on, once_more_
 __all__ = [
     "Given",
     "Outside",
-    "address_of",
+    "accelerated",
     "given_function",
     "in_two_processes",
     "is_on",
     "load_kernels",
-    "load_normals",
     "once_more_without",
     "outermost",
     "whole_graphs",
@@ -108,19 +106,6 @@ def load_kernels(function: Any) -> None:
         outside = getattr(cell.cell_contents, "outside", None)
         if outside is not None:
             accelerated("addresses").load(outside)
-
-
-def address_of(rng: np.random.Generator) -> np.ndarray:
-    """Return a generator's address, for functions that take it."""
-    at: np.ndarray = accelerated("generators").address_of(rng)
-    return at
-
-
-def load_normals() -> None:
-    """Load the function that draws many normal numbers."""
-    module = accelerated("generators")
-    if module:
-        module.load_normals()
 
 
 def in_two_processes[R](tasks: Sequence[Callable[[], R]]) -> list[R]:

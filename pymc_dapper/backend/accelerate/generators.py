@@ -52,30 +52,22 @@ def number_by(name: str, n_parameters: int) -> Any:
         rng, *parameters = arguments
         return _call(builder, name, ir.DoubleType(), rng, parameters)
 
-    if n_parameters == 0:
-        return intrinsic(lambda context, rng: (of, codegen))
     if n_parameters == 1:
         return intrinsic(lambda context, rng, a: (of, codegen))
     return intrinsic(lambda context, rng, a, b: (of, codegen))
 
 
 def numbers_by(name: str) -> Any:
-    """Make what calls a function of NumPy's that fills an array."""
+    """Make what calls a function of NumPy's that fills an array; without a name, numba's."""
     of = types.none(types.uint64, types.float64[::1])
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rng, out = arguments
         array = make_array(signature.args[1])(context, builder, out)
-        _call(builder, name, ir.VoidType(), rng, [array.nitems, array.data])
+        _call(builder, name or MANY_NORMALS, ir.VoidType(), rng, [array.nitems, array.data])
         return context.get_dummy_value()
 
     return intrinsic(lambda context, rng, out: (of, codegen))
-
-
-def many_normals() -> Any:
-    """Make what calls numba's function that fills an array with normal draws."""
-    load_normals()
-    return numbers_by(MANY_NORMALS)
 
 
 def _call(builder: Any, name: str, returns: Any, rng: Any, arguments: Any) -> Any:
