@@ -9,6 +9,7 @@ import pytensor.tensor as pt
 from pymc.distributions.transforms import ordered
 
 import pymc_dapper as pmd
+from benchmarks import untuned
 from benchmarks.workloads import WORKLOADS
 
 
@@ -83,4 +84,6 @@ USERS = {x.__name__: x for x in (covariance, ordered_logit, group_means, latent_
 
 def build(name):
     """Build a model by its name."""
-    return USERS[name]() if name in USERS else WORKLOADS[name]().build()
+    if name in USERS:
+        return USERS[name]()
+    return WORKLOADS[name]().build() if name in WORKLOADS else untuned.build(name)

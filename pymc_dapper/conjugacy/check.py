@@ -1,11 +1,12 @@
 """A numerical check of a conditional, made before anything is sampled."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
 from pymc_dapper.conjugacy.conditional import Conditional
-from pymc_dapper.graphs.asked_once import log_densities
+from pymc_dapper.graphs.asked_once import answer, log_densities
 from pymc_dapper.graphs.errors import FAILURES, NotConjugateError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.present import present_factors
@@ -26,16 +27,16 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
     rng = np.random.default_rng(0)
     log_density = _log_density(conditional)
     tolerance = TOLERANCE[conditional.rvs[0].dtype]
-    drawn = draw_values(conditional.view, conditional.model.free_RVs, np.random.default_rng(0), {})
+    model = conditional.model
+    draw = partial(draw_values, conditional.view, model.free_RVs, np.random.default_rng(0), {})
+    drawn = answer(model, "a draw from the prior", draw)
     states = [point] if drawn is None or not is_finite(drawn) else [drawn, point]
     for state in states:
         # Python evaluates no function of matrices of none.
         state = {**state, **{n: np.maximum(state[n], 1) for n in _sizes(conditional)}}
         given = [state[x.name] for x in conditional.given]
         try:
-            evaluate = compile_in_python(
-                conditional.model, conditional.given, conditional.parameters
-            )
+            evaluate = compile_in_python(model, conditional.given, conditional.parameters)
             parameters = [np.asarray(x) for x in evaluate(*given)]
             first, second = (conditional.draw(rng, *parameters) for _ in range(2))
         except FAILURES as error:

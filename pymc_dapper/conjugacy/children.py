@@ -79,8 +79,11 @@ def read_children(
     def depends(graphs: Sequence[Variable]) -> bool:
         return not stand_ins.isdisjoint(ancestors(list(graphs)))
 
+    others = [rv for rv in model.basic_RVs if rv not in parameters]
     for potential in model.potentials:
-        if depends(read([potential])):
+        # As the model has it, first: to read a graph takes long.
+        seen = not parameters.keys().isdisjoint(ancestors([potential], blockers=others))
+        if seen and depends(read([potential])):
             raise NotConjugateError(
                 f"the Potential '{potential.name}' depends on {names}: the conditional is their "
                 "prior times it, of no known family"

@@ -82,12 +82,18 @@ def _same(sums: np.ndarray, told: np.ndarray) -> Iterator[tuple[int, int]]:
     """Pair known values with the sums that equal them in all draws."""
     if told.shape[1] > MOST_SUMS or len(told) != len(sums):
         return
-    for j, column in enumerate(told.T):
-        if np.ptp(column) > 0:
-            off = np.abs(sums - column[:, None]).max(axis=0)
-            k = int(np.argmin(off))
-            if off[k] <= SAME_DRAWS * np.abs(column).max():
-                yield j, k
+    limits = SAME_DRAWS * np.abs(told).max(axis=0)
+    candidates = np.flatnonzero(np.ptp(told, axis=0) > 0)
+    for draw, known in zip(sums, told, strict=True):
+        if not len(candidates):
+            return
+        near = np.abs(draw[:, None] - known[candidates]).min(axis=0)
+        candidates = candidates[near <= limits[candidates]]
+    for j in candidates.tolist():
+        off = np.abs(sums - told[:, j, None]).max(axis=0)
+        k = int(np.argmin(off))
+        if off[k] <= limits[j]:
+            yield j, k
 
 
 def check_told(name: str, released: np.ndarray, noise: NoiseLaw, sums: ToldSums) -> None:
