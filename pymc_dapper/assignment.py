@@ -744,9 +744,9 @@ def _why_none(model: Model) -> str:
         if known:
             [name, *_] = sorted(str(rv.name) for rv in known)
             return (
-                f"'{release.name}' depends on '{name}', which is observed. A release says nothing "
-                f"more of records that are known. If '{name}' is confidential, leave out its "
-                "observed=, and it is drawn"
+                f"'{release.name}' depends on '{name}', which is observed. A release adds nothing "
+                f"about known records. If '{name}' is confidential, remove its observed=, and it "
+                "is drawn"
             )
     return (
         "no Potential, and no release added by a mechanism's observe(), depends on a free "
@@ -765,11 +765,11 @@ def _check_generated(model: Model) -> None:
         is_used = rv in ancestors([y for x in others for y in x.owner.inputs])
         if not is_used:
             raise ReadingError(
-                f"'{name}' is a release that isn't known yet: give it by "
-                f"pm.observe(model, {{'{name}': released}}), which returns the model to sample. Of "
-                "several releases, leave out those that won't be known: "
-                "pymc.model.transform.basic.prune_vars_detached_from_observed(model) returns the "
-                f"model without. Draw '{name}' afterwards, by pm.sample_posterior_predictive"
+                f"'{name}' is a release that isn't known yet. Give it by "
+                f"pm.observe(model, {{'{name}': released}}), which returns the model to sample. "
+                "If other releases will never be known, "
+                "pymc.model.transform.basic.prune_vars_detached_from_observed(model) removes "
+                f"them. Draw '{name}' afterwards, by pm.sample_posterior_predictive"
             )
         rules = repr(getattr(mechanism, "publication", ""))
         if rules:

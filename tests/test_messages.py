@@ -184,7 +184,7 @@ def test_records_that_are_observed_are_named():
         y = pm.Normal("y", mu, 1, observed=np.zeros(4))
         pmd.LaplaceMechanism(2.0).potential("s", y.sum(), released=1.0)
     with pytest.raises(
-        pmd.ReadingError, match=r"'s' depends on 'y', which is observed.* leave out"
+        pmd.ReadingError, match=r"'s' depends on 'y', which is observed.* remove its observed"
     ):
         pmd.assign_steps(model=model, progressbar=False)
 

@@ -155,7 +155,7 @@ class Answer(NDArrayOperatorsMixin):
         raise TypeError("an Answer isn't true or false: a comparison has a probability()")
 
     def __iter__(self) -> Any:
-        raise TypeError("an Answer isn't gone through: choose cells by sel(...), or see .draws")
+        raise TypeError("an Answer can't be iterated over: choose cells by sel(...), or see .draws")
 
     def sum(self, dim: Any = None) -> "Answer":
         """Add up, over one dim or several; over all of them if none is named."""
@@ -383,8 +383,8 @@ def _joined(answers: list[Answer]) -> Told:
         for release, call in each._told.source.items():
             if sources.setdefault(release, call) != call:
                 raise ValueError(
-                    "these are two sets of draws of the same release, which would be taken for "
-                    "independent of each other: take both answers from one call of posterior()"
+                    "these are two sets of draws of the same release, and arithmetic would treat "
+                    "them as independent. Take both answers from one call of posterior()"
                 )
     sizes = {each.draws.sizes[DRAW] for each in answers}
     if len(sizes) > 1:

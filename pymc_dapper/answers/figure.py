@@ -24,8 +24,8 @@ def draw_intervals(frame: pd.DataFrame, name: str, probability: float, ax: Any) 
         raise ValueError("a comparison has no intervals to draw: see its probability()")
     if len(frame) > MOST:
         raise ValueError(
-            f"there are {len(frame)} cells, more than can be told apart in a figure: choose some "
-            "by sel(...) or isel(...), or add them up"
+            f"there are {len(frame)} cells, too many for a figure: choose some by sel(...) or "
+            "isel(...), or add them up"
         )
     if ax is None:
         _, ax = plt.subplots(figsize=(6, 1.2 + 0.3 * len(frame)), layout="constrained")

@@ -98,14 +98,14 @@ def _tables(release: "Release", margins: bool | None, within: Within | None) -> 
     if margins is not None:
         flag(margins, "margins")
     if within is not None and margins is False:
-        raise ValueError("within groups dims of one table, where margins=False says there is none")
+        raise ValueError("within groups dims of one table, but margins=False means several tables")
     if margins or within is not None:
         return [joint_table(queries, {} if within is None else within)]
     by_dims = {frozenset(dim for dim in query.dims if dim): query.name for query in queries}
     if margins is None and len(by_dims) > 1:
         one, other, *_ = by_dims.values()
         raise ValueError(
-            f"'{one}' and '{other}' are by different dims: say margins=True if all queries are "
+            f"'{one}' and '{other}' have different dims: say margins=True if all queries are "
             "margins of one table, or margins=False if each is a statistic of its own"
         )
     return [table_of_query(query) for query in queries]

@@ -66,7 +66,7 @@ def quantiles(draws: xr.DataArray, shares: list[float]) -> xr.DataArray:
     if values.dtype.kind == "f" and np.isnan(values).any():
         share = np.isnan(values).mean()
         raise ValueError(
-            f"{100 * share:.3g} % of the draws are nan, as 0 / 0 is: what is asked has no value "
+            f"{100 * share:.3g} % of the draws are nan, such as 0 / 0: the quantity is undefined "
             "there. Ask for a share of a whole that isn't 0, such as A / (A + B + C)"
         )
     n = values.shape[-1]

@@ -58,7 +58,8 @@ def called_functions(function: Callable) -> list[tuple[Callable, Any]]:
 
     Returns
     -------
-    The functions, and the content of each, which refers to others by their place in the list.
+    list of (callable, content)
+        The functions, and the content of each, which refers to others by their place in the list.
     """
     found = [function]
     return [(each, _content(each, found)) for each in found]  # the list grows on the way

@@ -114,8 +114,8 @@ def acceptance(idata: Any, budget: Budget | None = None) -> Acceptance:
     check_budget(budget)
     if ACCEPT_STAT not in stats:
         raise ValueError(
-            "no DapperStep was among the steps: there is no acceptance of records. Where "
-            "pmd.sample took a table in their place, tabulate=False samples the records"
+            "no DapperStep was among the steps, so records have no acceptance rate. If "
+            "pmd.sample replaced them by a table, tabulate=False samples the records"
         )
     by_draw = stats[ACCEPT_STAT]
     by_draw = by_draw.rename({dim: "step" for dim in by_draw.dims if dim not in ("chain", "draw")})

@@ -472,8 +472,8 @@ class InterweaveStep(Step):
         names = self._quoted([x for x, part in zip(parameters, parts, strict=True) if part.any()])
         warnings.warn(
             f"InterweaveStep is the only step that moves {names}. The draws are right, but at a "
-            "large privacy budget the released values pin down what the step could move, and they "
-            "come slowly. Pass another step beside it, such as pm.NUTS, or use pmd.assign_steps",
+            "large privacy budget the released values fix most of what this step moves, and it "
+            "mixes slowly. Pass another step beside it, such as pm.NUTS, or use pmd.assign_steps",
             UserWarning,
             stacklevel=2,
         )

@@ -379,9 +379,9 @@ class AdditiveNoise(PublishedByRules):
         hidden = self.publication.span(np.array([SUPPRESSED]))
         if not hidden.suppressed or np.any(hidden.never):
             raise ValueError(
-                "a release of nonempty() rows without a threshold keeps no budget: that a row is "
-                "there says for sure that it has a record. Add published_if, with a threshold that "
-                "noisy values can be below"
+                "a release of nonempty() rows without a threshold keeps no budget: a published row "
+                "shows for certain that it has a record. Add published_if, with a threshold above "
+                "the smallest possible noisy value"
             )
         gap = 1 - float(np.asarray(hidden.high.value).flat[0]) - self._discrete
         log_p = np.max(self._log_below(as_tensor(gap), 0.0).eval(mode="FAST_COMPILE"))
@@ -707,8 +707,9 @@ class TulapMechanism(AdditiveNoise):
     ----------
     b : array_like
         exp(-epsilon), within (0, 1).
-    Truncation, within [0, 1): the noise keeps its central probability 1 - q. Zero for pure privacy.
-        Truncation, within [0, 1): the noise keeps to its central 1 - q. Zero for pure privacy.
+    q : array_like
+        Truncation, within [0, 1): the noise keeps its central probability 1 - q. Zero for pure
+        privacy.
 
     Examples
     --------
@@ -766,8 +767,8 @@ class TulapMechanism(AdditiveNoise):
         b = float(np.exp(-budget.epsilon))
         if not 0 < b < 1:
             raise ValueError(
-                f"b = exp(-epsilon) for {budget} can't be told from {b:.0f} by a float: "
-                "use DiscreteLaplaceMechanism, whose scale is 1 / epsilon"
+                f"b = exp(-epsilon) for {budget} rounds to {b:.0f}: use DiscreteLaplaceMechanism, "
+                "whose scale is 1 / epsilon"
             )
         delta = budget.delta if isinstance(budget, ApproxDP) else 0.0
         q = 2 * delta * b / (1 - b + 2 * delta * b)

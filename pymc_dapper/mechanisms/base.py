@@ -223,8 +223,9 @@ class Mechanism(ABC):
             The confidential statistic, a function of latent records.
         released : array_like or shared variable
             The released values; a ``pm.Data`` is used as it is.
-        Dims of the release, whose coords are in the model. By default those of the ``pm.Data``, or
-        of a statistic that is a variable of the model.
+        dims : str or sequence of str, optional
+            Dims of the release, whose coords are in the model. By default those of the
+            ``pm.Data``, or of a statistic that is a variable of the model.
 
         Returns
         -------

@@ -38,7 +38,8 @@ class CellKey(PerturbedCounts):
     ------
     TypeError
         If the table isn't one.
-    If columns, counts or keys are missing, or if probabilities of a count don't add up to one.
+    ValueError
+        If columns, counts or keys are missing, or if probabilities of a count don't add up to one.
 
     Notes
     -----

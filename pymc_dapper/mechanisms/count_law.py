@@ -250,8 +250,8 @@ def _narrow(
     first, width = int(value.min()), int(np.ptp(value)) + 1
     if len(p) * width > MOST_ENTRIES:
         raise ValueError(
-            f"{what} of {len(p)} true counts go over {width} values, which is more than "
-            f"{MOST_ENTRIES:,} in all: a law that is the same for larger counts is said by "
+            f"{what} of {len(p)} true counts have {width} values each, more than "
+            f"{MOST_ENTRIES:,} in all. If the law is the same for larger counts, use "
             "differences= and repeats="
         )
     table = np.zeros((len(p), width))

@@ -91,7 +91,7 @@ def one_scale(scale: float | np.ndarray) -> float:
     if values.size != 1:
         raise ValueError(
             "the entries have noise of different scales: the privacy loss depends on how each "
-            "entry can change. If each is of a group of records of its own, give an array of their "
-            "sensitivities; else work it out entry by entry and add up the budgets"
+            "entry can change. If each entry is of another group of records, give an array of "
+            "their sensitivities. Otherwise compute the budget of each entry and add them up"
         )
     return float(values[0])

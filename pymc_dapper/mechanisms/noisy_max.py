@@ -139,7 +139,7 @@ class NoisyMaxMechanism(Mechanism):
         if flag(self.ordered, "ordered") and self.k > 1 and self.noise != "gumbel":
             raise ValueError(
                 f"with {self.noise} noise the order of the k largest has no likelihood here: say "
-                "ordered=False, for which of them are among the largest"
+                "ordered=False if only the set of the k largest is known"
             )
 
     @classmethod
@@ -411,8 +411,8 @@ def _ways(one_way: bool, sensitivity: Any) -> int:
         return 2
     if neighbours_of(sensitivity) == "replace":
         raise ValueError(
-            "one_way is for scores that one record changes in the same direction, but the "
-            "sensitivity is for a person who changes, which takes from one score and adds to "
-            "another. Take the statistic and the budget with neighbours='add_remove'"
+            "one_way is for scores that one record changes in the same direction. But the "
+            "sensitivity is for a person who changes, which lowers one score and raises another. "
+            "Use neighbours='add_remove' for the statistic and the budget"
         )
     return 1

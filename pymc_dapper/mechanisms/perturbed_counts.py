@@ -127,9 +127,9 @@ class PerturbedCounts(PublishedByRules):
         if beyond.any():
             raise ValueError(
                 f"'{name}': {distinct[beyond][0]:.10g} was released, which can have come from true "
-                f"counts beyond {self.law.last}, the largest that {type(self).__name__} has "
-                f"probabilities of: {places(beyond[inverse])}. Give those of larger counts, or say "
-                "by repeats= which rows serve them, too"
+                f"counts above {self.law.last}, the largest with probabilities in "
+                f"{type(self).__name__}: {places(beyond[inverse])}. Give those of larger counts, "
+                "or say by repeats= which rows they use"
             )
 
     def _cannot_give(self, released: float) -> tuple[bool, bool]:

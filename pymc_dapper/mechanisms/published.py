@@ -202,9 +202,9 @@ class PublishedByRules(Mechanism):
             if np.any(np.isnan(released)):
                 raise ValueError(
                     f"'{name}': in shared data and in pm.observe, suppressed entries must be "
-                    "-np.inf, but there is nan, which may stand for what was forgotten: "
+                    "-np.inf, but there is nan, which may be a forgotten value: "
                     f"{places(np.isnan(released))}. mechanism.as_released('{name}', released) "
-                    "makes such an array of masked or nan entries"
+                    "converts masked or nan entries"
                 )
             values = released[~np.isneginf(released)]
         elif released.dtype.kind == "f" and released.ndim and np.any(np.isnan(released)):

@@ -449,7 +449,9 @@ class Publication:
             If there are rules already: rows are chosen before there is noise.
         """
         if self.rules or self.nonempty:
-            raise ValueError("say nonempty() first, and once: rows are made up before noise")
+            raise ValueError(
+                "say nonempty() first, and once: rows are chosen before noise is added"
+            )
         return replace(self, nonempty=True)
 
     def __repr__(self) -> str:
@@ -504,8 +506,8 @@ class Publication:
         """
         if self.suppresses and released.size and np.all(np.isneginf(released)):
             raise ValueError(
-                f"'{name}': all {released.size} entries are suppressed: nothing was published that "
-                "a model could be fitted to"
+                f"'{name}': all {released.size} entries are suppressed, so there is nothing to "
+                "fit a model to"
             )
 
         def refuse(rule: Rule, span: Span, grid: float | None, hidden: Value) -> None:

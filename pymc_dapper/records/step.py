@@ -342,8 +342,8 @@ class DapperStep(Step):
         if now is None or not now.pairs_as(exchange):
             names = ", ".join(f"'{name}'" for name in dict.fromkeys(exchange.known.factors))
             raise ValueError(
-                f"shared data changed what the records {self._reading.quoted_names} count for in "
-                f"{names}: build the DapperStep anew"
+                f"shared data changed the contributions of the records "
+                f"{self._reading.quoted_names} to {names}: build a new DapperStep"
             )
 
     def _start_chain(self, tune: int, draws: int) -> None:

@@ -20,8 +20,8 @@ def margin(query: Query, table: Any, dims: Sequence[str], within: Within) -> Any
 
     Parameters
     ----------
-    The query; all of its axes have names.
-        The query, all axes of which have names.
+    query : Query
+        The query; all of its axes have names.
     table : tensor or ndarray
         The table.
     dims : sequence of str

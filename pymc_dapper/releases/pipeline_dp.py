@@ -31,7 +31,6 @@ def pipeline_dp_mechanisms(report: Any) -> dict[str, Mechanism]:
         By metric: ``"count"``, ``"privacy_id_count"``, ``"sum"``, for ``read_release(frame,
         values=["count", "sum"], noise=...)``. Metrics whose noise isn't that of a single number
         (means, variances, percentiles) are left out.
-        (means, variances, percentiles) are left out.
 
     Raises
     ------

@@ -77,9 +77,9 @@ class Statistic:
         if self.sensitivity.neighbours != "replace":
             raise ValueError(
                 f"a statistic of {self.n_records} records is divided by their number, which isn't "
-                "public where neighbours='add_remove': the sensitivity of the result isn't known. "
-                "Release the statistic as it is, and the number of records with noise of its own; "
-                "or take neighbours='replace' if their number is public"
+                "public with neighbours='add_remove', so the sensitivity of the result isn't "
+                "known. Release the statistic as it is, and the number of records with its own "
+                "noise; or use neighbours='replace' if their number is public"
             )
         # Dividing by the number of records treats it as public.
         return sensitivity.among("replace")
@@ -141,7 +141,6 @@ def column_sensitivities(
     All columns of a record can change at once and independently. So the largest L1 distances add
     up, and the squares of the largest L2 distances do, too. The result is exact if each column's
     is.
-    add up, and so do the squares of the largest L2 distances. Exact if each column's are.
 
     Parameters
     ----------

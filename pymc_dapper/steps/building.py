@@ -11,21 +11,21 @@ from pymc_dapper.garbage import searching_new_garbage_only
 from pymc_dapper.graphs.asked_once import asked_once
 
 REMEDIES = {
-    "DapperStep": "It holds all records, and arrays with what each contributes: take fewer "
-    "records, or a statistic with fewer entries; records that mechanisms see through counts only "
-    "can be written as a latent table of counts, which CountStep samples at a cost that doesn't "
-    "depend on their number (see docs/latent-counts.md)",
-    "CountStep": "It holds all cells, and the sums that moves between them change: take fewer "
-    "cells, by coarser categories; or split the table into variables with a CountStep each, where "
-    "the model lets them be moved apart",
+    "DapperStep": "It stores all records and their contributions: use fewer records, or a "
+    "statistic with fewer entries. If mechanisms use only counts of the records, write a latent "
+    "table of counts, which CountStep samples at a cost that doesn't depend on their number (see "
+    "docs/latent-counts.md)",
+    "CountStep": "It stores all cells, and the sums that moves between them change: use fewer "
+    "cells, by coarser categories; or split the table into variables with a CountStep each, if "
+    "the model allows that",
     "ConjugateStep": "It draws its parameters together: pass fewer at a time, or let NUTS move "
     "them (conjugate=False)",
     "CollapsedStep": "It holds a table of weights for each count: take fewer counts, or let "
     "CountStep move them (collapse=False)",
     "InterweaveStep": "It holds the noise of all records: take fewer records, or leave it out "
     "(interweave=False)",
-    "SizeStep": "It holds what the first 0, 1, ..., N records add to each sum: give the records "
-    "less room, or take a statistic with fewer entries",
+    "SizeStep": "It stores each sum over the first 0, 1, ..., N records: give the records less "
+    "room, or use a statistic with fewer entries",
 }
 """Advice on memory, by step."""
 
@@ -98,8 +98,8 @@ def telling_of_damage() -> Iterator[None]:
             ) from error
         raise DamagedCacheError(
             f"compiled code in {str(folder)!r} can't be read ({type(error).__name__}: {error}): it "
-            "was cut off or overwritten, or another version wrote it. Delete that folder. What is "
-            "missing is compiled anew"
+            "was cut off or overwritten, or another version wrote it. Delete that folder: missing "
+            "code is compiled again"
         ) from error
 
 

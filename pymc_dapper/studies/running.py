@@ -186,9 +186,9 @@ def _check_ready(pool: ProcessPoolExecutor, runner: CellRunner) -> None:
         pool.submit(runner.ready).result()
     except BrokenExecutor as error:
         raise RuntimeError(
-            "no worker process could be started: what went wrong is above, where the process "
-            "wrote it. A script that starts a study must do so under "
-            "`if __name__ == '__main__':`, since workers import the script"
+            "no worker process could be started; its own output above says why. A script that "
+            "starts a study must do so under `if __name__ == '__main__':`, since workers import "
+            "the script"
         ) from error
 
 

@@ -161,9 +161,9 @@ def _by_moments(
     if np.any(variance <= 0):
         which = f" ({places(variance <= 0)})" if variance.ndim else ""
         raise ValueError(
-            "the estimates differ between the sets by less than their own variances make them "
-            f"differ{which}. Make more sets (there are {m}), or larger ones (n=...). If the sets "
-            "hold latent records, say rule='records'"
+            "the estimates differ between the sets by less than their variances alone would "
+            f"explain{which}. Make more sets (there are {m}), or larger ones (n=...). If the sets "
+            "have latent records, say rule='records'"
         )
     with np.errstate(divide="ignore"):
         df = (m - 1) * (1 + sign * within / between) ** 2

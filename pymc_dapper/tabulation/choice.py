@@ -69,7 +69,7 @@ def table_if_cheaper(
     except ReadingError:  # refused with a reason, as most models are; `tabulate` gives it
         return None
     except FAILURES as error:  # of any operation: the model is then read by record
-        LOGGER.info("No table in the place of records, which are read one by one: %s", error)
+        LOGGER.info("The records aren't replaced by a table of counts: %s", error)
         return None
     except MemoryError:
         raise

@@ -145,7 +145,7 @@ def test_numbers_of_draws_must_agree():
 def test_a_ratio_of_zeros_has_no_interval():
     zeros = answer(np.zeros((3, 2, DRAWS), dtype=np.int64))
     ratio = zeros["A"] / zeros["B"]
-    with pytest.raises(ValueError, match="100 % of the draws are nan, as 0 / 0 is"):
+    with pytest.raises(ValueError, match="100 % of the draws are nan, such as 0 / 0"):
         ratio.interval()
     assert (answer()["A"] / zeros["B"]).interval().values.min() == np.inf
 
@@ -166,7 +166,7 @@ def test_a_ratio_of_zeros_has_no_interval():
         (lambda a: a["A", 2024, 1], KeyError, "there are 3 labels"),
         (lambda a: a.map(3), TypeError, "function_of_draws must be a function"),
         (lambda a: a.map(lambda x: x.mean("draw")), ValueError, "must return a DataArray with"),
-        (lambda a: list(a), TypeError, "isn't gone through"),
+        (lambda a: list(a), TypeError, "can't be iterated over"),
         (lambda a: a + "3", TypeError, "ufunc|operand"),
         (
             lambda a: a / [1, 2, 3],

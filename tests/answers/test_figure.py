@@ -36,5 +36,5 @@ def test_it_draws_on_the_given_axes():
 def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ValueError, match="a comparison has no intervals to draw"):
         draw_intervals(pd.DataFrame({"probability": [0.5]}), "cases", 0.9, None)
-    with pytest.raises(ValueError, match="more than can be told apart"):
+    with pytest.raises(ValueError, match="too many for a figure"):
         draw_intervals(frame(MOST + 1), "cases", 0.9, None)

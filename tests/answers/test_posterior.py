@@ -286,7 +286,7 @@ MISTAKES = [
     (lambda: release().posterior(random_seed=-1), "random_seed must be"),
     (lambda: release().posterior(margins="yes"), "margins must be True or False"),
     (lambda: release().posterior(within=3), "within must be a dict"),
-    (lambda: release().posterior(within={}, margins=False), "margins=False says there is none"),
+    (lambda: release().posterior(within={}, margins=False), "margins=False means several tables"),
     (lambda: release([-80.0, 5.0]).posterior(), "Look for a wrong scale, or give another prior"),
     (
         lambda: release([5.0], NOISE.clamped(0, 5)).posterior(),

@@ -147,7 +147,7 @@ def test_a_generative_model_given_a_release_is_the_model_of_that_release():
 
 
 def test_a_release_that_is_not_known_is_asked_for():
-    with pytest.raises(pmd.ReadingError, match="'total' is a release that isn't known yet: give"):
+    with pytest.raises(pmd.ReadingError, match="'total' is a release that isn't known yet"):
         sampled(generative())
 
 

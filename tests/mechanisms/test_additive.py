@@ -285,9 +285,9 @@ def test_tulap_noise_takes_the_sensitivity_of_a_count():
     [
         (ZCDP(1), TypeError, "TulapMechanism needs a PureDP budget, got ZCDP"),
         (0.5, TypeError, "TulapMechanism needs a PureDP budget, got 0.5"),
-        (PureDP(1e-17), ValueError, "can't be told from 1 by a float: use DiscreteLaplace"),
-        (ApproxDP(1e-17, 1e-6), ValueError, "can't be told from 1"),
-        (PureDP(1000), ValueError, "can't be told from 0"),
+        (PureDP(1e-17), ValueError, "rounds to 1: use DiscreteLaplace"),
+        (ApproxDP(1e-17, 1e-6), ValueError, "rounds to 1"),
+        (PureDP(1000), ValueError, "rounds to 0"),
     ],
 )
 def test_budgets_that_tulap_noise_cannot_keep_are_refused(budget, error, message):

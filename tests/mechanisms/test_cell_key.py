@@ -44,7 +44,9 @@ def test_counts_beyond_a_shorter_table_are_refused():
     mechanism = CellKey(BY_KEYS[BY_KEYS.pcv <= 100])
     assert mechanism.repeats is None
     mechanism.check_released("n", np.array([0, 50]))
-    with pytest.raises(ValueError, match=r"beyond 100, the largest that CellKey.*index 1"):
+    with pytest.raises(
+        ValueError, match=r"above 100, the largest with probabilities in CellKey.*index 1"
+    ):
         mechanism.check_released("n", np.array([50, 101]))
 
 

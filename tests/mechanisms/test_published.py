@@ -484,7 +484,7 @@ def test_a_threshold_that_nothing_is_below_is_none():
         mechanism.potential("s", np.zeros(2, dtype=int), released=[4, np.nan])
     rows = LAW.nonempty().clamped(3, None).published_if(">=", 1)
     rows.check_released("s", np.array([4, -np.inf]))
-    with pytest.raises(ValueError, match="that noisy values can be below"):
+    with pytest.raises(ValueError, match="above the smallest possible noisy value"):
         rows.privacy_loss(sensitivity=1, rows=1)
 
 

@@ -100,8 +100,8 @@ class CompiledSums:
             )
         return NotCollapsibleError(
             f"the counts {names} can't be summed out: the log-density of {factors} is -inf or nan "
-            "where the chain starts, and no counts were found where it isn't. Give a start that "
-            "fits, as initval= of the variable"
+            "where the chain starts, and a search found no counts where it is finite. Give a start "
+            "that fits, as initval= of the variable"
         )
 
     def draw(

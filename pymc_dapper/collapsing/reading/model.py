@@ -181,7 +181,7 @@ def _check_noise(noise: CountReading, model: Model) -> None:
         )
         if together:
             factors = ", ".join(f"'{each}'" for each in terms.factors)
-            raise refused(names, f"{factors} sees several of them at once")
+            raise refused(names, f"{factors} depends on several of them at once")
 
 
 def refused(counts: str, reason: str) -> NotCollapsibleError:

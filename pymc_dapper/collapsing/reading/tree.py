@@ -54,7 +54,7 @@ def read_collapsed_tree(
     moving = {value.name for value in parameters}
     depends = explicit_graph_inputs([x for terms in reading.terms for x in terms.fixed.values()])
     if moving.isdisjoint(x.name for x in depends):
-        raise refused(names, "what is known of them depends on none of the parameters")
+        raise refused(names, "their terms depend on none of the parameters")
     view = reading.view
     seen, factors = view.dependent_factors(counts), view.dependent_factors(parameters)
     others = [graph.sum() for name, graph in factors.items() if name not in seen]

@@ -45,7 +45,6 @@ class CountSweep(KernelOp):
         rest of the context. Already rewritten for the numba backend.
     first_whole : int
         The first linear function in ``whole``; all later ones are in it, too.
-        The first of the linear functions that ``whole`` sees; it sees all from there on.
     """
 
     __props__ = ("functions", "whole", "first_whole")

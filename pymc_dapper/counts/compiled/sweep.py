@@ -63,8 +63,9 @@ class CompiledCountSweep:
             Source of randomness.
         counts : ndarray of int64, shape (number of cells,)
             The counts before.
-        Directions and curvatures from an earlier sweep. If not given, curvatures are measured, and
-        blocks don't move together: for tuning itself.
+        tuning : Packed, optional
+            Directions and curvatures from an earlier sweep. If not given, curvatures are measured,
+            and blocks don't move together: for tuning itself.
         given : sequence of ndarray
             Parameters and data.
 

@@ -230,15 +230,15 @@ class ModelTree:
         seen[self.members[[at]].indices if at >= 0 else self.cells] = True
         names = name_cells(self.reading, seen)
         if fault == IMPOSSIBLE:
-            why = "their log-density is -inf or nan where the chain is"
+            why = "their log-density is -inf or nan at the chain's state"
         elif fault == GROWS:
-            why = "what is said of their sum has no largest value among what they can come to"
+            why = "the log-density of their sum has no maximum in the sum's range"
         elif fault:
-            why = "what is released leaves too many of their values open to go through all of them"
+            why = "the release leaves too many values of them possible to tabulate all"
         else:
             why = (
-                "what is said of them lies too far from where the chain is, by more than "
-                f"exp({LARGEST_DROP:.0f})"
+                "the log-density at the chain's state is below its maximum by more than "
+                f"{LARGEST_DROP:.0f}"
             )
         return NoTreeError(
             f"the counts {names} can't be drawn on their tree: {why}. Use CountStep with tree=False"

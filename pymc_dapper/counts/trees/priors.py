@@ -73,7 +73,7 @@ def _of_log_pmf(prior: Any, n_leaves: int) -> Prior:
     total = np.logaddexp.reduce(logs)
     if abs(total) > 1e-6:
         raise ValueError(
-            f"prior: the probabilities add up to {np.exp(total):.6g} in the place of 1. Are they "
+            f"prior: the probabilities add up to {np.exp(total):.6g} instead of 1. Are they "
             "logarithms, and of all counts from 0 on?"
         )
     zeros = np.zeros(n_leaves)
@@ -127,9 +127,9 @@ def _tabulated(law: Any, parameters: np.ndarray, largest: np.ndarray) -> Prior:
         entries += last - first + 1
         if entries > MOST_ENTRIES:
             raise ValueError(
-                f"prior: tables of {law.name} would have more than {MOST_ENTRIES} entries. Where "
-                "nothing was released of a leaf or above it, a heavy tail needs an end; and laws "
-                "that differ from leaf to leaf are best Poisson or negative binomial"
+                f"prior: tables of {law.name} would have more than {MOST_ENTRIES} entries. If a "
+                "leaf and everything above it was not released, its prior must not have a heavy "
+                "tail. If laws differ between leaves, use Poisson or negative binomial"
             )
         rows.append(frozen.logpmf(np.arange(first, last + 1)))
         lowest.append(first)

@@ -401,8 +401,8 @@ class Top:
     def impossible(self) -> str:
         """Name the node without a possible count."""
         return (
-            f"no counts can have led to what was released at node {self._at}, above it and below "
-            "it: look for a wrong scale, a wrong parent or a wrong exact count"
+            f"no counts fit the release at node {self._at}, above it and below it: look for a "
+            "wrong scale, a wrong parent or a wrong exact count"
         )
 
     def finish(

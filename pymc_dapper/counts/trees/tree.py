@@ -143,8 +143,8 @@ class CountTree:
         endless = self._forest.endless
         if endless is not None:
             raise ValueError(
-                f"{self._name(endless)} has no limit: its prior is flat, and nothing was released "
-                "of it or of what it is a part of. Give a prior, or release something above it"
+                f"{self._name(endless)} has no limit: its prior is flat, and neither it nor a sum "
+                "above it was released. Give a prior, or release something above it"
             )
         self._solved: Solved | None = None
 
@@ -181,10 +181,9 @@ class CountTree:
                 self._solved = self._forest.solve(executor)
             except ContradictionError as error:
                 raise ValueError(
-                    f"no counts can have led to what was released at {self._name(error.node)}, "
-                    "above it and below it, or only with a probability of less than "
-                    f"exp(-{LARGEST_DROP:.0f}): look for a wrong scale, a wrong parent or a wrong "
-                    "exact count"
+                    f"no counts fit the release at {self._name(error.node)}, above it and below "
+                    f"it, or only with a probability of less than exp(-{LARGEST_DROP:.0f}). Look "
+                    "for a wrong scale, a wrong parent or a wrong exact count"
                 ) from None
         return self._solved
 

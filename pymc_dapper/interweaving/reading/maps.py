@@ -128,8 +128,8 @@ def _clipped_quantile_map(node: Apply) -> RecordMap:
     clipped = read_clipped(node)
     if clipped is None:
         raise NoRecordMapError(
-            f"{name} isn't known to be continuous: single values may have a probability, which "
-            f"PyMC's quantiles don't tell, and {REMEDY}"
+            f"{name} isn't known to be continuous: single values may have a positive probability, "
+            f"which PyMC's quantiles don't show, and {REMEDY}"
         )
     _check_quantiles(clipped.base, name)
 

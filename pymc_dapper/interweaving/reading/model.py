@@ -327,6 +327,6 @@ def _nothing_moves(
     records = ", ".join(f"'{rv.name}'" for rv in rvs)
     return (
         f"InterweaveStep has nothing to do: {names} doesn't enter the prior of the records "
-        f"{records}. In a non-centred model, in which the records are the noise already, any other "
-        "step for the parameters does what this one is for"
+        f"{records}. In a non-centred model, where the records are the noise, any other step for "
+        "the parameters makes this move already"
     )

@@ -89,7 +89,6 @@ class _Sweep(KernelOp):
 
         The outputs are a vector of bool, which proposals were accepted, and a scalar, the
         log-density after the sweep.
-        state after the sweep, a scalar.
         """
         outputs = [pt.vector("accepted", dtype="bool"), pt.scalar("log_density", dtype="float64")]
         return Apply(self, list(inputs), outputs)

@@ -4,7 +4,6 @@ The target density depends on the records only through the sums of their contrib
 ``exp(log_density(sum_i t_i(x_i)) + sum_i l_i(x_i))``, times their prior. So a proposal from the
 prior changes the log-density by a difference of ``log_density`` at two sums. This costs O(dim of
 the sums), whatever the number of records (Ju, Awan, Gong and Rao 2022, algorithm 1).
-O(dim of the sums) however many records there are (Ju, Awan, Gong and Rao 2022, algorithm 1).
 """
 
 from collections.abc import Callable

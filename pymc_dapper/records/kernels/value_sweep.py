@@ -183,8 +183,9 @@ def find_undecided(
     ----------
     values : Values
         Present and proposed values.
-    Whether separable factors decide, too. If not, a proposal of the present value is accepted at
-    once.
+    separable : bool
+        Whether separable factors decide, too. If not, a proposal of the present value is accepted
+        at once.
     start, stop : int
         The range of records to search: from ``start`` to ``stop - 1``.
     found : ndarray of unsigned int, shape (stop - start,) or longer

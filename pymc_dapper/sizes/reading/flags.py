@@ -227,8 +227,8 @@ def check_lengths(graphs: Sequence[Variable], size: TensorVariable) -> None:
     for node in io_toposort([], list(graphs)):
         if _has_length_of(node, dependent):
             raise ReadingError(
-                f"the length of an array depends on '{size.name}', as that of a slice does. Write "
-                f"pt.switch(pmd.present({size.name}, size), x, 0).sum() in the place of "
+                f"the length of an array depends on '{size.name}', like that of a slice. Write "
+                f"pt.switch(pmd.present({size.name}, size), x, 0).sum() instead of "
                 f"x[:{size.name}].sum()"
             )
 

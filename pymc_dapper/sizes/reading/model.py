@@ -157,9 +157,9 @@ def see(view: ModelView, value: TensorVariable) -> NumberedRecords | None:
     rooms = {flag.n_rows for flag in flags.values()}
     if len(rooms) > 1:
         raise ReadingError(
-            f"'{value.name}' says how many of {' and of '.join(map(str, sorted(rooms)))} rows are "
-            "there: give all records that it is the number of the same room, such as "
-            f"{max(rooms)}"
+            f"'{value.name}' is the number of records with room for "
+            f"{' and for '.join(map(str, sorted(rooms)))}: give all of them the same room, such "
+            f"as {max(rooms)}"
         )
     [room] = rooms
     present = pt.vector("present", dtype="bool", shape=(room,))
@@ -201,8 +201,8 @@ def read_size(model: Model, value: TensorVariable) -> SizeReading:
     seen = see(view, value)
     if seen is None or not seen.records:
         raise ReadingError(
-            f"'{name}' isn't a number of records: nothing in the model sees the first '{name}' "
-            f"rows of other free variables only, as pmd.present({name}, size) says which are"
+            f"'{name}' isn't a number of records: nothing in the model uses only the first "
+            f"'{name}' rows of other free variables, as by pmd.present({name}, size)"
         )
     _check_prior(seen, name)
     records, present, size = seen.records, seen.present, seen.size
@@ -255,7 +255,7 @@ def _check_prior(seen: NumberedRecords, name: str) -> None:
         if not {seen.size, seen.present}.isdisjoint(ancestors([seen.graphs[rv.name]])):
             raise ReadingError(
                 f"the distribution of the records '{rv.name}' depends on their number '{name}': "
-                "records that aren't there must follow their prior, whatever the number is"
+                "absent records must follow their prior for any number"
             )
 
 
@@ -264,9 +264,9 @@ def _refuse_unmasked(factor: str, records: Sequence[TensorVariable], seen: Numbe
     listed = ", ".join(f"'{rv.name}'" for x, rv in named if x in records)
     name = seen.size.name
     raise ReadingError(
-        f"'{factor}' sees rows of {listed} that aren't there, while others see the first '{name}' "
-        f"only. Let it see these only, as in pt.switch(pmd.present({name}, size), ..., 0); of "
-        "another number, give it records of its own"
+        f"'{factor}' uses absent rows of {listed}, while other factors use only the first "
+        f"'{name}'. Let it use only these, as in pt.switch(pmd.present({name}, size), ..., 0); or "
+        "give another number its own records"
     )
 
 
@@ -296,8 +296,8 @@ def _at_all_sizes(
     for total, contributions in sums:
         if seen.size in ancestors([contributions]):
             raise ReadingError(
-                f"'{factor}' has a sum whose terms depend on '{name}' itself, and not only on "
-                "whether the record is there. Write that outside of the sum, as in "
+                f"'{factor}' has a sum whose terms depend on '{name}' itself, not only on whether "
+                "the record is present. Write that outside of the sum, as in "
                 f"pt.switch(present, x, 0).sum() / {name}"
             )
         there, absent = (at_flags([contributions], seen.present, x)[0] for x in (True, False))

@@ -71,8 +71,8 @@ def nothing(x):
 @pytest.mark.parametrize(
     ("sees", "reason"),
     [
-        (margins, r"'sums' sees several of them at once"),
-        (windows, r"'windows' sees several of them at once"),
+        (margins, r"'sums' depends on several of them at once"),
+        (windows, r"'windows' depends on several of them at once"),
         (unknown_noise, r"'released' depends on 'sigma', too"),
         (child, r"the distribution of 'child' depends on them"),
         (effect_seen, r"'released' depends on 'effect', too"),

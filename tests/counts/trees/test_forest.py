@@ -138,7 +138,7 @@ def test_a_count_cut_at_the_window_of_its_sum_is_not_taken_as_whole(name, fault)
 def test_the_truncation_error_of_the_widest_windows_is_known_too():
     """Here a count of 2 lies just beyond them, with 2e-9 of the posterior: that is refused."""
     made = CountTree([-1, 0], [-110, np.nan], [3.0, 1.0], prior=stats.poisson(20))
-    with pytest.raises(ValueError, match="no counts can have led"):
+    with pytest.raises(ValueError, match="no counts fit the release"):
         made.log_evidence()
 
 

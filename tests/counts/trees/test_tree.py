@@ -138,7 +138,7 @@ def test_what_is_no_tree_is_refused(changed, message):
 )
 def test_unreachable_releases_are_refused_by_name(released, scale):
     tree = pmd.CountTree([-1, 0, 0], released, scale, names=["state", "east", "west"])
-    with pytest.raises(ValueError, match=r"released at node (state|east), above it"):
+    with pytest.raises(ValueError, match=r"the release at node (state|east), above it"):
         tree.log_evidence()
 
 

@@ -60,6 +60,6 @@ def test_shared_data_that_change_what_records_count_for_need_a_new_step():
         pm.set_data({"known": 1})
         step.setup_chain(np.random.default_rng(0), 0, 1)
         pm.set_data({"who": np.array([1, 1, 0, 0, 0, 0])})
-    with pytest.raises(ValueError, match="changed what the records 'x' count for in 'total'"):
+    with pytest.raises(ValueError, match="changed the contributions of the records 'x' to 'total'"):
         step.setup_chain(np.random.default_rng(0), 0, 1)
     assert model["x"] is x

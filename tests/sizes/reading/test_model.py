@@ -97,11 +97,11 @@ def build(of_records, prior=lambda: pm.Poisson("n", 3), released=1.0):
 REFUSED = {
     "sees all": (
         lambda n, x, there: -pt.abs(x.sum()),
-        "'other' sees rows of 'x' that aren't there",
+        "'other' uses absent rows of 'x'",
     ),
     "of another number": (
         lambda n, x, there: -pt.abs(pt.switch(pmd.present(pm.Poisson("k", 2), 6), x, 0).sum()),
-        "'other' sees rows of 'x' that .* records of its own",
+        "'other' uses absent rows of 'x', .* its own records",
     ),
     "sees some": (
         lambda n, x, there: -pt.abs(pt.switch(there, x, 0.1 * x).sum()),
