@@ -81,7 +81,7 @@ def write(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> 
     results = [_result(x, of) for x, of in zip(outputs, graph.outputs, strict=True)]
     returned = ", ".join(results)
     if len(results) != 1 or not squeeze:
-        returned = f"({returned},)"
+        returned = f"({returned},)" if results else "()"
     functions = in_pieces(name, arguments, code.lines, returned)
     key = None
     if None not in code.keys.values():
