@@ -38,6 +38,7 @@ from pymc_dapper.records.compiled.op import (
 from pymc_dapper.records.reading.contributions import (
     RowsAtOnce,
     RowsByBlock,
+    RowsByInterval,
     RowsByValue,
     shape_of,
     side_by_side,
@@ -252,10 +253,14 @@ def _decide(
             density = density_of(state, log_density_of_records(reading, state), mode)
             changes = before_and_after(flat_records(reading))
             accepted, logp = density.decide(FullSweep(density.graph), *changes, *deciding)
-        case ByEntries(rows=RowsByValue(table, values)) | BySums(rows=RowsByValue(table, values)):
+        case (
+            ByEntries(rows=RowsByValue() | RowsByInterval() as rows)
+            | BySums(rows=RowsByValue() | RowsByInterval() as rows)
+        ):
             density = density_of_sums(reading, mode)
-            index = before_and_after(value_index(reading.records, values))
-            values_of = (table, *index, differing_columns(table))
+            of = rows.intervals if isinstance(rows, RowsByInterval) else reading.records
+            index = before_and_after(value_index(of, rows.values))
+            values_of = (rows.table, *index, differing_columns(rows.table))
             accepted, logp = density.decide(ValueSweep(density.graph), *values_of, *deciding)
         case ByEntries(rows=RowsByCell() as rows):
             density = density_of_sums(reading, mode)

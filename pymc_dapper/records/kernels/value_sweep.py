@@ -12,7 +12,7 @@ from numba import njit
 
 from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.records.kernels.entry_sweep import decisive_gain
-from pymc_dapper.records.kernels.record_sweep import Proposal, SweepState, log_gain, update_record
+from pymc_dapper.records.kernels.record_sweep import log_gain
 from pymc_dapper.records.kernels.sums import RUN, Sums, end_run, no_sums, plus
 
 AT_A_TIME = 1024
@@ -128,25 +128,38 @@ def sweep_sums_by_value(
     :func:`~pymc_dapper.records.kernels.record_sweep.update_record`.
     """
     sums = sum_of_values(values, len(log_uniforms))
-    table, present, proposed, _ = values
-    state = SweepState(sums, log_density(sums.total, context))
-    proposed_sums = np.empty(table.shape[1])
+    total, change, _ = sums
+    table, present, proposed, differing = values
+    n_values = np.uint64(len(table))
+    now, log_now = total.copy(), log_density(total, context)
     accepted = np.ones(len(present), dtype=np.bool_)
     separable = log_removed.size > 0
     for i in range(len(log_uniforms)):
         a, b = present[i], proposed[i]
-        proposal = Proposal(
-            table[a],
-            table[b],
-            log_removed[i] if separable else 0.0,
-            log_added[i] if separable else 0.0,
-        )
-        state, accepted[i] = update_record(
-            log_density, context, state, proposal, log_uniforms[i], proposed_sums
-        )
+        columns = differing[np.uint64(a * n_values + b)]
+        same_sums = True
+        for c in range(1, columns[0] + 1):
+            j = columns[c]
+            now[j] = plus(total[j], change[j] + (table[b, j] - table[a, j]))
+            same_sums &= table[a, j] == table[b, j]
+        log_new = log_now if same_sums else log_density(now, context)
+        gain = log_gain(log_now, log_new)
+        if separable:
+            gain += log_gain(log_removed[i], log_added[i])
+        accepted[i] = log_uniforms[i] < gain
+        if accepted[i]:
+            log_now = log_new
+            for c in range(1, columns[0] + 1):
+                j = columns[c]
+                change[j] += table[b, j] - table[a, j]
+        else:
+            for c in range(1, columns[0] + 1):
+                j = columns[c]
+                now[j] = plus(total[j], change[j])
         if i % RUN == RUN - 1:
             end_run(sums)
-    return accepted, state.log_density
+            now[:] = total
+    return accepted, log_now
 
 
 @njit(inline="always")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -14,7 +15,7 @@ from pymc_dapper.graphs.rebuild import frontier
 from pymc_dapper.graphs.scalars import read_entries
 from pymc_dapper.records.reading.factors import RecordSum
 from pymc_dapper.records.reading.rows_by_cell import RowsByCell
-from pymc_dapper.records.reading.rows_by_value import rows_by_value
+from pymc_dapper.records.reading.rows_by_value import intervals_of, rows_by_value
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
 
 RECORDS_IN_BLOCK = 2048
@@ -29,6 +30,18 @@ class RowsByValue:
     """Shape (k, d): the contribution of a record at each of its values."""
     values: np.ndarray
     """Ints, shape (k, number of record variables): the values."""
+
+
+@dataclass(frozen=True)
+class RowsByInterval:
+    """Records contribute alike that lie in the same of few intervals."""
+
+    table: TensorVariable
+    """Shape (k, d): what a record contributes in each of them."""
+    values: np.ndarray
+    """Ints, shape (k, number of ``intervals``): the intervals, numbered from 0 on."""
+    intervals: tuple[TensorVariable, ...]
+    """Each of shape (n,): the interval of each record."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +70,7 @@ class RowsAtOnce:
     """Rows of all records are computed before the sweep."""
 
 
-RowMaker = RowsByValue | RowsByCell | RowsByBlock | RowsAtOnce
+RowMaker = RowsByValue | RowsByInterval | RowsByCell | RowsByBlock | RowsAtOnce
 
 
 def read_rows(
@@ -68,14 +81,16 @@ def read_rows(
 ) -> RowMaker:
     """Choose the fastest way to compute rows of contributions that is known to be right.
 
-    By value if records have few values, shape (k, number of record variables); otherwise by block,
-    if possible with scalars instead of arrays. If there are no more records than in a block,
-    operations on arrays make all rows at once.
+    By value if records have few values, shape (k, number of record variables), or by interval if
+    they lie in few; otherwise by block, if possible with scalars instead of arrays. If there are no
+    more records than in a block, operations on arrays make all rows at once.
     """
     n_records = records[0].type.shape[0]
     rows: RowMaker | None = None
     if possible_values is not None:
         rows = _by_value(records, sums, possible_values)
+    if rows is None:
+        rows = _by_interval(records, sums)
     if rows is None:
         rows = by_entry(records, sums, records_in_block)
     if rows is None and n_records > records_in_block:
@@ -86,13 +101,32 @@ def read_rows(
 def _by_value(
     records: Sequence[TensorVariable], sums: Sequence[RecordSum], values: np.ndarray
 ) -> RowsByValue | None:
+    table = _table(records, sums, values)
+    return None if table is None else RowsByValue(table, values)
+
+
+def _by_interval(
+    records: Sequence[TensorVariable], sums: Sequence[RecordSum]
+) -> RowsByInterval | None:
+    intervals = intervals_of(records, [sum_.contributions for sum_ in sums])
+    if intervals is None:
+        return None
+    values = np.array(list(product(*intervals.values())))
+    table = _table(list(intervals), sums, values)
+    vectors = tuple(x.dimshuffle(0) for x in intervals)
+    return None if table is None else RowsByInterval(table, values, vectors)
+
+
+def _table(
+    variables: Sequence[TensorVariable], sums: Sequence[RecordSum], values: np.ndarray
+) -> TensorVariable | None:
     tables = []
     for sum_ in sums:
-        rows = rows_by_value(sum_.contributions, records, values)
+        rows = rows_by_value(sum_.contributions, variables, values)
         if rows is None:
             return None
         tables.append(rows)
-    return RowsByValue(side_by_side(tables), values)
+    return side_by_side(tables)
 
 
 def by_entry(

@@ -15,6 +15,7 @@ from pymc_dapper.records.reading.contributions import (
     RowMaker,
     RowsAtOnce,
     RowsByBlock,
+    RowsByInterval,
     RowsByValue,
 )
 from pymc_dapper.records.reading.exchanges import Exchange
@@ -166,6 +167,8 @@ def _added(rows: RowMaker) -> str:
             how = f"looked up among its {len(values)} possible values"
         case RowsByCell(starts=starts):
             how = f"one in a cell of each of {len(starts)} tables, looked up by its values"
+        case RowsByInterval(values=values):
+            how = f"looked up by which of {len(values)} intervals it lies in"
         case RowsByBlock(places=None):
             how = f"computed for {rows.records_in_block} records at a time"
         case RowsByBlock():

@@ -2,14 +2,20 @@
 
 from collections.abc import Sequence
 from functools import reduce
+from math import prod
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.entries import CellOf
 from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.rebuild import dependent_variables
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
+
+MOST_INTERVALS = 255
+"""So many have a number of one byte each, and one is left."""
 
 
 def rows_by_value(
@@ -17,16 +23,47 @@ def rows_by_value(
 ) -> TensorVariable | None:
     """Evaluate contributions with one record at each value, in place of all records.
 
-    Contributions to a sum have shape (n, ...), and the value variables of the records (n,);
-    ``values`` are all values of a record, shape (k, number of variables). The result has shape (k,
-    ...). None if equal records may contribute differently, as with a covariate.
+    Contributions to a sum have shape (n, ...), and the value variables of the records (n,) or (n,
+    1, ...); ``values`` are all values of a record, shape (k, number of variables). The result has
+    shape (k, ...). None if equal records may contribute differently, as with a covariate.
     """
     at: dict[Variable, Variable] = {
-        record: pt.constant(column.astype(record.dtype))
+        record: pt.constant(_as_rows(column, record))
         for record, column in zip(records, values.T, strict=True)
     }
     rows = rows_of_others(contributions, at, lambda x, axis: None)
     return rows if rows is not None and None not in rows.type.shape else None
+
+
+def _as_rows(column: np.ndarray, like: TensorVariable) -> np.ndarray:
+    return column.astype(like.dtype).reshape(-1, *(1,) * (like.type.ndim - 1))
+
+
+def intervals_of(
+    records: Sequence[TensorVariable], contributions: Sequence[TensorVariable]
+) -> dict[TensorVariable, range] | None:
+    """Find the intervals of records by which alone these contribute, and the numbers of each.
+
+    They have a record axis, the first, and no other. None if records contribute by anything else,
+    or if there are too many intervals.
+    """
+    dependent = dependent_variables(records, contributions)
+    found: dict[TensorVariable, range] = {}
+    left: list[Variable] = list(contributions)
+    while left:
+        x = left.pop()
+        if x not in dependent or x in found:
+            continue
+        if x.owner is None:
+            return None
+        cut = getattr(x.owner.op, "scalar_op", None)
+        if not isinstance(cut, CellOf):
+            left += x.owner.inputs
+            continue
+        if x.type.ndim == 0 or any(length != 1 for length in x.type.shape[1:]):
+            return None
+        found[x] = range(len(cut.table) + 1)
+    return found if found and prod(map(len, found.values())) <= MOST_INTERVALS else None
 
 
 def value_index(records: Sequence[TensorVariable], values: np.ndarray) -> TensorVariable:
@@ -54,9 +91,9 @@ def differing_columns(table: TensorVariable) -> TensorVariable:
         differ = np.repeat(~np.eye(n_rows, dtype=bool)[:, :, None], n_columns, axis=2)
     else:
         differ = known[:, None] != known[None]
-    columns = np.zeros((n_rows, n_rows, 1 + n_columns), dtype="uint32")
-    columns[:, :, 0] = differ.sum(axis=2)
-    # A stable sort puts differing columns first, in order.
-    columns[:, :, 1:] = np.argsort(~differ, axis=2, kind="stable")
-    width = 1 + columns[:, :, 0].max()
-    return pt.constant(columns[:, :, :width].reshape(n_rows**2, width))
+    pairs, which = np.nonzero(differ.reshape(n_rows**2, n_columns))
+    lengths = np.bincount(pairs, minlength=n_rows**2)
+    columns = np.zeros((n_rows**2, 1 + lengths.max()), dtype="uint32")
+    columns[:, 0] = lengths
+    columns[pairs, 1 + np.arange(len(pairs)) - (np.cumsum(lengths) - lengths)[pairs]] = which
+    return pt.constant(columns)

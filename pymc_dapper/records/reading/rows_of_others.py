@@ -30,7 +30,7 @@ def rows_of_others(
     dependent = dependent_variables(at, [contributions])
     roles: dict[Variable, Role] = {record: Rows(0) for record in at}
     new = dict(at)
-    for node in io_toposort([], [contributions]):
+    for node in io_toposort(list(at), [contributions]):
         if dependent.isdisjoint(node.outputs):
             continue
         given = [roles.get(x, Fixed()) for x in node.inputs]
