@@ -221,7 +221,7 @@ class CollapsedStep(Step):
             [
                 f"NUTS moves {moved}, with the counts {counts} summed out {reading.how}.",
                 "The counts are then drawn from their conditional distribution.",
-                f"What sees the counts: {factors}",
+                f"Factors of the counts: {factors}",
             ]
         )
 

@@ -338,7 +338,7 @@ class CountStep(Step):
         """
         described = describe_counts(self._reading, self._moves)
         if self._tree is not None:
-            described += "\nAll counts are drawn anew at once, on their tree; moves find a start."
+            described += "\nAll counts are drawn together, on their tree; moves find a start."
         if self._integrated is None:
             return described
         return f"{described}\nIntegrated out, and then drawn:\n  {self._integrated.describe()}"

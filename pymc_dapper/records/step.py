@@ -323,7 +323,7 @@ class DapperStep(Step):
         names = {x.name: rv.name for rv, x in self._reading.model.rvs_to_values.items()}
         return (
             f"{described}\nOnly the first '{names[number.name]}' records are decided on: the "
-            "others, which nothing sees, are drawn from their prior."
+            "others are drawn from their prior: no factor depends on them."
         )
 
     def __repr__(self) -> str:

@@ -204,7 +204,7 @@ def test_what_a_step_says_of_itself():
     assert step.describe() == (
         "NUTS moves 'effect', 'share', with the counts 'x', 'y' summed out one by one.\n"
         "The counts are then drawn from their conditional distribution.\n"
-        "What sees the counts: 'released', 'other'"
+        "Factors of the counts: 'released', 'other'"
     )
     assert repr(step) == "<CollapsedStep: effect, share; x, y summed out>"
 

@@ -399,7 +399,7 @@ def test_counts_on_a_tree_are_drawn_anew():
     model = nested()
     with evaluated_in_python():
         step = CountStep([model["x"]], model=model, tree=True)
-        assert "drawn anew at once, on their tree" in step.describe()
+        assert "drawn together, on their tree" in step.describe()
         runs = []
         for seed in (1, 1, 2):
             step.setup_chain(np.random.default_rng(seed), tune=2, draws=8)

@@ -21,14 +21,14 @@ def describe_counts(reading: CountReading, moves: Moves) -> str:
         + (f", of {rv.tag.in_place_of}" if hasattr(rv.tag, "in_place_of") else "")
         for rv, count in zip(reading.rvs, reading.counts, strict=True)
     ]
-    lines.append("Terms of the log-density, each of which sees few cells:")
+    lines.append("Terms of the log-density, each of a few cells:")
     lines += [
         f"  {', '.join(terms.factors)}: {_count(terms.size, 'term')} of "
         f"{_cells(terms.linear.values())}"
         for terms in reading.terms
     ]
     if reading.wholes:
-        lines.append("Evaluated as a whole in each move that they see:")
+        lines.append("Evaluated as a whole in each move of their cells:")
         lines += [f"  {whole.factor}: {whole.reason}" for whole in reading.wholes]
     if reading.totals.follows.any():
         lines.append("Latent totals, which follow from the cells that they add up:")

@@ -123,7 +123,7 @@ def _sums(reading: ModelReading) -> list[str]:
     rows = [
         (f"  {_shape(sum_.total.type.shape)}", written(sum_.contributions)) for sum_ in reading.sums
     ]
-    return ["Sums over the records that are cached, and what is summed:", *_table(rows)]
+    return ["Cached sums over the records, with their terms:", *_table(rows)]
 
 
 def _known(exchange: Exchange | None) -> list[str]:
