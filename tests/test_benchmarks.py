@@ -13,6 +13,7 @@ from benchmarks import (
     census,
     first_draws,
     measure,
+    microdata,
     noisy_measurements,
     page,
     parts,
@@ -352,3 +353,15 @@ def test_the_table_of_an_unknown_number_has_a_ratio_to_reversible_jumps():
     ]
     *_, ours, _ = unknown_number.table(found).splitlines()
     assert ours == "| normal law | pmd.sample | 0.5 | 900 (mu) | 1200 | 20 | 1001 ± 15 |"
+
+
+def test_sweeps_over_people_and_those_by_hand_take_as_many_proposals():
+    people = 20_000
+    given = microdata.release(people, 3)
+    _, ours = microdata.ours(given, people, 30)
+    error = np.sqrt(2 * ours * (1 - ours) / people)
+    _, by_hand = microdata.by_hand(given, people, 3, 30)
+    assert abs(ours - by_hand) < 4 * error
+    # A loop that is told half the noise refuses more.
+    _, twin = microdata.by_hand(given, people, 3, 30, sigma=microdata.SIGMA / 2)
+    assert abs(ours - twin) > 8 * error
