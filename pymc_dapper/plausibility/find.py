@@ -164,8 +164,8 @@ def _function(
     dtypes = [x.type.dtype for x in inputs]
 
     def call(*values: np.ndarray) -> np.ndarray:
-        cast = [np.asarray(x).astype(dtype) for x, dtype in zip(values, dtypes, strict=True)]
         with np.errstate(all="ignore"):
+            cast = [np.asarray(x).astype(dtype) for x, dtype in zip(values, dtypes, strict=True)]
             return np.asarray(function(*cast)[0], dtype=np.float64)
 
     return call

@@ -54,3 +54,42 @@ def assert_posterior(query, law, scale):
         weights = stats.betabinom(N, *PRIOR).pmf(counts) * law(counts, times * scale)
         off = draws.mean() - np.average(counts, weights=weights)
         assert (abs(off) < 4.5 * error) == same
+
+
+N_TRUTHS, N_RECORDS, RATE, N_DRAWS = 200, 20, (4, 0.4), 1000
+"""Releases of a quantile, records of each, the gamma prior of their Poisson rate, and draws."""
+
+
+def released_quantiles(release):
+    """True rates, and a release that a library made of records with each."""
+    rng = np.random.default_rng(1)
+    truths = rng.gamma(RATE[0], 1 / RATE[1], N_TRUTHS)
+    return truths, np.array([release(rng.poisson(truth, N_RECORDS)) for truth in truths])
+
+
+def places_of_truths(mechanism, truths, released, cells):
+    """Where true rates lie among draws of their posteriors, from 0 to 1.
+
+    Releases in the same cell have the same posterior. So one posterior is sampled for each cell.
+    """
+    with pm.Model():
+        rate = pm.Gamma("rate", *RATE)
+        x = pm.Poisson("x", rate, shape=N_RECORDS)
+        mechanism.potential("quantile", mechanism.statistic(x), released=released[0])
+        steps = pmd.assign_steps([x])
+        places = np.empty(N_TRUTHS)
+        for cell in np.unique(cells):
+            pm.set_data({"quantile_released": released[cells == cell][0]})
+            draws = pm.sample(
+                N_DRAWS,
+                tune=200,
+                chains=1,
+                step=steps,
+                random_seed=1,
+                progressbar=False,
+                compute_convergence_checks=False,
+                quiet=True,
+            )
+            rates = np.sort(draws.posterior["rate"].values.ravel())
+            places[cells == cell] = np.searchsorted(rates, truths[cells == cell]) / N_DRAWS
+    return places

@@ -1,11 +1,18 @@
 import numpy as np
 import pytest
-from diffprivlib import mechanisms
+from diffprivlib import mechanisms, tools
 from scipy import stats
 
 import pymc_dapper as pmd
 from pymc_dapper.releases import diffprivlib_mechanism
-from tests.libraries.compared import N_NOISES, RECORDS, assert_posterior, same_law
+from tests.libraries.compared import (
+    N_NOISES,
+    RECORDS,
+    assert_posterior,
+    places_of_truths,
+    released_quantiles,
+    same_law,
+)
 
 SEED = {"random_state": 1}
 
@@ -53,6 +60,37 @@ def test_answers():
     assert abs(np.mean(np.array(answers) == "yes") - kept) < 4.5 * np.sqrt(
         kept * (1 - kept) / N_NOISES
     )
+
+
+def interval(alpha, times=1.0):
+    return pmd.IntervalQuantileMechanism(0, 40, alpha, times * 2 / 0.8)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.9])
+def test_quantiles_have_the_density_that_the_page_says(alpha):
+    records, rng = np.array([3, 10, 10, 17, 24, 30, 41, 0]), np.random.RandomState(1)
+    drawn = [
+        tools.quantile(records, alpha, epsilon=0.8, bounds=(0, 40), random_state=rng)
+        for _ in range(N_NOISES)
+    ]
+    for times, same in ((1.0, True), (2.0, False)):
+        mechanism = interval(alpha, times)
+        logp = mechanism.logp(np.arange(40) + 0.5, mechanism.statistic(records)).eval()
+        found = np.histogram(drawn, range(41))[0]
+        assert (stats.chisquare(found, np.exp(logp) * N_NOISES).pvalue > 1e-4) == same
+
+
+@pytest.mark.parametrize(("alpha", "taken_for"), [(0.5, [0.5]), (0.9, [0.9, 0.5])])
+def test_truths_lie_anywhere_in_posteriors_of_quantiles(alpha, taken_for):
+    """Of 200 releases each. The broken twin takes the ninth decile for the median."""
+    rng = np.random.RandomState(1)
+    truths, released = released_quantiles(
+        lambda x: tools.quantile(x, alpha, epsilon=0.8, bounds=(0, 40), random_state=rng)
+    )
+    for of in taken_for:
+        places = places_of_truths(interval(of), truths, released, cells=np.floor(released))
+        counts, _ = np.histogram(places, bins=np.linspace(0, 1, 11))
+        assert (stats.chisquare(counts).pvalue < 1e-4) == (of != alpha)
 
 
 @pytest.mark.parametrize("kind", ["LaplaceFolded", "LaplaceBoundedDomain", "GeometricFolded"])

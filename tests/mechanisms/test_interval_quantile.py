@@ -55,6 +55,13 @@ def test_records_of_a_model_are_counted_alike():
     np.testing.assert_array_equal(counted, MEDIAN.statistic(RECORDS))
 
 
+def test_a_model_of_whole_numbers_is_read(uncompiled):
+    with pm.Model():
+        x = pm.Poisson("x", pm.Gamma("rate", 4, 0.4), shape=20)
+        MEDIAN.potential("median", MEDIAN.statistic(x), released=6.3)
+        assert "median (function of sums)" in repr(pmd.DapperStep([x]))
+
+
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_the_budget_bounds_the_ratio_of_densities(neighbours):
     """It is nearly reached where one interval is narrow and another one wide."""

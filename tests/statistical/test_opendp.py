@@ -1,5 +1,7 @@
 """Releases that OpenDP makes itself, read and sampled."""
 
+from dataclasses import replace
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -8,6 +10,7 @@ from scipy import stats
 
 import pymc_dapper as pmd
 from pymc_dapper.releases import opendp_mechanism, read_opendp
+from tests.libraries.compared import places_of_truths, released_quantiles
 
 # What is imported takes seconds, and a release of data frames some more.
 pytestmark = pytest.mark.long
@@ -148,6 +151,7 @@ def test_answers_of_randomised_response(dp):
     assert repr(opendp_mechanism(chained)) == repr(pmd.DiscreteLaplaceMechanism(3.0))
 
 
+N_BINS = 10
 AGES, N_GROUPS = [17.0, 24.0, 30.0, 30.0, 41.0], 400
 
 
@@ -178,6 +182,19 @@ def test_quantiles_of_a_query_have_the_law_that_is_read(dp, loss, candidates):
         read_opendp(query, released, quantiles=told, max_length=500)
 
 
+@pytest.mark.parametrize(("alpha", "wrong"), [(0.5, {"scale": 0.25}), (0.9, {"alpha": 0.5})])
+def test_truths_lie_anywhere_in_posteriors_of_quantiles(dp, alpha, wrong):
+    """Of 200 releases each. The broken twin takes an eighth of the scale, or another quantile."""
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+    made = dp.m.make_private_quantile(*space, dp.max_divergence(), [*range(0, 41, 2)], alpha, 2.0)
+    mechanism = opendp_mechanism(made)
+    truths, released = released_quantiles(lambda x: float(made(x.tolist())))
+    for each, is_broken in ((mechanism, False), (replace(mechanism, **wrong), True)):
+        places = places_of_truths(each, truths, released, cells=released)
+        counts, _ = np.histogram(places, bins=np.linspace(0, 1, N_BINS + 1))
+        assert (stats.chisquare(counts).pvalue < 1e-4) == is_broken
+
+
 def test_candidates_with_decimals_are_cut_off_where_records_are_whole_numbers(dp):
     """Of records that are all 10, both 9.4 and 10.6 are as far from the median. Then 10 was it."""
     import polars as pl
@@ -189,7 +206,7 @@ def test_candidates_with_decimals_are_cut_off_where_records_are_whole_numbers(dp
     assert set(query.release().collect()["age"]) == {10.6}
 
 
-N_RELEASES, N_PEOPLE, N_BINS = 200, 60, 10
+N_RELEASES, N_PEOPLE = 200, 60
 
 
 def ranks(dp, of_mechanism):
