@@ -1,5 +1,7 @@
 """ConjugateStep as a step of PyMC's: protocol, seeds, shared data."""
 
+from dataclasses import replace
+
 import cloudpickle
 import numpy as np
 import pymc as pm
@@ -201,6 +203,28 @@ def test_each_block_is_drawn_once_given_those_before_it():
         for name, expected in point.items():
             np.testing.assert_allclose(new[name], expected, rtol=1e-9)
     assert step.rng.bit_generator.state == rng.bit_generator.state
+
+
+def test_a_family_without_a_kernel_is_drawn_in_python():
+    """Some blocks of a step may be, and all draws are the same."""
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", 2, 1)
+        pm.Poisson("counts", rate, observed=[3, 5])
+        p = pm.Beta("p", 1, 1)
+        pm.Bernoulli("answers", p, observed=[0, 1, 1])
+    in_code = ConjugateStep([rate, p], model=model)
+    of_rate, of_p = in_code._conditionals
+    conditionals = [replace(of_rate, kernel=None), of_p]
+    in_python = ConjugateStep.of_reading(conditionals, [rate, p], model=model)
+    in_python.compile()
+    drawn = []
+    for step in (in_code, in_python):
+        step.setup_chain(np.random.default_rng(1), tune=0, draws=1)
+        drawn.append(step.step(model.initial_point())[0])
+    assert drawn[0].keys() == drawn[1].keys()
+    for name, value in drawn[0].items():
+        np.testing.assert_allclose(value, drawn[1][name], rtol=1e-12)
+        assert not np.allclose(value, model.initial_point()[name])
 
 
 def test_only_numba_modes_are_taken():
