@@ -188,7 +188,7 @@ def read_law(
         repeats = whole_number(repeats, "repeats", at_least=1)
         if not relative:
             raise ValueError(
-                "repeats is for columns that are differences: say differences= in the place of "
+                "repeats is for columns that are differences: use differences= instead of "
                 "published="
             )
         if repeats > len(p):

@@ -56,7 +56,7 @@ def _log_continuous_counts(name: str, statistic: Any, released: Any) -> None:
     if flat and len(flat) == len(seen) and whole.size and np.array_equal(whole, np.round(whole)):
         LOGGER.info(
             f"'{name}': the released values are whole numbers, and '{flat[0]}' is continuous "
-            "(pm.Uniform). If it is a count, write pm.DiscreteUniform in the place of pm.Uniform"
+            "(pm.Uniform). If it is a count, write pm.DiscreteUniform instead of pm.Uniform"
         )
 
 

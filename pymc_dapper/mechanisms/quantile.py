@@ -21,7 +21,7 @@ from pymc_dapper.statistics.tables import counts_around
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QuantileMechanism(Mechanism):
-    r"""A quantile: the candidate of which the noisy score is smallest.
+    r"""A quantile: the candidate with the smallest noisy score.
 
     A candidate c is scored by how far it is from being the quantile,
 

@@ -96,8 +96,8 @@ class RandomizedResponse(Mechanism):
             )
         if abs(keep * k - 1) < 1e-14:
             raise ValueError(
-                f"keep_probability must be above 1/{k}: there, all {k} answers are as likely "
-                "whatever the true value, so that they say nothing"
+                f"keep_probability must be above 1/{k}: there, all {k} answers are equally "
+                "likely for any true value, so they carry no information"
             )
         if keep * k < 1:
             raise ValueError(

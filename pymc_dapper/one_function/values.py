@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
+from typing import Any
 
 import numpy as np
 from pytensor.link.numba.cache import compile_numba_function_src
@@ -102,7 +103,7 @@ class Value:
         """Write all entries into an array, from an index on."""
         if self.stored is not None and self.ndim:
             function, in_python = copying(self.ndim)
-            copy = self.code.refer("r", function, f"copying {self.ndim}", in_python)
+            copy = self.code.refer("r", function, in_python.__source__, in_python)
             self.code.add(f"{copy}({name}, {self.stored}, {', '.join(k.text for k in first)})")
             return
         if self.small:
@@ -162,10 +163,10 @@ class Loops:
 
 
 @cache
-def copying(ndim: int) -> tuple[Callable, Callable]:
+def copying(ndim: int) -> tuple[Any, Any]:
     """Make a function that writes an array with some number of axes into another, from an index on.
 
-    For numba, and in Python.
+    For numba, and in Python with its source.
     """
     axes = range(ndim)
     at = ", ".join(f"i{k} + first{k}" for k in axes)

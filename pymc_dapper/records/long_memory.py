@@ -99,8 +99,8 @@ class LongMemory:
             )
         else:
             why = (
-                f"{share:.1%} of the proposals are accepted: what was released leaves a record "
-                "hardly any room to move by itself. Draw many times as many"
+                f"{share:.1%} of the proposals are accepted: the release leaves a record hardly "
+                "any room to move alone. Draw many times as many"
             )
         return (
             f"DapperStep: {found}. {why}. Don't rely on the draws before several chains, started "

@@ -208,7 +208,7 @@ def _shape(
                 f"'{name}': its shape {lengths} tells '{axis}' apart, and its name not"
             )
     if query != "detailed" and len(dims) != len(factors):
-        raise ValueError(f"'{name}': its shape {lengths} doesn't tell all of its attributes apart")
+        raise ValueError(f"'{name}': its shape {lengths} lacks some of the attributes in its name")
     return tuple(n for n in lengths if n > 1), tuple(dims)
 
 

@@ -82,7 +82,7 @@ def _read(kind: str, given: Any) -> Mechanism:
         case "Gaussian" | "GaussianAnalytic":
             return GaussianMechanism(math.sqrt(given.variance(0.0)))
         case "GaussianDiscrete":
-            # Nothing public tells the scale.
+            # The scale has no public name.
             return DiscreteGaussianMechanism(float(given._scale))
         case "Geometric" | "GeometricTruncated":
             return _truncated(DiscreteLaplaceMechanism(given.sensitivity / given.epsilon), given)

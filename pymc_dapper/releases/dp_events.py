@@ -163,7 +163,7 @@ def _budget(kind: str, event: Any) -> PureDP | ZCDP:
             return PureDP(math.log1p(k * (1 - p) / p))
         case "ZCDpEvent":
             if getattr(event, "xi", 0):
-                raise ValueError(f"event: {event!r} is zCDP with xi, which no budget here tells")
+                raise ValueError(f"event: {event!r} is zCDP with xi, which no budget here has")
             return ZCDP(of("rho"))
     raise ValueError(
         f"event: a {kind} has no pure or zero-concentrated budget of its own. Ask an "

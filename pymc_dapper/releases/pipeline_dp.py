@@ -56,14 +56,14 @@ def pipeline_dp_mechanisms(report: Any) -> dict[str, Mechanism]:
         raise TypeError(f"report must be an explanation report of PipelineDP, got {shown(report)}")
     if "public partitions" not in text:
         raise ValueError(
-            "report: its partitions weren't public. Which ones are there then tells of their "
-            "records, by a law that the report doesn't give"
+            "report: its partitions weren't public. Which ones were published then depends on "
+            "their records, by a law that isn't in the report"
         )
     found: dict[str, Mechanism] = {}
     for each in TOLD.finditer(text):
         metric = each["metric"]
         if metric in found:
-            raise ValueError(f"report: it tells of two noises of '{metric}'")
+            raise ValueError(f"report: it has two noises of '{metric}'")
         found[metric] = _mechanism(metric, each["kind"].lower(), each["parameter"])
     if not found:
         asked = METRICS.search(text)

@@ -170,7 +170,7 @@ class Release:
         Parameters
         ----------
         table : tensor or ndarray
-            The table of which all queries are margins, such as latent counts.
+            The table whose margins the queries are, such as latent counts.
         dims : sequence of str
             Its dims.
         within : mapping, optional

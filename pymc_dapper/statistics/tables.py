@@ -100,7 +100,7 @@ def count_where(condition: Records, *, neighbours: Neighbours | None = None) -> 
     if np.dtype(holds.dtype).kind != "b":
         raise ValueError(
             f"condition must be a truth value for each record, but its dtype is {holds.dtype}. "
-            "Write x > 2, or pt.eq(x, 1) in the place of x == 1"
+            "Write x > 2, or pt.eq(x, 1) instead of x == 1"
         )
     columns = n_columns(holds, "condition")
     sensitivity = _one_cell_each(columns, 1, neighbours, exact=columns is None)
@@ -267,8 +267,7 @@ def histogram(
     bins = len(cuts) - 1
     if bins == 1 and np.isinf(cuts).all():
         raise ValueError(
-            "a single bin that contains all numbers counts every record, whatever it is: give more "
-            "edges"
+            "a single bin that contains all numbers counts every record: give more edges"
         )
     sensitivity = _one_cell_each(n_columns(records, "x"), bins, neighbours)
     if isinstance(records, np.ndarray):

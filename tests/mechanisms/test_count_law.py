@@ -98,7 +98,7 @@ def test_a_band_of_a_matrix_takes_a_few_columns():
         ({"probabilities": [[1.0]], "published": [0.5]}, "whole numbers"),
         ({"probabilities": [[0.5, 0.5]], "published": [1, 1]}, "different"),
         ({"probabilities": [[1.0]], "published": [1], "differences": [1]}, "one of both"),
-        ({"probabilities": [[1.0]], "repeats": 1}, "say differences="),
+        ({"probabilities": [[1.0]], "repeats": 1}, "use differences="),
         ({"probabilities": [[1.0]], "differences": [0], "repeats": 2}, "at most the number"),
         (
             {"probabilities": [[0.5, 0.5]] * 5, "published": [0, MOST_ENTRIES]},

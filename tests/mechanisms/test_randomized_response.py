@@ -154,8 +154,8 @@ def test_weaker_budgets_are_refused_with_the_pure_one_that_is_enough(budget, eno
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: RandomizedResponse(0.5, 2), ValueError, "whatever the true value"),
-        (lambda: RandomizedResponse(1 / 49, 49), ValueError, "whatever the true value"),
+        (lambda: RandomizedResponse(0.5, 2), ValueError, "for any true value"),
+        (lambda: RandomizedResponse(1 / 49, 49), ValueError, "for any true value"),
         (lambda: RandomizedResponse(0.2, 4), ValueError, "uniform redraw .* it is 0.85"),
         (lambda: RandomizedResponse(0.25, 2), ValueError, "changed to another one, 0.75"),
         (lambda: RandomizedResponse(1, 2), ValueError, "the true values themselves"),

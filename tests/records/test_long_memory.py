@@ -70,7 +70,7 @@ def test_the_slowest_sum_is_named_with_what_holds_the_records():
         "DapperStep: the records 'x' have a long memory: this chain of 640 draws has hardly more"
     )
     assert "effective draws of the sum of (x ** 2). 1.0% of the proposals are accepted" in message
-    assert "hardly any room to move by itself. Draw many times as many" in message
+    assert "hardly any room to move alone. Draw many times as many" in message
 
 
 def test_where_proposals_are_accepted_the_way_out_is_another():

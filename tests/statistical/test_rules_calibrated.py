@@ -54,6 +54,22 @@ class Chosen:
 
 
 @dataclass(frozen=True)
+class Quantile(Chosen):
+    """A quantile of three candidates, of which the first two have the count and the rest."""
+
+    mechanism: pmd.QuantileMechanism
+
+    def scores(self, count):
+        none, one, two = (np.full_like(count, n) for n in range(3))
+        return np.stack([none, count, none, RECORDS - count, none, one, two], axis=-1)
+
+    def log_likelihood(self, released):
+        each, which = np.unique(released, return_inverse=True)
+        logp = self.mechanism.logp(each[:, None], self.scores(COUNTS))
+        return logp.eval(mode="FAST_COMPILE")[which.ravel()].reshape(REPLICATES, ROWS, -1)
+
+
+@dataclass(frozen=True)
 class Entries:
     """Counts in some units, each released by itself."""
 
@@ -105,6 +121,10 @@ def share_of_fewer(count):
 
 def largest(scale, **options):
     return Chosen(pmd.NoisyMaxMechanism(scale, 4, **options))
+
+
+def quantile(alpha, scale, noise):
+    return Quantile(pmd.QuantileMechanism([1.0, 2.0, 3.0], alpha, scale, noise))
 
 
 TOTALS = Entries(pmd.LaplaceMechanism(2.0), lambda count: 2 * count)
@@ -170,6 +190,14 @@ CASES = {
     "largest by exponential noise, of a sixth of the scale": (
         largest(3.0, noise="exponential"),
         largest(0.5, noise="exponential"),
+    ),
+    "a quarter for a median": (
+        quantile(0.5, 1.0, "exponential"),
+        quantile(0.25, 1.0, "exponential"),
+    ),
+    "a 90 % quantile, of a third of the scale": (
+        quantile(0.9, 1.5, "gumbel"),
+        quantile(0.9, 0.5, "gumbel"),
     ),
     "rounded at random, as if published as it is": (
         Entries(pmd.RandomRounding(3)),

@@ -61,7 +61,7 @@ class CompiledSweep:
     """A sweep as compiled functions."""
 
     function: JitFunction
-    """``function(rng, n_present, least, *records, *parameters, *data) -> (*records, outcome,
+    """``function(rng, n_present, by, *records, *parameters, *data) -> (*records, outcome,
     *accepted)``. See :meth:`update`."""
     as_written: JitFunction | None
     """``as_written(*records, *parameters, *data) -> (log_density,)``: the log-density of all
@@ -89,7 +89,7 @@ class CompiledSweep:
         of all factors that depend on the records except their prior.
         """
         n = self.n_records if n_present is None else np.array(n_present)
-        return self.function(rng, n, LIKELY_ENOUGH, *records, *given)
+        return self.function(rng, n, AS_DRAWN, *records, *given)
 
     def refuse(
         self,
@@ -104,8 +104,8 @@ class CompiledSweep:
         return self.function(rng, self.n_records, NEVER, *records, *given)
 
 
-LIKELY_ENOUGH, NEVER = np.array(-np.inf), np.array(np.inf)
-"""What the gain of a proposal has to be above, besides what chance decides."""
+AS_DRAWN, NEVER = np.array(1.0), np.array(-np.inf)
+"""What exponential variates are multiplied by: nothing is accepted by minus infinity, or nan."""
 
 
 class SweepGraph(NamedTuple):
@@ -140,14 +140,14 @@ def compile_sweep(
     outcome = pt.stack([_share(sweep, reading), sweep.log_density])
     outputs = [*sweep.updated, outcome, *([sweep.accepted] if tell_accepted else [])]
 
-    rng, n_present, least = random_generator_type("rng"), pt.lscalar("n_present"), pt.dscalar()
+    rng, n_present, by = random_generator_type("rng"), pt.lscalar("n_present"), pt.dscalar("by")
     after_noise, values = rng, {}
     for noise in reading.randomness.noise:
         after_noise, values[noise.variable] = drawn_noise(noise.kind, noise.shape, after_noise)
     if not isinstance(reading.plan, NothingToDecide):
         # The negative logarithm of a uniform variate is exponential.
         after_noise, exponentials = Drawn(NOISE["standard_exponential"])(after_noise, n_present)
-        values[sweep.exponentials] = pt.minimum(exponentials, -least)
+        values[sweep.exponentials] = exponentials * by
     if reading.randomness.rng is not None:
         values[reading.randomness.rng] = after_noise
     from_proposals = dict(zip(sweep.proposed, reading.proposals, strict=True))
@@ -155,7 +155,7 @@ def compile_sweep(
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs}
     return CompiledSweep(
         function=JitFunction(
-            [rng, n_present, least, *reading.records, *given],
+            [rng, n_present, by, *reading.records, *given],
             rebuild(rebuild(outputs, from_proposals), values),
             **options,
         ),
