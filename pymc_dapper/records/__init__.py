@@ -25,8 +25,8 @@ With ``ByEntries`` and ``BySums``, contributions to the sums are computed in one
 - *By value*: for records with at most 16 values, if equal records contribute equally. Contributions
   are computed once for each value and looked up (1.7 to 1.9 times as fast). A covariate in the
   contributions rules this out.
-- *By interval*: for records that contribute only by which of at most 255 intervals they lie in, such
-  as the counts of a `QuantileMechanism`. Contributions are looked up by the interval.
+- *By interval*: for records that contribute only by which of at most 255 intervals they lie in, as
+  to the counts of a `QuantileMechanism`. Contributions are looked up by the interval.
 - *By cell*: records of more values that are each counted in one cell of each sum, or in none, such
   as many columns in the tables of their pairs. Which cell is looked up by the values of those
   variables that the sum sees; no row is made (20 to 50 times as fast, for 6 tables of 575 cells).
