@@ -89,7 +89,10 @@ def _read(kind: str, given: Any) -> Mechanism:
         case "Binary":
             return RandomizedResponse(1 / (1 + math.exp(-given.epsilon)), 2)
     if getattr(given, "measure", None) is not None:
-        raise ValueError("a measure of the candidates isn't known here")
+        raise ValueError(
+            "a measure of the candidates isn't known here. tools.quantile has one: of whole "
+            "numbers, write IntervalQuantileMechanism(lower, upper, quantile, 2 / epsilon)"
+        )
     scale = (1 if given.monotonic else 2) * given.sensitivity / given.epsilon
     noise: Any = "gumbel" if kind == "Exponential" else "exponential"
     return NoisyMaxMechanism(scale, len(given.utility), noise=noise)

@@ -59,7 +59,11 @@ def test_mechanisms_are_read(given, expected):
         (library("Gaussian"), TypeError, "Gaussian doesn't tell its variance"),
         (library("LaplaceFolded"), ValueError, "LaplaceFolded has no likelihood"),
         (library("Laplace", sensitivity=0), ValueError, "Laplace: scale"),
-        (library("Exponential", measure=[1.0], monotonic=True, utility=[1]), ValueError, "measure"),
+        (
+            library("Exponential", measure=[1.0], monotonic=True, utility=[1]),
+            ValueError,
+            "IntervalQuant",
+        ),
         (np.float64(3), TypeError, "must be one of diffprivlib's"),
     ],
 )
