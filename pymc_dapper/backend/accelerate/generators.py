@@ -9,7 +9,7 @@ Normal draws by numba take a third of the time: it has NumPy's algorithm, but ch
 without a branch, where NumPy guesses it and is wrong every other time. So many of them are drawn by
 a function of numba's, which is compiled once.
 
-Relies on how numba lowers calls, and on its type of a generator. Gains a third to a half of a
+Relies on how numba lowers calls, and on its type of a generator. Gains a fifth to a third of a
 draw's time in models of some hundred records. Without it, generators are handed over as they are,
 and numba's functions draw: the same numbers.
 """
