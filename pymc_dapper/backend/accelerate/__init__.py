@@ -16,7 +16,7 @@ What each depends on, and its gain in CPU seconds:
   25 instead of 6.9, example 2 23 instead of 6.1.
 - `second_process`: Linux, and numba's events. No CPU time; by the clock example 2 takes 2.9 instead
   of 5.3 seconds on two idle cores.
-- `generators`: numba's type of a generator. A draw of a small model takes a fifth to a third less time.
+- `generators`: numba's type of a generator. A draw of a small model takes a fifth to a third less.
 - `kept`: the class by which numba writes files. No time; a bit that flips on disk is noticed.
 
 ``PYMC_DAPPER_PLAIN=1`` turns all of them off. An acceleration is off by itself if a name that it
