@@ -449,9 +449,7 @@ class Publication:
             If there are rules already: rows are chosen before there is noise.
         """
         if self.rules or self.nonempty:
-            raise ValueError(
-                "say nonempty() first, and once: rows are chosen before noise is added"
-            )
+            raise ValueError("say nonempty() first, and once: rows are chosen before the noise")
         return replace(self, nonempty=True)
 
     def __repr__(self) -> str:

@@ -68,7 +68,7 @@ def test_the_message_says_which_cell_and_by_what():
         ROUNDING.check_released("n", np.array([3, 4]))
     larger = TransitionMechanism([[0.5, 0.5], [0.5, 0.5]], differences=[0, 1])
     larger.check_released("n", np.array([1]))
-    with pytest.raises(ValueError, match=r"2 was released.* beyond 1, the largest.*index 1"):
+    with pytest.raises(ValueError, match=r"2 was released.* above 1, the largest.*index 1"):
         larger.check_released("n", np.array([1, 2]))
 
 
