@@ -22,9 +22,8 @@ def load(name, monkeypatch):
     return module
 
 
-@pytest.mark.parametrize(
-    "name", ["admissions", pytest.param("randomised_response", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["admissions", "randomised_response"])
 def test_an_example_prints_its_table_and_saves_its_figure(name, monkeypatch, tmp_path, capsys):
     example = load(name, monkeypatch)
     figure = tmp_path / "figure.png"

@@ -83,6 +83,7 @@ def smooth_law(tables):
     return found
 
 
+@pytest.mark.long
 def test_overlapping_margins_are_sampled_under_the_smooth_prior():
     drawn = release().posterior(margins=True, draws=4000, random_seed=1, prior="smooth").draws
     tables = tables_of({}, 13)

@@ -142,6 +142,7 @@ def test_gaps_of_a_law_of_ones_own_are_looked_into(noise):
         assert np.count_nonzero(probabilities(tabulate(one_peak, COUNTED))) < 3
 
 
+@pytest.mark.long
 def test_where_rows_are_many_counts_are_looked_at_until_they_weigh_nothing():
     noise = {3000 * k: 0.2 for k in (-2, -1, 0, 1, 2)}
     tables = tabulate(own_law(noise, np.arange(20_000, 21_000)), COUNTED)

@@ -45,6 +45,7 @@ def sample(model, step, **kwargs):
         )
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_draws_on_any_number_of_cores(model, step):
     runs = [sample(model, step), sample(model, step, cores=2), sample(model, step, random_seed=6)]
     first, second, other = (run.posterior["x"].values for run in runs)
@@ -415,6 +416,7 @@ def test_counts_on_a_tree_are_drawn_anew():
     assert np.all(runs[0].sum(axis=(1, 2)) == 14)
 
 
+@pytest.mark.long
 def test_draws_on_a_tree_go_on_with_the_same_ones_from_messages_that_are_passed_anew():
     """Where cells are alike, so that rounding decides which of their messages is the narrower."""
     with pm.Model() as model:

@@ -49,6 +49,7 @@ LAG_ONE_ERROR = np.sqrt((1 - EXACT**2) / N_DRAWS)
 LAG_TWO_ERROR = np.sqrt((1 - EXACT**2) * (1 + 3 * EXACT**2) / N_DRAWS)
 
 
+@pytest.mark.long
 def test_the_exact_fraction_is_found_from_any_sampler(result, model):
     found = missing_information(result, model, thin=5, random_seed=1)["theta"]
     error = float(found.sel(statistic="error"))

@@ -244,11 +244,12 @@ def test_quadrature_rule_has_the_moments_it_is_made_for():
         assert moment == pytest.approx(exact, rel=1e-13)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "mode",
     [
         pytest.param(numba_mode(None), id="as steps are"),
-        pytest.param("NUMBA", id="as by PyMC", marks=pytest.mark.long),  # sixty loops
+        pytest.param("NUMBA", id="as by PyMC"),  # sixty loops
     ],
 )
 def test_all_is_the_same_when_compiled_by_numba(log_probabilities, grid, mode):

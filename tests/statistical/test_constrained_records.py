@@ -232,6 +232,7 @@ def run_uniform(model, step, draws=8_000):
     )
 
 
+@pytest.mark.long
 def test_uniform_records_up_to_an_unknown_bound(uniform_model, uniform_step):
     assert_agrees(run_uniform(uniform_model, uniform_step))
 

@@ -68,6 +68,7 @@ def clipped():
     return model, ["record"], ["mu", "sigma"], exact
 
 
+@pytest.mark.long
 def test_mean_and_sd_given_a_clipped_sum(clipped):
     assert_agrees(run(*clipped, moves=None))
 
@@ -112,6 +113,7 @@ def censored():
     return model, ["record"], ["mu"], {"mu": exact}
 
 
+@pytest.mark.long
 def test_mean_of_censored_records(censored):
     assert_agrees(run(*censored, moves=None, draws=4_000))
 

@@ -87,6 +87,7 @@ def begun_twice(folder):
     return list(begun.values()).count(2)
 
 
+@pytest.mark.long
 def test_a_dask_worker_that_dies_loses_its_cell_only(expected, cluster, tmp_path):
     """Catches a study that holds on to Dask's futures: Dask then runs finished cells again."""
     store = tmp_path / "store"
@@ -256,6 +257,7 @@ def _is_running(pid):
         return False
 
 
+@pytest.mark.long
 def test_a_study_whose_main_process_is_killed_is_finished_by_another(tmp_path, monkeypatch):
     """Which doesn't run what the first is running, while that lives."""
     monkeypatch.setattr(sys.modules["pymc_dapper.studies.study"], "PAUSE", 0.2)
@@ -297,6 +299,7 @@ def test_functions_that_cannot_be_sent_are_refused():
         run(build=lambda released, share: None)
 
 
+@pytest.mark.long
 def test_sample_kwargs_that_cannot_be_sent_are_refused():
     with pytest.raises(ValueError, match=r"'sample_kwargs' can't be sent"):
         study(

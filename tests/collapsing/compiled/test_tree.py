@@ -12,6 +12,9 @@ from pymc_dapper.counts.trees.model import ModelTree, NoTreeError
 from tests.counts.trees.models import COUNTS, MODELS, log_densities, tables_of
 from tests.evaluated_in_python import evaluated_in_python
 
+# Going through all tables takes 20 seconds; chains are in tests/statistical/test_collapsed.py.
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def built():
