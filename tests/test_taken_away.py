@@ -31,6 +31,7 @@ TAKEN = sorted((used([*ACCELERATIONS, *ONE_FUNCTION]) | LLVM) - ELSEWHERE)
 
 OFF = {
     "numba.core.event": {"optimised_once", "addresses", "second_process"},
+    "llvmlite.binding.": {"optimised_once", "addresses", "second_process", "generators"},
     "numba.core.cgutils": {"addresses", "generators"},
     "numba.core.imputils.lower_constant": {"addresses"},
     "numba.np.arrayobj.make_array": {"addresses", "generators"},
