@@ -9,10 +9,10 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.budget import PureDP
-from pymc_dapper.checks import called_as, finite_number, places, shown, whole_number
+from pymc_dapper.checks import about, called_as, finite_number, places, shown, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
 from pymc_dapper.mechanisms.noisy_max import NoisyMaxMechanism
-from pymc_dapper.mechanisms.quantile import QuantileMechanism
+from pymc_dapper.mechanisms.quantile import QuantileMechanism, check_counts, check_integers
 from pymc_dapper.sensitivity import Neighbours
 from pymc_dapper.statistics.arrays import Array, Records, as_records
 from pymc_dapper.statistics.tables import counts
@@ -228,7 +228,9 @@ class IntervalQuantileMechanism(Mechanism):
         return self._as_candidates._why_no_answers
 
     def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
-        self._check_length(statistic)
+        with about(f"'{name}'"):
+            self._check_length(statistic)
+            check_integers(statistic)
         return tuple(statistic.type.shape[:-1])
 
     def _event(self, statistic: TensorVariable) -> dict[str, Any]:
@@ -239,7 +241,8 @@ class IntervalQuantileMechanism(Mechanism):
         return self.lower + number + pm.Uniform.dist(0, 1, size=number.shape)
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        scores = self._scores(statistic).eval()
+        check_counts(statistic)
+        scores = self._scores(statistic).eval(mode="FAST_COMPILE")
         number = self._chosen._draw(-scores, rng)[..., 0]
         drawn: np.ndarray = self.lower + number + rng.uniform(size=number.shape)
         return drawn

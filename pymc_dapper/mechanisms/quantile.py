@@ -300,12 +300,7 @@ class QuantileMechanism(Mechanism):
     def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
         with about(f"'{name}'"):
             self._check_length(statistic)
-            if np.dtype(statistic.dtype).kind == "f":
-                raise TypeError(
-                    "the statistic must hold counts, of an integer type, but its type is "
-                    f"{statistic.dtype}. Pass mechanism.statistic(x), of the records x; or, if it "
-                    "holds whole numbers, statistic.astype('int64')"
-                )
+            check_integers(statistic)
         return tuple(statistic.type.shape[:-1])
 
     def _event(self, statistic: TensorVariable) -> dict[str, Any]:
@@ -316,13 +311,28 @@ class QuantileMechanism(Mechanism):
         return pt.as_tensor(self.candidates)[chosen[..., 0]]
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        if np.any((statistic < 0) | (statistic != np.round(statistic))):
-            raise ValueError(
-                "the statistic must hold counts, whole numbers from 0 on: pass "
-                "mechanism.statistic(x), of the records x"
-            )
+        check_counts(statistic)
         scores = self.scores(statistic).eval(mode="FAST_COMPILE")
         return self.candidates[self._chosen._draw(-scores, rng)[..., 0]]
+
+
+def check_integers(statistic: TensorVariable) -> None:
+    """Check that a statistic is of a type that counts have: else a TypeError."""
+    if np.dtype(statistic.dtype).kind == "f":
+        raise TypeError(
+            "the statistic must hold counts, of an integer type, but its type is "
+            f"{statistic.dtype}. Pass mechanism.statistic(x), of the records x; or, if it "
+            "holds whole numbers, statistic.astype('int64')"
+        )
+
+
+def check_counts(statistic: np.ndarray) -> None:
+    """Check that a statistic holds counts: else a ValueError."""
+    if np.any((statistic < 0) | (statistic != np.round(statistic))):
+        raise ValueError(
+            "the statistic must hold counts, whole numbers from 0 on: pass "
+            "mechanism.statistic(x), of the records x"
+        )
 
 
 def _in_order(candidates: ArrayLike) -> np.ndarray:

@@ -92,3 +92,11 @@ def test_the_budget_bounds_the_ratio_of_densities(neighbours):
 def test_nonsense_is_refused(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+def test_records_in_the_place_of_counts_are_refused():
+    records = np.linspace(0.5, 9.5, 11)
+    with pytest.raises(ValueError, match="must hold counts, whole numbers"):
+        MEDIAN.release(records, 1)
+    with pm.Model(), pytest.raises(TypeError, match=r"'y'.*of an integer type"):
+        MEDIAN.observe("y", pt.as_tensor(records), released=3.0)
