@@ -47,16 +47,13 @@ def shared_probability():
         p = pm.Beta("p", a, b)
         x = pm.Binomial("x", n=n, p=p)
         pm.Normal("released", x, SIGMA, observed=released)
-    tables = list(product(range(7), range(10)))
-    total = np.array([sum(x) for x in tables])
-    logp = [
-        stats.betabinom.logpmf(sum(x), n.sum(), a, b)
-        + stats.hypergeom.logpmf(x[0], n.sum(), n[0], sum(x))
-        + stats.norm.logpdf(released, x, SIGMA).sum()
-        for x in tables
-    ]
+    tables = np.array(list(product(range(7), range(10))))
+    total = tables.sum(axis=1)
+    logp = stats.betabinom.logpmf(total, n.sum(), a, b)
+    logp += stats.hypergeom.logpmf(tables[:, 0], n.sum(), n[0], total)
+    logp += stats.norm.logpdf(released, tables, SIGMA).sum(axis=1)
     given = stats.beta(a + total, b + n.sum() - total)
-    return model, moments(normalised(logp), np.array(tables)[:, 0], given)
+    return model, moments(normalised(logp), tables[:, 0], given)
 
 
 def probabilities_of_a_table():
@@ -66,11 +63,8 @@ def probabilities_of_a_table():
         x = pm.Multinomial("x", n=n, p=p)
         pm.Normal("released", x, SIGMA, observed=released)
     tables = np.array([x for x in product(range(n + 1), repeat=3) if sum(x) == n])
-    logp = [
-        stats.dirichlet_multinomial.logpmf(x, alpha, n)
-        + stats.norm.logpdf(released, x, SIGMA).sum()
-        for x in tables
-    ]
+    logp = stats.dirichlet_multinomial.logpmf(tables, alpha, n)
+    logp += stats.norm.logpdf(released, tables, SIGMA).sum(axis=1)
     given = stats.beta(alpha[0] + tables[:, 0], (alpha.sum() + n) - alpha[0] - tables[:, 0])
     return model, moments(normalised(logp), tables[:, 0], given)
 
@@ -85,12 +79,9 @@ def rate_with_exposure():
     tables = np.array(list(product(range(40), repeat=2)))
     total = tables.sum(axis=1)
     share = exposure[0] / exposure.sum()
-    logp = [
-        stats.nbinom.logpmf(sum(x), shape, rate / (rate + exposure.sum()))
-        + stats.binom.logpmf(x[0], sum(x), share)
-        + stats.norm.logpdf(released, x, SIGMA).sum()
-        for x in tables
-    ]
+    logp = stats.nbinom.logpmf(total, shape, rate / (rate + exposure.sum()))
+    logp += stats.binom.logpmf(tables[:, 0], total, share)
+    logp += stats.norm.logpdf(released, tables, SIGMA).sum(axis=1)
     given = stats.gamma(shape + total, scale=1 / (rate + exposure.sum()))
     return model, moments(normalised(logp), tables[:, 0], given)
 

@@ -57,14 +57,11 @@ def table_alone(model):
 
 
 def tables_and_totals():
-    tables = np.array([(sum(x), *x) for x in product(range(18), repeat=3)])
-    logp = [
-        stats.poisson.logpmf(n, RATE)
-        + stats.multinomial.logpmf(t, n, P)
-        + stats.norm.logpdf(RELEASED, t, SIGMA).sum()
-        for n, *t in tables
-    ]
-    return tables, normalised(logp)
+    t = np.array(list(product(range(18), repeat=3)))
+    n = t.sum(axis=1)
+    logp = stats.poisson.logpmf(n, RATE) + stats.multinomial.logpmf(t, n, P)
+    logp += stats.norm.logpdf(RELEASED, t, SIGMA).sum(axis=1)
+    return np.column_stack([n, t]), normalised(logp)
 
 
 # Which moves connect the tables of such models is enumerated in every run, in
@@ -112,16 +109,12 @@ def totals_above_rows():
         step = CountStep([t, n])
 
     def row(k):
-        rows = [(a, b) for a, b in product(range(12), repeat=2)]
-        of_total = stats.nbinom(alpha, alpha / (alpha + mean))
-        logp = [
-            of_total.logpmf(a + b)
-            + stats.betabinom.logpmf(a, a + b, 1.0, 2.0)
-            + stats.norm.logpdf(released[k], [a, b], SIGMA).sum()
-            + stats.norm.logpdf(seen[k], a + b, 1.0)
-            for a, b in rows
-        ]
-        return rows, normalised(logp)
+        rows = np.array(list(product(range(12), repeat=2)))
+        total = rows.sum(axis=1)
+        logp = stats.nbinom.logpmf(total, alpha, alpha / (alpha + mean))
+        logp += stats.betabinom.logpmf(rows[:, 0], total, 1.0, 2.0)
+        logp += stats.norm.logpdf(released[k], rows, SIGMA).sum(axis=1)
+        return rows, normalised(logp + stats.norm.logpdf(seen[k], total, 1.0))
 
     (first, p), (second, q) = row(0), row(1)
     tables = np.array([(*x, *y, sum(x), sum(y)) for x, y in product(first, second)])
@@ -136,19 +129,13 @@ def totals_of_totals():
         s = pm.Multinomial("s", n=t, p=np.array([[0.5, 0.5], [0.2, 0.8]]))
         pmd.GaussianMechanism(SIGMA).potential("cells", s, released=released)
         step = CountStep([n, s, t])
-    tables, logp = [], []
-    for a, b, c, d in product(range(7), repeat=4):
-        if a + b + c + d <= 6:
-            n, t = a + b + c + d, (a + b, c + d)
-            tables.append((n, a, b, c, d, *t))
-            logp.append(
-                stats.binom.logpmf(n, 6, 0.6)
-                + stats.binom.logpmf(t[0], n, 0.7)
-                + stats.binom.logpmf(a, t[0], 0.5)
-                + stats.binom.logpmf(c, t[1], 0.2)
-                + stats.norm.logpdf(released, [[a, b], [c, d]], SIGMA).sum()
-            )
-    return model, step, np.array(tables), normalised(logp)
+    cells = np.array([x for x in product(range(7), repeat=4) if sum(x) <= 6])
+    a, b, c, d = cells.T
+    n, first, second = a + b + c + d, a + b, c + d
+    logp = stats.binom.logpmf(n, 6, 0.6) + stats.binom.logpmf(first, n, 0.7)
+    logp += stats.binom.logpmf(a, first, 0.5) + stats.binom.logpmf(c, second, 0.2)
+    logp += stats.norm.logpdf(released.ravel(), cells, SIGMA).sum(axis=1)
+    return model, step, np.column_stack([n, cells, first, second]), normalised(logp)
 
 
 def a_count_within_a_count_above_a_table():
@@ -159,18 +146,12 @@ def a_count_within_a_count_above_a_table():
         t = pm.Multinomial("t", n=k, p=np.ones(3) / 3)
         pmd.GaussianMechanism(SIGMA).potential("cells", t, released=released)
         step = CountStep([n, k, t])
-    tables, logp = [], []
-    for n, *t in product(range(7), repeat=4):
-        k = sum(t)
-        if k <= n:
-            tables.append((n, k, *t))
-            logp.append(
-                stats.binom.logpmf(n, 6, 0.6)
-                + stats.binom.logpmf(k, n, 0.4)
-                + stats.multinomial.logpmf(t, k, np.ones(3) / 3)
-                + stats.norm.logpdf(released, t, SIGMA).sum()
-            )
-    return model, step, np.array(tables), normalised(logp)
+    tables = np.array([(n, sum(t), *t) for n, *t in product(range(7), repeat=4) if sum(t) <= n])
+    n, k, t = tables[:, 0], tables[:, 1], tables[:, 2:]
+    logp = stats.binom.logpmf(n, 6, 0.6) + stats.binom.logpmf(k, n, 0.4)
+    logp += stats.multinomial.logpmf(t, k, np.ones(3) / 3)
+    logp += stats.norm.logpdf(released, t, SIGMA).sum(axis=1)
+    return model, step, tables, normalised(logp)
 
 
 def parameters_above_both():
@@ -183,14 +164,12 @@ def parameters_above_both():
         t = pm.Multinomial("t", n=n, p=p)
         pmd.GaussianMechanism(SIGMA).potential("cells", t, released=released)
         step = CountStep([n, t], integrate=[rate, p])
-    tables = np.array([(sum(x), *x) for x in product(range(18), repeat=3)])
-    logp = [
-        stats.nbinom.logpmf(n, 4.0, 0.5)
-        + stats.dirichlet_multinomial.logpmf(t, [1.0, 2.0, 1.5], n)
-        + stats.norm.logpdf(released, t, SIGMA).sum()
-        for n, *t in tables
-    ]
-    return model, step, tables, normalised(logp)
+    t = np.array(list(product(range(18), repeat=3)))
+    n = t.sum(axis=1)
+    logp = stats.nbinom.logpmf(n, 4.0, 0.5)
+    logp += stats.dirichlet_multinomial.logpmf(t, [1.0, 2.0, 1.5], n)
+    logp += stats.norm.logpdf(released, t, SIGMA).sum(axis=1)
+    return model, step, np.column_stack([n, t]), normalised(logp)
 
 
 @pytest.mark.long
