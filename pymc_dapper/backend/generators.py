@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
@@ -109,7 +110,7 @@ class GeneratorAt(Op):
 def _generator_at(op: GeneratorAt) -> Callable:
     @numba_njit
     def generator_at(address):  # type: ignore[no-untyped-def]
-        return address.item()
+        return address
 
     return generator_at
 
@@ -129,9 +130,7 @@ def by_address(
     if not accelerate.is_on("generators") or not all(isinstance(op, Drawn) for op in taking):
         return list(inputs), list(outputs)
     new: dict[Variable, Variable] = {
-        x: pt.scalar("address", dtype="uint64")
-        for x in inputs
-        if isinstance(x.type, RandomGeneratorType)
+        x: ps.int64("address") for x in inputs if isinstance(x.type, RandomGeneratorType)
     }
     at: Any = {x: GeneratorAt()(address) for x, address in new.items()}
     return [new.get(x, x) for x in inputs], graph_replace(outputs, at, strict=False)

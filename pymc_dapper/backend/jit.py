@@ -57,7 +57,7 @@ class JitFunction:
         takes, outputs = by_address(inputs, outputs)
         specs = [In(x, borrow=True, mutable=isinstance(x.type, RandomGeneratorType)) for x in takes]
         self._by_address = bool(takes) and takes[0].type != inputs[0].type
-        self._known: tuple[Any, Any] = (None, None)
+        self._rng: Any = None
         results = [Out(x, borrow=True) for x in outputs]
         with model, warnings.catch_warnings():
             # A distribution that numba can't draw from is drawn from in Python, only slower.
@@ -75,11 +75,9 @@ class JitFunction:
         if not self._by_address:
             return self.jitted(*arguments)
         rng, *others = arguments
-        known, at = self._known
-        if rng is not known:
-            at = accelerate.accelerated("generators").address_of(rng)
-            self._known = rng, at
-        return self.jitted(at, *others)
+        if rng is not self._rng:
+            self._rng, self._at = rng, accelerate.accelerated("generators").address_of(rng)
+        return self.jitted(self._at, *others)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the machine code behind; what can't be accelerated here can't be elsewhere."""
@@ -90,7 +88,7 @@ class JitFunction:
         """Compile again."""
         switch.failed |= state["given_up"]
         self._function, self._by_address = state["_function"], state["_by_address"]
-        self._known = (None, None)
+        self._rng = None
         self.jitted = self._function.vm.jit_fn
 
 

@@ -133,8 +133,9 @@ class ConjugateStep(Step):
     def _update(self, point: PointType, rng: np.random.Generator) -> PointType:
         point = point.copy()
         for draw in self._draws:
-            values = draw(rng, *draw.given(point))
-            point.update(zip(draw.names, values, strict=True))
+            values = draw.draw(rng, *draw.given(point))
+            for k, name in enumerate(draw.names):
+                point[name] = values[k]
         return point
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
@@ -190,10 +191,7 @@ class _InCode:
 
     def compile(self, compile_kwargs: dict[str, Any]) -> None:
         options: dict[str, Any] = {"model": self._model, "compile_kwargs": compile_kwargs}
-        self._function = JitFunction(self._inputs, self._outputs, **options)
-
-    def __call__(self, rng: np.random.Generator, *given: np.ndarray) -> Sequence[np.ndarray]:
-        return self._function(rng, *given)
+        self.draw = JitFunction(self._inputs, self._outputs, **options)
 
 
 def _drawn(
@@ -231,7 +229,7 @@ class _InPython:
                 [*conditional.thetas, *inputs], conditional.to_values, **options
             )
 
-    def __call__(self, rng: np.random.Generator, *given: np.ndarray) -> Sequence[np.ndarray]:
+    def draw(self, rng: np.random.Generator, *given: np.ndarray) -> Sequence[np.ndarray]:
         conditional = self.conditional
         thetas = conditional.split(conditional.draw(rng, *self._parameters(*given)))
         return thetas if self._to_values is None else self._to_values(*thetas, *given)

@@ -23,6 +23,11 @@ CRAWLS = 0.5
 """If more proposals are accepted, the released values aren't what restricts the records."""
 
 
+def looks(draws: int) -> list[int]:
+    """After which draws of a chain its sums are recorded."""
+    return np.linspace(draws / LOOKS, draws, LOOKS).astype(int).tolist()
+
+
 class LongMemory:
     """Records what the mechanisms depend on, a few times in a chain.
 
@@ -42,7 +47,7 @@ class LongMemory:
     ):
         self._reading = reading
         self._draws = draws
-        self._looks = iter((tune + np.linspace(draws / LOOKS, draws, LOOKS).astype(int)).tolist())
+        self._looks = iter([tune + drawn for drawn in looks(draws)])
         self._next = next(self._looks, None)
         self._look = seen
         self._known = [] if known is None else seen.positions(known.single_sums())

@@ -40,7 +40,7 @@ from pymc_dapper.records.kernels.walk_tuning import (
     next_reach,
     share_that_follows,
 )
-from pymc_dapper.records.long_memory import SHORTEST_CHAIN, LongMemory
+from pymc_dapper.records.long_memory import SHORTEST_CHAIN, LongMemory, looks
 from pymc_dapper.records.never_moved import NeverMoved
 from pymc_dapper.records.reading.description import describe_reading, summarise_reading
 from pymc_dapper.records.reading.exchange_groups import read_exchange
@@ -68,6 +68,9 @@ ROUNDING = 1e-11
 """Allowed error as a share of the model's own log-density, which may be a long sum."""
 MOST_LOOKS = 512
 """Most times in tuning that walking records' sums are recorded."""
+
+POWERS = frozenset(32**k for k in range(8))
+"""At these draws digits are checked in Python, which is slow."""
 
 LOOKED_FOR_AT = (1, 30)
 """After these sweeps without possible records, a chain searches for some."""
@@ -351,60 +354,26 @@ class DapperStep(Step):
         self._long_memory: LongMemory | None = None
         self.sweeps_done = 0
         self.tuning_sweeps = tune
-        self._draws = draws
+        self._draws, self._looks = draws, POWERS.union(looks(draws))
         self.reach, self.n_walks = 1.0, 0
         self._forget_tuning()
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Update all records; a chain's first step repeats this until the state is possible."""
-        n_variables = len(self._record_names)
-        given = self._given(point)
-        walks = self.n_walks > 0
-        n_present = self._n_present(point)
-        before = self._records(point)
-        after: tuple[np.ndarray, ...] = tuple(before)
-        if not walks or self.sweeps_done % INDEPENDENT == 0:
-            after = self._update(after, given, self.rng, n_present)
-        if walks:
-            after = self._walk_on(after[:n_variables], given, self.rng, n_present)
-        accept, logp, *exchanged = after[n_variables].tolist()
+        given, before = self._given(point), self._records(point)
+        n_present, walked = self._n_present(point), self.n_walks > 0
+        after = self._sweeps(before, given, n_present)
         if self.sweeps_done == 0:
-            sweeps = 1
-            while not isfinite(logp):
-                if sweeps == self.max_start_sweeps:
-                    raise SamplingError(self._impossible_start())
-                after = after[:n_variables]
-                if self.exchange is None and sweeps in LOOKED_FOR_AT:
-                    after = tuple(self._where_possible(after, given, self.rng))
-                after = self._update(after, given, self.rng, n_present)
-                accept, logp, *exchanged = after[n_variables].tolist()
-                sweeps += 1
-            self._never_moved = self._watch(after[:n_variables])
-            if self._draws >= SHORTEST_CHAIN:
-                self._long_memory = LongMemory(
-                    self._reading,
-                    self._what_is_seen(),
-                    self.tuning_sweeps,
-                    self._draws,
-                    None if self._pairs is None else self._pairs.known,
-                )
+            after = self._begin_with(after, given, n_present)
+        records = after[: len(before)]
+        accept, logp, *exchanged = after[len(before)].tolist()
         self.sweeps_done += 1
         if self.sweeps_done <= self.tuning_sweeps:
-            self._tune(before, after[:n_variables], given, accept, walks)
-        drawn = self.sweeps_done - self.tuning_sweeps
-        if drawn > 0 and self.sweep.as_written is not None:
-            self._check_digits(float(self.sweep.as_written(*after[:n_variables], *given)[0]), logp)
-        elif _is_power_of_32(drawn) and self._as_written is not None:
-            # At draws 1, 32, 1024, ...: it is slow, in Python.
-            parameters = given[: len(self._reading.parameters)]
-            as_written = self._as_written(after[:n_variables], parameters)
-            self._check_digits(as_written, logp, ROUNDING * abs(as_written))
-
-        stats: dict[str, Any] = {
-            "dapper_accept": accept,
-            "dapper_mechanism_logp": logp,
-            WARNING_STAT: self._what_to_tell(after[:n_variables], given, accept),
-        }
+            self._tune(before, records, given, accept, walked)
+        told, drawn = None, self.sweeps_done - self.tuning_sweeps
+        if drawn <= 0 or drawn in self._looks or self.sweep.as_written is not None:
+            told = self._look_at(drawn, records, given, accept, logp)
+        stats = {"dapper_accept": accept, "dapper_mechanism_logp": logp, WARNING_STAT: told}
         if exchanged:
             [stats[EXCHANGE_STAT]] = exchanged
         if self.track_records:
@@ -413,6 +382,65 @@ class DapperStep(Step):
         for k, name in enumerate(self._record_names):
             new[name] = after[k]
         return new, [stats]
+
+    def _sweeps(
+        self, records: Sequence[np.ndarray], given: list[np.ndarray], n_present: int | None
+    ) -> tuple[np.ndarray, ...]:
+        """Sweep once; or walk the chosen number of times, at times after such a sweep."""
+        after = tuple(records)
+        if self.n_walks == 0 or self.sweeps_done % INDEPENDENT == 0:
+            after = self._update(records, given, self.rng, n_present)
+        for _ in range(self.n_walks):
+            walking = self._walking_sweep()
+            records = after[: len(records)]
+            after = self._update(records, given, self.rng, n_present, walking=walking)
+        return after
+
+    def _begin_with(
+        self, after: tuple[np.ndarray, ...], given: list[np.ndarray], n_present: int | None
+    ) -> tuple[np.ndarray, ...]:
+        """Sweep until the state is possible, and watch the chain from there."""
+        n, sweeps = len(self._record_names), 1
+        while not isfinite(after[n][1]):
+            if sweeps == self.max_start_sweeps:
+                raise SamplingError(self._impossible_start())
+            records: Sequence[np.ndarray] = after[:n]
+            if self.exchange is None and sweeps in LOOKED_FOR_AT:
+                records = self._where_possible(records, given, self.rng)
+            after = self._update(records, given, self.rng, n_present)
+            sweeps += 1
+        self._never_moved = self._watch(after[:n])
+        if self._draws >= SHORTEST_CHAIN:
+            self._long_memory = LongMemory(
+                self._reading,
+                self._what_is_seen(),
+                self.tuning_sweeps,
+                self._draws,
+                None if self._pairs is None else self._pairs.known,
+            )
+        return after
+
+    def _look_at(
+        self,
+        drawn: int,
+        records: Sequence[np.ndarray],
+        given: list[np.ndarray],
+        accept: float,
+        logp: float,
+    ) -> SamplerWarning | None:
+        """Refuse lost digits; warn of records that never move, after tuning, and of slow ones."""
+        parameters = given[: len(self._reading.parameters)]
+        if drawn > 0 and self.sweep.as_written is not None:
+            self._check_digits(float(self.sweep.as_written(*records, *given)[0]), logp)
+        elif drawn in POWERS and self._as_written is not None:
+            as_written = self._as_written(records, parameters)
+            self._check_digits(as_written, logp, ROUNDING * abs(as_written))
+        told = None
+        if self._never_moved is not None:
+            told = self._find_those_that_never_move(self._never_moved, records, parameters)
+        elif self._long_memory is not None:
+            told = self._long_memory.look(self.sweeps_done, records, parameters, accept)
+        return None if told is None else warning_of(told)
 
     def _tune(
         self,
@@ -491,21 +519,6 @@ class DapperStep(Step):
             return None
         return min(max(int(point[number.name]), 0), self._reading.n_records)
 
-    def _walk_on(
-        self,
-        records: Sequence[np.ndarray],
-        given: list[np.ndarray],
-        rng: np.random.Generator,
-        n_present: int | None,
-    ) -> tuple[np.ndarray, ...]:
-        """Make the chosen number of walking sweeps."""
-        sweep = self._walking_sweep()
-        assert sweep is not None
-        for _ in range(self.n_walks):
-            after = self._update(records, given, rng, n_present, walking=sweep)
-            records = after[: len(self.vars)]
-        return after
-
     def _watch(self, records: Sequence[np.ndarray]) -> NeverMoved | None:
         """Start watching for records that never move."""
         exempt = np.zeros(self._reading.n_records, dtype=bool)
@@ -513,18 +526,6 @@ class DapperStep(Step):
             exempt = self.exchange.exchange.groups >= 0
         watch = NeverMoved(self._reading, exempt, records, self.tuning_sweeps)
         return None if watch.is_done or self.tuning_sweeps == 0 else watch
-
-    def _what_to_tell(
-        self, records: Sequence[np.ndarray], given: list[np.ndarray], accept: float
-    ) -> SamplerWarning | None:
-        """Warn of records that no sweep can move, after tuning, and of slow ones, at the end."""
-        parameters = given[: len(self._reading.parameters)]
-        told = None
-        if self._never_moved is not None:
-            told = self._find_those_that_never_move(self._never_moved, records, parameters)
-        elif self._long_memory is not None:
-            told = self._long_memory.look(self.sweeps_done, records, parameters, accept)
-        return None if told is None else warning_of(told)
 
     def _find_those_that_never_move(
         self,
@@ -638,7 +639,3 @@ class DapperStep(Step):
 def _is_count(rv: TensorVariable) -> bool:
     whole = np.dtype(rv.dtype).kind in "iu"
     return whole and not isinstance(rv.owner.op, BernoulliRV | CategoricalRV)
-
-
-def _is_power_of_32(n: int) -> bool:
-    return n > 0 and n.bit_count() == 1 and n.bit_length() % 5 == 1

@@ -32,7 +32,7 @@ from pymc_dapper.steps.variables import (
 
 def arrays_of(point: Mapping[str, Any], names: Sequence[str]) -> list[np.ndarray]:
     """Take values out of a point as compiled functions want them."""
-    return [np.asarray(point[name], order="C") for name in names]
+    return [np.asarray(point[name], None, "C") for name in names]
 
 
 class Given:

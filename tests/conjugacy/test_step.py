@@ -237,7 +237,7 @@ def test_no_array_as_long_as_the_records_is_compiled_in():
     """Such a constant is kept twice, by the graph and by what was compiled of it."""
     model = admissions_model()
     [draw] = ConjugateStep([model["p"]], model=model)._draws
-    variables = draw._function._function.maker.fgraph.variables
+    variables = draw.draw._function.maker.fgraph.variables
     constants = [x for x in variables if isinstance(x, Constant)]
     assert constants
     assert all(np.size(x.data) < N_APPLICANTS for x in constants)

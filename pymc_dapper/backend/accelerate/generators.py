@@ -39,9 +39,9 @@ if MISSING:
     raise ImportError(f"NumPy's library shows no function {MISSING[0]}")
 
 
-def address_of(rng: np.random.Generator) -> np.ndarray:
+def address_of(rng: np.random.Generator) -> int:
     """Tell where a generator lies: for as long as it is there."""
-    return np.array(rng.bit_generator.ctypes.bit_generator.value, dtype=np.uint64)
+    return rng.bit_generator.ctypes.bit_generator.value
 
 
 def number_by(name: str, n_parameters: int) -> Any:

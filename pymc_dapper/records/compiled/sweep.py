@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor
+import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pymc import compile as pymc_compile
 from pytensor.compile.mode import Mode
@@ -67,7 +68,7 @@ class CompiledSweep:
     """``as_written(*records, *parameters, *data) -> (log_density,)``: the log-density of all
     factors as the model computes it, to detect lost digits; None if the sweep's can't lose
     digits."""
-    n_records: np.ndarray
+    n_records: int
     """Number of records."""
 
     def update(
@@ -88,7 +89,7 @@ class CompiledSweep:
         share of accepted proposals among the present records, and the log-density, after the sweep,
         of all factors that depend on the records except their prior.
         """
-        n = self.n_records if n_present is None else np.array(n_present)
+        n = self.n_records if n_present is None else n_present
         return self.function(rng, n, AS_DRAWN, *records, *given)
 
     def refuse(
@@ -104,7 +105,7 @@ class CompiledSweep:
         return self.function(rng, self.n_records, NEVER, *records, *given)
 
 
-AS_DRAWN, NEVER = np.array(1.0), np.array(-np.inf)
+AS_DRAWN, NEVER = 1.0, -np.inf
 """What exponential variates are multiplied by: nothing is accepted by minus infinity, or nan."""
 
 
@@ -140,7 +141,7 @@ def compile_sweep(
     outcome = pt.stack([_share(sweep, reading), sweep.log_density])
     outputs = [*sweep.updated, outcome, *([sweep.accepted] if tell_accepted else [])]
 
-    rng, n_present, by = random_generator_type("rng"), pt.lscalar("n_present"), pt.dscalar("by")
+    rng, n_present, by = random_generator_type("rng"), ps.int64("n_present"), ps.float64("by")
     after_noise, values = rng, {}
     for noise in reading.randomness.noise:
         after_noise, values[noise.variable] = drawn_noise(noise.kind, noise.shape, after_noise)
@@ -166,7 +167,7 @@ def compile_sweep(
         )
         if any(factor.expanded for factor in reading.additive_factors)
         else None,
-        n_records=np.array(reading.n_records),
+        n_records=reading.n_records,
     )
 
 
