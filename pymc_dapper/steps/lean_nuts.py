@@ -7,6 +7,8 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc import Model
+from pymc.blocking import RaveledVars
+from pymc.step_methods.hmc.quadpotential import QuadPotentialDiagAdapt
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
@@ -17,17 +19,30 @@ from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.present import Present, present_factors
 from pymc_dapper.steps.progress import stage
 
+JITTER_TRIES = 10
+"""How often a jittered start is drawn until its log-density is finite, as by ``pm.sample``."""
+
 
 class NUTS(pm.NUTS):
-    """PyMC's, without NumPy's warnings of energies that aren't finite.
+    """PyMC's, started as ``pm.sample`` starts a NUTS of its own, by ``jitter+adapt_diag``.
 
-    A trajectory that reaches it diverges; PyMC counts and reports that.
+    ``pm.sample`` does so only for a model that NUTS moves alone. NumPy's warnings of energies that
+    aren't finite are left out: such a trajectory diverges; PyMC counts and reports that.
     """
 
-    def astep(self, *args: Any) -> Any:
-        """Take a step."""
+    def astep(self, q0: RaveledVars) -> Any:
+        """Take a step; the first one of tuning from a jittered point."""
         with np.errstate(invalid="ignore", over="ignore"):
-            return super().astep(*args)
+            return super().astep(self._jittered(q0) if self.tune and not self.iter_count else q0)
+
+    def _jittered(self, start: RaveledVars) -> RaveledVars:
+        at_rest = np.zeros_like(start.data)
+        for _ in range(JITTER_TRIES):
+            moved = start.data + self.rng.uniform(-1, 1, start.data.size)
+            point = RaveledVars(moved, start.point_map_info)
+            if np.isfinite(self.integrator.compute_state(point, at_rest).energy):
+                return point
+        return start
 
 
 def lean_nuts(
@@ -87,12 +102,15 @@ def nuts_on(
     )
     function.set_extra_values(point)
     function.trust_input = True
-    _compile(function, [point[x.name] for x in values])
+    start = np.concatenate([np.ravel(point[x.name]) for x in values])
+    _compile(function, start)
     if around is not None:
         function._pytensor_function = around(function)
+    if not options.keys() & {"potential", "scaling"}:
+        options["potential"] = QuadPotentialDiagAdapt(start.size, start, np.ones(start.size), 10)
     return NUTS(values, model=model, initial_point=point, logp_dlogp_func=function, **options)
 
 
-def _compile(function: ValueGradFunction, start: Sequence[np.ndarray]) -> None:
+def _compile(function: ValueGradFunction, start: np.ndarray) -> None:
     """Call the function once: PyTensor compiles then, and forked workers inherit the result."""
-    function(np.concatenate([np.ravel(x) for x in start]))
+    function(start)

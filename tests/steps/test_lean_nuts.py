@@ -3,6 +3,7 @@
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pymc.blocking import DictToArrayBijection
 
 from pymc_dapper.steps.lean_nuts import lean_nuts
 from tests.models import admissions_model
@@ -76,3 +77,36 @@ def test_a_trajectory_that_leaves_all_numbers_diverges_and_numpy_says_nothing():
         diverged.append(stats["diverging"])
     assert any(diverged)
     assert np.isfinite(point["mu"])
+
+
+def test_a_chain_starts_as_pymc_starts_nuts_by_itself():
+    """From a jittered point, once, in tuning; with variances adapted around the initial point."""
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 7, shape=3)
+        sigma = pm.HalfNormal("sigma")
+        pm.Potential("narrow", pt.switch(pt.abs(mu[0] - 7) < 1e-6, 0.0, -np.inf))
+    quickly = {"mode": "FAST_COMPILE"}
+    start = model.initial_point()
+    for free, moves in (([sigma], True), ([mu], False)):  # nearly all of mu is impossible
+        values = [model.rvs_to_values[x] for x in free]
+        step = lean_nuts(values, model, compile_kwargs=quickly)
+        at = DictToArrayBijection.map({x.name: start[x.name] for x in values})
+        np.testing.assert_array_equal(step.potential._initial_mean, at.data)
+        jittered = step._jittered(at).data
+        assert np.all(np.abs(jittered - at.data) <= 1)
+        assert bool(np.any(jittered != at.data)) is moves
+        began_at = []
+        step._hamiltonian_step = _kept(step._hamiltonian_step, began_at)
+        for tune, number in ((5, 2), (0, 1)):
+            step.setup_chain(np.random.default_rng(1), tune, 5)
+            for _ in range(number):
+                step.step(start)
+        assert [bool(np.any(q != at.data)) for q in began_at] == [moves, False, False]
+
+
+def _kept(function, starts):
+    def keeping(start, *arguments):
+        starts.append(start.q.data.copy())
+        return function(start, *arguments)
+
+    return keeping
