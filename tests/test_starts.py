@@ -57,7 +57,9 @@ def draw(build, mechanism, **options):
             compute_convergence_checks=False,
             **options,
         ).posterior["x"]
-        log_densities = mechanism.logp(released, statistic).eval({model["x"]: drawn.values[0, 0]})
+        log_densities = mechanism.logp(released, statistic).eval(
+            {model["x"]: drawn.values[0, 0]}, mode="FAST_COMPILE"
+        )
         return np.isfinite(log_densities)
 
 
