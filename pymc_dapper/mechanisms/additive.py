@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self, override
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pymc as pm
@@ -163,7 +163,6 @@ class AdditiveNoise(PublishedByRules):
             self._check_shape(shape)
         return shape
 
-    @override
     def as_released(self, name: str, released: Any) -> np.ndarray:
         values = super().as_released(name, released)
         with about(f"'{name}'"):
@@ -271,16 +270,9 @@ class AdditiveNoise(PublishedByRules):
         low, high = (np.asarray(end.value, dtype=float) for end in (span.low, span.high))
         middle = low if span.width == 0 else (low + high) / 2
         wide = any(isinstance(rule, Ranges) for rule in self.publication.rules)
-        lowest, highest = (
-            (low, high)
-            if wide
-            else (
-                np.where(span.above, low, middle),
-                np.where(span.below, high, middle),
-            )
-        )
-        lowest = np.where(span.below, -np.inf, lowest)
-        highest = np.where(span.above, np.inf, highest)
+        first, last = (low, high) if wide else (middle, middle)
+        lowest = np.where(span.below, -np.inf, np.where(span.above, low, first))
+        highest = np.where(span.above, np.inf, np.where(span.below, high, last))
         return np.broadcast_to(lowest, shape), np.broadcast_to(highest, shape)
 
     def _log_tail_to(self, end: End, statistic: TensorVariable) -> TensorVariable:

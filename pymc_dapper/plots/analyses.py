@@ -10,11 +10,10 @@ from pymc_dapper.checks import choice
 from pymc_dapper.plots.drawing import (
     Visuals,
     add_legend,
+    begin_figure,
     check_analyses,
-    check_options,
     colours_of,
     figure_options,
-    load_arviz_plots,
 )
 from pymc_dapper.plots.stacking import MODEL, stack, variables
 
@@ -92,20 +91,13 @@ def plot_analyses(
     --------
     >>> pmd.plot_analyses({"private": private, "naive": naive}, var_names="p")
     """
-    check_options(
-        plot_collection=plot_collection,
-        visuals=visuals,
-        figure_kwargs=figure_kwargs,
-        var_names=var_names,
-        filter_vars=filter_vars,
-        coords=coords,
-        stats=stats,
-    )
+    given = {"visuals": visuals, "figure_kwargs": figure_kwargs, "coords": coords, "stats": stats}
+    given |= {"var_names": var_names, "filter_vars": filter_vars}
+    backend, arviz_plots = begin_figure(backend, plot_collection, **given)
     choice(kind, "kind", ("kde", "hist", "ecdf", "dot", "auto"))
     check_analyses(analyses)
     if isinstance(analyses, xr.DataTree):
         raise TypeError("pass several results by name, as in {'private': idata, 'naive': other}")
-    backend, arviz_plots = load_arviz_plots(backend, plot_collection)
     names = variables(analyses, ["posterior"], var_names, filter_vars)
     fewest = min(
         tree["posterior"].sizes["chain"] * tree["posterior"].sizes["draw"]

@@ -9,12 +9,11 @@ from arviz_stats import mcse
 from pymc_dapper.plots.drawing import (
     Visuals,
     add_legend,
+    begin_figure,
     check_analyses,
-    check_options,
     colours_of,
     draw,
     figure_options,
-    load_arviz_plots,
 )
 from pymc_dapper.plots.stacking import MODEL, stack, variables
 
@@ -102,15 +101,9 @@ def plot_contraction(
     >>> pmd.plot_contraction(idata)
     """
     check_analyses(analyses)
-    check_options(
-        plot_collection=plot_collection,
-        visuals=visuals,
-        figure_kwargs=figure_kwargs,
-        var_names=var_names,
-        filter_vars=filter_vars,
-        coords=coords,
-    )
-    backend, arviz_plots = load_arviz_plots(backend, plot_collection)
+    given = {"visuals": visuals, "figure_kwargs": figure_kwargs, "coords": coords}
+    given |= {"var_names": var_names, "filter_vars": filter_vars}
+    backend, arviz_plots = begin_figure(backend, plot_collection, **given)
     several = isinstance(analyses, Mapping) and not isinstance(analyses, xr.DataTree)
     by_name = dict(analyses) if several else {"the result": analyses}
     for name, tree in by_name.items():
@@ -148,9 +141,16 @@ def plot_contraction(
         figure_kwargs=figure_options(backend, figure_kwargs),
         **{**(colours_of(by_name) if several else {}), **pc_kwargs},
     )
-    parts = arviz_plots.visuals
-    forest: dict[str, Any] = {"coords": {"column": "forest"}, "ignore_aes": "all"}
     lowest = min(0.0, float((point - 2 * error).to_array().min()))
+    _draw_axis(collection, arviz_plots.visuals, ours, lowest)
+    if several:
+        add_legend(collection, MODEL, ours, title="")
+    return collection
+
+
+def _draw_axis(collection: "PlotCollection", parts: Any, ours: Visuals, lowest: float) -> None:
+    """Draw the line of no contraction, limits that show it, and the axis's label."""
+    forest: dict[str, Any] = {"coords": {"column": "forest"}, "ignore_aes": "all"}
     zero = xr.DataArray(0.0, name="contraction")
     line = {"color": "B2", "linestyle": "C1"}
     draw(collection, parts.vline, "zero", ours, zero, **line, **forest)
@@ -158,9 +158,6 @@ def plot_contraction(
     draw(collection, parts.set_xlim, "xlim", ours, zero, **limits, **forest)
     share = "contraction: share of the prior variance that is gone"
     draw(collection, parts.labelled_x, "xlabel", ours, zero, text=share, **forest)
-    if several:
-        add_legend(collection, MODEL, ours, title="")
-    return collection
 
 
 def contraction(tree: Any, names: Sequence[str]) -> xr.Dataset:

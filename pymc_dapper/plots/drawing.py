@@ -20,14 +20,27 @@ COLOURS = {"private": "#1b5fa6", "naive": "#c1500a", "confidential": "#595959"}
 """Colours of the usual analyses, in all figures."""
 
 
-def load_arviz_plots(
-    backend: str | None, plot_collection: "PlotCollection | None"
+def begin_figure(
+    backend: str | None, plot_collection: "PlotCollection | None", **given: Any
 ) -> tuple[str, Any]:
-    """Import arviz-plots: when a figure is asked for, since matplotlib comes with it.
+    """Check the arguments that figures share, under the caller's names, and import arviz-plots.
+
+    That is imported when a figure is asked for, since matplotlib comes with it.
 
     Returned are the name of the plotting library (the one asked for, that of the collection, or
     ArviZ's default) and ``arviz_plots``. Raises ImportError if either isn't installed.
     """
+    if plot_collection is not None and not hasattr(plot_collection, "facet_dims"):
+        raise TypeError(f"plot_collection must be a PlotCollection, got {shown(plot_collection)}")
+    var_names, filter_vars = given.pop("var_names", None), given.pop("filter_vars", None)
+    if isinstance(var_names, str):
+        text(var_names, "var_names")
+    elif var_names is not None:
+        names(var_names, "var_names")
+    if filter_vars is not None:
+        choice(filter_vars, "filter_vars", ("like", "regex"))
+    for name, value in given.items():
+        options(value, name)
     if backend is not None:
         choice(backend, "backend", ("matplotlib", "plotly", "bokeh", "none"))
     elif plot_collection is not None:
@@ -46,30 +59,6 @@ def load_arviz_plots(
             f"this figure needs {error.name}, which isn't installed: pip install {error.name}"
         ) from error
     return backend, arviz_plots
-
-
-def check_options(
-    *,
-    plot_collection: Any,
-    visuals: Any,
-    figure_kwargs: Any,
-    var_names: Any = None,
-    filter_vars: Any = None,
-    coords: Any = None,
-    stats: Any = None,
-) -> None:
-    """Check the arguments that all plots share, under the caller's names for them."""
-    if plot_collection is not None and not hasattr(plot_collection, "facet_dims"):
-        raise TypeError(f"plot_collection must be a PlotCollection, got {shown(plot_collection)}")
-    if isinstance(var_names, str):
-        text(var_names, "var_names")
-    elif var_names is not None:
-        names(var_names, "var_names")
-    if filter_vars is not None:
-        choice(filter_vars, "filter_vars", ("like", "regex"))
-    given = {"visuals": visuals, "figure_kwargs": figure_kwargs, "coords": coords, "stats": stats}
-    for name, value in given.items():
-        options(value, name)
 
 
 def check_analyses(analyses: Any) -> None:

@@ -13,10 +13,9 @@ from pymc_dapper.diagnostics import acceptance, record_acceptance
 from pymc_dapper.plots.drawing import (
     Visuals,
     add_legend,
-    check_options,
+    begin_figure,
     draw,
     figure_options,
-    load_arviz_plots,
 )
 from pymc_dapper.steps.stats import ACCEPT_STAT, record_stats
 
@@ -103,13 +102,13 @@ def plot_record_acceptance(
     ...     idata = pmd.sample(dapper={"track_records": True})
     >>> pmd.plot_record_acceptance(idata)
     """
-    check_options(plot_collection=plot_collection, visuals=visuals, figure_kwargs=figure_kwargs)
+    given = {"visuals": visuals, "figure_kwargs": figure_kwargs}
+    backend, arviz_plots = begin_figure(backend, plot_collection, **given)
     if step is not None:
         whole_number(step, "step", at_least=0)
     visuals = validate_dict_argument(visuals, valid_keys=VISUALS)
     if by is not None:
         choice(by, "by", ("record", "draw"))
-    backend, arviz_plots = load_arviz_plots(backend, plot_collection)
     found = acceptance(idata, budget)
     if by is None:
         by = "record" if record_stats(idata["sample_stats"].data_vars) else "draw"

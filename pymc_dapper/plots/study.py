@@ -13,11 +13,10 @@ from pymc_dapper.checks import shown, text
 from pymc_dapper.plots.drawing import (
     Visuals,
     add_legend,
-    check_options,
+    begin_figure,
     colours_of,
     draw,
     figure_options,
-    load_arviz_plots,
 )
 from pymc_dapper.studies.grid import REPLICATE_DIM
 from pymc_dapper.studies.result import monte_carlo_error
@@ -124,25 +123,19 @@ def plot_study(
     """
     if not isinstance(result, xr.DataTree):
         raise TypeError(f"result must be what pmd.study returned, got {shown(result)}")
-    check_options(
-        plot_collection=plot_collection,
-        visuals=visuals,
-        figure_kwargs=figure_kwargs,
-        var_names=var_names,
-        coords=coords,
-    )
+    given = {"visuals": visuals, "figure_kwargs": figure_kwargs, "coords": coords}
+    backend, arviz_plots = begin_figure(backend, plot_collection, var_names=var_names, **given)
     text(x, "x")
     text(utility, "utility")
     visuals = validate_dict_argument(visuals, valid_keys=VISUALS)
-    backend, arviz_plots = load_arviz_plots(backend, plot_collection)
-    found = _found(result, var_names, x, utility)
+    found = _found(result, var_names, x, utility).assign_attrs(result.attrs)
     if coords:
         found = found.sel(coords)
     series = [dim for dim in found["mean"].dims if dim != x and found.sizes[dim] > 1]
     found = found.squeeze([dim for dim in found.dims if dim != x and found.sizes[dim] == 1])
     aes = {"color": series[:1], "linestyle": series[1:2], "marker": series[1:2]}
     rows = math.prod(found.sizes[dim] for dim in series[2:])
-    titles = _titles(result, found, utility)
+    titles = _titles(found, utility)
     collection = plot_collection or arviz_plots.PlotCollection.grid(
         found[["mean"]].expand_dims({PANEL: list(titles)}),
         backend=backend,
@@ -157,33 +150,9 @@ def plot_study(
             **pc_kwargs,
         },
     )
-    parts = arviz_plots.visuals
-    mean, coverage = found["mean"].rename("mean"), found["coverage"].rename("mean")
-    mcse = found["mcse"].fillna(0)
-    places: dict[str, Any] = {"x": _places(found[x])}
-    draw(
-        collection,
-        _without(parts.fill_between_y, "marker", "linestyle"),
-        "error",
-        visuals,
-        mean,
-        alpha=0.2,
-        y_bottom=mean - 2 * mcse,
-        y_top=mean + 2 * mcse,
-        coords={PANEL: "utility"},
-        **places,
-    )
-    if "coverage" in titles:
-        n = int(found["n"].where(found["n"] > 0).min())
-        level = _in_each_panel(collection, mean, float(result.attrs["prob"]))
-        _draw_nominal_coverage(collection, parts, visuals, level, n)
-    for panel, values in zip(titles, (mean, coverage), strict=False):
-        where: dict[str, Any] = {"coords": {PANEL: panel}, **places}
-        line = _without(parts.line_xy, "marker")
-        draw(collection, line, "line", visuals, values, **where)
-        point = _without(parts.scatter_xy, "linestyle")
-        draw(collection, point, "point", visuals, values, **where)
-    _draw_labels(collection, parts, visuals, titles, _in_each_panel(collection, mean, 0), found[x])
+    _draw_panels(collection, arviz_plots.visuals, visuals, found, titles, x)
+    nothing = _in_each_panel(collection, found["mean"].rename("mean"), 0)
+    _draw_labels(collection, arviz_plots.visuals, visuals, titles, nothing, found[x])
     for dim in series[:1]:
         add_legend(collection, str(dim), visuals)
     for dim in series[1:2]:
@@ -192,11 +161,38 @@ def plot_study(
     return collection
 
 
-def _titles(result: Any, found: xr.Dataset, utility: str) -> dict[str, str]:
+def _draw_panels(
+    collection: "PlotCollection",
+    parts: Any,
+    visuals: Visuals,
+    found: xr.Dataset,
+    titles: Mapping[str, str],
+    x: str,
+) -> None:
+    """Draw the utility with its Monte Carlo error, and coverage with its nominal value."""
+    mean, coverage = found["mean"].rename("mean"), found["coverage"].rename("mean")
+    twice = 2 * found["mcse"].fillna(0)
+    places: dict[str, Any] = {"x": _places(found[x])}
+    band = _without(parts.fill_between_y, "marker", "linestyle")
+    ends = {"y_bottom": mean - twice, "y_top": mean + twice, "coords": {PANEL: "utility"}}
+    draw(collection, band, "error", visuals, mean, alpha=0.2, **ends, **places)
+    if "coverage" in titles:
+        n = int(found["n"].where(found["n"] > 0).min())
+        level = _in_each_panel(collection, mean, float(found.attrs["prob"]))
+        _draw_nominal_coverage(collection, parts, visuals, level, n)
+    for panel, values in zip(titles, (mean, coverage), strict=False):
+        where: dict[str, Any] = {"coords": {PANEL: panel}, **places}
+        line = _without(parts.line_xy, "marker")
+        draw(collection, line, "line", visuals, values, **where)
+        point = _without(parts.scatter_xy, "linestyle")
+        draw(collection, point, "point", visuals, values, **where)
+
+
+def _titles(found: xr.Dataset, utility: str) -> dict[str, str]:
     """Titles of the panels; coverage has one only if there are true values."""
     titles = {"utility": LABELS.get(utility, utility.replace("_", " "))}
     if (found["n"] > 0).any():
-        percent = 100 * float(result.attrs["prob"])
+        percent = 100 * float(found.attrs["prob"])
         titles["coverage"] = f"share of {percent:g} % intervals with the truth"
     return titles
 
