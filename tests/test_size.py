@@ -25,7 +25,6 @@ FUNCTION, MODULE = 60, 400
 LONGER_MODULES = {
     "assignment.py",
     "graphs/terms/walk.py",
-    "mechanisms/additive.py",
     "one_function/operations.py",
     "records/step.py",
 }
@@ -43,8 +42,6 @@ KERNELS = {
 """Loops that are compiled as a whole."""
 LONGER_FUNCTIONS = KERNELS | {
     "counts/step.py: __init__",
-    "plots/contraction.py: plot_contraction",
-    "plots/study.py: plot_study",
     "releases/census.py: read_census",
     "sampling.py: sample",
     "studies/study.py: study",

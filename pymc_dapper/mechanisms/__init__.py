@@ -29,7 +29,6 @@ from pymc_dapper.mechanisms.additive import (
     DiscreteLaplaceMechanism,
     GaussianMechanism,
     LaplaceMechanism,
-    TulapMechanism,
 )
 from pymc_dapper.mechanisms.arguments import published_rows
 from pymc_dapper.mechanisms.base import Mechanism
@@ -43,6 +42,7 @@ from pymc_dapper.mechanisms.quantile import QuantileMechanism
 from pymc_dapper.mechanisms.random_rounding import RandomRounding
 from pymc_dapper.mechanisms.randomized_response import RandomizedResponse
 from pymc_dapper.mechanisms.transition import TransitionMechanism
+from pymc_dapper.mechanisms.tulap import TulapMechanism
 
 __all__ = [
     "CellKey",

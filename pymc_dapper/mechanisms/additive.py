@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, override
 
 import numpy as np
 import pymc as pm
@@ -19,18 +19,15 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper import budget as accounting
 from pymc_dapper.backend.named_dims import as_plain
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.budget.kinds import needed, spent_by
 from pymc_dapper.checks import (
     about,
     called_as,
     choice,
     finite_number,
     places,
-    real_numbers,
-    shown,
     whole_number,
 )
-from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace, Tulap
+from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace
 from pymc_dapper.distributions._rounded import (
     discrete_gaussian_range,
     discrete_laplace_range,
@@ -38,7 +35,6 @@ from pymc_dapper.distributions._rounded import (
     gaussian_log_tail,
     laplace_between,
     laplace_log_tail,
-    tulap_between,
 )
 from pymc_dapper.mechanisms.arguments import labelled_axes
 from pymc_dapper.mechanisms.base import MAX_RELEASE, as_tensor, positive, whole_release
@@ -46,14 +42,13 @@ from pymc_dapper.mechanisms.groups import (
     SensitivityLike,
     by_group,
     largest_loss,
-    one_scale,
     told_neighbours,
 )
 from pymc_dapper.mechanisms.published import PublishedByRules
 from pymc_dapper.mechanisms.rules import SUPPRESSED, Publication, Ranges
 from pymc_dapper.mechanisms.spans import End, Span, Value, both, either, no, one_of
 from pymc_dapper.mechanisms.whole import has_fractions
-from pymc_dapper.sensitivity import Neighbours, Sensitivities
+from pymc_dapper.sensitivity import Neighbours
 
 Law = Callable[..., TensorVariable]
 """A function of a value and of the noise parameters."""
@@ -163,6 +158,7 @@ class AdditiveNoise(PublishedByRules):
             self._check_shape(shape)
         return shape
 
+    @override
     def as_released(self, name: str, released: Any) -> np.ndarray:
         values = super().as_released(name, released)
         with about(f"'{name}'"):
@@ -689,111 +685,3 @@ class DiscreteGaussianMechanism(GaussianNoise):
         # Its tail is bounded like the continuous one: P(noise >= t) <= exp(-t^2 / (2 sigma^2))
         # (Canonne et al. 2020, Fact 20).
         return np.asarray(self.sigma) * np.sqrt(2 * np.log(2 / p))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TulapMechanism(AdditiveNoise):
-    """Truncated-uniform-Laplace noise on a count of sensitivity 1 (Awan and Slavkovic 2018).
-
-    Attributes
-    ----------
-    b : array_like
-        exp(-epsilon), within (0, 1).
-    q : array_like
-        Truncation, within [0, 1): the noise keeps its central probability 1 - q. Zero for pure
-        privacy.
-
-    Examples
-    --------
-    >>> mechanism = TulapMechanism.calibrate(PureDP(0.5))
-    >>> with pm.Model():
-    ...     p = pm.Beta("p", 1, 1)
-    ...     yes = pm.Binomial("yes", 100, p)
-    ...     privacy = mechanism.potential("privacy", yes, released=62.56)
-    """
-
-    b: float | np.ndarray
-    q: float | np.ndarray = 0.0
-
-    _law = Tulap
-    _log_between = staticmethod(tulap_between)
-    _only_unit_cells = True
-
-    def _check_parameters(self) -> None:
-        b, q = real_numbers(self.b, "b"), real_numbers(self.q, "q")
-        if not np.all((b > 0) & (b < 1)) or not np.all((q >= 0) & (q < 1)):
-            raise ValueError(
-                "b must be within (0, 1) and q within [0, 1), "
-                f"got {shown(self.b)} and {shown(self.q)}"
-            )
-
-    @classmethod
-    @called_as("{owner}.calibrate(budget, sensitivity=...), with a budget such as pmd.PureDP(0.5)")
-    def calibrate(
-        cls,
-        budget: PureDP | ApproxDP,
-        *,
-        sensitivity: int | Sensitivities = 1,
-        neighbours: Neighbours | None = None,
-    ) -> Self:
-        """Choose the noise for a budget.
-
-        Parameters
-        ----------
-        budget : PureDP or ApproxDP
-            The budget.
-        sensitivity : int or Sensitivities
-            Must be 1: the noise is for counts that one record changes by one at most.
-        neighbours : {"replace", "add_remove"}, optional
-            Neighbouring data sets that the budget is for, if the budget doesn't say so itself.
-
-        References
-        ----------
-        Awan and Slavkovic (2018), Theorem 3.2: b = exp(-epsilon) and
-        q = 2 delta b / (1 - b + 2 delta b).
-        """
-        if not isinstance(budget, ApproxDP):
-            accounting.check_pure(budget, cls.__name__)
-        budget = told_neighbours(cls, budget, neighbours)
-        _check_unit(needed(budget, sensitivity, "l1", "Tulap noise"))
-        b = float(np.exp(-budget.epsilon))
-        if not 0 < b < 1:
-            raise ValueError(
-                f"b = exp(-epsilon) for {budget} rounds to {b:.0f}: use DiscreteLaplaceMechanism, "
-                "whose scale is 1 / epsilon"
-            )
-        delta = budget.delta if isinstance(budget, ApproxDP) else 0.0
-        q = 2 * delta * b / (1 - b + 2 * delta * b)
-        return cls(b, q, budget=budget)
-
-    def privacy_loss(
-        self, *, sensitivity: int | Sensitivities = 1, rows: int | None = None
-    ) -> PureDP | ApproxDP:
-        """Budget that a release of a count spends.
-
-        After :meth:`~.PublishedByRules.nonempty`, ``rows`` is the most rows that one record can be
-        in.
-        """
-        one, neighbours = spent_by(sensitivity, "l1", "Tulap noise")
-        _check_unit(one)
-        b, q = one_scale(self.b), one_scale(self.q)
-        epsilon = -float(np.log(b))
-        delta = q * (1 - b) / (2 * b * (1 - q))
-        spent = (
-            PureDP(epsilon, neighbours=neighbours)
-            if q == 0
-            else ApproxDP(epsilon, delta, neighbours=neighbours)
-        )
-        return self._with_new_rows(spent, rows)
-
-    def _two_sided_quantile(self, p: float) -> ArrayLike:
-        return pm.icdf(self._noise(), 1 - p / 2).eval(mode="FAST_COMPILE")
-
-
-def _check_unit(sensitivity: Any) -> None:
-    sensitivity = finite_number(sensitivity, "sensitivity")
-    if sensitivity != 1:
-        raise ValueError(
-            f"Tulap noise is made for counts, of sensitivity 1, got {sensitivity:g}. For another "
-            "integer sensitivity use DiscreteLaplaceMechanism"
-        )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, override
 
 import numpy as np
 import pymc as pm
@@ -60,6 +60,7 @@ class PerturbedCounts(PublishedByRules):
         values = [f"{name}={value}" for name, value in self._shown().items()]
         return f"{type(self).__name__}({', '.join([*values, NO_BUDGET])}){self.publication!r}"
 
+    @override
     def _shown(self) -> dict[str, str]:
         shown = super()._shown()
         for name in shown:

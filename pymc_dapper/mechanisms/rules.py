@@ -6,7 +6,7 @@ rule lay (:meth:`Rule.before`), and a chain of rules is inverted one by one.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, override
 
 import numpy as np
 import pytensor.tensor as pt
@@ -76,6 +76,7 @@ class Rounding(Rule):
         ties = "" if self.ties == "half even" else f", ties={self.ties!r}"
         return f"rounded({self.step:g}{ties})"
 
+    @override
     def grid(self, grid: float | None) -> float:
         if grid is not None and not _is_whole(self.step / grid):
             raise ValueError(
@@ -84,6 +85,7 @@ class Rounding(Rule):
             )
         return self.step
 
+    @override
     def publish(self, value: Value) -> Value:
         steps = value / np.float64(self.step)
         module = pt if isinstance(value, Variable) else np
@@ -102,6 +104,7 @@ class Rounding(Rule):
             return whole / np.float64(round(inverse))
         return whole if self.step == 1 else whole * np.float64(self.step)
 
+    @override
     def before(self, span: Span, grid: float | None, hidden: Value) -> Span:
         low, high = span.low, span.high
         if self.ties == "toward zero":
@@ -161,6 +164,7 @@ class Rounding(Rule):
         steps = values / np.float64(self.step)
         return module.abs(steps - module.round(steps)) > OFF_GRID + 2.0**-50 * module.abs(steps)
 
+    @override
     def refusal(self) -> str:
         return f"values must be multiples of {self.step:g}, to which they were rounded"
 
@@ -199,6 +203,7 @@ class Clamping(Rule):
         lower, upper = ("None" if x is None else f"{x:g}" for x in (self.lower, self.upper))
         return f"clamped({lower}, {upper})"
 
+    @override
     def grid(self, grid: float | None) -> float | None:
         for name in ("lower", "upper"):
             limit = getattr(self, name)
@@ -214,6 +219,7 @@ class Clamping(Rule):
                 )
         return grid
 
+    @override
     def publish(self, value: Value) -> Value:
         module = pt if isinstance(value, Variable) else np
         # Integers stay integers: floats lose their last digits beyond 2^53.
@@ -222,6 +228,7 @@ class Clamping(Rule):
             value = module.maximum(value, of_kind(self.lower))
         return value if self.upper is None else module.minimum(value, of_kind(self.upper))
 
+    @override
     def before(self, span: Span, grid: float | None, hidden: Value) -> Span:
         below, above, never = span.below, span.above, span.never
         if self.lower is not None:
@@ -236,6 +243,7 @@ class Clamping(Rule):
             above = one_of(above, span.high.at_least(self.upper, margin))
         return replace(span, below=below, above=above, never=never)
 
+    @override
     def refusal(self) -> str:
         ends = [
             f"{word} {limit:g}"
@@ -259,6 +267,7 @@ class Threshold(Rule):
     def __repr__(self) -> str:
         return f"published_if({self.relation!r}, {self.threshold:g})"
 
+    @override
     def publish(self, value: Value) -> Value:
         limit = np.float64(self.threshold)
         return value >= limit if self.relation == ">=" else value > limit
@@ -274,6 +283,7 @@ class Threshold(Rule):
         first = round(steps) + (not at_limit) if on_grid else int(np.ceil(steps))
         return End(_multiple(first - 1, grid)), End(_multiple(first, grid))
 
+    @override
     def before(self, span: Span, grid: float | None, hidden: Value) -> Span:
         last, first = self._ends(grid)
         margin = _margin(self.threshold, grid)
@@ -304,6 +314,7 @@ class Threshold(Rule):
             suppressed=True,
         )
 
+    @override
     def refusal(self) -> str:
         return f"values are published only if {self.relation} {self.threshold:g}"
 
@@ -320,12 +331,15 @@ class Scaling(Rule):
     def __repr__(self) -> str:
         return f"times({self.factor:g})"
 
+    @override
     def grid(self, grid: float | None) -> float | None:
         return None if grid is None else grid * self.factor
 
+    @override
     def publish(self, value: Value) -> Value:
         return value * np.float64(self.factor)
 
+    @override
     def before(self, span: Span, grid: float | None, hidden: Value) -> Span:
         low = span.low.over(self.factor)
         high = low if span.high is span.low else span.high.over(self.factor)
@@ -333,6 +347,7 @@ class Scaling(Rule):
             high = replace(high, at=low.at)
         return replace(span, low=low, high=high)
 
+    @override
     def refusal(self) -> str:
         return "values must be finite"
 
@@ -352,14 +367,17 @@ class Ranges(Rule):
     def __repr__(self) -> str:
         return f"in_ranges([{', '.join(f'{x:g}' for x in self.edges)}])"
 
+    @override
     def grid(self, grid: float | None) -> float:
         return 1.0
 
+    @override
     def publish(self, value: Value) -> Value:
         if not isinstance(value, Variable):
             return np.searchsorted(self.edges, value, side="right")
         return sum(pt.ge(value, np.float64(edge)).astype("int64") for edge in self.edges)
 
+    @override
     def before(self, span: Span, grid: float | None, hidden: Value) -> Span:
         number, k = span.low.at, len(self.edges)
         first = np.concatenate([self.edges[:1], self.edges])
@@ -381,6 +399,7 @@ class Ranges(Rule):
             cells=k > 1,
         )
 
+    @override
     def refusal(self) -> str:
         return f"ranges have the numbers 0 to {len(self.edges)}"
 

@@ -91,7 +91,12 @@ def plot_analyses(
     --------
     >>> pmd.plot_analyses({"private": private, "naive": naive}, var_names="p")
     """
-    given = {"visuals": visuals, "figure_kwargs": figure_kwargs, "coords": coords, "stats": stats}
+    given: dict[str, Any] = {
+        "visuals": visuals,
+        "figure_kwargs": figure_kwargs,
+        "coords": coords,
+        "stats": stats,
+    }
     given |= {"var_names": var_names, "filter_vars": filter_vars}
     backend, arviz_plots = begin_figure(backend, plot_collection, **given)
     choice(kind, "kind", ("kde", "hist", "ecdf", "dot", "auto"))

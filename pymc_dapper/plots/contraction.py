@@ -101,7 +101,7 @@ def plot_contraction(
     >>> pmd.plot_contraction(idata)
     """
     check_analyses(analyses)
-    given = {"visuals": visuals, "figure_kwargs": figure_kwargs, "coords": coords}
+    given: dict[str, Any] = {"visuals": visuals, "figure_kwargs": figure_kwargs, "coords": coords}
     given |= {"var_names": var_names, "filter_vars": filter_vars}
     backend, arviz_plots = begin_figure(backend, plot_collection, **given)
     several = isinstance(analyses, Mapping) and not isinstance(analyses, xr.DataTree)

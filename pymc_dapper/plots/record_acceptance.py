@@ -102,7 +102,7 @@ def plot_record_acceptance(
     ...     idata = pmd.sample(dapper={"track_records": True})
     >>> pmd.plot_record_acceptance(idata)
     """
-    given = {"visuals": visuals, "figure_kwargs": figure_kwargs}
+    given: dict[str, Any] = {"visuals": visuals, "figure_kwargs": figure_kwargs}
     backend, arviz_plots = begin_figure(backend, plot_collection, **given)
     if step is not None:
         whole_number(step, "step", at_least=0)

@@ -123,7 +123,7 @@ def plot_study(
     """
     if not isinstance(result, xr.DataTree):
         raise TypeError(f"result must be what pmd.study returned, got {shown(result)}")
-    given = {"visuals": visuals, "figure_kwargs": figure_kwargs, "coords": coords}
+    given: dict[str, Any] = {"visuals": visuals, "figure_kwargs": figure_kwargs, "coords": coords}
     backend, arviz_plots = begin_figure(backend, plot_collection, var_names=var_names, **given)
     text(x, "x")
     text(utility, "utility")

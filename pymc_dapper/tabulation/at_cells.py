@@ -50,11 +50,11 @@ class AtCells:
         self._leaf = leaf
         self._public: dict[tuple[Variable, int], TensorVariable] = {}
 
-    def rewrite(self, graph: TensorVariable, axis: int = 0) -> TensorVariable:
-        """Rewrite a graph with an entry for each record along an axis, public or not."""
+    def rewrite(self, graph: TensorVariable) -> TensorVariable:
+        """Rewrite a graph with an entry for each record along its first axis, public or not."""
         dependent = dependent_variables(self._records, [graph])
         if graph not in dependent:
-            return self._rows(graph, axis)
+            return self._rows(graph, 0)
         roles: dict[Variable, Role] = {x: Rows(0) for x in self._records}
         new: dict[Variable, Variable] = dict(self._records)
         for node in io_toposort([], [graph]):
@@ -72,8 +72,8 @@ class AtCells:
                 raise _unknown(node)
             roles[node.outputs[0]], new[node.outputs[0]] = rows, made.outputs[0]
         role = roles[graph]
-        if not isinstance(role, Rows) or role.axis != axis:
-            raise TabulationError(f"{graph} has no entry for each record along its axis {axis}")
+        if not isinstance(role, Rows) or role.axis != 0:
+            raise TabulationError(f"{graph} has no entry for each record along its first axis")
         return new[graph]
 
     # -- graphs that depend on records -------------------------------------------------------------

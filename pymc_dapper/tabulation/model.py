@@ -409,7 +409,7 @@ class _Writer:
         reading = self._reading
         n_variables = len(reading.rvs)
         logs = {
-            name: self._in_model([reading.at_cells(each.log_densities, n_variables)])[0]
+            name: self._in_model([reading.at_cells(each, n_variables)])[0]
             for name, each in reading.answers.items()
         }
         if not counted:

@@ -59,14 +59,6 @@ class SumGraph:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """A factor with a value for each record."""
-
-    log_densities: TensorVariable
-    """Shape (n,)."""
-
-
-@dataclass(frozen=True, eq=False)
 class PublicArray:
     """A public array with an entry for each record along an axis."""
 
@@ -133,7 +125,7 @@ class TableReading:
     """Inputs of observed variables whose distribution depends on sums, by name."""
     statistics: dict[str, SumGraph]
     """Statistics of mechanisms, by the name of the release."""
-    answers: dict[str, Answers]
+    answers: dict[str, TensorVariable]
     """Factors with a value for each record, by name."""
     rows: DistinctRows
     """The distinct rows of public data."""
@@ -245,26 +237,32 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
     seen: dict[str, SumGraph] = {}
     inputs_seen: dict[str, list[SumGraph]] = {}
     statistics: dict[str, SumGraph] = {}
-    answers: dict[str, Answers] = {}
+    answers: dict[str, TensorVariable] = {}
     for variable in (*model.potentials, *model.deterministics):
         part = _follow(variable.name, read([variable])[0], read.records)
-        if isinstance(part, Answers) and variable in model.deterministics:
+        if isinstance(part, SumGraph):
+            if part.sums:
+                seen[variable.name] = part
+        elif variable in model.deterministics:
             raise TabulationError(f"'{variable.name}' has a value for each record")
-        _sort(variable.name, part, seen, answers)
+        else:
+            answers[variable.name] = part
     for rv in model.observed_RVs:
         if set(rvs).isdisjoint(ancestors(rv.owner.inputs)):
             continue
         [density] = read([logp(rv, model.rvs_to_values[rv])])
         part = _follow(rv.name, density, read.records)
-        if isinstance(part, Answers):
+        if not isinstance(part, SumGraph):
             answers[rv.name] = part
             continue
-        inputs_seen[rv.name] = [
-            _as_sums(rv.name, _follow(rv.name, x, read.records))
-            if _is_tensor(x)
-            else SumGraph(x, ())
-            for x in read(rv.owner.inputs)
-        ]
+        inputs_seen[rv.name] = []
+        for x in read(rv.owner.inputs):
+            of_x: Any = SumGraph(x, ())
+            if isinstance(x, TensorVariable):
+                of_x = _follow(rv.name, x, read.records)
+            if not isinstance(of_x, SumGraph):
+                raise TabulationError(f"'{rv.name}' depends on single records")
+            inputs_seen[rv.name].append(of_x)
     for variable in (*model.potentials, *model.observed_RVs):
         statistic = getattr(variable.tag, "statistic", None)
         if statistic is not None and variable.name in {*seen, *inputs_seen}:
@@ -290,29 +288,6 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         public=(),
     )
     return _with_rows(reading)
-
-
-def _is_tensor(x: Variable) -> bool:
-    return isinstance(x, TensorVariable)
-
-
-def _sort(
-    name: str,
-    part: SumGraph | Answers | None,
-    seen: dict[str, SumGraph],
-    answers: dict[str, Answers],
-) -> None:
-    match part:
-        case SumGraph(sums=[_, *_]):
-            seen[name] = part
-        case Answers():
-            answers[name] = part
-
-
-def _as_sums(name: str, part: SumGraph | Answers) -> SumGraph:
-    if isinstance(part, Answers):
-        raise TabulationError(f"'{name}' depends on single records")
-    return part
 
 
 def _check_children(model: Model, rvs: Sequence[TensorVariable]) -> None:
@@ -388,8 +363,8 @@ def _check_independence(
 
 def _follow(
     name: str, graph: TensorVariable, records: Sequence[TensorVariable]
-) -> SumGraph | Answers:
-    """Walk through a graph from the records on."""
+) -> SumGraph | TensorVariable:
+    """Walk through a graph from the records on: to a function of sums, or a value for each."""
     graphs = without_loops(inline_symbolic_ops([graph]))
     n = records[0].type.shape[0]
     public = [x for x in ancestors(graphs) if x.owner is None and n in getattr(x.type, "shape", ())]
@@ -410,7 +385,7 @@ def _follow(
         case FunctionOfSums():
             return SumGraph(followed, tuple(_over_all(each, records) for each in walk.sums))
         case Rows(records=None):
-            return Answers(walk.per_record(followed, role))
+            return walk.per_record(followed, role)
         case Combination():
             raise TabulationError(f"'{name}' combines single records with sums over all")
     raise TabulationError(f"'{name}' depends on single records")
@@ -447,7 +422,7 @@ def _with_rows(reading: TableReading) -> TableReading:
             collect(rv.name, k, [p])
     n_variables = len(reading.rvs)
     for name, each in reading.answers.items():
-        collect(name, n_variables, [each.log_densities])
+        collect(name, n_variables, [each])
     for name, seen in _all_seen(reading):
         collect(name, n_variables, [each.contributions for each in seen.sums])
     arrays = {}
