@@ -255,14 +255,8 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         if not isinstance(part, SumGraph):
             answers[rv.name] = part
             continue
-        inputs_seen[rv.name] = []
-        for x in read(rv.owner.inputs):
-            of_x: Any = SumGraph(x, ())
-            if isinstance(x, TensorVariable):
-                of_x = _follow(rv.name, x, read.records)
-            if not isinstance(of_x, SumGraph):
-                raise TabulationError(f"'{rv.name}' depends on single records")
-            inputs_seen[rv.name].append(of_x)
+        inputs = read(rv.owner.inputs)
+        inputs_seen[rv.name] = [_input(rv.name, x, read.records) for x in inputs]
     for variable in (*model.potentials, *model.observed_RVs):
         statistic = getattr(variable.tag, "statistic", None)
         if statistic is not None and variable.name in {*seen, *inputs_seen}:
@@ -288,6 +282,14 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         public=(),
     )
     return _with_rows(reading)
+
+
+def _input(name: str, x: Any, records: Sequence[TensorVariable]) -> SumGraph:
+    """Return an input of an observed variable, such as a random generator, or a parameter."""
+    part = _follow(name, x, records) if isinstance(x, TensorVariable) else SumGraph(x, ())
+    if not isinstance(part, SumGraph):
+        raise TabulationError(f"'{name}' depends on single records")
+    return part
 
 
 def _check_children(model: Model, rvs: Sequence[TensorVariable]) -> None:
