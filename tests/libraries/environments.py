@@ -32,9 +32,12 @@ def python_with(library):
     wanted = [*wanted, *(f"{name}=={version(name)}" for name in SHARED)]
     python, stamp = folder / "bin" / "python", folder / "installed.txt"
     if not stamp.is_file() or stamp.read_text("utf-8").split("\n") != wanted:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        subprocess.run([*install, *wanted], check=True)
+        # Without a pip of its own, and compiling only what is imported.
+        subprocess.run(
+            [sys.executable, "-m", "venv", "--clear", "--without-pip", folder], check=True
+        )
+        pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
+        subprocess.run([*pip, "install", "-q", "--no-compile", *wanted], check=True)
         [site_packages] = folder.glob("lib/python*/site-packages")
         (site_packages / "project.pth").write_text(sysconfig.get_path("purelib"), "utf-8")
         stamp.write_text("\n".join(wanted), "utf-8")

@@ -30,7 +30,10 @@ def overlapping(kind):
         cells = pm.Data("cells", np.zeros(shape))
         pm.Potential("of_cells", -0.5 * (((x - cells) / sigma[1]) ** 2).sum())
         for k, statistic in enumerate(sums):
-            values = pm.Data(f"sums{k}", np.zeros(statistic.shape.eval({x: np.zeros(shape, int)})))
+            values = pm.Data(
+                f"sums{k}",
+                np.zeros(statistic.shape.eval({x: np.zeros(shape, int)}, mode="FAST_COMPILE")),
+            )
             pm.Potential(f"of_sums{k}", -0.5 * (((statistic - values) / sigma[0]) ** 2).sum())
         compiled = pm.compile([x], sums, mode="FAST_COMPILE")
     return model, compiled
@@ -38,7 +41,7 @@ def overlapping(kind):
 
 def release(model, sums, sigma, rng):
     """Draw a table and its release."""
-    truth = rng.poisson(5_000, model["x"].shape.eval())
+    truth = rng.poisson(5_000, model["x"].shape.eval(mode="FAST_COMPILE"))
     data = {"sigma": np.array(sigma), "cells": truth + rng.normal(0, sigma[1], truth.shape)}
     for k, values in enumerate(sums(truth)):
         data[f"sums{k}"] = values + rng.normal(0, sigma[0], values.shape)

@@ -58,7 +58,7 @@ def walked(model, step, scale, reach, draws, n_walks=1, seed=1):
     return np.array(seen[draws // 10 :])
 
 
-def linear_scores(model, step, scale, reach, draws=20_000, n_walks=1):
+def linear_scores(model, step, scale, reach, draws=6_000, n_walks=1):
     mean, covariance = linear_answer(scale)
     centred = walked(model, step, scale, reach, draws, n_walks) - mean
     products = centred[:, :, None] * centred[:, None, :] - covariance
