@@ -103,7 +103,7 @@ def test_widths_are_those_of_the_posterior():
     plan = pmd.plan(
         draw,
         model,
-        MECHANISMS,
+        {"Gaussian": gaussian},
         [0.5, 2.0],
         replicates=2,
         seed=1,

@@ -109,10 +109,11 @@ STANDARD_ERRORS = 4.5
 
 @pytest.mark.long
 def test_quantiles_of_the_slope_are_those_of_the_page():
+    """Of the first release, where chains mix slowest. `make gallery` computes all."""
     script = example("noisy_stats")
-    found = script.analyse(draws=2_500, tune=1_000, epsilons=script.EPSILONS)
+    found = script.analyse(draws=2_500, tune=1_000, epsilons=script.EPSILONS[:1])
     rows = markdown.rows(script.quantiles_table(found))
-    shown = markdown.read((DOCS / "noisy-stats.md").read_text("utf-8"), "slope")
+    shown = markdown.read((DOCS / "noisy-stats.md").read_text("utf-8"), "slope")[: len(rows)]
     assert [row[:2] for row in rows] == [row[:2] for row in shown]
     for row, of_page in zip(rows[2:], shown[2:], strict=True):
         sampled = found[row[0] or next(iter(found))][row[1]]["beta"]
