@@ -114,7 +114,7 @@ def test_the_broadband_examples_moves_keep_the_posterior(monkeypatch):
             "variance": np.array([1.0, 1.0, level]),
         }
         found = []
-        for _ in range(2_500):
+        for _ in range(1_500):
             for move in moves:
                 point |= move(rng, point)
             a, b = point["log_rate"], np.log(point["scale"] / guess)

@@ -8,6 +8,7 @@ import pytensor.tensor as pt
 import pytest
 from scipy.stats import norm
 
+from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
@@ -150,9 +151,11 @@ for noise in ("Laplace", "Gaussian"):
 
 
 @pytest.fixture(
-    scope="module", params=["FAST_COMPILE", pytest.param("NUMBA", marks=pytest.mark.long)]
+    scope="module",
+    params=["FAST_COMPILE", pytest.param(numba_mode(None), id="NUMBA", marks=pytest.mark.long)],
 )
 def computed(request):
+    """In Python, and compiled as steps are. For PyMC's own mode: `test_discrete_gaussian.py`."""
     found = {}
     for name, case in CASES.items():
         # One function each: numba takes far longer for one that is as long as all of them.

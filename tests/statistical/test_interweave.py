@@ -222,7 +222,7 @@ def without_answers(reading):
     ids=["no answers", "stale sum", "no mechanism", "no randomised noise"],
 )
 def test_a_fault_in_integrating_out_is_detected(randomised, fault, monkeypatch):
-    assert_disagrees(run(*randomised, twins.with_fault(fault, monkeypatch)))
+    assert_disagrees(run(*randomised, twins.with_fault(fault, monkeypatch), draws=2 * FEW))
 
 
 @pytest.mark.usefixtures("in_python")
