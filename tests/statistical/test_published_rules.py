@@ -3,11 +3,11 @@
 import numpy as np
 import pymc as pm
 import pytest
-from scipy import stats
 
 import pymc_dapper as pmd
+from tests.short_chains import chain, p_value
 
-DRAWS, THIN, TUNE, REPLICATES = 15, 40, 200, 160
+DRAWS, THIN, TUNE, REPLICATES = 7, 40, 200, 120
 
 
 def rounded_first(mechanism):
@@ -44,35 +44,18 @@ def uniformity(model, steps, seed):
         if released.mask.all():
             continue
         pm.set_data({"released": np.where(released.mask, -np.inf, released.data)}, model=model)
-        rates, counts = chain(model.initial_point(), steps, rng)
-        draws = {"rate": rates, "total": counts.sum(axis=1)}
+        points = [*chain(model.initial_point(), steps, rng, tune=TUNE, draws=DRAWS, thin=THIN)]
+        counts = np.array([x["count"] for x in points])
+        draws = {"rate": np.exp([x["rate_log__"] for x in points]), "total": counts.sum(axis=1)}
         hidden = released.mask
         if hidden.any():
             draws["hidden"] = counts[:, hidden].sum(axis=1)
         true = {"rate": rate, "total": count.sum(), "hidden": count[hidden].sum()}
         ranks.append({name: rank(rng, true[name], x) for name, x in draws.items()})
-    p = {}
-    for name in ("rate", "total", "hidden"):
-        of_name = [x[name] for x in ranks if name in x]
-        # Four ranks to a bin.
-        seen = np.bincount(np.array(of_name) // 4, minlength=4)
-        p[name] = stats.chisquare(seen).pvalue
-    return p
-
-
-def chain(point, steps, rng):
-    """Draws of the rate and of all counts, without what `pm.sample` does around a short chain."""
-    for step in steps:
-        step.setup_chain(rng.spawn(1)[0], tune=TUNE, draws=DRAWS * THIN)
-    kept = []
-    for k in range(TUNE + DRAWS * THIN):
-        for step in steps:
-            if k == TUNE:
-                step.stop_tuning()
-            point, _ = step.step(point)
-        if k >= TUNE and k % THIN == 0:
-            kept.append(point)
-    return np.exp([x["rate_log__"] for x in kept]), np.array([x["count"] for x in kept])
+    return {
+        name: p_value([x[name] for x in ranks if name in x], DRAWS)
+        for name in ("rate", "total", "hidden")
+    }
 
 
 def rank(rng, true, draws):
