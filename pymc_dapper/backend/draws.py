@@ -57,8 +57,10 @@ def _filling(method: str, by_address: str, one: Callable[[Any], float]) -> Calla
     Of a generator, a number that stands for a width, and the array, as all kernels that draw.
     """
 
+    lowered_by = f"{by_address} {LOWERED_BY}"  # or two of a method would have one key
+
     def fill(
-        rng: np.random.Generator, width: int, out: np.ndarray, _lowered_by: str = LOWERED_BY
+        rng: np.random.Generator, width: int, out: np.ndarray, _lowered_by: str = lowered_by
     ) -> None:
         getattr(rng, method)(out=out)
 

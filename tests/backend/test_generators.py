@@ -7,9 +7,12 @@ import pytest
 from pytensor.tensor.random.basic import poisson
 from pytensor.tensor.random.type import random_generator_type
 
+from pymc_dapper.backend import draws
 from pymc_dapper.backend.accelerate import is_on
-from pymc_dapper.backend.generators import MANY, drawn_noise
+from pymc_dapper.backend.generators import MANY, NOISE, Drawn, drawn_noise
 from pymc_dapper.backend.jit import JitFunction
+from pymc_dapper.backend.kernel_key import kernel_key
+from pymc_dapper.backend.numba_ops import numba_function
 from tests.evaluated_in_python import evaluated_in_python
 
 ORDER = [("standard_normal", (3, 2)), ("random", (4,)), ("standard_normal", (MANY,))]
@@ -61,3 +64,10 @@ def test_what_others_draw_needs_the_generator_itself():
         *noise, _ = function(ours)
         np.testing.assert_array_equal(noise[-1], of_numpy(numpys)[-1])
         numpys.bit_generator.state = ours.bit_generator.state
+
+
+def test_each_way_to_draw_has_its_own_machine_code_on_disk():
+    """Two of them draw the same numbers, by different functions."""
+    kernels = [*NOISE.values(), draws.fill_many_normals]
+    keys = {kernel_key(numba_function(Drawn(kernel, 200))) for kernel in kernels}
+    assert len(keys) == len(kernels)
