@@ -56,7 +56,6 @@ def _filling(method: str, by_address: str, one: Callable[[Any], float]) -> Calla
 
     Of a generator, a number that stands for a width, and the array, as all kernels that draw.
     """
-
     lowered_by = f"{by_address} {LOWERED_BY}"  # or two of a method would have one key
 
     def fill(
